@@ -1,0 +1,139 @@
+"""The model folder: recipe + subwords + weights, saved atomically and checked when loaded.
+
+    recipe.yaml            what the model is and how it was trained
+    source.model           SentencePiece model of the source
+    target.model           SentencePiece model of the target
+    weights.safetensors    parameters, with the format version in its metadata
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from nmt.data.subwords import Subwords
+from nmt.errors import DataError
+from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.recipe import Recipe, dump_recipe, load_recipe
+
+FORMAT = 1
+RECIPE, SOURCE, TARGET, WEIGHTS = "recipe.yaml", "source.model", "target.model", "weights.safetensors"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A model that can translate: the network and what it takes to read and write text with it."""
+
+    recipe: Recipe
+    source: Subwords
+    target: Subwords
+    model: Seq2Seq
+
+    @classmethod
+    def fresh(cls, recipe: Recipe, source: Subwords, target: Subwords) -> Bundle:
+        """A new model for this recipe; its first weights depend on the recipe's seed alone."""
+        torch.manual_seed(recipe.seed)
+        return cls(recipe, source, target, build_model(recipe.model, source_size=len(source), target_size=len(target)))
+
+    def save(self, folder: Path) -> None:
+        """Write the whole folder; each file is complete or absent whenever the program ends."""
+        self.save_description(folder)
+        save_tensors(weights_of(self.model), folder / WEIGHTS)
+
+    def save_description(self, folder: Path) -> None:
+        """Write all but the weights."""
+        write_atomically(folder / RECIPE, lambda path: path.write_text(dump_recipe(self.recipe), encoding="utf-8"))
+        write_atomically(folder / SOURCE, self.source.save)
+        write_atomically(folder / TARGET, self.target.save)
+
+    @classmethod
+    def load(cls, folder: Path, device: torch.device | str = "cpu", *, weights: bool = True) -> Bundle:
+        """Read a model folder, or all but its weights. Raises DataError if it is none, or lacks or contradicts a part."""
+        check_folder(folder, [RECIPE, SOURCE, TARGET, *([WEIGHTS] if weights else [])])
+        recipe = load_recipe(folder / RECIPE)
+        bundle = cls.fresh(recipe, Subwords.load(folder / SOURCE), Subwords.load(folder / TARGET))
+        if weights:
+            load_weights(bundle.model, folder / WEIGHTS)
+        bundle.model.to(device).eval()
+        return bundle
+
+
+def check_folder(folder: Path, needed: list[str]) -> None:
+    """Raises DataError with what is wrong if the folder is not a model folder."""
+    if not folder.is_dir():
+        raise DataError(f"There is no model folder {folder}.")
+    missing = [name for name in needed if not (folder / name).is_file()]
+    if len(missing) == len(needed):
+        raise DataError(f"{folder} is not a model folder: it has none of {', '.join(needed)}.")
+    if missing:
+        unfinished = " (it appears with the first validation of a training run)" if WEIGHTS in missing else ""
+        raise DataError(f"The model folder {folder} lacks {', '.join(missing)}{unfinished}.")
+
+
+def weights_of(model: torch.nn.Module) -> dict[str, Tensor]:
+    """Parameters by name, a shared one once."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def load_weights(model: torch.nn.Module, path: Path) -> None:
+    """Copy the weights of a file into a model of the same shape. Raises DataError if it differs or is damaged."""
+    stored = load_tensors(path)
+    expected = weights_of(model)
+    if stored.keys() != expected.keys():
+        odd = sorted(stored.keys() ^ expected.keys())
+        raise DataError(f"{path} does not belong to this recipe: {odd[0]} is in only one of them ({len(odd)} such names).")
+    for name, parameter in expected.items():
+        if stored[name].shape != parameter.shape:
+            raise DataError(
+                f"{path} does not belong to this recipe: {name} is {list(stored[name].shape)} but should be {list(parameter.shape)}."
+            )
+        parameter.copy_(stored[name])
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write named tensors as safetensors, atomically."""
+    content = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {"nmt_format": str(FORMAT)})
+    write_atomically(path, lambda temporary: temporary.write_bytes(content))
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Named tensors of a safetensors file. Raises DataError if it is damaged or from a newer version."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            version = (file.metadata() or {}).get("nmt_format", "0")
+            if not version.isdigit() or int(version) > FORMAT:
+                raise DataError(f"{path} has format {version}, but this nmt reads up to {FORMAT}: install a newer nmt.")
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 -- not a mapping
+    except (OSError, SafetensorError) as error:
+        raise DataError(f"Cannot read the weights {path}: {error}.") from None
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` make a file beside `path`, then put it in its place at once. Raises DataError, leaving the old file."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(temporary)
+        sync(temporary)
+        os.replace(temporary, path)
+        sync(path.parent)
+    except OSError as error:
+        raise DataError(f"Cannot write {path}: {error.strerror or error}. What was there before is unchanged.") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Have the system put a file or a folder's entries on the disk now."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,50 @@
+"""The `nmt` command. Every heavy import waits inside the command that needs it, so that `nmt --help` is instant."""
+
+from typing import Annotated
+
+import typer
+
+from nmt import __version__
+from nmt.cli.commands import Commands
+from nmt.cli.drawing import plot
+from nmt.cli.evaluating import evaluate
+from nmt.cli.inspecting import corpora_app, info, recipe_app
+from nmt.cli.training import average, train
+from nmt.cli.translating import score, translate
+
+_MAKE, _USE, _LOOK = "Make a model", "Use it", "Look around"
+
+app = typer.Typer(
+    cls=Commands,
+    help="Train attentional recurrent translation models, translate with them, score them, and see what they attend to.",
+    epilog="First steps:  nmt train quickstart   then   echo 'The dog sleeps.' | nmt translate runs/quickstart",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _panel, _functions in ((_MAKE, (train, average)), (_USE, (translate, evaluate, score, plot)), (_LOOK, (info,))):
+    for _function in _functions:
+        app.command(rich_help_panel=_panel)(_function)
+app.add_typer(recipe_app, rich_help_panel=_LOOK)
+app.add_typer(corpora_app, rich_help_panel=_LOOK)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"nmt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[  # noqa: ARG001 -- the callback answers it
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

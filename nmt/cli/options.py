@@ -1,0 +1,93 @@
+"""Options that several commands share, and what they set up."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from nmt.bundle import Bundle
+    from nmt.decoding.translator import Translator
+
+PrecisionName = Literal["auto", "fp32", "bf16"]
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder, as `nmt train` makes it.", show_default=False)]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.", rich_help_panel="Machine")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="CPU threads; by default one a core.", show_default=False, rich_help_panel="Machine")
+]
+Precision = Annotated[
+    PrecisionName,
+    typer.Option(help="Digits of matrix products; auto is bf16 where the machine is fast at it.", rich_help_panel="Machine"),
+]
+BatchTokens = Annotated[
+    int, typer.Option(min=1, help="Source pieces decoded at once: memory against speed.", rich_help_panel="Machine")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
+BeamSize = Annotated[
+    int | None,
+    typer.Option(min=1, help="Hypotheses kept alive; 1 is greedy. [dim]\\[default: the model's][/dim]", show_default=False),
+]
+LengthPenalty = Annotated[
+    float | None,
+    typer.Option(
+        min=0, help="alpha of Wu et al. (2016), eq. 14. [dim]\\[default: the model's][/dim]", show_default=False
+    ),
+]
+CoveragePenalty = Annotated[
+    float | None,
+    typer.Option(min=0, help="beta of the same equation. [dim]\\[default: the model's][/dim]", show_default=False),
+]
+MaxRatio = Annotated[
+    float | None,
+    typer.Option(
+        help="Longest output, as a multiple of the source length. [dim]\\[default: the model's][/dim]", show_default=False
+    ),
+]
+
+
+def set_up(*, quiet: bool = False, threads: int | None = None) -> None:
+    """Let warnings of the toolkit appear as single lines on stderr, and set the number of threads."""
+    import logging
+
+    level = logging.ERROR if quiet else logging.WARNING
+    logging.basicConfig(format="nmt: %(message)s", level=level, stream=sys.stderr)
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+
+
+def load_models(folders: Sequence[Path], device: str) -> list[Bundle]:
+    """The models of the folders. Raises DataError or UsageError."""
+    from nmt.bundle import Bundle
+    from nmt.device import choose_device
+
+    place = choose_device(device)
+    return [Bundle.load(folder, place) for folder in folders]
+
+
+def build_translator(
+    bundles: Sequence[Bundle], *, precision: PrecisionName = "fp32", decoding: dict[str, Any] | None = None, **options: Any
+) -> Translator:
+    """A translator whose decoding is that of the first model, but for what is given. Raises UsageError or DataError."""
+    from nmt.decoding.translator import Translator
+    from nmt.device import choose_precision
+    from nmt.recipe import Decoding, parse_section
+
+    settings = {key: value for key, value in (decoding or {}).items() if value is not None}
+    n_best = options.get("n_best", 1)
+    effective = {**bundles[0].recipe.decoding.model_dump(), **settings}
+    if "beam_size" not in settings:
+        effective["beam_size"] = max(effective["beam_size"], n_best)
+    device = next(bundles[0].model.parameters()).device
+    return Translator(
+        bundles,
+        decoding=parse_section(Decoding, effective, "The decoding options"),
+        precision=choose_precision(precision, device),
+        **options,
+    )

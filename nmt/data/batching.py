@@ -1,0 +1,80 @@
+"""From encoded pairs to `Batch`: padding, length buckets, token budget, and an order that can be resumed and sharded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from nmt.data.subwords import BOS, EOS, PAD
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded pairs. Every source ends with EOS; `target_in` starts with BOS, `target_out` ends with EOS."""
+
+    source: Int[Tensor, "B S"]
+    source_mask: Bool[Tensor, "B S"]
+    target_in: Int[Tensor, "B T"]
+    target_out: Int[Tensor, "B T"]
+    target_mask: Bool[Tensor, "B T"]
+    rows: tuple[int, ...] = ()
+    """Where the pairs stand in the corpus."""
+
+    @property
+    def tokens(self) -> int:
+        """Target pieces and end marks, without padding: what the loss is averaged over."""
+        return int(self.target_mask.sum())
+
+    def to(self, device: torch.device | str) -> Self:
+        moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, **moved)
+
+
+def make_batch(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], rows: Sequence[int] = ()) -> Batch:
+    """Pad encoded pairs (ids without special marks) into a Batch."""
+    source = pad([[*source, EOS] for source, _ in pairs])
+    target_in = pad([[BOS, *target] for _, target in pairs])
+    target_out = pad([[*target, EOS] for _, target in pairs])
+    return Batch(source, source != PAD, target_in, target_out, target_out != PAD, tuple(rows))
+
+
+def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
+    """Sequences of ids as one tensor, filled with PAD on the right."""
+    width = max(map(len, sequences), default=0)
+    return torch.tensor([[*ids, *[PAD] * (width - len(ids))] for ids in sequences], dtype=torch.long).view(-1, width)
+
+
+def plan_batches(
+    source_lengths: np.ndarray, target_lengths: np.ndarray, *, batch_tokens: int, seed: int, epoch: int
+) -> list[np.ndarray]:
+    """The rows of every batch of an epoch, in training order: a pure function of its arguments, so that it can be resumed.
+
+    Rows are shuffled, then sorted by target and source length, and cut where `batch_tokens` target tokens (padding and end
+    mark included) are reached or the source side would hold twice as many; the batches are then shuffled.
+    """
+    generator = np.random.default_rng((seed, epoch))
+    shuffled = generator.permutation(len(target_lengths))
+    order = shuffled[np.lexsort((source_lengths[shuffled], target_lengths[shuffled]))]
+    batches = cut(order, source_lengths + 1, target_lengths + 1, batch_tokens)
+    return [batches[i] for i in generator.permutation(len(batches))]
+
+
+def cut(order: np.ndarray, source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """Cut rows in the given order into runs whose padded size keeps to the budget; a longer row makes a batch of its own."""
+    batches, start, widest, longest = [], 0, 0, 0
+    for end, row in enumerate(order):
+        longest_with, widest_with = max(longest, source_lengths[row]), max(widest, target_lengths[row])
+        size = end - start + 1
+        if size > 1 and max(size * widest_with, size * longest_with / 2) > batch_tokens:
+            batches.append(order[start:end])
+            start, longest_with, widest_with = end, source_lengths[row], target_lengths[row]
+        longest, widest = longest_with, widest_with
+    if start < len(order):
+        batches.append(order[start:])
+    return batches

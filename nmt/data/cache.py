@@ -1,0 +1,80 @@
+"""The folder for what can be made again, and columns of text that may be larger than memory."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, overload
+
+import pyarrow as pa
+
+_IN_MEMORY = 256 * 2**20  # bytes beyond which text moves to a temporary file
+
+
+def cache_folder() -> Path:
+    """`$NMT_CACHE`, or `nmt` in the user's cache folder (`$XDG_CACHE_HOME` or `~/.cache`); it need not exist."""
+    if chosen := os.environ.get("NMT_CACHE"):
+        return Path(chosen).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nmt"
+
+
+class Column(Sequence[str]):
+    """A read-only column of text in Arrow memory."""
+
+    def __init__(self, chunks: pa.ChunkedArray) -> None:
+        self.chunks = chunks
+
+    def __len__(self) -> int:
+        return len(self.chunks)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[row] for row in range(*index.indices(len(self)))]
+        return str(self.chunks[index].as_py())
+
+    def __iter__(self) -> Iterator[str]:
+        for batch in self.batches():
+            yield from batch
+
+    def batches(self, size: int = 10_000) -> Iterator[list[str]]:
+        """The texts in order, `size` at a time."""
+        for start in range(0, len(self), size):
+            yield self.chunks.slice(start, size).to_pylist()
+
+
+def collect(batches: Iterable[Sequence[list[str]]], sides: int) -> list[Column]:
+    """The columns that batches of rows make, read once: in memory, or in a mapped file once they are large."""
+    schema = pa.schema([(str(side), pa.string()) for side in range(sides)])
+    records = (pa.record_batch([pa.array(side, pa.string()) for side in batch], schema) for batch in batches)
+    table = _table(records, schema)
+    return [Column(table.column(side)) for side in range(sides)]
+
+
+def _table(records: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    kept: list[pa.RecordBatch] = []
+    held = 0
+    for record in records:
+        kept.append(record)
+        held += record.nbytes
+        if held > _IN_MEMORY:
+            return _spilled(chain(kept, records), schema)
+    return pa.Table.from_batches(kept, schema)
+
+
+def _spilled(records: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """The records in a temporary file that is gone as soon as nothing maps it any more."""
+    handle, path = tempfile.mkstemp(suffix=".arrow", prefix="nmt-")
+    os.close(handle)
+    try:
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for record in records:
+                writer.write(record)
+        mapped: Any = pa.memory_map(path)
+        return pa.ipc.open_file(mapped).read_all()
+    finally:
+        os.unlink(path)

@@ -1,0 +1,309 @@
+"""Named public corpora: where they come from, how they are licensed, and what their text must be.
+
+No text is part of the toolkit. A corpus is looked for under `$NMT_CORPORA` (laid out `NAME/SPLIT.LANGUAGE`, perhaps
+compressed), then in the cache, and is then fetched from its public source and checked against its SHA-256.
+"""
+
+import difflib
+import gzip
+import hashlib
+import io
+import os
+import tempfile
+import urllib.request
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import Literal
+
+from nmt.data.cache import cache_folder
+from nmt.errors import DataError
+
+COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")
+Progress = Callable[[str, int, int | None], None]
+"""Is told the address, the bytes that have come and, if known, the bytes that are to come."""
+_BLOCK = 2**16
+_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """One side of one split; `sha256` is that of the decompressed text, `sources` are its parts in order."""
+
+    split: str
+    language: str
+    lines: int
+    sha256: str
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NamedCorpus:
+    """A public corpus."""
+
+    name: str
+    title: str
+    languages: tuple[str, ...]
+    licence: str
+    home: str
+    files: tuple[TextFile, ...]
+    obtain: str = ""
+    """How to get it, where there is no file to fetch."""
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """Name and number of lines of each split."""
+        return {file.split: file.lines for file in self.files}
+
+    def file(self, split: str, language: str) -> TextFile | None:
+        """One side of one split."""
+        return next((file for file in self.files if (file.split, file.language) == (split, language)), None)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found of one file of a corpus."""
+
+    file: TextFile
+    path: Path | None
+    state: Literal["good", "missing", "different"]
+
+
+def _files(table: str, sources: Callable[[str, str], tuple[str, ...]] = lambda split, language: ()) -> tuple[TextFile, ...]:
+    """The files of a table of split, language, lines and SHA-256."""
+    rows = (line.split() for line in table.strip().splitlines())
+    return tuple(TextFile(split, side, int(lines), digest, sources(split, side)) for split, side, lines, digest in rows)
+
+
+def _multi30k(split: str, language: str) -> tuple[str, ...]:
+    return (f"https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/{split}.{language}.gz",)
+
+
+def _tanaka(split: str, language: str) -> tuple[str, ...]:
+    root = "https://raw.githubusercontent.com/odashi/small_parallel_enja/bc6f160498e5f97a286ff679173e7f6ba9321d9f"
+    parts = [f".{part:03}" for part in range(5)] if split == "train" else [""]
+    return tuple(f"{root}/{split}.{language}{part}" for part in parts)
+
+
+_CORPORA = (
+    NamedCorpus(
+        name="multi30k",
+        title="Image captions, raw (Elliott et al. 2016, 2017)",
+        languages=("en", "de", "fr"),
+        licence="non-commercial research and education",
+        home="https://github.com/multi30k/dataset",
+        files=_files(
+            """
+            train de 29000 2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72
+            train en 29000 460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6
+            train fr 29000 5925a3c18f1587b6b54b87743106e6e8ab93618edb6f65d19eac0621f853a10d
+            val de 1014 660e09eb7e1da2f856ea13ee5ad3cf6d36b3d5b0b733c857e94c5747a3dfc660
+            val en 1014 1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227
+            val fr 1014 5304e444d842e962b2dda4d816b70b22a1765b15401642b7ca37a67477e708dc
+            test_2016_flickr de 1000 4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16
+            test_2016_flickr en 1000 399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182
+            test_2016_flickr fr 1000 cb3160d69b002bb638e66cc7612fcd56cb0af82eadc9c142dedc438afb885ef6
+            """, _multi30k
+        ),
+    ),
+    NamedCorpus(
+        name="tatoeba-en-de",
+        title="Everyday sentences of Tatoeba, as of May 2018",
+        languages=("en", "de"),
+        licence="CC BY 2.0 FR",
+        home="https://www.manythings.org/anki/",
+        files=_files(
+            """
+            train de 164655 a82b21675852eab470fb41a13dd4108838efb78ada1ed563f8f1166bab233278
+            train en 164655 4d1571180acf885045821e99a17b7fbab1e4a0e3b6323df65d5cbdbdbf665cd3
+            dev de 2000 66d1cb4dffc4daddfd5594e51087d321fbbffa2a44fee5fce9b1115bf0895083
+            dev en 2000 f2fa80577e9c109dd3494685db5549a54e2bb6412956cf9f89a9b0d46e2ba084
+            test de 2000 e58f82bccbad657d8ff1468ebaed2e666c0143bc750004ed7cb13ec15ece63f0
+            test en 2000 062904c3b7db702b079c9e7d16590a9833ce7013b59f6bfc15d7b840fdfc1677
+            """
+        ),
+        obtain=(
+            "it was split off the file of 2018-05 at https://www.manythings.org/anki/ (deu-eng.zip), which now is a later one"
+        ),
+    ),
+    NamedCorpus(
+        name="hansards-en-fr",
+        title="Canadian Hansards, 36th Parliament, tokenised, with gold word links",
+        languages=("en", "fr"),
+        licence="not stated; research use",
+        home="https://web.eecs.umich.edu/~mihalcea/wpt/",
+        files=_files(
+            """
+            train en 227389 7c6f852536ae195544ac80372b92ad64c1ec0c86b6b189257ad36fed9d4e44d0
+            train fr 227389 a1ed6898456ebbb4087f3f2f73ef0440e92d342f14c1c6a7cd4d8d4c37dcfe11
+            dev en 2000 6ccf7a62c6cbafc51c52dac84b4063ac1b4951419d26688bf384bb29d9945c27
+            dev fr 2000 e4a7812639e1514b5da9b18247a19a896bf497a0280753a521312d08275bc583
+            test en 2000 7a2fa94f54928ee5827cbc40cb202d07fa324abbc5f85526a4bbd22182db0bb9
+            test fr 2000 b0543a0a803b075e6f41f86a1f0a614c1ff74cf8873ffc88652c243e5a5a2b55
+            gold.trial en 37 62b001b2d21a20a7765b27e8beee27c6451055b1ab8723daaa5dffa4b1ae36f8
+            gold.trial fr 37 fe1f718b143dce47fe7e2159c00c3fd1278b69b90afe5613672abe3709e65f5e
+            gold.trial align 37 20dc0fb4a984d6b0a58f7ff8df36d7b1653ffc9590e14f7d3a40bb6c04f91bbc
+            """
+        ),
+        obtain=(
+            "the text is the University of Toronto's distribution of the Hansards, the gold links (gold.trial.align) are of the "
+            "shared task at https://web.eecs.umich.edu/~mihalcea/wpt/"
+        ),
+    ),
+    NamedCorpus(
+        name="tanaka-en-ja",
+        title="Sentences of the Tanaka corpus, tokenised",
+        languages=("en", "ja"),
+        licence="not stated; Tatoeba's is CC BY 2.0 FR",
+        home="https://github.com/odashi/small_parallel_enja",
+        files=_files(
+            """
+            train en 50000 148b05dcd28638fe20ee84f2b1127001c80982be352007dda241fb759adadc76
+            train ja 50000 fc81a1434349ec98a449d7ae9cd2530057f689637684ecfed3501ea6a8a07ecc
+            dev en 500 04a2673449770657fd5e3b963cb856be3130923212b6db8ac7eaeef18f06c041
+            dev ja 500 cd534f56b8639dc130f86a365e5ec0aa70042000bdd740a622fbbf8b6be4acca
+            test en 500 45edb380749ec2b49cca7618fc5a7595fc9f791180672ba466b90c873a4aa8bf
+            test ja 500 d37dc460a81b064e4106c8913eb11fa300da05cf3f58a7a5bbfec7e20947ddef
+            """, _tanaka
+        ),
+    ),
+)
+CATALOGUE = {corpus.name: corpus for corpus in _CORPORA}
+
+
+def named(name: str) -> NamedCorpus:
+    """The corpus of this name. Raises DataError with the nearest name if there is none."""
+    if corpus := CATALOGUE.get(name):
+        return corpus
+    raise DataError(f"There is no corpus '{name}' in the catalogue{_nearest(name, CATALOGUE)}")
+
+
+def split_name(locator: str) -> tuple[str, str] | None:
+    """Name and split of a locator `multi30k/train` of a corpus in the catalogue or under a root; None if it is neither."""
+    name, slash, split = locator.partition("/")
+    is_known = name in CATALOGUE or any((root / name).is_dir() for root in _roots() if name)
+    return (name, split) if slash and split and is_known else None
+
+
+def nearest(locator: str) -> str:
+    """The end of a sentence about a locator that names nothing: what may have been meant."""
+    known = {f"{corpus.name}/{split}": None for corpus in CATALOGUE.values() for split in corpus.splits}
+    return _nearest(locator, {**known, "sample:train": None, "sample:valid": None, "sample:test": None})
+
+
+def find(name: str, split: str, language: str, *, progress: Progress | None = None) -> Path:
+    """The file of one side of one split, which is fetched into the cache if it is nowhere.
+
+    Raises:
+        DataError: there is no such corpus, split or language, or it cannot be fetched; says where to put it by hand.
+    """
+    if path := _present(name, split, language):
+        return path
+    corpus = named(name)
+    if file := corpus.file(split, language):
+        return _fetched(corpus, file, progress)
+    if split not in corpus.splits:
+        raise DataError(f"The corpus {name} has no split '{split}'{_nearest(split, corpus.splits)}")
+    raise DataError(f"The corpus {name} has no '{language}' in {split}, only {', '.join(corpus.languages)}.")
+
+
+def fetch(name: str, *, progress: Progress | None = None) -> list[Path]:
+    """Every file of a corpus, fetched into the cache where it is nowhere. Raises DataError like `find`."""
+    return [find(name, file.split, file.language, progress=progress) for file in named(name).files]
+
+
+def check(name: str) -> list[Checked]:
+    """Whether each file of a corpus is there with the text it must have; fetches nothing."""
+    return [_checked(name, file) for file in named(name).files]
+
+
+def _checked(name: str, file: TextFile) -> Checked:
+    path = _present(name, file.split, file.language)
+    if path is None:
+        return Checked(file, None, "missing")
+    from nmt.data.corpus import open_binary  # not at the top: that module imports this one
+
+    digest = hashlib.sha256()
+    try:
+        with open_binary(path) as stream:
+            while block := stream.read(_BLOCK):
+                digest.update(block)
+    except (OSError, EOFError, zlib.error, ValueError):
+        return Checked(file, path, "different")
+    return Checked(file, path, "good" if digest.hexdigest() == file.sha256 else "different")
+
+
+def _roots() -> list[Path]:
+    chosen = os.environ.get("NMT_CORPORA")
+    return [Path(chosen).expanduser()] * bool(chosen) + [cache_folder() / "corpora"]
+
+
+def _present(name: str, split: str, language: str) -> Path | None:
+    paths = (root / name / f"{split}.{language}{suffix}" for root in _roots() for suffix in COMPRESSIONS)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _nearest(name: str, known: dict[str, object] | dict[str, NamedCorpus] | dict[str, int]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}."
+
+
+def _fetched(corpus: NamedCorpus, file: TextFile, progress: Progress | None) -> Path:
+    """Fetch a file into the cache; the name appears there only once the text has proved right."""
+    path = cache_folder() / "corpora" / corpus.name / f"{file.split}.{file.language}.gz"
+    by_hand = f"put it at {_roots()[0] / corpus.name / path.stem}[.gz]"
+    if not os.environ.get("NMT_CORPORA"):
+        by_hand += ", or set NMT_CORPORA to a folder with " + f"{corpus.name}/{path.stem}"
+    if not file.sources:
+        raise DataError(f"{corpus.name} is not here and cannot be fetched: {corpus.obtain}; {by_hand}.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, beside = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    except OSError as error:
+        raise DataError(f"Cannot write to the cache {path.parent}: {error.strerror}; set NMT_CACHE to another folder.") from None
+    try:
+        with open(handle, "wb") as stream:
+            found = _download(file.sources, stream, progress)
+        if found != file.sha256:
+            raise DataError(
+                f"{' '.join(file.sources)} does not hold the text of {corpus.name}: its SHA-256 is {found}, not {file.sha256}; "
+                f"get it elsewhere and {by_hand}."
+            )
+        os.replace(beside, path)
+    except (OSError, EOFError, zlib.error, HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise DataError(f"Cannot fetch {corpus.name} from {file.sources[0]} ({reason}): get it elsewhere and {by_hand}.") from None
+    finally:
+        Path(beside).unlink(missing_ok=True)
+    return path
+
+
+def _download(sources: tuple[str, ...], sink: io.BufferedWriter, progress: Progress | None) -> str:
+    """Write the parts to one gzip file; returns the SHA-256 of the text."""
+    digest = hashlib.sha256()
+    with gzip.GzipFile(filename="", fileobj=sink, mode="wb", mtime=0) as packed:
+        for source in sources:
+            inflate = zlib.decompressobj(wbits=31) if source.endswith(".gz") else None
+            for block in _received(source, progress):
+                text = inflate.decompress(block) if inflate else block
+                digest.update(text)
+                packed.write(text)
+            if inflate and not inflate.eof:
+                raise EOFError("it ends too early")
+    return digest.hexdigest()
+
+
+def _received(source: str, progress: Progress | None) -> Iterator[bytes]:
+    done = 0
+    with urllib.request.urlopen(source, timeout=_SECONDS) as response:  # noqa: S310 -- addresses of this module
+        length = response.headers.get("Content-Length")
+        total = int(length) if length else None
+        while block := response.read(_BLOCK):
+            done += len(block)
+            if progress:
+                progress(source, done, total)
+            yield block
+    if total is not None and done != total:
+        raise EOFError(f"only {done:,} of {total:,} bytes came")

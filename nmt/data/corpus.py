@@ -1,0 +1,375 @@
+"""Locators to parallel text: files, tables, the catalogue, the Hugging Face hub and the embedded sample.
+
+A line ends at `\\n` and nowhere else (the `\\r` of `\\r\\n` is dropped), so no character inside a line can shift one side
+against the other. Text is otherwise left as it is. Columns are Arrow arrays; what is large is memory-mapped.
+"""
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from hashlib import blake2b
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO, cast
+
+from nmt.data import catalogue
+from nmt.data.cache import Column, collect
+from nmt.data.catalogue import COMPRESSIONS
+from nmt.errors import DataError
+
+TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
+_BLOCK = 2**20
+_ROWS = 10_000
+_Batches = Iterator[tuple[list[str], list[str]]]
+
+
+@dataclass(frozen=True)
+class ParallelCorpus:
+    """Lines of two languages that translate each other, row by row."""
+
+    source: Column
+    target: Column
+    name: str
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """The pairs in order."""
+        return zip(self.source, self.target, strict=True)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of all text, whatever files it came from."""
+        digest = blake2b(digest_size=16)
+        for side in (self.source, self.target):
+            for batch in side.batches():
+                digest.update(json.dumps(batch).encode())
+        return digest.hexdigest()
+
+
+def load_corpus(locator: str, *, source: str, target: str) -> ParallelCorpus:
+    """The parallel corpus that a locator names.
+
+    Args:
+        locator: `dir/train.{en,de}` or `dir/train` (any compression), a table (`.tsv .csv .jsonl .parquet`),
+            `hf:owner/name[/config]:split`, a catalogue name `multi30k/train`, or `sample:train`. Two names in braces
+            are the source and the target, in this order unless they are the two language codes.
+        source: language code of the source side.
+        target: language code of the target side.
+
+    Raises:
+        DataError: there is no such corpus, or its text cannot be used; the sentence names file and line.
+    """
+    if locator.startswith("sample:"):
+        corpus = _from_sample(locator, source, target)
+    elif locator.startswith("hf:"):
+        corpus = _from_hub(locator, source, target)
+    elif kind := _table_kind(locator):
+        corpus = _of_batches(_READERS[kind](_existing(locator), source, target), locator)
+    else:
+        corpus = _from_files(*_find_files(locator, source, target), locator)
+    if not len(corpus):
+        raise DataError(f"The corpus {locator} is empty: it has no line.")
+    return corpus
+
+
+# --- lines of files ---------------------------------------------------------------------------------------------
+
+
+def open_binary(path: str | Path) -> BinaryIO:
+    """The bytes of a file, decompressed by its suffix (.gz .zst .xz .bz2). Raises DataError if it cannot be opened."""
+    try:
+        match Path(path).suffix:
+            case ".gz":
+                return cast(BinaryIO, gzip.open(path))
+            case ".bz2":
+                return cast(BinaryIO, bz2.open(path))
+            case ".xz":
+                return cast(BinaryIO, lzma.open(path))
+            case ".zst":
+                import pyarrow  # not at the top: only this format needs it
+
+                return cast(BinaryIO, io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd")))
+            case _:
+                return open(path, "rb")
+    except OSError as error:
+        raise DataError(f"Cannot open {path}: {error.strerror or error}.") from None
+
+
+def open_text(path: str | Path) -> TextIO:
+    """A text file, decompressed by its suffix: strict UTF-8 without its byte order mark, lines ending at `\\n` only."""
+    return io.TextIOWrapper(open_binary(path), encoding="utf-8-sig", newline="\n")
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """The lines of a file without their ends. Raises DataError naming file and line."""
+    with open_binary(path) as stream:
+        yield from lines_of(stream, str(path))
+
+
+def lines_of(stream: BinaryIO, name: str) -> Iterator[str]:
+    """The lines of a stream of UTF-8 bytes, as soon as they are there; `name` names it in errors."""
+    rest, count = b"", 0
+    for block in _blocks(stream, name):
+        if count == 0 and not rest and block.startswith(b"\xef\xbb\xbf"):
+            block = block[3:]
+        end = block.rfind(b"\n") + 1
+        if not end:
+            rest += block
+            continue
+        whole, rest = rest + block[:end], block[end:]
+        lines = _decode(whole, name, count).split("\n")
+        lines.pop()  # what follows the last line end: nothing
+        count += len(lines)
+        yield from (line[:-1] if line.endswith("\r") else line for line in lines)
+    if rest:
+        yield _decode(rest, name, count).removesuffix("\r")
+
+
+def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
+    """What the stream gives, without waiting for a full block. Raises DataError if it is damaged."""
+    read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
+    try:
+        while block := read(_BLOCK):
+            yield block
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
+
+
+def _decode(block: bytes, name: str, before: int) -> str:
+    try:
+        return block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = before + block[: error.start].count(b"\n") + 1
+        raise DataError(f"{name}, line {line}: not valid UTF-8 (byte 0x{block[error.start]:02X}).") from None
+
+
+# --- two files --------------------------------------------------------------------------------------------------
+
+
+def _from_files(source: Path, target: Path, name: str) -> ParallelCorpus:
+    sides = [collect(_batched(read_lines(path)), 1)[0] for path in (source, target)]
+    if len(sides[0]) != len(sides[1]):
+        raise DataError(
+            f"{source} has {len(sides[0]):,} lines, but {target} has {len(sides[1]):,}: "
+            "line n of one must translate line n of the other."
+        )
+    return ParallelCorpus(sides[0], sides[1], name)
+
+
+def _batched(lines: Iterator[str]) -> Iterator[tuple[list[str]]]:
+    while batch := list(islice(lines, _ROWS)):
+        yield (batch,)
+
+
+def _find_files(locator: str, source: str, target: str) -> tuple[Path, Path]:
+    """The two files of a pattern with braces, of a prefix, or of a catalogue name."""
+    names = _side_names(locator, source, target)
+    found = [_any_compression(name) for name in names]
+    if found[0] and found[1]:
+        return found[0], found[1]
+    if not any(found) and "{" not in locator and (place := catalogue.split_name(locator)):
+        return catalogue.find(*place, source), catalogue.find(*place, target)
+    missing = " and ".join(name for name, path in zip(names, found, strict=True) if path is None)
+    raise DataError(
+        f"There is no corpus {locator}: no file {missing} (also with {' '.join(COMPRESSIONS[1:])})"
+        + ", and the catalogue has no such name"
+        + catalogue.nearest(locator)
+    )
+
+
+def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:
+    """The file names of both sides; language codes in braces are matched whatever their order."""
+    if not (braces := re.search(r"\{([^{},]+),([^{},]+)\}", locator)):
+        return f"{locator}.{source}", f"{locator}.{target}"
+    first, second = braces.groups()
+    if (first, second) == (target, source):
+        first, second = second, first
+    head, tail = locator[: braces.start()], locator[braces.end() :]
+    return head + first + tail, head + second + tail
+
+
+def _any_compression(name: str) -> Path | None:
+    paths = (Path(name + suffix).expanduser() for suffix in COMPRESSIONS)
+    return next((path for path in paths if path.is_file()), None)
+
+
+# --- tables -----------------------------------------------------------------------------------------------------
+
+
+def _table_kind(locator: str) -> str | None:
+    name = next((locator.removesuffix(end) for end in COMPRESSIONS[1:] if locator.endswith(end)), locator)
+    return next((kind for kind in TABLES if name.endswith(kind) and "{" not in locator), None)
+
+
+def _existing(locator: str) -> Path:
+    path = Path(locator).expanduser()
+    if not path.is_file():
+        raise DataError(f"There is no file {path}.")
+    return path
+
+
+def _of_batches(batches: _Batches, name: str) -> ParallelCorpus:
+    source, target = collect((tuple(_one_line(side) for side in batch) for batch in batches), 2)
+    return ParallelCorpus(source, target, name)
+
+
+def _one_line(texts: list[str]) -> list[str]:
+    """The texts with line ends inside them replaced by a space, since everything else counts lines."""
+    return [re.sub(r"[\r\n]+", " ", text) if "\n" in text else text for text in texts]
+
+
+def _delimited(path: Path, source: str, target: str, delimiter: str) -> _Batches:
+    """Rows of a csv file (quotes as in RFC 4180), or of a tsv file (no quotes, the header may be missing)."""
+    rows = _csv_rows(path) if delimiter == "," else enumerate((line.split("\t") for line in read_lines(path)), 1)
+    first = next(rows, None)
+    if first is None:
+        return
+    header = first[1]
+    if {source, target} <= set(header):
+        columns = header.index(source), header.index(target)
+    elif delimiter == "\t" and len(header) >= 2:
+        columns, rows = (0, 1), chain([first], rows)
+    else:
+        raise DataError(f"{path}, line 1: needs the columns {source} and {target}, but has {', '.join(header)}.")
+    yield from _columns(path, rows, len(header), columns)
+
+
+def _columns(path: Path, rows: Iterator[tuple[int, list[str]]], width: int, columns: tuple[int, int]) -> _Batches:
+    def checked() -> Iterator[tuple[str, str]]:
+        for line, row in rows:
+            if len(row) != width:
+                raise DataError(f"{path}, line {line}: has {len(row)} columns, but the first line has {width}.")
+            yield row[columns[0]], row[columns[1]]
+
+    return _unzipped(checked())
+
+
+def _unzipped(pairs: Iterator[tuple[str, str]]) -> _Batches:
+    while batch := list(islice(pairs, _ROWS)):
+        yield [source for source, _ in batch], [target for _, target in batch]
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    csv.field_size_limit(2**31 - 1)
+    reader = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
+    before = 0
+    try:
+        for row in reader:
+            yield before + 1, row
+            before = reader.line_num
+    except csv.Error as error:
+        raise DataError(f"{path}, line {before + 1}: not valid CSV ({error}).") from None
+
+
+def _json_lines(path: Path, source: str, target: str) -> _Batches:
+    """Rows of a file with a JSON object a line: `{"en": ..., "de": ...}`, perhaps inside `"translation"`."""
+
+    def pairs() -> Iterator[tuple[str, str]]:
+        for number, line in enumerate(read_lines(path), 1):
+            try:
+                row = json.loads(line)
+                row = row.get("translation", row)
+                pair = row[source], row[target]
+            except (ValueError, RecursionError):
+                raise DataError(f"{path}, line {number}: not valid JSON: {line[:60]!r}.") from None
+            except (KeyError, TypeError, AttributeError):
+                raise DataError(
+                    f'{path}, line {number}: needs {{"{source}": ..., "{target}": ...}}, but is {line[:60]!r}.'
+                ) from None
+            if not (isinstance(pair[0], str) and isinstance(pair[1], str)):
+                raise DataError(f"{path}, line {number}: both sides must be text, but are {pair[0]!r} and {pair[1]!r}.")
+            yield pair
+
+    return _unzipped(pairs())
+
+
+def _parquet(path: Path, source: str, target: str) -> _Batches:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(_ROWS):
+                yield _arrow_sides(pa.Table.from_batches([batch]), source, target, str(path))
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path} is not a valid Parquet file: {error}.") from None
+
+
+def _arrow_sides(table: Any, source: str, target: str, name: str) -> tuple[list[str], list[str]]:
+    """Two columns of text, which stand on their own or in a column `translation` of structs."""
+    if "translation" in table.column_names:
+        table = table.select(["translation"]).flatten()
+        table = table.rename_columns([column.removeprefix("translation.") for column in table.column_names])
+    if missing := {source, target} - set(table.column_names):
+        columns = ", ".join(table.column_names)
+        raise DataError(f"{name} has no column {' or '.join(sorted(missing))}, only {columns}.")
+    sides = table.column(source).to_pylist(), table.column(target).to_pylist()
+    for pair in zip(*sides, strict=True):
+        if not (isinstance(pair[0], str) and isinstance(pair[1], str)):
+            raise DataError(f"{name}: both sides must be text, but a row has {pair[0]!r} and {pair[1]!r}.")
+    return sides
+
+
+_READERS: dict[str, Callable[[Path, str, str], _Batches]] = {
+    ".tsv": partial(_delimited, delimiter="\t"),
+    ".csv": partial(_delimited, delimiter=","),
+    ".jsonl": _json_lines,
+    ".parquet": _parquet,
+}
+
+
+# --- the hub and the sample -------------------------------------------------------------------------------------
+
+
+def _from_hub(locator: str, source: str, target: str) -> ParallelCorpus:
+    """`hf:owner/name[/config]:split`, or a local folder that `datasets` can read (`hf:./folder:split`)."""
+    path, colon, split = locator.removeprefix("hf:").rpartition(":")
+    if not (colon and path and split):
+        raise DataError(f"'{locator}' is not a dataset of the hub: write hf:owner/name:split or hf:owner/name/config:split.")
+    dataset = _load_dataset(path, split, locator)
+    tables = (dataset.with_format("arrow")[start : start + _ROWS] for start in range(0, len(dataset), _ROWS))
+    return _of_batches((_arrow_sides(table, source, target, locator) for table in tables), locator)
+
+
+def _load_dataset(path: str, split: str, locator: str) -> Any:
+    try:
+        import datasets
+    except ImportError:
+        raise DataError(f"Reading {locator} needs the package datasets: install it with `pip install datasets`.") from None
+    parts = path.split("/")
+    is_folder = Path(path).expanduser().is_dir()
+    config = "/".join(parts[2:]) if len(parts) > 2 and not is_folder else None
+    name = str(Path(path).expanduser()) if is_folder else "/".join(parts[:2])
+    datasets.disable_progress_bars()
+    try:
+        return datasets.load_dataset(name, config, split=split)
+    except Exception as error:  # whatever hub, file system and builder raise: they share no base class
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise DataError(
+            f"Cannot load {locator}: {reason.rstrip('.')}. Without a connection, load it once on a connected machine and "
+            "copy its cache (HF_HOME), or export it to files and name those."
+        ) from None
+
+
+def _from_sample(locator: str, source: str, target: str) -> ParallelCorpus:
+    from nmt.data import sample  # not at the top: it generates its sentences
+
+    split = locator.removeprefix("sample:")
+    if split not in sample.SPLITS:
+        raise DataError(f"The sample has no split '{split}', only {', '.join(sample.SPLITS)}.")
+    if {source, target} != {"en", "de"}:
+        raise DataError(f"The sample is in en and de, but {source} and {target} were asked for.")
+    examples = sample.examples(split)
+    pairs = ((item.source, item.target) if source == "en" else (item.target, item.source) for item in examples)
+    return _of_batches(_unzipped(pairs), locator)

@@ -1,0 +1,188 @@
+"""A parallel corpus as ids: filtered, memory-mapped, and cached under a fingerprint of all that decides it."""
+
+import hashlib
+import json
+import logging
+import os
+import tempfile
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from nmt.data.cache import cache_folder
+from nmt.data.corpus import ParallelCorpus
+from nmt.data.filters import FilterReport, first_occurrences, keep
+from nmt.data.subwords import Subwords
+from nmt.errors import DataError
+from nmt.recipe import Filters
+
+_FORMAT = 1  # raise it when the file's layout or the meaning of its parts changes
+_BATCH = 16_384
+_IDS = pa.list_(pa.int32())
+_SCHEMA = pa.schema([("source", _IDS), ("target", _IDS), ("row", pa.int64())])
+_Opened = tuple[pa.Table, FilterReport]
+_log = logging.getLogger(__name__)
+
+
+class EncodedCorpus:
+    """The pairs of ids that are left after filtering, numbered from 0; the ids stay on disk until asked for."""
+
+    def __init__(self, table: pa.Table, corpus: ParallelCorpus, report: FilterReport) -> None:
+        self.report = report
+        self._corpus = corpus
+        self._rows = table.column("row")
+        self._sides = [_Lists(table.column(side)) for side in ("source", "target")]
+        self.source_lengths, self.target_lengths = (side.lengths for side in self._sides)
+
+    def __len__(self) -> int:
+        return len(self.source_lengths)
+
+    def __getitem__(self, rows: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+        """The ids of both sides of each row, without begin or end mark."""
+        source, target = self._sides
+        return [(source[row], target[row]) for row in rows]
+
+    def text(self, rows: Sequence[int]) -> list[tuple[str, str]]:
+        """The text of both sides of each row."""
+        originals = [self._rows[int(row)].as_py() for row in rows]
+        return [(self._corpus.source[row], self._corpus.target[row]) for row in originals]
+
+
+class _Lists:
+    """A column of lists of ids, read without copying what is not asked for."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        self._chunks: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]] = [
+            (chunk.offsets.to_numpy(), chunk.values.to_numpy()) for chunk in column.chunks
+        ]
+        lengths = [np.diff(offsets) for offsets, _ in self._chunks]
+        self.lengths = np.concatenate([np.zeros(0, np.int32), *lengths]).astype(np.int32)
+        self._starts = np.cumsum([0, *map(len, lengths)]).tolist()
+
+    def __getitem__(self, row: int) -> list[int]:
+        if not 0 <= row < len(self.lengths):
+            raise IndexError(f"row {row} of {len(self.lengths)}")
+        chunk = bisect_right(self._starts, row) - 1
+        offsets, values = self._chunks[chunk]
+        place = row - self._starts[chunk]
+        ids: list[int] = values[offsets[place] : offsets[place + 1]].tolist()
+        return ids
+
+
+def encode_corpus(
+    corpus: ParallelCorpus,
+    source_subwords: Subwords,
+    target_subwords: Subwords,
+    filters: Filters | None,
+    cache: Path | None = None,
+) -> EncodedCorpus:
+    """Encode and filter a corpus, or find it already done in the cache.
+
+    Args:
+        corpus: the text.
+        source_subwords: encodes the source side.
+        target_subwords: encodes the target side.
+        filters: which pairs are left out; None keeps all.
+        cache: the cache folder; `cache_folder()` if None. A temporary one is used where it cannot be written to.
+
+    Raises:
+        DataError: no pair passes the filters.
+    """
+    sides = (source_subwords, target_subwords)
+    name = f"{_fingerprint(corpus, sides, filters)}.arrow"
+    file = (cache or cache_folder()) / "encoded" / name
+    table, report = _open(file, filters) or _make(file, corpus, sides, filters)
+    if not report.kept:
+        raise DataError(f"No pair of {corpus.name} passes the filters ({report}): relax data.filters.")
+    return EncodedCorpus(table, corpus, report)
+
+
+def _fingerprint(corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: Filters | None) -> str:
+    """What the ids depend on, as a name."""
+    parts = [_FORMAT, corpus.fingerprint, *(side.fingerprint for side in sides), filters and filters.model_dump_json()]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _open(file: Path, filters: Filters | None) -> _Opened | None:
+    """The table in a file and the report of how it was made; None if there is no such file or it is damaged."""
+    if not file.is_file():
+        return None
+    try:
+        reader = pa.ipc.open_file(pa.memory_map(str(file)))
+        if reader.schema != _SCHEMA:
+            raise ValueError("another schema")
+        report = FilterReport(filters=filters)
+        for index in range(reader.num_record_batches):
+            batch, note = reader.get_batch_with_custom_metadata(index)
+            if note[b"checksum"] != _checksum(batch):
+                raise ValueError("wrong checksum")
+            report += FilterReport(**json.loads(note[b"counts"]))
+        return reader.read_all(), report
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        _log.warning("The cached file %s is damaged (%s) and is made again.", file, error)
+        return None
+
+
+def _make(file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: Filters | None) -> _Opened:
+    """Write the file, in a temporary folder if need be, and open it."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        _write(file, corpus, sides, filters)
+    except OSError as error:
+        _log.warning("Cannot keep encoded text in %s (%s): it will be encoded again next time.", file.parent, error)
+    else:
+        if opened := _open(file, filters):
+            return opened
+    with tempfile.TemporaryDirectory(prefix="nmt-") as folder:  # what is mapped outlives the name
+        _write(Path(folder) / file.name, corpus, sides, filters)
+        opened = _open(Path(folder) / file.name, filters)
+    if not opened:
+        raise DataError(f"Encoded text cannot be read back from {tempfile.gettempdir()}: check that disk.")
+    return opened
+
+
+def _write(file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: Filters | None) -> None:
+    """Encode batch by batch into a file beside, then rename it."""
+    first = np.ones(len(corpus), dtype=np.bool_)
+    if filters and not filters.duplicates:
+        first = first_occurrences(corpus.pairs(), len(corpus))
+    handle, beside = tempfile.mkstemp(prefix=f".{file.stem}-", dir=file.parent)
+    os.close(handle)
+    try:
+        with pa.OSFile(beside, "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
+            for batch, report in _encoded(corpus, sides, filters, first):
+                counts = {name: count for name, count in asdict(report).items() if name != "filters"}
+                writer.write_batch(batch, {"counts": json.dumps(counts), "checksum": _checksum(batch)})
+        os.replace(beside, file)
+    finally:
+        Path(beside).unlink(missing_ok=True)
+
+
+def _encoded(
+    corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: Filters | None, first: npt.NDArray[np.bool_]
+) -> Iterator[tuple[pa.RecordBatch, FilterReport]]:
+    """The ids of the pairs that stay, batch by batch, each with its own report."""
+    start = 0
+    for texts in zip(corpus.source.batches(_BATCH), corpus.target.batches(_BATCH), strict=True):
+        ids = [subwords.encode_batch(side) for subwords, side in zip(sides, texts, strict=True)]
+        lengths = [np.fromiter(map(len, side), np.int32, len(side)) for side in ids]
+        mask, report = keep(lengths[0], lengths[1], filters, first=first[start : start + len(ids[0])])
+        rows = np.flatnonzero(mask)
+        columns = [pa.array([side[row] for row in rows], _IDS) for side in ids]
+        yield pa.record_batch([*columns, pa.array(rows + start, pa.int64())], _SCHEMA), report
+        start += len(ids[0])
+
+
+def _checksum(batch: pa.RecordBatch) -> bytes:
+    total = 0
+    for column in batch.columns:
+        arrays = (column.offsets, column.values) if pa.types.is_list(column.type) else (column,)
+        for array in arrays:
+            total = zlib.crc32(array.to_numpy(), total)
+    return str(total).encode()

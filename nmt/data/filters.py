@@ -1,0 +1,90 @@
+"""Which training pairs are left out, judged by their lengths in subword pieces."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.recipe import Filters
+
+
+@dataclass(frozen=True)
+class FilterReport:
+    """How many pairs were kept, and how many were dropped for each reason (the first that holds, in this order)."""
+
+    kept: int = 0
+    empty: int = 0
+    too_long: int = 0
+    ratio: int = 0
+    duplicate: int = 0
+    filters: Filters | None = None
+
+    @property
+    def total(self) -> int:
+        """Pairs before filtering."""
+        return self.kept + self.empty + self.too_long + self.ratio + self.duplicate
+
+    def __add__(self, other: "FilterReport") -> "FilterReport":
+        counts = {item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)[:-1]}
+        return FilterReport(**counts, filters=self.filters)
+
+    def __str__(self) -> str:
+        limits = self.filters or Filters()
+        reasons = {
+            "empty": self.empty,
+            f"longer than {limits.max_length} pieces": self.too_long,
+            f"beyond ratio {limits.max_ratio or 0:g}": self.ratio,
+            "duplicates": self.duplicate,
+        }
+        dropped = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
+        return f"kept {self.kept:,} of {self.total:,} pairs" + (f"; dropped {dropped}" if dropped else "")
+
+
+def keep(
+    source_lengths: npt.NDArray[np.integer],
+    target_lengths: npt.NDArray[np.integer],
+    filters: Filters | None,
+    *,
+    first: npt.NDArray[np.bool_] | None = None,
+) -> tuple[npt.NDArray[np.bool_], FilterReport]:
+    """Which pairs stay, and why the others do not.
+
+    Args:
+        source_lengths: pieces of each source line, [N].
+        target_lengths: pieces of each target line, [N].
+        filters: the limits; None keeps every pair, empty ones too.
+        first: False where the pair occurred before, [N]; see `first_occurrences`.
+
+    Returns:
+        A mask [N], True = kept, and the report.
+    """
+    kept = np.ones(len(source_lengths), dtype=np.bool_)
+    if filters is None:
+        return kept, FilterReport(kept=len(kept))
+    longer, shorter = np.maximum(source_lengths, target_lengths), np.minimum(source_lengths, target_lengths)
+    reasons = {
+        "empty": shorter == 0,
+        "too_long": longer > filters.max_length,
+        "ratio": longer > shorter * (np.inf if filters.max_ratio is None else filters.max_ratio),
+        "duplicate": ~kept if filters.duplicates or first is None else ~first,
+    }
+    counts = {}
+    for name, holds in reasons.items():
+        counts[name] = int(np.count_nonzero(kept & holds))
+        kept &= ~holds
+    return kept, FilterReport(kept=int(np.count_nonzero(kept)), **counts, filters=filters)
+
+
+def first_occurrences(pairs: Iterable[tuple[str, str]], count: int) -> npt.NDArray[np.bool_]:
+    """True for each of `count` pairs unless the same pair came before; compared by a 64-bit hash."""
+    hashes = np.fromiter((_hash(*pair) for pair in pairs), dtype=np.uint64, count=count)
+    first = np.zeros(count, dtype=np.bool_)
+    first[np.unique(hashes, return_index=True)[1]] = True
+    return first
+
+
+def _hash(source: str, target: str) -> int:
+    text = f"{len(source)} {source}{target}"
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")

@@ -1,0 +1,250 @@
+"""Text to ids and back through SentencePiece, without losing a character.
+
+Models are trained with identity normalisation, so that `decode(encode(text)) == text`, spaces at either end and
+repeated ones included. What cannot come back: a character that was never seen, when there is no byte fallback (it
+becomes the unknown mark `⁇`), and U+10FFFF, a noncharacter of Unicode that stands in for a literal "▁" (U+2581, which
+SentencePiece itself uses for the space) and so decodes as one.
+"""
+
+import hashlib
+import io
+import os
+import random
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import sentencepiece
+
+from nmt.errors import DataError
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+Kind = Literal["unigram", "bpe", "char", "word"]
+
+_MARK, _STAND_IN = "▁", "\U0010ffff"
+_SPECIAL = {"pad_id": PAD, "unk_id": UNK, "bos_id": BOS, "eos_id": EOS}
+_TRAINING_LINES = 2_000_000
+_LONGEST_LINE = 2**30  # bytes; SentencePiece's own default silently drops lines beyond 4,192
+_THREADS = 16  # part of the result: sums are taken per thread, and the number is written into the model
+
+
+class Subwords:
+    """One SentencePiece model; `train`, `load` or `from_bytes` make it."""
+
+    def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
+        self._processor: Any = processor
+        self._bytes = [self._bytes_of(index) for index in range(len(self))]
+        self._has_prefix = self._processor.id_to_piece(self._processor.encode("a"))[:1] != ["a"]
+
+    @classmethod
+    def train(cls, lines: Iterable[str], *, kind: Kind, size: int, byte_fallback: bool, seed: int = 1) -> Self:
+        """Train a model of `size` pieces, special ones included; the same lines and seed give the same bytes.
+
+        Beyond two million lines, a random sample of that many (which `seed` draws) is trained on.
+
+        Raises:
+            DataError: there is no text, or it allows no vocabulary of this size (the sentence says which it allows).
+        """
+        sample = (_escape(line) for line in _sample(lines, _TRAINING_LINES, seed))
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=sample,
+                model_writer=model,
+                model_type=kind,
+                vocab_size=size,
+                byte_fallback=byte_fallback,
+                character_coverage=0.9995 if byte_fallback else 1.0,
+                normalization_rule_name="identity",
+                remove_extra_whitespaces=False,
+                add_dummy_prefix=True,
+                unk_surface=" ⁇" if kind == "word" else "⁇",
+                max_sentence_length=_LONGEST_LINE,
+                num_threads=_THREADS,
+                minloglevel=3,
+                **_SPECIAL,
+            )
+        except (RuntimeError, UnicodeEncodeError) as error:
+            raise DataError(_training_sentence(str(error), kind, size, byte_fallback)) from None
+        return cls.from_bytes(model.getvalue())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a SentencePiece file. Raises DataError if it is missing, no such model, or has other special ids."""
+        try:
+            return cls.from_bytes(Path(path).read_bytes(), str(path))
+        except OSError as error:
+            raise DataError(f"Cannot read the SentencePiece model {path}: {error.strerror or error}.") from None
+
+    @classmethod
+    def from_bytes(cls, serialized: bytes, name: str = "The SentencePiece model") -> Self:
+        """The model whose file has these bytes; `name` names it in errors. Raises DataError like `load`."""
+        processor: Any = sentencepiece.SentencePieceProcessor()
+        try:
+            if not serialized:
+                raise RuntimeError("empty")
+            processor.LoadFromSerializedProto(serialized)
+        except RuntimeError:
+            raise DataError(f"{name} is not a SentencePiece model: train one with `spm_train` or `nmt train`.") from None
+        found = {key: getattr(processor, key)() for key in _SPECIAL}
+        if found != _SPECIAL:
+            wanted, got = (" ".join(f"{key}={value}" for key, value in ids.items()) for ids in (_SPECIAL, found))
+            raise DataError(f"{name} has {got}, but {wanted} is needed: train it with these options.")
+        return cls(processor)
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        return type(self).from_bytes, (self.serialized,)
+
+    def __len__(self) -> int:
+        return int(self._processor.get_piece_size())
+
+    @property
+    def serialized(self) -> bytes:
+        """The bytes of the model's file."""
+        return bytes(self._processor.serialized_model_proto())
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the model's file, in hexadecimal."""
+        return hashlib.sha256(self.serialized).hexdigest()
+
+    def save(self, path: str | Path) -> None:
+        """Write the model's file; a crash leaves either the old file or the new one."""
+        path = Path(path)
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        beside.write_bytes(self.serialized)
+        beside.replace(path)
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of the pieces of a text, without begin or end mark; control names like `<s>` in it are plain text."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each text, found by SentencePiece's own threads. Raises DataError at a lone surrogate."""
+        threads = -1 if len(texts) > 64 else 1
+        try:
+            ids: list[list[int]] = self._processor.encode([_escape(text) for text in texts], num_threads=threads)
+        except (RuntimeError, TypeError, UnicodeError):
+            raise DataError(_surrogate_sentence(texts)) from None
+        return ids
+
+    def sample(self, text: str, alpha: float, *, seed: int | None = None) -> list[int]:
+        """Ids of a random segmentation of a text (Kudo 2018; BPE dropout, Provilkov et al. 2020).
+
+        Args:
+            text: the text.
+            alpha: inverse temperature of unigram sampling, or dropout rate of BPE merges.
+            seed: sets the generator of this thread first, so that the same call gives the same ids.
+        """
+        if seed is not None:
+            sentencepiece.set_random_generator_seed(seed % 2**32)
+        ids: list[int] = self._processor.encode(_escape(text), enable_sampling=True, alpha=alpha, nbest_size=-1)
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; control ids give nothing, bytes that are no UTF-8 give U+FFFD."""
+        joined = b"".join([self._bytes[index] for index in ids])
+        text = joined.decode("utf-8", "replace").replace(_MARK, " ")
+        return (text[1:] if self._has_prefix and text.startswith(" ") else text).replace(_STAND_IN, _MARK)
+
+    def decode_batch(self, batch: Iterable[Sequence[int]]) -> list[str]:
+        """The text of each row of ids."""
+        return [self.decode(ids) for ids in batch]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces as SentencePiece writes them: `▁` begins a word, `<0xE2>` is a byte."""
+        return [self._processor.id_to_piece(index) for index in ids]
+
+    def word_of(self, ids: Sequence[int]) -> list[int]:
+        """For each id, the index of its word in `decode(ids).split()`.
+
+        A piece without a visible character (a lone word mark) goes with the word that follows, or with the last one.
+        A piece over several words, which only text with spaces other than U+0020 can have, goes with its first.
+        """
+        words: list[int] = []
+        started = -1  # the last word that began
+        inside = False  # whether the character before was part of a word
+        for visible in self._visible(ids):
+            first = None
+            for character in visible:
+                started += character and not inside
+                inside = character
+                first = started if character and first is None else first
+            # An empty piece in the middle of a word (the rest of a character's bytes) stays with it.
+            words.append(first if first is not None else started if not visible and inside else started + 1)
+        return [min(word, max(started, 0)) for word in words]
+
+    def _visible(self, ids: Sequence[int]) -> Iterator[list[bool]]:
+        """For each id, whether each character that begins in it is visible (not white space)."""
+        parts = [self._bytes[index] for index in ids]
+        # Each wrong byte becomes one surrogate, so positions in the text and in the bytes can be matched.
+        text = b"".join(parts).decode("utf-8", "surrogateescape")
+        characters = iter(text)
+        position = 0  # in bytes, of the next character
+        end = 0
+        for part in parts:
+            end += len(part)
+            visible = []
+            while position < end:
+                character = next(characters)
+                visible.append(not character.isspace() and character != _MARK)
+                position += _width(character)
+            yield visible
+
+    def _bytes_of(self, index: int) -> bytes:
+        """What an id adds to the text, in UTF-8."""
+        if self._processor.is_control(index):
+            return b""
+        if self._processor.is_unknown(index):
+            return str(self._processor.decode([index])).encode()
+        piece: str = self._processor.id_to_piece(index)
+        if self._processor.is_byte(index):
+            return bytes([int(piece[3:5], 16)])
+        return piece.replace(_MARK, " ").encode()
+
+
+def _escape(text: str) -> str:
+    return text.replace(_MARK, _STAND_IN) if _MARK in text else text
+
+
+def _sample(lines: Iterable[str], limit: int, seed: int) -> Iterator[str]:
+    """All lines, or a random `limit` of them (reservoir sampling) where there are more."""
+    source = iter(lines)
+    kept = list(islice(source, limit))
+    draw = random.Random(seed)  # noqa: S311 -- not for secrets
+    for count, line in enumerate(source, start=limit + 1):
+        place = draw.randrange(count)
+        if place < limit:
+            kept[place] = line
+    return iter(kept)
+
+
+def _width(character: str) -> int:
+    """Bytes of a character in UTF-8; one for a surrogate that stands for a wrong byte."""
+    return 1 if "\udc80" <= character <= "\udcff" else len(character.encode())
+
+
+def _training_sentence(message: str, kind: str, size: int, byte_fallback: bool) -> str:
+    """What SentencePiece's assertion means to the person who wrote the recipe."""
+    if largest := re.search(r"too high \(\d+\).*<= (\d+)", message):
+        return f"subwords.size {size} is larger than the training text allows: set it to at most {largest[1]}."
+    if smallest := re.search(r"required_chars\. \d+ vs (\d+)", message):
+        return (
+            f"subwords.size {size} has no room for every character of the training text: set it to at least {smallest[1]}"
+            + (", or set subwords.byte_fallback: true." if not byte_fallback else ".")
+        )
+    if "sentences_.empty()" in message:
+        return "There is no text to train subwords on: every line is empty."
+    if "(vocab_size) >= (0)" in message:
+        least = len(_SPECIAL) + (256 if byte_fallback else 0) + 1
+        return f"subwords.size {size} has no room beside the special pieces and bytes: set it to at least {least}."
+    return f"SentencePiece cannot train a {kind} model of size {size} on this text: {message.strip()}."
+
+
+def _surrogate_sentence(texts: Sequence[str]) -> str:
+    for text in texts:
+        if found := re.search(r"[\ud800-\udfff]", text):
+            return f"The text {text!r} is not valid Unicode: character {found.start() + 1} is a lone surrogate."
+    return "A text is not valid Unicode."

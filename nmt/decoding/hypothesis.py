@@ -1,0 +1,216 @@
+"""What a search finds and how it is ranked: hypotheses, their penalties, and the trace they are read back from."""
+
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+IMPOSSIBLE = float("-inf")
+COVERAGE_FLOOR = 1e-6
+"""A source position nobody looked at counts as covered this much, so that the coverage penalty stays finite."""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output sentence that a search or forced decoding ended with."""
+
+    ids: tuple[int, ...]
+    """Its pieces, without the start and the end mark."""
+    score: float
+    """What hypotheses are ranked by: log-probability under length and coverage penalty."""
+    log_probability: float
+    """log P(y | x), the end mark included when finished."""
+    token_log_probs: tuple[float, ...]
+    """log P(y_t | y_<t, x), one a row of the alignment."""
+    alignment: Float[Tensor, "T S"]
+    """Weights on the CPU, row t from the step that predicted piece t; T = len(ids), one more when finished."""
+    finished: bool
+    """Whether it ended with the end mark; otherwise it was cut at the maximum length."""
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """s(y, x) = log P(y | x) / lp(y) + cp(x; y), which is what hypotheses are ranked by (Wu et al. 2016, eq. 14).
+
+    lp(y) = ((5 + |y|) / 6)^alpha with |y| counting the end mark, cp(x; y) = beta sum_j log(min(sum_i a_ij, 1)).
+    """
+
+    length: float = 1.0
+    """alpha; 0 leaves the log-probability as it is."""
+    coverage: float = 0.0
+    """beta; 0 asks for no coverage."""
+
+    def score(
+        self,
+        log_probability: Float[Tensor, "..."],
+        length: Int[Tensor, "..."] | int,
+        coverage: Float[Tensor, "... S"] | None,
+        source_mask: Bool[Tensor, "... S"] | None,
+    ) -> Float[Tensor, "..."]:
+        """Score of each hypothesis.
+
+        Args:
+            log_probability: log P(y | x).
+            length: |y|, of each or one for all.
+            coverage: sum_i a_ij; needed only if the coverage penalty is not 0.
+            source_mask: True at real positions; None if all are.
+        """
+        score = log_probability / self._length_penalty(length)
+        if self.coverage == 0 or coverage is None:
+            return score
+        terms = coverage.clamp(COVERAGE_FLOOR, 1.0).log()
+        if source_mask is not None:
+            terms = terms.masked_fill(~source_mask, 0.0)
+        return score + self.coverage * terms.sum(dim=-1)
+
+    def bound(self, log_probability: Float[Tensor, " B"], max_length: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
+        """The best score that a live hypothesis can still reach.
+
+        Its log-probability can only fall, the length penalty grows with the length, the coverage penalty is at most 0.
+        """
+        return log_probability / self._length_penalty(max_length)
+
+    def _length_penalty(self, length: Tensor | int) -> Tensor | float:
+        penalty: Tensor | float = ((5.0 + length) / 6.0) ** self.length
+        return penalty
+
+
+@dataclass(frozen=True)
+class Picked:
+    """The B x W candidates that one step keeps, best first; each is a node of the search graph.
+
+    `rows` says which row of the step's input a node continues, counted through the whole batch; `total` is the
+    log-probability of the whole path, -inf where there is no such candidate; `log_probs` that of its last token.
+    """
+
+    rows: Int[Tensor, "B W"]
+    tokens: Int[Tensor, "B W"]
+    log_probs: Float[Tensor, "B W"]
+    total: Float[Tensor, "B W"]
+
+
+@dataclass(frozen=True)
+class Paths:
+    """P paths through the trace, padded to the longest."""
+
+    tokens: Int[Tensor, "P T"]
+    log_probs: Float[Tensor, "P T"]
+    alignment: Float[Tensor, "P T S"]
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """One step: its N nodes with their input rows, the weights of its R input rows, the node before each of these."""
+
+    tokens: Int[Tensor, " N"]
+    log_probs: Float[Tensor, " N"]
+    rows: Int[Tensor, " N"]
+    weights: Float[Tensor, "R S"]
+    nodes: Int[Tensor, " R"]
+
+
+@dataclass
+class Trace:
+    """Back-pointers of a search, written step by step and read backwards once, so that no history is ever copied."""
+
+    steps: list[_Recorded] = field(default_factory=list)
+
+    def add(self, picked: Picked, weights: Float[Tensor, "R S"], nodes: Int[Tensor, " R"]) -> None:
+        """Record a step: its nodes, the weights of its input rows, and the node of the step before behind each row."""
+        flat = (picked.tokens.flatten(), picked.log_probs.flatten(), picked.rows.flatten())
+        self.steps.append(_Recorded(*flat, weights.float(), nodes))
+
+    def read(self, last_step: Int[Tensor, " P"], last_node: Int[Tensor, " P"]) -> Paths:
+        """The paths that end at the given steps and nodes."""
+        count, length = len(last_step), int(last_step.max()) + 1
+        first = self.steps[0]
+        tokens = last_node.new_zeros(count, length)
+        log_probs = first.log_probs.new_zeros(count, length)
+        alignment = first.weights.new_zeros(count, length, first.weights.shape[1])
+        node = torch.zeros_like(last_node)
+        for time in reversed(range(length)):
+            recorded = self.steps[time]
+            node = torch.where(last_step == time, last_node, node)
+            node = node.masked_fill(last_step < time, 0)
+            row = recorded.rows[node]
+            tokens[:, time], log_probs[:, time] = recorded.tokens[node], recorded.log_probs[node]
+            alignment[:, time] = recorded.weights[row]
+            node = recorded.nodes[row]
+        return Paths(tokens, log_probs, alignment)
+
+
+class Pool:
+    """The n best ended hypotheses of each sentence, best first; an empty place scores -inf.
+
+    Finished ones rank by score. One that was cut at its maximum length gets a place only if nothing has finished.
+    """
+
+    def __init__(self, batch: int, size: int, device: torch.device) -> None:
+        self.scores = torch.full((batch, size), IMPOSSIBLE, device=device)
+        self.log_probability = torch.full((batch, size), IMPOSSIBLE, device=device)
+        self.step = torch.zeros((batch, size), dtype=torch.long, device=device)
+        self.node = torch.zeros_like(self.step)
+        self.finished = torch.zeros((batch, size), dtype=torch.bool, device=device)
+
+    def add(
+        self,
+        sentence: Int[Tensor, " B"],
+        picked: Picked,
+        scores: Float[Tensor, "B W"],
+        *,
+        time: int,
+        ended: Bool[Tensor, "B W"],
+        last: Bool[Tensor, " B"],
+    ) -> None:
+        """Let the candidates of a step compete for places.
+
+        Args:
+            sentence: which rows of the pool the candidates belong to.
+            picked: the step's nodes.
+            scores: what they rank by.
+            time: the step's index.
+            ended: where a candidate ends with the end mark.
+            last: where a sentence has reached its maximum length.
+        """
+        entering = scores.masked_fill(~ended, IMPOSSIBLE)
+        held = self.scores[sentence]
+        nothing = torch.maximum(held[:, 0], entering.amax(dim=1)) == IMPOSSIBLE
+        cut = (last & nothing)[:, None] & ~ended
+        entering = torch.where(cut, scores, entering)
+        ranked, order = torch.cat([held, entering], dim=1).sort(dim=1, descending=True, stable=True)
+        size = held.shape[1]
+        nodes = torch.arange(ended.numel(), device=ended.device).view_as(ended)
+        self.scores[sentence] = ranked[:, :size]
+        for kept, new in (
+            (self.log_probability, picked.total),
+            (self.step, torch.full_like(nodes, time)),
+            (self.node, nodes),
+            (self.finished, ended),
+        ):
+            kept[sentence] = torch.cat([kept[sentence], new], dim=1).gather(1, order[:, :size])
+
+    def hypotheses(self, trace: Trace) -> list[list[Hypothesis]]:
+        """The hypotheses of each sentence; where no path at all was possible, an empty one that scores -inf."""
+        paths = trace.read(self.step.flatten(), self.node.flatten())
+        found = _assemble(self, paths)
+        size = self.scores.shape[1]
+        width = paths.alignment.shape[2]
+        nothing = Hypothesis((), IMPOSSIBLE, IMPOSSIBLE, (), torch.zeros(0, width), finished=False)
+        grouped = [found[start : start + size] for start in range(0, len(found), size)]
+        return [[item for item in group if item.score > IMPOSSIBLE] or [nothing] for group in grouped]
+
+
+def _assemble(pool: Pool, paths: Paths) -> list[Hypothesis]:
+    """One hypothesis a place of the pool, in one transfer from the device."""
+    alignment, tokens, log_probs = paths.alignment.cpu(), paths.tokens.tolist(), paths.log_probs.tolist()
+    columns = (pool.scores, pool.log_probability, pool.step, pool.finished)
+    found = []
+    for place, (score, total, step, finished) in enumerate(
+        zip(*(column.flatten().tolist() for column in columns), strict=True)
+    ):
+        length = step + 1
+        ids = tuple(tokens[place][: length - 1 if finished else length])
+        rows = alignment[place, :length].clone()  # a view would keep the whole batch alive
+        found.append(Hypothesis(ids, score, total, tuple(log_probs[place][:length]), rows, finished))
+    return found

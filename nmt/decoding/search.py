@@ -1,0 +1,323 @@
+"""Greedy search, beam search and sampling over a step function and an opaque state; no model is known here.
+
+All three are the same walk, which differs only in how a step picks the candidates it keeps. A step works on whole
+tensors: B live sentences of W hypotheses each, as B x W rows. Ended hypotheses move to a pool, sentences that can
+find nothing better leave the batch, and what was found is read back from the trace at the end.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, Self, TypeVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from nmt.decoding.hypothesis import IMPOSSIBLE, Hypothesis, Penalties, Picked, Pool, Trace
+
+__all__ = ["Hypothesis", "State", "Step", "beam_search", "greedy", "sample"]
+
+COMPACT_AT = 0.25
+"""Share of the batch that must be done before the rest is moved together; moving copies the whole state."""
+
+
+class State(Protocol):
+    """Whatever a step needs to go on, one row a hypothesis."""
+
+    def select(self, rows: Int[Tensor, " N"]) -> Self:
+        """The state whose row i is this one's row `rows[i]`."""
+        ...
+
+
+StateT = TypeVar("StateT", bound=State)
+Step = Callable[
+    [Int[Tensor, " N"], StateT],
+    tuple[Float[Tensor, "N V"], Float[Tensor, "N S"], StateT],
+]
+"""(tokens, state) -> (log_probs, weights, state): one time step for N rows."""
+Pick = Callable[[Float[Tensor, "B W"], Float[Tensor, "N V"]], Picked]
+"""(total, log_probs of the N = B x W rows) -> the candidates to keep."""
+
+
+def greedy(
+    step: Step[StateT],
+    state: StateT,
+    *,
+    batch: int,
+    max_lengths: Int[Tensor, " B"],
+    length_penalty: float = 1.0,
+    coverage_penalty: float = 0.0,
+    source_mask: Bool[Tensor, "B S"] | None = None,
+    bos: int = 2,
+    eos: int = 3,
+    forbid: tuple[int, ...] = (0, 2),
+) -> list[Hypothesis]:
+    """Take the most probable token at every step; arguments as in `beam_search`. Of equals the lowest id wins."""
+    penalties = _check(batch, max_lengths, length_penalty, coverage_penalty)
+    pick = partial(_pick_best, size=1, forbid=forbid)
+    limits = _Limits(max_lengths, penalties, source_mask, n_best=1, bos=bos, eos=eos)
+    return [found[0] for found in _walk(step, state, pick, batch, limits)]
+
+
+def beam_search(
+    step: Step[StateT],
+    state: StateT,
+    *,
+    batch: int,
+    beam_size: int,
+    max_lengths: Int[Tensor, " B"],
+    length_penalty: float = 1.0,
+    coverage_penalty: float = 0.0,
+    n_best: int = 1,
+    source_mask: Bool[Tensor, "B S"] | None = None,
+    bos: int = 2,
+    eos: int = 3,
+    forbid: tuple[int, ...] = (0, 2),
+) -> list[list[Hypothesis]]:
+    """The best hypotheses that a beam comes across, by log P(y | x) / lp(y) + cp(x; y) (Wu et al. 2016, eq. 14).
+
+    Each step keeps the `beam_size` most probable continuations; those that end leave the beam for the pool of the
+    `n_best`. A sentence stops once no live hypothesis can reach the last place of its pool any more, which is certain
+    because log-probabilities only fall and the length penalty is largest at the maximum length.
+
+    Args:
+        step: one time step for N rows, see `Step`; its log_probs are normalised, -inf is allowed.
+        state: one row a sentence, on the device of `max_lengths`.
+        batch: sentences, B.
+        beam_size: hypotheses kept alive for each, K.
+        max_lengths: the most tokens of an output, end mark included. What has not ended by then is cut, and is
+            returned (with finished=False) only for a sentence of which nothing has finished.
+        length_penalty: alpha.
+        coverage_penalty: beta.
+        n_best: most hypotheses to return a sentence.
+        source_mask: True at real positions, for the coverage penalty; None if all are.
+        bos: the token that starts an output.
+        eos: the token that ends one.
+        forbid: tokens that are never produced.
+
+    Returns:
+        For each sentence 1 to `n_best` hypotheses, best first. If every path has probability 0 that is an empty,
+        unfinished one that scores -inf.
+
+    Raises:
+        ValueError: if a number is out of its range.
+    """
+    penalties = _check(batch, max_lengths, length_penalty, coverage_penalty)
+    if beam_size < 1:
+        raise ValueError(f"beam_size must be at least 1, but is {beam_size}.")
+    if not 1 <= n_best <= beam_size:
+        raise ValueError(f"n_best must be between 1 and beam_size, which is {beam_size}, but is {n_best}.")
+    pick = partial(_pick_best, size=beam_size, forbid=forbid)
+    return _walk(step, state, pick, batch, _Limits(max_lengths, penalties, source_mask, n_best, bos, eos))
+
+
+def sample(
+    step: Step[StateT],
+    state: StateT,
+    *,
+    batch: int,
+    max_lengths: Int[Tensor, " B"],
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    generator: torch.Generator | None = None,
+    length_penalty: float = 1.0,
+    bos: int = 2,
+    eos: int = 3,
+    forbid: tuple[int, ...] = (0, 2),
+) -> list[Hypothesis]:
+    """Draw each token from p(y)^(1 / temperature), renormalised over the `top_k` most probable ones (None: over all).
+
+    The log-probabilities reported are the model's own, whatever the temperature. Other arguments as in `beam_search`.
+    """
+    penalties = _check(batch, max_lengths, length_penalty, 0.0)
+    if not temperature > 0:
+        raise ValueError(f"temperature must be above 0, but is {temperature}.")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k must be at least 1, but is {top_k}.")
+    pick = partial(_pick_drawn, temperature=temperature, top_k=top_k, generator=generator, forbid=forbid)
+    limits = _Limits(max_lengths, penalties, None, n_best=1, bos=bos, eos=eos)
+    return [found[0] for found in _walk(step, state, pick, batch, limits)]
+
+
+def _check(batch: int, max_lengths: Tensor, length_penalty: float, coverage_penalty: float) -> Penalties:
+    if max_lengths.shape != (batch,):
+        raise ValueError(f"max_lengths must hold one number a sentence, [{batch}], but is {list(max_lengths.shape)}.")
+    if batch and int(max_lengths.min()) < 1:
+        raise ValueError(f"max_lengths must be at least 1 everywhere, but holds {int(max_lengths.min())}.")
+    if not length_penalty >= 0:
+        raise ValueError(f"length_penalty must be at least 0, but is {length_penalty}.")
+    if not coverage_penalty >= 0:
+        raise ValueError(f"coverage_penalty must be at least 0, but is {coverage_penalty}.")
+    return Penalties(length_penalty, coverage_penalty)
+
+
+# --- the walk ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """What does not change during a walk."""
+
+    max_lengths: Int[Tensor, " B"]
+    penalties: Penalties
+    source_mask: Bool[Tensor, "B S"] | None
+    n_best: int
+    bos: int
+    eos: int
+
+
+@dataclass(frozen=True)
+class _Front:
+    """The rows that the next step starts from.
+
+    Which sentence of the whole batch each group of W rows is; the log-probability of each path so far, -inf where there
+    is none; for each of the N = B x W rows the token to feed, the node of the step before behind it, and the sum of the
+    weights of all steps behind it, kept only if it is asked for.
+    """
+
+    sentence: Int[Tensor, " B"]
+    total: Float[Tensor, "B W"]
+    tokens: Int[Tensor, " N"]
+    nodes: Int[Tensor, " N"]
+    coverage: Float[Tensor, "N S"] | None
+
+
+def _walk(step: Step[StateT], state: StateT, pick: Pick, batch: int, limits: _Limits) -> list[list[Hypothesis]]:
+    """Step until no sentence can find anything better, then read back what was found."""
+    if not batch:
+        return []
+    everyone = torch.arange(batch, device=limits.max_lengths.device)
+    trace, pool = Trace(), Pool(batch, limits.n_best, everyone.device)
+    start = torch.zeros(batch, 1, device=everyone.device)
+    front = _Front(everyone, start, torch.full_like(everyone, limits.bos), everyone, None)
+    for time in range(int(limits.max_lengths.max())):
+        log_probs, weights, state = step(front.tokens, state)
+        picked = pick(front.total, log_probs.float())
+        trace.add(picked, weights, front.nodes)
+        coverage = _cover(front.coverage, weights, picked.rows) if limits.penalties.coverage else None
+        total = _end(front.sentence, picked, coverage, pool, time, limits)
+        done = _is_done(front.sentence, total, pool, limits)
+        remaining = len(done) - int(done.sum())
+        if not remaining:
+            break
+        groups = torch.arange(len(done), device=done.device)
+        if remaining <= (1 - COMPACT_AT) * len(done):
+            groups = groups[~done]
+        front = _advance(front.sentence, picked, total.masked_fill(done[:, None], IMPOSSIBLE), coverage, groups)
+        state = _reorder(state, picked.rows.flatten()[front.nodes], rows=len(log_probs))
+    return pool.hypotheses(trace)
+
+
+def _cover(
+    coverage: Float[Tensor, "N S"] | None, weights: Float[Tensor, "N S"], rows: Int[Tensor, "B W"]
+) -> Float[Tensor, "B W S"]:
+    """sum_i a_ij of each candidate."""
+    return (weights.float() if coverage is None else coverage + weights.float())[rows]
+
+
+def _end(
+    sentence: Int[Tensor, " B"],
+    picked: Picked,
+    coverage: Float[Tensor, "B W S"] | None,
+    pool: Pool,
+    time: int,
+    limits: _Limits,
+) -> Float[Tensor, "B W"]:
+    """Move the candidates that end here to the pool; return the total of those that live on, -inf for the others."""
+    ended = picked.tokens == limits.eos
+    last = limits.max_lengths[sentence] <= time + 1
+    mask = None if limits.source_mask is None else limits.source_mask[sentence][:, None, :]
+    scores = limits.penalties.score(picked.total, time + 1, coverage, mask)
+    pool.add(sentence, picked, scores, time=time, ended=ended, last=last)
+    return picked.total.masked_fill(ended | last[:, None], IMPOSSIBLE)
+
+
+def _is_done(
+    sentence: Int[Tensor, " B"], total: Float[Tensor, "B W"], pool: Pool, limits: _Limits
+) -> Bool[Tensor, " B"]:
+    """Whether nothing alive can get into the pool any more; also true where nothing is alive."""
+    best = limits.penalties.bound(total.amax(dim=1), limits.max_lengths[sentence])
+    return best <= pool.scores[sentence, -1]
+
+
+def _advance(
+    sentence: Int[Tensor, " B"],
+    picked: Picked,
+    total: Float[Tensor, "B W"],
+    coverage: Float[Tensor, "B W S"] | None,
+    groups: Int[Tensor, " G"],
+) -> _Front:
+    """The next front, made of the candidates of some groups (sentences) of this one."""
+    nodes = torch.arange(total.numel(), device=total.device).view_as(total)[groups].flatten()
+    covered = None if coverage is None else coverage.flatten(0, 1)[nodes]
+    return _Front(sentence[groups], total[groups], picked.tokens.flatten()[nodes], nodes, covered)
+
+
+def _reorder(state: StateT, order: Int[Tensor, " N"], *, rows: int) -> StateT:
+    """Select rows of the state, unless that would change nothing."""
+    if len(order) == rows and torch.equal(order, torch.arange(rows, device=order.device)):
+        return state
+    return state.select(order)
+
+
+# --- how a step picks -------------------------------------------------------------------------------------------
+
+
+def _pick_best(
+    total: Float[Tensor, "B W"], log_probs: Float[Tensor, "N V"], *, size: int, forbid: tuple[int, ...]
+) -> Picked:
+    """The `size` most probable continuations of each sentence, or all W x V if they are fewer.
+
+    In two stages: the best tokens of each row, then the best of those. Of equals the earlier row, then the lower id.
+    """
+    batch, width = total.shape
+    values, ids = _top_tokens(log_probs, size, forbid)
+    each = values.shape[1]
+    candidates = (total.reshape(-1, 1) + values).view(batch, width * each)
+    best, choice = candidates.sort(dim=1, descending=True, stable=True)
+    best, choice = best[:, :size], choice[:, :size]
+    first_row = torch.arange(batch, device=total.device)[:, None] * width
+    return Picked(
+        rows=first_row + choice.div(each, rounding_mode="floor"),
+        tokens=ids.reshape(batch, -1).gather(1, choice),
+        log_probs=values.reshape(batch, -1).gather(1, choice),
+        total=best,
+    )
+
+
+def _pick_drawn(
+    total: Float[Tensor, "B W"],
+    log_probs: Float[Tensor, "N V"],
+    *,
+    temperature: float,
+    top_k: int | None,
+    generator: torch.Generator | None,
+    forbid: tuple[int, ...],
+) -> Picked:
+    """One continuation of each row, drawn at random."""
+    values, ids = _top_tokens(log_probs, top_k or log_probs.shape[1], forbid)
+    possible = values[:, :1] > IMPOSSIBLE
+    weights = torch.softmax(torch.where(possible, values, 0.0) / temperature, dim=1)
+    drawn = torch.multinomial(weights, 1, generator=generator)
+    log_prob = values.gather(1, drawn)
+    rows = torch.arange(len(log_probs), device=log_probs.device)[:, None]
+    return Picked(rows, ids.gather(1, drawn), log_prob, total + log_prob)
+
+
+def _top_tokens(
+    log_probs: Float[Tensor, "N V"], size: int, forbid: tuple[int, ...]
+) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
+    """Value and id of the `size` most probable allowed tokens of each row, best first, lower ids first of equals.
+
+    As many more are looked at as there are forbidden ones, which spares a masked copy of the whole [N V]. Where fewer
+    are allowed than asked for, forbidden ones fill up with -inf; so does a value that is not a number.
+    """
+    values, ids = log_probs.topk(min(size + len(forbid), log_probs.shape[1]), dim=1)
+    ids, by_id = ids.sort(dim=1)
+    values = values.gather(1, by_id)
+    banned = values.isnan()
+    for token in forbid:
+        banned |= ids == token
+    values, order = values.masked_fill(banned, IMPOSSIBLE).sort(dim=1, descending=True, stable=True)
+    return values[:, :size], ids.gather(1, order)[:, :size]

@@ -1,0 +1,301 @@
+"""BLEU, chrF and TER through sacreBLEU: no figure without its signature, its confidence interval, its sample size.
+
+sacreBLEU (Post 2018) is imported when a figure is asked for, so that importing this module costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from nmt.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric
+
+References = Sequence[str] | Sequence[Sequence[str]]
+METRICS = ("bleu", "chrf", "chrf++", "ter")
+
+
+@dataclass(frozen=True)
+class Score:
+    """One figure and how it was made.
+
+    Attributes:
+        metric: sacreBLEU's name: `BLEU`, `chrF2`, `chrF2++`, `TER`.
+        score: of the corpus, on the scale 0 to 100 (TER may exceed it; there lower is better).
+        signature: sacreBLEU's, complete enough to repeat the figure elsewhere.
+        sentences: number of lines scored.
+        mean: of the bootstrap resamples; None without bootstrap.
+        margin: half the width of their central 95 %, so that the interval is mean +- margin; None without bootstrap.
+        detail: for BLEU the n-gram precisions, brevity penalty and lengths.
+    """
+
+    metric: str
+    score: float
+    signature: str
+    sentences: int
+    mean: float | None = None
+    margin: float | None = None
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return format_scores([self])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as they go into JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One system's figure beside the baseline's.
+
+    Attributes:
+        system: name of the system.
+        score: its figure.
+        p_value: chance of a difference at least this large between equally good systems; None for the baseline.
+    """
+
+    system: str
+    score: Score
+    p_value: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as they go into JSON."""
+        return asdict(self)
+
+
+def bleu(
+    hypotheses: Sequence[str], references: References, *, tokenize: str | None = None, lowercase: bool = False
+) -> float:
+    """Corpus BLEU (Papineni et al. 2002) alone, as used to pick the best model in training.
+
+        BLEU = BP exp(1/4 sum_n log p_n),  BP = min(1, exp(1 - r/c)),  n = 1 ... 4
+
+    Args and errors are those of `evaluate`.
+    """
+    streams = _aligned(hypotheses, references)
+    metric = _metric("bleu", tokenize=tokenize, lowercase=lowercase, quiet=True)
+    return float(metric.corpus_score(list(hypotheses), streams).score)
+
+
+def evaluate(
+    hypotheses: Sequence[str],
+    references: References,
+    *,
+    metrics: Sequence[str] = ("bleu", "chrf", "ter"),
+    tokenize: str | None = None,
+    lowercase: bool = False,
+    bootstrap: int = 1000,
+    seed: int | None = None,
+) -> tuple[Score, ...]:
+    """Score translations, each metric with a 95 % confidence interval by bootstrap resampling (Koehn 2004).
+
+    Args:
+        hypotheses: detokenised translations, one a line.
+        references: their references, or several complete lists of them.
+        metrics: any of `METRICS`.
+        tokenize: sacreBLEU's tokeniser for BLEU (13a if None; none, intl, zh, ja-mecab, char, ...). chrF and TER
+            do not depend on it.
+        lowercase: compare BLEU and chrF in lower case; TER always does, as in sacreBLEU.
+        bootstrap: resamples; below 2 there is no interval.
+        seed: of the resampling; None takes sacreBLEU's own, $SACREBLEU_SEED or 12345.
+
+    Raises:
+        DataError: no lines, or not as many references as hypotheses.
+        UsageError: an unknown metric or tokeniser, or one that needs something not installed.
+    """
+    streams = _aligned(hypotheses, references)
+    scorers = [_metric(name, tokenize=tokenize, lowercase=lowercase) for name in metrics]
+    with _seed(seed):
+        return tuple(_score(scorer, list(hypotheses), streams, bootstrap) for scorer in scorers)
+
+
+def compare(
+    systems: Mapping[str, Sequence[str]],
+    references: References,
+    *,
+    metrics: Sequence[str] = ("bleu", "chrf", "ter"),
+    tokenize: str | None = None,
+    lowercase: bool = False,
+    bootstrap: int = 1000,
+    seed: int | None = None,
+) -> tuple[Comparison, ...]:
+    """Say whether systems differ from the first of them, by paired bootstrap resampling (Koehn 2004; sacreBLEU's test).
+
+        p = (1 + #{b : |d_b| - mean_b |d_b| > |d|}) / (1 + B)
+
+    with d the difference of the two corpus scores and d_b that of resample b of B, drawn alike for both systems;
+    p = 1 where the scores are equal.
+
+    Args:
+        systems: translations by name of the system; the first is the baseline.
+        references, metrics, tokenize, lowercase, bootstrap, seed: as for `evaluate`.
+
+    Returns:
+        One comparison for every metric and system, metric by metric, baseline first.
+
+    Raises:
+        DataError, UsageError: as for `evaluate`; also fewer than two systems or resamples.
+    """
+    from sacrebleu.significance import PairedTest
+
+    if len(systems) < 2 or bootstrap < 2:
+        raise UsageError(f"A comparison needs two systems and two resamples, but got {len(systems)} and {bootstrap}.")
+    for name, hypotheses in systems.items():
+        streams = _aligned(hypotheses, references, name)
+    scorers = {name: _metric(name, tokenize=tokenize, lowercase=lowercase) for name in metrics}
+    named: list[tuple[str, Sequence[str]]] = [(name, list(hypotheses)) for name, hypotheses in systems.items()]
+    with _seed(seed):
+        signatures, results = PairedTest(named, scorers, streams, test_type="bs", n_samples=bootstrap)()
+    return tuple(
+        comparison
+        for metric, signature in signatures.items()
+        for comparison in _comparisons(metric, str(signature), list(systems), results[metric], len(streams[0]))
+    )
+
+
+def format_scores(scores: Iterable[Score]) -> str:
+    """A line a figure, columns aligned: `BLEU    34.52 ± 1.03  nrefs:1|bs:1000|...`."""
+    return _table([(score.metric, _figure(score), score.signature) for score in scores])
+
+
+def format_comparison(comparisons: Iterable[Comparison]) -> str:
+    """A line for each metric and system, with the p-value of its difference from the baseline; `*` marks p < 0.05."""
+    return _table(
+        [
+            (item.score.metric, item.system, _figure(item.score), _p_value(item), item.score.signature)
+            for item in comparisons
+        ]
+    )
+
+
+def published_form(lines: Iterable[str], language: str) -> list[str]:
+    """Lines as published Multi30k figures compare them: lowercased, punctuation normalised, tokenised as Moses does.
+
+    Score hypotheses and references in this form with `tokenize="none"`. The steps and their order are those of the
+    corpus's own `task1-tokenize.sh`, except that no character is escaped, which changes no figure.
+
+    Args:
+        lines: detokenised text.
+        language: its code (`en`, `de`, `fr`, ...), which decides on abbreviations, apostrophes and number marks.
+
+    Raises:
+        UsageError: sacremoses is not installed.
+    """
+    try:
+        moses = importlib.import_module("sacremoses")
+    except ImportError:
+        raise UsageError('The published form needs sacremoses: pip install "nmt[moses]".') from None
+    normalise = moses.MosesPunctNormalizer(lang=language).normalize
+    tokenise = moses.MosesTokenizer(lang=language).tokenize
+    return [tokenise(normalise(line.lower()), escape=False, return_str=True) for line in lines]
+
+
+# --- sacreBLEU --------------------------------------------------------------------------------------------------
+
+
+def _aligned(hypotheses: Sequence[str], references: References, name: str = "") -> list[list[str]]:
+    """The reference lists, each as long as the hypotheses. Raises DataError with both counts."""
+    lines = [line for line in references if isinstance(line, str)]
+    streams = [lines] if lines else [list(stream) for stream in references]
+    whose = f"{name}: there" if name else "There"
+    if not hypotheses:
+        raise DataError(f"{whose} are no translations to score.")
+    for number, stream in enumerate(streams or [[]], start=1):
+        if len(stream) != len(hypotheses):
+            which = f" in list {number}" if len(streams) > 1 else ""
+            counts = f"{len(hypotheses)} translations, but {len(stream)} references{which}"
+            raise DataError(f"{whose} are {counts}: the lines do not correspond.")
+    return streams
+
+
+def _metric(name: str, *, tokenize: str | None, lowercase: bool, quiet: bool = False) -> Metric:
+    """A metric of sacreBLEU; `quiet` leaves out its hint that the text looks tokenised, meant for final figures."""
+    from sacrebleu import CHRF, TER
+
+    match name.lower():
+        case "bleu":
+            return _bleu(tokenize, lowercase=lowercase, quiet=quiet or tokenize == "none")
+        case "chrf":
+            return CHRF(lowercase=lowercase)
+        case "chrf++":
+            return CHRF(lowercase=lowercase, word_order=2)
+        case "ter":
+            return TER()
+        case _:
+            raise UsageError(f"There is no metric '{name}'; choose from {', '.join(METRICS)}.")
+
+
+def _bleu(tokenize: str | None, *, lowercase: bool, quiet: bool) -> Metric:
+    from sacrebleu import BLEU
+
+    if tokenize is not None and tokenize not in BLEU.TOKENIZERS:
+        raise UsageError(f"There is no tokeniser '{tokenize}'; choose from {', '.join(BLEU.TOKENIZERS)}.")
+    try:
+        return BLEU(tokenize=tokenize, lowercase=lowercase, force=quiet)
+    except (ImportError, RuntimeError, OSError) as error:
+        extra = {"ja-mecab": "ja", "ko-mecab": "ko"}.get(tokenize or "")
+        remedy = f'pip install "sacrebleu[{extra}]"' if extra else " ".join(str(error).split())
+        raise UsageError(f"The tokeniser {tokenize} cannot be used here: {remedy}.") from None
+
+
+def _score(scorer: Metric, hypotheses: list[str], streams: list[list[str]], bootstrap: int) -> Score:
+    result = scorer.corpus_score(hypotheses, streams, n_bootstrap=max(bootstrap, 1))
+    # sacreBLEU keeps the interval and the n-gram precisions only in these attributes and in formatted text.
+    mean, margin = (float(result._mean), float(result._ci)) if bootstrap > 1 else (None, None)
+    signature = str(scorer.get_signature())
+    return Score(result.name, float(result.score), signature, len(hypotheses), mean, margin, result._verbose)
+
+
+def _comparisons(
+    metric: str, signature: str, systems: list[str], results: Sequence[Any], sentences: int
+) -> Iterator[Comparison]:
+    """The rows of one metric of sacreBLEU's test, the baseline first."""
+    baseline = results[0].score
+    for index, (name, result) in enumerate(zip(systems, results, strict=True)):
+        score = Score(metric, float(result.score), signature, sentences, float(result.mean), float(result.ci))
+        # sacreBLEU counts strictly larger differences only: a system would differ from its own copy at p = 1 / (1 + B).
+        p_value = 1.0 if result.score == baseline else float(result.p_value or 0.0)
+        yield Comparison(name, score, p_value if index else None)
+
+
+@contextmanager
+def _seed(seed: int | None) -> Iterator[None]:
+    """Hand sacreBLEU the seed in the only place it looks, and leave the environment as it was."""
+    before = os.environ.get("SACREBLEU_SEED")
+    if seed is not None:
+        os.environ["SACREBLEU_SEED"] = str(seed)
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ["SACREBLEU_SEED"] = before
+        else:
+            os.environ.pop("SACREBLEU_SEED", None)
+
+
+# --- text -------------------------------------------------------------------------------------------------------
+
+
+def _figure(score: Score) -> str:
+    margin = "" if score.margin is None else f" ± {score.margin:.2f}"
+    return f"{score.score:6.2f}{margin}"
+
+
+def _p_value(item: Comparison) -> str:
+    if item.p_value is None:
+        return "baseline"
+    return f"p = {item.p_value:.4f}" + ("*" if item.p_value < 0.05 else "")
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> str:
+    """Rows of cells as text, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
+    return "\n".join("  ".join(cells).rstrip() for cells in padded)

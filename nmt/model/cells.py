@@ -1,0 +1,83 @@
+"""Recurrent cells of the decoder, split so that what does not depend on the step before is computed for all steps at once."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class GruCell(nn.Module):
+    """r, z = sigmoid(W x + U s); n = tanh(W x + r * (U s)); s' = (1 - z) * n + z * s (Cho et al. 2014; r after U as in cuDNN).
+
+    W x comes in from outside, ready for the three gates.
+    """
+
+    gates = 3
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.recurrent = nn.Linear(hidden, 3 * hidden)
+        orthogonal_per_gate_(self.recurrent.weight)
+
+    def forward(
+        self, projected: Float[Tensor, "B 3H"], hidden: Float[Tensor, "B H"], cell: Tensor | None
+    ) -> tuple[Float[Tensor, "B H"], None]:
+        recurrent = self.recurrent(hidden)
+        width = hidden.shape[1]
+        reset, update = torch.sigmoid(projected[:, : 2 * width] + recurrent[:, : 2 * width]).chunk(2, dim=1)
+        new = torch.tanh(projected[:, 2 * width :] + reset * recurrent[:, 2 * width :])
+        return torch.lerp(new, hidden.to(new.dtype), update), None
+
+
+class LstmCell(nn.Module):
+    """i, f, o = sigmoid(W x + U s); g = tanh(W x + U s); c' = f * c + i * g; s' = o * tanh(c') (Hochreiter and Schmidhuber 1997)."""
+
+    gates = 4
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.recurrent = nn.Linear(hidden, 4 * hidden)
+        orthogonal_per_gate_(self.recurrent.weight)
+
+    def forward(
+        self, projected: Float[Tensor, "B 4H"], hidden: Float[Tensor, "B H"], cell: Tensor | None
+    ) -> tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]:
+        assert cell is not None
+        keep_in, forget, candidate, out = (projected + self.recurrent(hidden)).chunk(4, dim=1)
+        new_cell = torch.sigmoid(forget) * cell + torch.sigmoid(keep_in) * torch.tanh(candidate)
+        return torch.sigmoid(out) * torch.tanh(new_cell), new_cell
+
+
+def build_cell(kind: Literal["gru", "lstm"], hidden: int) -> GruCell | LstmCell:
+    return GruCell(hidden) if kind == "gru" else LstmCell(hidden)
+
+
+def orthogonal_per_gate_(weight: Tensor) -> None:
+    """Initialise each gate's square block of a recurrent matrix [G*H H] as an orthogonal matrix (Bahdanau et al. 2015, B.1)."""
+    for block in weight.detach().split(weight.shape[1]):
+        nn.init.orthogonal_(block)
+
+
+class Dropout(nn.Module):
+    """Dropout over [B ... D]: a fresh mask a position, or `variational` one a sentence (Gal and Ghahramani 2016)."""
+
+    def __init__(self, rate: float, *, variational: bool) -> None:
+        super().__init__()
+        self.rate = rate
+        self.variational = variational
+
+    def forward(self, values: Tensor) -> Tensor:
+        if not self.training or self.rate == 0:
+            return values
+        if not self.variational:
+            return nn.functional.dropout(values, self.rate)
+        return values * self.mask(values)
+
+    def mask(self, values: Tensor) -> Tensor:
+        """What to multiply values [B ... D] with at every position: [B 1... D], 0 or 1 / (1 - rate)."""
+        shape = (values.shape[0], *[1] * (values.dim() - 2), values.shape[-1])
+        keep = 1 - self.rate
+        return torch.empty(shape, dtype=values.dtype, device=values.device).bernoulli_(keep).div_(keep)

@@ -1,0 +1,210 @@
+"""Decoder: embedded target words -> readouts, one attention a step, in either order of the two papers.
+
+    attend-then-update  (Bahdanau et al. 2015, 3.1)     c_i = attend(s_{i-1});  s_i = f(s_{i-1}, E y_{i-1}, c_i)
+    update-then-attend  (Luong et al. 2015, 3)          h_t = f(h_{t-1}, E y_{t-1});  c_t = attend(h_t)
+
+With input feeding (Luong 3.3) the readout h~_{t-1} enters f beside the embedded word. All steps of a known target and a
+single step of search run the same code: a step is a target of one word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Literal, Self, assert_never
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from nmt import recipe
+from nmt.model.attention import Attention, Memory
+from nmt.model.cells import Dropout, build_cell
+from nmt.model.encoder import Encoded
+from nmt.model.readout import build_readout
+
+
+@dataclass(frozen=True)
+class DecoderState:
+    """What a decoder carries from one step to the next. Layers come second, so that every field has the batch first."""
+
+    hidden: Float[Tensor, "B L H"]
+    position: Int[Tensor, " B"]
+    """Number of the step to come, from 0."""
+    cell: Float[Tensor, "B L H"] | None = None
+    """The LSTM's second state."""
+    feed: Float[Tensor, "B R"] | None = None
+    """The readout of the step before, with input feeding."""
+
+    def select(self, rows: Int[Tensor, " N"]) -> Self:
+        """The state of the given rows, in their order."""
+        values = (getattr(self, field.name) for field in fields(self))
+        return type(self)(*(None if value is None else value[rows] for value in values))
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What the decoder made of T target words."""
+
+    readouts: Float[Tensor, "B T R"]
+    alignment: Float[Tensor, "B T S"]
+    state: DecoderState
+
+
+class Recurrence(nn.Module):
+    """L stacked cells; the first reads the sum of the projected inputs, each other one the layer below."""
+
+    def __init__(self, chosen: recipe.Decoder, *, inputs: dict[str, int], dropout: recipe.Dropout) -> None:
+        super().__init__()
+        self.cells = nn.ModuleList(build_cell(chosen.cell, chosen.hidden) for _ in range(chosen.layers))
+        width = self.cells[0].gates * chosen.hidden
+        self.inputs = nn.ModuleDict({name: nn.Linear(size, width, bias=name == "word") for name, size in inputs.items()})
+        self.below = nn.ModuleList(nn.Linear(chosen.hidden, width) for _ in range(chosen.layers - 1))
+        self.dropout = Dropout(dropout.recurrent, variational=dropout.variational)
+        for linear in [*self.inputs.values(), *self.below]:
+            nn.init.xavier_uniform_(linear.weight)
+
+    def project(self, name: str, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
+        """W x for one of the inputs, for the gates of the first layer."""
+        projected: Tensor = self.inputs[name](values)
+        return projected
+
+    def forward(self, projected: Float[Tensor, "B G"], state: DecoderState, masks: Tensor | None) -> DecoderState:
+        """The state after one step. `masks` [B L H] is this sentence's dropout between steps and layers, if any."""
+        hidden, cells = [], []
+        for depth, cell in enumerate(self.cells):
+            if depth:
+                projected = self.below[depth - 1](hidden[-1])
+            before = state.hidden[:, depth] if masks is None else state.hidden[:, depth] * masks[:, depth]
+            new_hidden, new_cell = cell(projected, before, None if state.cell is None else state.cell[:, depth])
+            hidden.append(new_hidden)
+            cells.append(new_cell)
+        new_cells = None if state.cell is None else torch.stack(cells, dim=1)
+        return DecoderState(torch.stack(hidden, dim=1), state.position + 1, new_cells, state.feed)
+
+    def masks(self, state: DecoderState) -> Tensor | None:
+        """The dropout of the states between steps, one mask a sentence; None outside of training."""
+        if not self.training or self.dropout.rate == 0:
+            return None
+        return self.dropout.mask(state.hidden.flatten(1)).view_as(state.hidden)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class AttendThenUpdate(nn.Module):
+    """s_{i-1} asks, and the context enters the recurrence; the readout t_i reads s_i, E y_{i-1} and c_i (Bahdanau et al. 2015)."""
+
+    aligns: Literal["predicted", "fed"] = "predicted"
+
+    def __init__(self, model: recipe.Model) -> None:
+        super().__init__()
+        annotation, hidden = 2 * model.encoder.hidden, model.decoder.hidden
+        self.attention = Attention(model.attention, query=hidden, annotation=annotation)
+        inputs = {"word": model.embedding, "context": annotation}
+        self.recurrence = Recurrence(model.decoder, inputs=inputs, dropout=model.dropout)
+        self.readout = build_readout(model.decoder.readout, hidden=hidden, embedding=model.embedding, context=annotation)
+
+    def start(self, state: DecoderState) -> DecoderState:
+        return state
+
+    def forward(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
+        words = self.recurrence.project("word", embedded)
+        masks = self.recurrence.masks(state)
+        hidden, contexts, alignment = [], [], []
+        for word in words.unbind(1):
+            context, weights = self.attention(state.hidden[:, -1], state.position, memory)
+            state = self.recurrence(word + self.recurrence.project("context", context), state, masks)
+            hidden.append(state.hidden[:, -1])
+            contexts.append(context)
+            alignment.append(weights)
+        readouts = self.readout(torch.stack(hidden, 1), embedded, torch.stack(contexts, 1))
+        return Decoded(readouts, torch.stack(alignment, 1), state)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class UpdateThenAttend(nn.Module):
+    """h_t asks once it is computed, and the readout h~_t reads h_t and c_t; feeding gives h~_{t-1} to the recurrence (Luong et al. 2015)."""
+
+    aligns: Literal["predicted", "fed"]
+
+    def __init__(self, model: recipe.Model, *, input_feeding: bool) -> None:
+        super().__init__()
+        annotation, hidden = 2 * model.encoder.hidden, model.decoder.hidden
+        self.attention = Attention(model.attention, query=hidden, annotation=annotation)
+        self.aligns = "predicted" if model.attention.score.kind == "location" else "fed"
+        self.feeds = model.decoder.readout.size if input_feeding else 0
+        inputs = {"word": model.embedding} | ({"feed": self.feeds} if self.feeds else {})
+        self.recurrence = Recurrence(model.decoder, inputs=inputs, dropout=model.dropout)
+        self.readout = build_readout(model.decoder.readout, hidden=hidden, embedding=model.embedding, context=annotation)
+
+    def start(self, state: DecoderState) -> DecoderState:
+        """The first step is fed zeros."""
+        if not self.feeds:
+            return state
+        return DecoderState(state.hidden, state.position, state.cell, state.hidden.new_zeros(len(state.hidden), self.feeds))
+
+    def forward(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
+        words = self.recurrence.project("word", embedded)
+        masks = self.recurrence.masks(state)
+        readouts, alignment = [], []
+        for step, word in enumerate(words.unbind(1)):
+            if state.feed is not None:
+                word = word + self.recurrence.project("feed", state.feed)
+            position = state.position
+            state = self.recurrence(word, state, masks)
+            context, weights = self.attention(state.hidden[:, -1], position, memory)
+            readout = self.readout(state.hidden[:, -1], embedded[:, step], context)
+            state = DecoderState(state.hidden, state.position, state.cell, readout if self.feeds else None)
+            readouts.append(readout)
+            alignment.append(weights)
+        return Decoded(torch.stack(readouts, 1), torch.stack(alignment, 1), state)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class Bridge(nn.Module):
+    """s_0 = tanh(W_s x), one row a layer: x is h_1<- (Bahdanau et al. 2015, A.2.2), both final states, or the mean annotation."""
+
+    def __init__(self, chosen: recipe.Decoder, *, annotation: int) -> None:
+        super().__init__()
+        self.reads, self.layers, self.hidden, self.lstm = chosen.bridge, chosen.layers, chosen.hidden, chosen.cell == "lstm"
+        width = annotation // 2 if chosen.bridge == "backward" else annotation
+        if chosen.bridge != "zero":
+            self.linear = nn.Linear(width, chosen.layers * chosen.hidden)
+
+    def forward(self, encoded: Encoded, memory: Memory) -> DecoderState:
+        batch = len(memory.mask)
+        if self.reads == "zero":
+            hidden = encoded.annotations.new_zeros(batch, self.layers * self.hidden)
+        else:
+            hidden = torch.tanh(self.linear(self.read(encoded, memory)))
+        hidden = hidden.view(batch, self.layers, self.hidden)
+        position = torch.zeros(batch, dtype=torch.long, device=hidden.device)
+        return DecoderState(hidden, position, torch.zeros_like(hidden) if self.lstm else None)
+
+    def read(self, encoded: Encoded, memory: Memory) -> Tensor:
+        match self.reads:
+            case "backward":
+                return encoded.backward_final
+            case "final":
+                return memory.summary
+            case "mean":
+                return encoded.annotations.sum(1) / memory.mask.sum(1, keepdim=True)
+            case _:
+                raise AssertionError(self.reads)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def build_decoder(model: recipe.Model) -> AttendThenUpdate | UpdateThenAttend:
+    match model.decoder.order:
+        case recipe.AttendThenUpdate():
+            return AttendThenUpdate(model)
+        case recipe.UpdateThenAttend() as order:
+            return UpdateThenAttend(model, input_feeding=order.input_feeding)
+        case _:
+            assert_never(model.decoder.order)

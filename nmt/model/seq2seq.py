@@ -1,0 +1,82 @@
+"""The whole model: source ids -> Memory and first state; one step, or all steps of a known target; readout -> logits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from nmt import recipe
+from nmt.model.attention import Memory
+from nmt.model.cells import Dropout
+from nmt.model.decoder import Bridge, Decoded, DecoderState, build_decoder
+from nmt.model.encoder import Encoder
+
+
+class Seq2Seq(nn.Module):
+    """Attentional encoder-decoder. All state is passed; nothing of a sentence stays on the module."""
+
+    def __init__(self, model: recipe.Model, *, source_size: int, target_size: int) -> None:
+        super().__init__()
+        annotation = 2 * model.encoder.hidden
+        self.source_embedding = nn.Embedding(source_size, model.embedding)
+        self.target_embedding = self.source_embedding if model.tie == "all" else nn.Embedding(target_size, model.embedding)
+        self.encoder = Encoder(model.encoder, embedding=model.embedding, dropout=model.dropout)
+        self.bridge = Bridge(model.decoder, annotation=annotation)
+        self.decoder = build_decoder(model)
+        self.output = nn.Linear(model.decoder.readout.size, target_size)
+        self.word_dropout = Dropout(model.dropout.embedding, variational=model.dropout.variational)
+        self.readout_dropout = Dropout(model.dropout.readout, variational=model.dropout.variational)
+        for embedding in (self.source_embedding, self.target_embedding):
+            nn.init.normal_(embedding.weight, std=model.embedding**-0.5)
+        nn.init.zeros_(self.output.bias)
+        if model.tie == "none":
+            nn.init.normal_(self.output.weight, std=model.decoder.readout.size**-0.5)
+        else:
+            self.output.weight = self.target_embedding.weight
+
+    @property
+    def aligns(self) -> Literal["predicted", "fed"]:
+        """Which word row t of an alignment belongs to: the one predicted at step t or the one fed to it (Luong, footnote 14)."""
+        return self.decoder.aligns
+
+    def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> tuple[Memory, DecoderState]:
+        """Annotations of the source and the state s_0 that the decoder starts from."""
+        encoded = self.encoder(self.word_dropout(self.source_embedding(source)), source_mask)
+        summary = torch.cat([encoded.forward_final, encoded.backward_final], dim=-1)
+        memory = self.decoder.attention.remember(encoded.annotations, source_mask, summary)
+        return memory, self.decoder.start(self.bridge(encoded, memory))
+
+    def step(
+        self, token: Int[Tensor, " B"], state: DecoderState, memory: Memory
+    ) -> tuple[Float[Tensor, "B R"], Float[Tensor, "B S"], DecoderState]:
+        """One step of search: readout and weights after feeding the given words, and the state that follows."""
+        decoded = self.decode(token.unsqueeze(1), state, memory)
+        return decoded.readouts[:, 0], decoded.alignment[:, 0], decoded.state
+
+    def decode(self, target_in: Int[Tensor, "B T"], state: DecoderState, memory: Memory) -> Decoded:
+        """All steps of known target words."""
+        return self.decoder(self.word_dropout(self.target_embedding(target_in)), state, memory)
+
+    def forward(
+        self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target_in: Int[Tensor, "B T"]
+    ) -> tuple[Float[Tensor, "B T R"], Float[Tensor, "B T S"]]:
+        """Readouts and alignment for known targets (teacher forcing)."""
+        memory, state = self.encode(source, source_mask)
+        decoded = self.decode(target_in, state, memory)
+        return self.readout_dropout(decoded.readouts), decoded.alignment
+
+    def logits(self, readout: Float[Tensor, "... R"]) -> Float[Tensor, "... V"]:
+        """Unnormalised log p(y_i)."""
+        logits: Tensor = self.output(readout)
+        return logits
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def build_model(model: recipe.Model, *, source_size: int, target_size: int) -> Seq2Seq:
+    """A freshly initialised model for vocabularies of the given sizes; seed torch first for the same one again."""
+    return Seq2Seq(model, source_size=source_size, target_size=target_size)

@@ -1,0 +1,108 @@
+"""Which installed fonts can write the words of a figure, and how wide the words come out."""
+
+import logging
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from matplotlib.font_manager import FontProperties, fontManager, get_font
+from matplotlib.textpath import TextToPath
+
+BASE = "DejaVu Sans"  # ships with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew
+_PREFERRED = (
+    "Noto Sans",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "Noto Sans JP",
+    "Noto Sans SC",
+    "Source Han Sans",
+    "IPAexGothic",
+    "Hiragino Sans",
+    "PingFang SC",
+    "Yu Gothic",
+    "Microsoft YaHei",
+    "WenQuanYi Zen Hei",
+    "Arial Unicode MS",
+)
+_UNFIT = ("cm", "STIX", "Last", "DejaVu Sans Display", "Noto Color Emoji", "Apple Color Emoji")
+_ELLIPSIS_FROM = 100  # characters; the longest words of real languages stay whole
+_REGULAR = ("normal", 400, "normal")
+_log = logging.getLogger(__name__)
+
+
+def label(word: str) -> str:
+    """The word as it can be drawn: control characters and lone surrogates shown as U+FFFD, a monster shortened.
+
+    No file format holds control characters as text, and one garbled word of thousands of characters would blow up
+    the figure.
+    """
+    clean = "".join("\ufffd" if unicodedata.category(char) in ("Cc", "Cs", "Cn") else char for char in word)
+    if len(clean) <= _ELLIPSIS_FROM:
+        return clean
+    half = _ELLIPSIS_FROM // 2
+    return f"{clean[:half]}…{clean[-half + 1 :]}"
+
+
+def choose_families(texts: Iterable[str], *, warn: bool = True) -> list[str]:
+    """Font families that together have all characters of the texts, as far as any installed font does.
+
+    The base font comes first; further ones are added only for characters it lacks, each time the one that has most of
+    those still missing. Characters that no font has are named in one warning of the log.
+    """
+    wanted = {ord(character) for text in texts for character in text if _is_visible(character)}
+    families, missing = [BASE], wanted - _characters(BASE)
+    candidates = _candidates() if missing else []
+    while missing:
+        best = max(candidates, key=lambda family: len(missing & _characters(family)), default=BASE)
+        if not missing & _characters(best):
+            break
+        families.append(best)
+        missing -= _characters(best)
+    if missing and warn:
+        _log.warning("%s", _complaint(missing))
+    return families
+
+
+def text_width(text: str, size: float, families: Sequence[str]) -> float:
+    """Width of one line of text in points at this font size."""
+    if not text:
+        return 0.0
+    properties = FontProperties(family=list(families), size=size)
+    width, _, _ = TextToPath().get_text_width_height_descent(text, properties, ismath=False)
+    # A missing glyph is measured as a narrow box; leave an SVG's viewer, who may have the glyph, room for a full em.
+    known = frozenset[int]().union(*(_characters(family) for family in families))
+    unknown = sum(_is_visible(character) and ord(character) not in known for character in text)
+    return float(width) + 0.4 * size * unknown
+
+
+def _is_visible(character: str) -> bool:
+    return not character.isspace() and unicodedata.category(character) not in ("Cf", "Mn", "Cc")
+
+
+@lru_cache(maxsize=1)
+def _candidates() -> list[str]:
+    """Installed families worth falling back to, the preferred ones first."""
+    fit = sorted(name for name in _regular_faces() if not name.startswith(_UNFIT) and name != BASE)
+    return [name for name in _PREFERRED if name in fit] + [name for name in fit if name not in _PREFERRED]
+
+
+@lru_cache(maxsize=1024)
+def _characters(family: str) -> frozenset[int]:
+    """Code points for which the regular face of a family has glyphs."""
+    try:
+        return frozenset(get_font(_regular_faces()[family]).get_charmap())
+    except (OSError, RuntimeError, ValueError):  # a broken or unscalable font file is as good as none
+        return frozenset()
+
+
+@lru_cache(maxsize=1)
+def _regular_faces() -> dict[str, str]:
+    """File of the upright face of normal weight and width, by family."""
+    faces = fontManager.ttflist
+    return {face.name: str(face.fname) for face in faces if (face.style, face.weight, face.stretch) == _REGULAR}
+
+
+def _complaint(missing: Iterable[int]) -> str:
+    characters = [chr(code) for code in sorted(missing)]
+    shown = " ".join(characters[:20]) + (f" and {len(characters) - 20} more" if len(characters) > 20 else "")
+    return f"No installed font can draw {shown}: boxes stand in. Install a font for this script, or write an SVG."

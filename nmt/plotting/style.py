@@ -1,0 +1,87 @@
+"""What all figures share: the look, the file formats, and files that are the same for the same input.
+
+Figures are drawn with matplotlib's Figure alone: no pyplot, no display, nothing left behind in its settings.
+"""
+
+import io
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from matplotlib import style
+from matplotlib.figure import Figure
+
+from nmt.errors import DataError, UsageError
+
+INK = "#262626"
+FAINT = "#8c8c8c"
+BLUE = "#1f5a99"
+ORANGE = "#e8710a"
+
+# The time of day and the version of the drawing program have no place in a figure that shall be reproducible.
+_METADATA: dict[str, dict[str, None]] = {
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+    "svg": {"Date": None, "Creator": None},
+}
+FORMATS = tuple(_METADATA)
+_LARGEST_SIDE = 30_000  # pixels
+_settings = threading.RLock()  # matplotlib's settings belong to the process; two threads must not swap them at once
+
+
+def file_format(path: Path, formats: Sequence[str] = FORMATS) -> str:
+    """The picture format that the suffix of a file asks for.
+
+    Raises:
+        UsageError: a suffix that is none of the known ones.
+    """
+    suffix = path.suffix.lower().removeprefix(".")
+    if suffix not in formats:
+        known = ", ".join(f".{name}" for name in formats)
+        raise UsageError(f"Cannot tell the picture format of '{path}' from its name: end it with one of {known}.")
+    return suffix
+
+
+@contextmanager
+def house_style(families: Sequence[str]) -> Iterator[None]:
+    """Within it, matplotlib follows our settings only, whatever the user's own are.
+
+    Words are never read as formulas (`$`), and text in SVG and PDF stays text that can be searched and edited.
+    """
+    settings = {
+        "font.family": [*families, "sans-serif"],
+        "font.sans-serif": [families[0]],
+        "text.parse_math": False,
+        "text.color": INK,
+        "axes.labelcolor": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "nmt",
+        "pdf.fonttype": 42,
+    }
+    with _settings, style.context(settings, after_reset=True), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from font")  # said once by choose_families
+        yield
+
+
+def save(figure: Figure, path: Path, *, dpi: float) -> None:
+    """Write the figure in the format of the suffix; to be called within `house_style`.
+
+    Raises:
+        UsageError: an unknown suffix, or a resolution at which the picture gets too large or none.
+        DataError: a file that cannot be written.
+    """
+    kind = file_format(path)
+    side = max(figure.get_size_inches()) * dpi
+    if not 10 <= dpi <= 2400 or (kind == "png" and side > _LARGEST_SIDE):
+        limits = f"choose 10 to 2400 dots an inch and at most {_LARGEST_SIDE:,} pixels"
+        raise UsageError(f"A picture with {dpi:g} dots an inch would be {side:,.0f} pixels long: {limits}.")
+    picture = io.BytesIO()
+    figure.savefig(picture, format=kind, dpi=dpi, metadata=_METADATA[kind])
+    try:
+        path.write_bytes(picture.getvalue())
+    except OSError as error:
+        raise DataError(f"Cannot write the picture {path}: {error.strerror}.") from None

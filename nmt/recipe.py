@@ -1,0 +1,588 @@
+"""The recipe: everything that decides what a training run does, in one frozen, strictly validated tree.
+
+A recipe is written as YAML. A union such as `score` is written as its kind alone (`score: additive`) or with its
+settings (`score: {kind: additive, size: 512}`). An unknown key, a wrong type or an impossible combination is a
+`UsageError` that names the dotted path, so nothing in a recipe is ever silently ignored.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from nmt.errors import UsageError
+
+Size = Annotated[int, Field(ge=1)]
+Fraction = Annotated[float, Field(ge=0, lt=1)]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class Section(BaseModel):
+    """A part of the recipe: immutable, strict about types, closed to unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+def _from_kind(value: object) -> object:
+    return {"kind": value} if isinstance(value, str) else value
+
+
+def one_of(union: Any) -> Any:
+    """A union told apart by its `kind`, which may also be written as the bare kind."""
+    return Annotated[Annotated[union, Field(discriminator="kind")], BeforeValidator(_from_kind)]
+
+
+# --- data -------------------------------------------------------------------------------------------------------
+
+
+class Filters(Section):
+    """Which training pairs are left out. Lengths are in subword pieces, counted before the end mark."""
+
+    max_length: Size = 100
+    """Longest side that is still trained on, in pieces."""
+    max_ratio: Positive | None = 9.0
+    """Largest quotient of the longer and the shorter side; null keeps all."""
+    duplicates: bool = True
+    """Whether a pair that occurs again is kept."""
+
+
+class Data(Section):
+    """The parallel text, as locators: `dir/train.{en,de}.gz`, a table, `hf:owner/name:split`, `multi30k/train`, `sample:train`."""
+
+    source: str
+    """Language code of the source side, as it stands in file names and columns."""
+    target: str
+    """Language code of the target side."""
+    train: str
+    valid: str
+    test: str | None = None
+    """Held-out text for `nmt evaluate`; never looked at in training."""
+    filters: Filters = Filters()
+
+
+class Subwords(Section):
+    """SentencePiece models, trained by `nmt train` on the training text unless files are given."""
+
+    kind: Literal["unigram", "bpe", "char", "word"] = "unigram"
+    size: Annotated[int, Field(ge=8)] = 8000
+    """Pieces in the vocabulary (of each side, unless joint), special ones included."""
+    joint: bool = True
+    """One model for both languages; needed to tie all embeddings."""
+    byte_fallback: bool = True
+    """Spell unseen characters as bytes, so that no text is lost as unknown."""
+    sampling: Positive | None = None
+    """Subword regularisation (Kudo 2018; BPE dropout): inverse temperature of unigram sampling or BPE dropout rate; null is off."""
+    source_model: str | None = None
+    """A SentencePiece file to use for the source instead of training one."""
+    target_model: str | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if (self.source_model is None) != (self.target_model is None):
+            raise ValueError("source_model and target_model go together: give both (the same file when joint) or none")
+        if self.sampling is not None and self.kind not in ("unigram", "bpe"):
+            raise ValueError(f"sampling needs kind unigram or bpe, but kind is {self.kind}")
+        if self.byte_fallback and self.kind == "unigram" and self.size < 300 and self.source_model is None:
+            raise ValueError(f"size {self.size} leaves no room beside the 256 byte pieces: raise size or set byte_fallback: false")
+        return self
+
+
+# --- model ------------------------------------------------------------------------------------------------------
+
+
+class AdditiveScore(Section):
+    """v_a^T tanh(W_a s + U_a h_j) (Bahdanau et al. 2015, A.1.2)."""
+
+    kind: Literal["additive"] = "additive"
+    size: Size = 256
+    """Width of the hidden layer, n' in the paper."""
+
+
+class DotScore(Section):
+    """h_t^T h_s (Luong et al. 2015, eq. 8); needs annotations as wide as the decoder state."""
+
+    kind: Literal["dot"] = "dot"
+
+
+class GeneralScore(Section):
+    """h_t^T W_a h_s (Luong et al. 2015, eq. 8)."""
+
+    kind: Literal["general"] = "general"
+
+
+class ConcatScore(Section):
+    """v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, eq. 8)."""
+
+    kind: Literal["concat"] = "concat"
+    size: Size = 256
+
+
+class LocationScore(Section):
+    """a_t = softmax(W_a h_t) (Luong et al. 2015, eq. 7); positions beyond max_source get no weight."""
+
+    kind: Literal["location"] = "location"
+    max_source: Size = 120
+
+
+class NoScore(Section):
+    """No attention: the context is the encoder's final state at every step (Cho et al. 2014)."""
+
+    kind: Literal["none"] = "none"
+
+
+Score = one_of(AdditiveScore | DotScore | GeneralScore | ConcatScore | LocationScore | NoScore)
+
+
+class GlobalWindow(Section):
+    """Every source position is attended to."""
+
+    kind: Literal["global"] = "global"
+
+
+class LocalMonotonicWindow(Section):
+    """Positions within D of p_t = t (Luong et al. 2015, 3.2)."""
+
+    kind: Literal["local-m"] = "local-m"
+    half_width: Size = 10
+
+
+class LocalPredictiveWindow(Section):
+    """Positions within D of a predicted centre p_t, under a Gaussian (Luong et al. 2015, eq. 9 and 10)."""
+
+    kind: Literal["local-p"] = "local-p"
+    half_width: Size = 10
+
+
+Window = one_of(GlobalWindow | LocalMonotonicWindow | LocalPredictiveWindow)
+
+
+class Attention(Section):
+    score: Score = AdditiveScore()
+    window: Window = GlobalWindow()
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.score.kind == "none" and self.window.kind != "global":
+            raise ValueError(f"window {self.window.kind} has nothing to act on, because score is none: set window: global or choose a score")
+        return self
+
+
+class Encoder(Section):
+    """Bidirectional recurrent encoder."""
+
+    cell: Literal["gru", "lstm"] = "gru"
+    hidden: Size = 256
+    """Width of one direction; annotations are twice as wide."""
+    layers: Size = 1
+
+
+class AttendThenUpdate(Section):
+    """s_{i-1} asks, the context enters the recurrence (Bahdanau et al. 2015, 3.1)."""
+
+    kind: Literal["attend-then-update"] = "attend-then-update"
+
+
+class UpdateThenAttend(Section):
+    """h_t asks, the attentional state is read from context and h_t (Luong et al. 2015, 3)."""
+
+    kind: Literal["update-then-attend"] = "update-then-attend"
+    input_feeding: bool = True
+    """Feed the attentional state into the next step (Luong et al. 2015, 3.3)."""
+
+
+Order = one_of(AttendThenUpdate | UpdateThenAttend)
+
+
+class MaxoutReadout(Section):
+    """t_i = max over pairs of U_o s + V_o E y_{i-1} + C_o c_i (Bahdanau et al. 2015, A.2.2)."""
+
+    kind: Literal["maxout"] = "maxout"
+    size: Size = 256
+    """Width after the maximum, l in the paper."""
+
+
+class TanhReadout(Section):
+    """tanh(U_o s + V_o E y_{i-1} + C_o c_i): the same inputs through one tanh layer (Pascanu et al. 2014)."""
+
+    kind: Literal["tanh"] = "tanh"
+    size: Size = 256
+
+
+class AttentionalReadout(Section):
+    """h~_t = tanh(W_c [c_t; h_t]) (Luong et al. 2015, eq. 5)."""
+
+    kind: Literal["attentional"] = "attentional"
+    size: Size = 256
+
+
+Readout = one_of(MaxoutReadout | TanhReadout | AttentionalReadout)
+
+
+class Decoder(Section):
+    cell: Literal["gru", "lstm"] = "gru"
+    hidden: Size = 512
+    layers: Size = 1
+    order: Order = AttendThenUpdate()
+    readout: Readout = MaxoutReadout()
+    bridge: Literal["backward", "final", "mean", "zero"] = "backward"
+    """What s_0 is made of: the backward state at the first word (Bahdanau), both final states, the mean annotation, nothing."""
+
+
+class Dropout(Section):
+    """Rates of dropout in training, one a place; `dropout: 0.3` sets embedding, annotations and readout at once."""
+
+    embedding: Fraction = 0.2
+    annotations: Fraction = 0.2
+    recurrent: Fraction = 0.0
+    """On the decoder state between steps and the layers of encoder and decoder."""
+    readout: Fraction = 0.2
+    variational: bool = False
+    """One mask for all time steps of a sentence (Gal and Ghahramani 2016) instead of a new one for each."""
+
+
+def _from_rate(value: object) -> object:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return {"embedding": value, "annotations": value, "readout": value}
+    return value
+
+
+class Model(Section):
+    embedding: Size = 256
+    tie: Literal["none", "target", "all"] = "target"
+    """Share the output layer with the target embeddings, or all three with each other."""
+    encoder: Encoder = Encoder()
+    attention: Attention = Attention()
+    decoder: Decoder = Decoder()
+    dropout: Annotated[Dropout, BeforeValidator(_from_rate)] = Dropout()
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        annotation, hidden = 2 * self.encoder.hidden, self.decoder.hidden
+        if self.attention.score.kind == "dot" and annotation != hidden:
+            raise ValueError(
+                f"attention.score dot needs decoder.hidden = 2 x encoder.hidden, but they are {hidden} and 2 x {self.encoder.hidden}: "
+                "change one or use score: general"
+            )
+        if self.tie != "none" and self.decoder.readout.size != self.embedding:
+            raise ValueError(
+                f"tie: {self.tie} needs decoder.readout.size = embedding, but they are {self.decoder.readout.size} and {self.embedding}"
+            )
+        return self
+
+
+# --- training and decoding --------------------------------------------------------------------------------------
+
+
+class Adam(Section):
+    kind: Literal["adam", "adamw"] = "adam"
+    rate: Positive = 1e-3
+    betas: Annotated[tuple[Fraction, Fraction], Field(strict=False)] = (0.9, 0.999)
+    epsilon: Positive = 1e-8
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+
+
+class Sgd(Section):
+    kind: Literal["sgd"] = "sgd"
+    rate: Positive = 1.0
+    momentum: Fraction = 0.0
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+
+
+class ConstantSchedule(Section):
+    kind: Literal["constant"] = "constant"
+    warmup: Annotated[int, Field(ge=0)] = 0
+    """Updates in which the rate rises linearly from 0."""
+
+
+class InverseSqrtSchedule(Section):
+    """rate x min(u / warmup, sqrt(warmup / u)) at update u."""
+
+    kind: Literal["inverse-sqrt"] = "inverse-sqrt"
+    warmup: Size = 1000
+
+
+class CosineSchedule(Section):
+    """A half cosine from the rate down to `final` times it at the last update."""
+
+    kind: Literal["cosine"] = "cosine"
+    warmup: Annotated[int, Field(ge=0)] = 0
+    final: Fraction = 0.0
+
+
+class PlateauSchedule(Section):
+    """The rate times `factor` whenever `patience` validations in a row brought no better score."""
+
+    kind: Literal["plateau"] = "plateau"
+    warmup: Annotated[int, Field(ge=0)] = 0
+    factor: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    patience: Size = 2
+
+
+class HalvingSchedule(Section):
+    """Halve the rate every `every` epochs once `start` epochs are done (Luong et al. 2015, 4.1)."""
+
+    kind: Literal["halving"] = "halving"
+    warmup: Annotated[int, Field(ge=0)] = 0
+    start: Annotated[int, Field(ge=0)] = 5
+    every: Positive = 1.0
+
+
+Optimizer = one_of(Adam | Sgd)
+Schedule = one_of(ConstantSchedule | InverseSqrtSchedule | CosineSchedule | PlateauSchedule | HalvingSchedule)
+
+
+class Validation(Section):
+    """When and how the model is judged in training, and what follows from it."""
+
+    every: Size | None = None
+    """Updates between validations; null is once an epoch."""
+    metric: Literal["bleu", "perplexity"] = "bleu"
+    """What `best` means. BLEU is that of real decoding of the validation text."""
+    beam_size: Size = 1
+    patience: Size | None = 10
+    """Stop after this many validations in a row without a better score; null never stops early."""
+    keep_best: Size = 1
+    """How many of the best checkpoints stay; with more than one their average becomes the model if it validates better."""
+
+
+class Training(Section):
+    epochs: Size = 30
+    updates: Size | None = None
+    """Stop after this many updates, whatever the epoch."""
+    batch_tokens: Size = 4096
+    """Target tokens in a batch, padding included."""
+    accumulate: Size = 1
+    """Batches whose gradients are summed into one update."""
+    optimizer: Optimizer = Adam()
+    schedule: Schedule = ConstantSchedule()
+    clip_norm: Positive | None = 1.0
+    label_smoothing: Fraction = 0.1
+    ema: Fraction | None = None
+    """Decay of an exponential moving average of the weights, which is then what is validated and saved."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """Matrix products in bf16 where the machine is fast at it (auto), always, or never."""
+    validation: Validation = Validation()
+    log_every: Size = 50
+    """Updates between two lines of the log."""
+    tensorboard: bool = False
+
+
+class Decoding(Section):
+    """Defaults of `nmt translate` and `nmt evaluate` for this model."""
+
+    beam_size: Size = 5
+    length_penalty: Annotated[float, Field(ge=0)] = 1.0
+    """alpha in ((5 + |y|) / 6)^alpha (Wu et al. 2016, eq. 14); 0 compares plain log-probabilities."""
+    coverage_penalty: Annotated[float, Field(ge=0)] = 0.0
+    """beta of the coverage penalty (Wu et al. 2016, eq. 14)."""
+    max_ratio: Positive = 3.0
+    """Longest output, as a multiple of the source length in pieces, plus 10."""
+
+
+class Recipe(Section):
+    """Everything that decides what a training run does."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    """Also the default output folder, under `runs/`."""
+    seed: int = 1
+    data: Data
+    subwords: Subwords = Subwords()
+    model: Model = Model()
+    training: Training = Training()
+    decoding: Decoding = Decoding()
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.model.tie == "all" and not self.subwords.joint:
+            raise ValueError("model.tie: all shares the embeddings of both languages, which needs subwords.joint: true")
+        return self
+
+
+# --- reading and writing ----------------------------------------------------------------------------------------
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2's core types only: `no` is text, `1e-3` is a number, a date is text; duplicate keys are refused."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key '{key.value}' occurs twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+for _tag, _pattern, _first in (
+    ("null", r"^(?:null|~|)$", ["n", "~", ""]),
+    ("bool", r"^(?:true|false)$", ["t", "f"]),
+    ("int", r"^[-+]?[0-9]+$", list("-+0123456789")),
+    ("float", r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?$", list("-+.0123456789")),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """The plain value of a YAML text; `where` names it in errors."""
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 -- a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UsageError(f"{where}{line}: {error.problem}.") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: not valid YAML ({str(error).splitlines()[0]}).") from None
+
+
+def find_recipe(name: str) -> Path:
+    """The file of a recipe: a path, or the name of one that ships with the toolkit (`quickstart`, `multi30k-en-de/bahdanau`)."""
+    if Path(name).is_file():
+        return Path(name)
+    shipped = shipped_recipes()
+    stem = name.removesuffix(".yaml").removeprefix("recipes/")
+    if stem in shipped:
+        return shipped[stem]
+    raise UsageError(f"There is no recipe '{name}': give a YAML file, or one of {', '.join(sorted(shipped))}.")
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """Name and file of every recipe that ships with the toolkit."""
+    package = Path(str(resources.files("nmt")))
+    root = next((folder for folder in (package / "recipes", package.parent / "recipes") if folder.is_dir()), None)
+    if root is None:
+        return {}
+    return {str(path.relative_to(root).with_suffix("")): path for path in root.rglob("*.yaml")}
+
+
+def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
+    """Read a recipe file, apply `a.b=value` overrides, validate. Raises UsageError."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read the recipe {path}: {error}.") from None
+    tree = parse_yaml(text, str(path))
+    if not isinstance(tree, dict):
+        raise UsageError(f"{path}: a recipe is a mapping of sections (name, data, model, ...), but this is {_article(tree)}.")
+    for override in overrides:
+        _set(tree, override)
+    return parse_recipe(tree, str(path))
+
+
+def parse_recipe(tree: Mapping[str, Any], where: str) -> Recipe:
+    """Validate a plain tree of values; `where` names it in errors. Raises UsageError naming every wrong key."""
+    try:
+        return Recipe.model_validate_json(json.dumps(tree))
+    except ValidationError as error:
+        raise UsageError(f"{where}: " + " ".join(_sentence(item) for item in error.errors())) from None
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{where}: {error}.") from None
+
+
+def dump_recipe(recipe: Recipe) -> str:
+    """The complete effective recipe as YAML, defaults included; `load_recipe` reads it back unchanged."""
+    return yaml.safe_dump(json.loads(recipe.model_dump_json()), sort_keys=False, allow_unicode=True, width=120)
+
+
+def changed_keys(recipe: Recipe, path: Path) -> list[str]:
+    """The dotted paths at which a recipe differs from the one in a file."""
+    return _differences(json.loads(recipe.model_dump_json()), json.loads(load_recipe(path).model_dump_json()))
+
+
+def _differences(one: Any, other: Any, at: str = "") -> list[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = [*one, *(key for key in other if key not in one)]
+        return [path for key in keys for path in _differences(one.get(key), other.get(key), f"{at}.{key}".lstrip("."))]
+    return [] if one == other else [at]
+
+
+def recipe_schema() -> dict[str, Any]:
+    """The JSON Schema of a recipe, for editors that complete and check YAML."""
+    return Recipe.model_json_schema()
+
+
+def _set(tree: dict[str, Any], override: str) -> None:
+    """Put one `a.b=value` into the tree; the value is YAML."""
+    path, equals, value = override.partition("=")
+    if not equals or not all(path.split(".")):
+        raise UsageError(f"--set takes a.b=value, but got '{override}'.")
+    *parents, last = path.split(".")
+    for parent in parents:
+        child = tree.setdefault(parent, {})
+        if isinstance(child, str):  # a union written as its bare kind
+            child = tree[parent] = {"kind": child}
+        if not isinstance(child, dict):
+            raise UsageError(f"--set {override}: '{parent}' is {_article(child)}, so it has no key '{last}'.")
+        tree = child
+    tree[last] = parse_yaml(value, f"--set {override}")
+
+
+def _article(value: object) -> str:
+    names = {list: "a list", dict: "a mapping", str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+    return names.get(type(value), "nothing")
+
+
+def _sentence(error: Any) -> str:
+    """One validation error as a sentence with its dotted path."""
+    path = _dotted(error["loc"])
+    match error["type"]:
+        case "extra_forbidden":
+            guess = difflib.get_close_matches(str(error["loc"][-1]), _keys_at(error["loc"][:-1]), n=1, cutoff=0.5)
+            return f"unknown key '{path}'" + (f"; did you mean '{guess[0]}'?" if guess else ".")
+        case "missing":
+            return f"'{path}' is missing."
+        case "union_tag_invalid":
+            wrong, known = error["ctx"]["tag"], error["ctx"]["expected_tags"]
+            guess = difflib.get_close_matches(wrong, [tag.strip("' ") for tag in known.split(",")], n=1, cutoff=0.5)
+            return f"'{path}' cannot be '{wrong}'; " + (f"did you mean '{guess[0]}'?" if guess else f"it is one of {known}.")
+        case "union_tag_not_found" | "model_type" | "model_attributes_type":
+            return f"'{path}' is a section with keys of its own, but is {error['input']!r}."
+        case "value_error":
+            return (f"'{path}': " if path else "") + f"{error['ctx']['error']}."
+        case _:
+            message = error["msg"][0].lower() + error["msg"][1:]
+            return f"'{path}': {message}, but is {error['input']!r}."
+
+
+def _dotted(location: tuple[int | str, ...]) -> str:
+    """The path as it stands in the YAML, without the tag that a union adds after its own key."""
+    return ".".join(str(part) for part in _without_tags(location))
+
+
+def _without_tags(location: tuple[int | str, ...]) -> list[int | str]:
+    path: list[int | str] = []
+    schema: Any = Recipe.model_json_schema()
+    node, definitions = schema, schema["$defs"]
+    for part in location:
+        node = _resolve(node, definitions)
+        if "oneOf" in node and part in node.get("discriminator", {}).get("mapping", {}):
+            node = {"$ref": node["discriminator"]["mapping"][part]}
+            continue
+        path.append(part)
+        node = node.get("properties", {}).get(part, {})
+    return path
+
+
+def _keys_at(location: tuple[int | str, ...]) -> list[str]:
+    """The keys that the section at this location knows."""
+    schema: Any = Recipe.model_json_schema()
+    node, definitions = schema, schema["$defs"]
+    for part in location:
+        node = _resolve(node, definitions)
+        if "oneOf" in node and part in node["discriminator"]["mapping"]:
+            node = {"$ref": node["discriminator"]["mapping"][part]}
+        else:
+            node = node.get("properties", {}).get(part, {})
+    return list(_resolve(node, definitions).get("properties", {}))
+
+
+def _resolve(node: Any, definitions: Any) -> Any:
+    while "$ref" in node:
+        node = definitions[node["$ref"].rsplit("/", 1)[-1]]
+    return node

@@ -1,0 +1,139 @@
+"""What a training run tells: `metrics.jsonl` for programs, a live display or plain lines on stderr for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from nmt.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+METRICS = "metrics.jsonl"
+Record = Mapping[str, Any]
+
+
+class Log:
+    """Writes each record to `metrics.jsonl` and shows it: a live line on a terminal, plain lines elsewhere, nothing if quiet."""
+
+    def __init__(self, run: Path, *, updates: int, quiet: bool, tensorboard: bool) -> None:
+        self.path = run / METRICS
+        self.updates = updates
+        self.quiet = quiet
+        self.console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
+        self.writer = _summary_writer(run) if tensorboard else None
+        self.live = self._live() if self.console.is_terminal and not quiet else None
+        self.task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.live is not None:
+            self.live.stop()
+        if self.writer is not None:
+            self.writer.close()
+
+    def say(self, text: str) -> None:
+        """A line for the person at the terminal."""
+        if not self.quiet:
+            self.console.print(text, markup=False)
+
+    def trained(self, record: Record) -> None:
+        """What was measured over the last updates: loss, perplexity, tokens a second."""
+        self._write({"kind": "train", **record})
+        if self.live is None:
+            left = (self.updates - record["update"]) * record["seconds_per_update"]
+            self.say(f"{_training_line(record)}  {_duration(left)} left")
+
+    def validated(self, record: Record) -> None:
+        """A validation's figures."""
+        self._write({"kind": "valid", **record})
+        self.say(_validation_line(record))
+        if self.live is not None and self.task is not None:
+            self.live.update(self.task, last=f"BLEU {record['bleu']:.2f}" if "bleu" in record else f"ppl {record['perplexity']:.2f}")
+
+    def advance(self, record: Record) -> None:
+        """Move the live display to an update."""
+        if self.live is None:
+            return
+        if self.task is None:
+            self.task = self.live.add_task("", total=self.updates, last="")
+        self.live.update(self.task, completed=record["update"], description=_training_line(record))
+
+    def forget_after(self, update: int) -> None:
+        """Drop the records of updates that a resumed run will do again."""
+        if not self.path.is_file():
+            return
+        lines = self.path.read_text(encoding="utf-8").splitlines()
+        kept = [line for line in lines if _update_of(line) <= update]
+        self.path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+
+    def _write(self, record: Record) -> None:
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            raise DataError(f"Cannot write {self.path}: {error.strerror or error}.") from None
+        if self.writer is not None:
+            for name, value in record.items():
+                if isinstance(value, int | float) and name != "update":
+                    self.writer.add_scalar(f"{record['kind']}/{name}", value, record["update"])
+
+    def _live(self) -> Progress:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("[bold]{task.fields[last]}"),
+        )
+        return Progress(*columns, console=self.console, refresh_per_second=4)
+
+
+def _training_line(record: Record) -> str:
+    return (
+        f"epoch {record['epoch']}  update {record['update']}  loss {record['loss']:.3f}  ppl {record['perplexity']:.2f}"
+        f"  {record['tokens_per_second']:,.0f} tok/s"
+    )
+
+
+def _validation_line(record: Record) -> str:
+    figures = f"valid  epoch {record['epoch']}  update {record['update']}  ppl {record['perplexity']:.3f}"
+    if "bleu" in record:
+        figures += f"  BLEU {record['bleu']:.2f}"
+    return figures + ("  (best)" if record["best"] else "") + (f"  {record['note']}" if "note" in record else "")
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(max(seconds, 0)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}"
+
+
+def _update_of(line: str) -> float:
+    """The update number of a line of metrics; a line cut short by a crash belongs to none."""
+    try:
+        return float(json.loads(line)["update"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")
+
+
+def _summary_writer(run: Path) -> SummaryWriter:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise UsageError('training.tensorboard needs the package tensorboard: pip install "nmt[tensorboard]".') from None
+    return SummaryWriter(str(run / "tensorboard"))

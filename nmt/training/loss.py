@@ -1,0 +1,85 @@
+"""Cross-entropy of the output layer, with label smoothing: a readable reference and a fast path with the same gradients.
+
+    loss = sum_i (1 - eps) * -log p(y_i) + eps / V * sum_v -log p(v)          p = softmax(W t_i + b)
+
+(Szegedy et al. 2016, 7, over the whole vocabulary.) Both return the sum over words of the smoothed loss, which is trained
+on, and of the plain one, which perplexity is made of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional
+
+CHUNK = 1024
+"""Words whose logits are in memory at a time on the fast path."""
+
+
+def reference_cross_entropy(
+    readouts: Float[Tensor, "N R"],
+    weight: Float[Tensor, "V R"],
+    bias: Float[Tensor, " V"],
+    target: Int[Tensor, " N"],
+    smoothing: float,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """The equation above as it stands; holds all logits [N V]."""
+    log_p = torch.log_softmax(functional.linear(readouts, weight, bias), dim=-1)
+    plain = -log_p.gather(1, target.unsqueeze(1)).sum()
+    uniform = -log_p.mean(dim=-1).sum()
+    return (1 - smoothing) * plain + smoothing * uniform, plain.detach()
+
+
+def cross_entropy(
+    readouts: Float[Tensor, "N R"],
+    weight: Float[Tensor, "V R"],
+    bias: Float[Tensor, " V"],
+    target: Int[Tensor, " N"],
+    smoothing: float,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """The same, a chunk of words at a time: logits are never held together and their gradient is formed in the forward pass."""
+    return _ChunkedCrossEntropy.apply(readouts, weight, bias, target, smoothing)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _ChunkedCrossEntropy(torch.autograd.Function):
+    """d loss / d logits = p - (1 - eps) * onehot(y) - eps / V, so one pass over the vocabulary gives loss and gradients.
+
+    Matrix products run in the autocast type if one is on, everything else in the type of the weights.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, readouts: Tensor, weight: Tensor, bias: Tensor, target: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor]:
+        device = readouts.device.type
+        short = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+        with torch.autocast(device, enabled=False):
+            narrow = weight.to(short)
+            d_readouts, d_weight, d_bias = torch.empty_like(readouts), torch.zeros_like(weight), torch.zeros_like(bias)
+            smoothed, plain = weight.new_zeros(()), weight.new_zeros(())
+            for start in range(0, len(target), CHUNK):
+                part = slice(start, start + CHUNK)
+                rows = readouts[part].to(short)
+                logits = (rows @ narrow.T).to(weight.dtype).add_(bias)
+                gold = target[part].unsqueeze(1)
+                log_z = logits.logsumexp(dim=1, keepdim=True)
+                at_gold = (log_z - logits.gather(1, gold)).sum()
+                smoothed += (1 - smoothing) * at_gold + smoothing * (log_z.sum() - logits.mean(dim=1).sum())
+                plain += at_gold
+                gradient = logits.sub_(log_z).exp_().sub_(smoothing / len(weight))
+                gradient.scatter_add_(1, gold, gradient.new_full(gold.shape, smoothing - 1))
+                d_bias += gradient.sum(0)
+                gradient = gradient.to(short)
+                d_readouts[part] = gradient @ narrow
+                d_weight += gradient.T @ rows
+        ctx.save_for_backward(d_readouts, d_weight, d_bias)
+        ctx.mark_non_differentiable(plain)
+        return smoothed, plain
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        d_readouts, d_weight, d_bias = (gradient * upstream[0] for gradient in ctx.saved_tensors)
+        return d_readouts, d_weight, d_bias, None, None

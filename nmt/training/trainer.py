@@ -1,0 +1,395 @@
+"""The training loop, and all that happens around one update."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.bundle import WEIGHTS, Bundle, check_folder, load_tensors, save_tensors, weights_of
+from nmt.data.batching import Batch, cut, plan_batches
+from nmt.decoding.translator import Translator
+from nmt.device import autocast, choose_precision
+from nmt.errors import DataError, NmtError, UsageError
+from nmt.evaluation import metrics
+from nmt.recipe import Recipe, changed_keys
+from nmt.training.average import mean_weights
+from nmt.training.checkpoint import BEST, Progress, State, best_file, load_state, save_state
+from nmt.training.log import Log
+from nmt.training.loss import cross_entropy
+from nmt.training.optim import Clock, MovingAverage, build_optimizer, copy_into, rate_factor, using
+from nmt.training.text import Examples, TrainingText
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a finished run came to."""
+
+    folder: Path
+    metric: str
+    best: float
+    updates: int
+    seconds: float
+
+
+class Interrupted(NmtError):
+    """Training was stopped by a signal, and its state is saved."""
+
+    def __init__(self, folder: Path, signal_number: int) -> None:
+        super().__init__(f"Stopped. The state is saved; go on with: nmt train {folder}/recipe.yaml --out {folder} --resume")
+        self.exit_status = 128 + signal_number
+
+
+def train(
+    recipe: Recipe, folder: Path, *, device: torch.device, resume: bool = False, force: bool = False, quiet: bool = False
+) -> Result:
+    """Train the model of a recipe into a run folder, which is a model folder from the first validation on.
+
+    Args:
+        recipe: what to train on, with and how.
+        folder: new, empty, or (with `resume`) that of an earlier run.
+        device: where to compute.
+        resume: go on from the state in the folder.
+        force: resume even if the recipe is not the one that the run was started with.
+        quiet: say nothing on stderr.
+
+    Raises:
+        DataError: the text, or the folder, cannot be used.
+        UsageError: the folder holds a run already, or the recipe contradicts it.
+        Interrupted: a signal asked to stop; the state is saved.
+    """
+    _check_target_folder(recipe, folder, resume=resume, force=force)
+    text = TrainingText.load(recipe)
+    if resume:
+        bundle = Bundle.load(folder, device, weights=False)
+        bundle = Bundle(recipe, bundle.source, bundle.target, bundle.model)
+    else:
+        bundle = Bundle.fresh(recipe, *text.subwords(recipe))
+        bundle.model.to(device)
+    bundle.save_description(folder)
+    trainer = Trainer(bundle, text, folder, device=device, quiet=quiet)
+    if resume:
+        trainer.restore(load_state(folder))
+    return trainer.run()
+
+
+def _check_target_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> None:
+    if not resume:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UsageError(f"{folder} exists already: go on with --resume, or choose another folder with --out.")
+        return
+    check_folder(folder, ["recipe.yaml", "source.model", "target.model"])
+    changed = changed_keys(recipe, folder / "recipe.yaml")
+    if changed and not force:
+        raise UsageError(f"The recipe differs from that of the run in {folder} in {', '.join(changed)}: undo that, or add --force.")
+
+
+class Trainer:
+    """One run: the model, what moves it, what judges it, and where it is written."""
+
+    def __init__(self, bundle: Bundle, text: TrainingText, folder: Path, *, device: torch.device, quiet: bool) -> None:
+        self.bundle, self.text, self.folder, self.device = bundle, text, folder, device
+        self.recipe, self.settings = bundle.recipe, bundle.recipe.training
+        self.model = bundle.model
+        self.weights = weights_of(self.model)
+        self.optimizer = build_optimizer(self.settings.optimizer, self.model.parameters())
+        self.average = MovingAverage(self.weights, self.settings.ema) if self.settings.ema else None
+        self.precision = choose_precision(self.settings.precision, device)
+        self.examples = Examples.of(self.recipe, text.train, bundle.source, bundle.target, train=True)
+        self.validation = Examples.of(self.recipe, text.valid, bundle.source, bundle.target, train=False)
+        self.progress = Progress()
+        self.updates_per_epoch = math.ceil(len(self._plan(0)) / self.settings.accumulate)
+        self.updates = min(self.updates_per_epoch * self.settings.epochs, self.settings.updates or math.inf)
+        self.log = Log(folder, updates=int(self.updates), quiet=quiet, tensorboard=self.settings.tensorboard)
+        self.timer = time.monotonic()
+        self.logged_at = 0.0
+        self.asked_to_stop: int | None = None
+        self.planned_epoch, self.planned = -1, list[list[np.ndarray]]()
+
+    # --- the loop ------------------------------------------------------------------------------------------------
+
+    def run(self) -> Result:
+        """Train to the end, or until validation stands still."""
+        with self.log, self._signals():
+            self._introduce()
+            while not self._finished():
+                for group in self._groups()[self.progress.group :]:
+                    self._update(group)
+                    if self._due():
+                        self._validate()
+                    if self.asked_to_stop is not None:
+                        self._stop(self.asked_to_stop)
+                    if self._finished():
+                        break
+                else:
+                    self._end_epoch()
+            self._average_best()
+        progress = self.progress
+        return Result(self.folder, self.settings.validation.metric, progress.best or 0.0, progress.update, progress.seconds)
+
+    def _finished(self) -> bool:
+        settings, progress = self.settings, self.progress
+        patience = settings.validation.patience
+        return (
+            progress.epoch >= settings.epochs
+            or progress.update >= (settings.updates or math.inf)
+            or (patience is not None and progress.stale >= patience)
+        )
+
+    def _groups(self) -> list[list[np.ndarray]]:
+        """The batches of each update of the current epoch."""
+        epoch, size = self.progress.epoch, self.settings.accumulate
+        if self.planned_epoch != epoch:
+            plan = self._plan(epoch)
+            self.planned = [plan[start : start + size] for start in range(0, len(plan), size)]
+            self.planned_epoch = epoch
+        return self.planned
+
+    def _plan(self, epoch: int) -> list[np.ndarray]:
+        corpus = self.examples.corpus
+        lengths = {"source_lengths": corpus.source_lengths, "target_lengths": corpus.target_lengths}
+        return plan_batches(**lengths, batch_tokens=self.settings.batch_tokens, seed=self.recipe.seed, epoch=epoch)
+
+    def _due(self) -> bool:
+        """Whether this update is followed by a validation."""
+        every, progress = self.settings.validation.every, self.progress
+        if progress.update == self.updates:
+            return True
+        return progress.update % every == 0 if every else progress.group == len(self._groups())
+
+    def _end_epoch(self) -> None:
+        self.progress.epoch += 1
+        self.progress.group = 0
+
+    # --- one update ----------------------------------------------------------------------------------------------
+
+    def _update(self, group: Sequence[np.ndarray]) -> None:
+        """Gradients of the mean loss a target piece over the group, clipped, and a step of the optimiser."""
+        self.model.train()
+        for own in self.optimizer.param_groups:
+            own["lr"] = self.settings.optimizer.rate * rate_factor(self.settings.schedule, self._clock())
+        words = int(sum((self.examples.corpus.target_lengths[rows] + 1).sum() for rows in group))
+        nll = 0.0
+        for number, rows in enumerate(group):
+            batch = self.examples.batch(rows.tolist(), seed=self._sampling_seed(number))
+            loss, plain = self._loss(batch.to(self.device), self.settings.label_smoothing)
+            (loss / words).backward()
+            nll += float(plain)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
+        if not math.isfinite(nll) or not math.isfinite(float(norm)):
+            raise DataError(
+                f"Training diverged at update {self.progress.update + 1}: the loss or its gradient is no longer a number. "
+                "Lower training.optimizer.rate, lengthen training.schedule.warmup, or lower training.clip_norm."
+            )
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self._count(nll, words)
+
+    def _loss(self, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
+        """Smoothed and plain loss of a batch, each the sum over its target pieces."""
+        with autocast(self.precision, self.device):
+            readouts, _ = self.model(batch.source, batch.source_mask, batch.target_in)
+            real = readouts[batch.target_mask]
+            output = self.model.output
+            return cross_entropy(real, output.weight, output.bias, batch.target_out[batch.target_mask], smoothing)
+
+    def _clock(self) -> Clock:
+        progress = self.progress
+        epochs = progress.epoch + progress.group / self.updates_per_epoch
+        return Clock(progress.update, epochs, progress.update / self.updates, progress.plateaus)
+
+    def _sampling_seed(self, number: int) -> int:
+        return hash((self.recipe.seed, self.progress.update, number))
+
+    def _count(self, nll: float, words: int) -> None:
+        progress = self.progress
+        progress.update += 1
+        progress.group += 1
+        progress.nll += nll
+        progress.words += words
+        if self.average is not None:
+            self.average.follow(self.weights, progress.update)
+        self._tick()
+        self.log.advance(self._training_record())
+        if progress.update % self.settings.log_every == 0:
+            self.log.trained(self._training_record())
+            progress.nll, progress.words, self.logged_at = 0.0, 0, progress.seconds
+
+    def _training_record(self) -> dict[str, float]:
+        progress = self.progress
+        loss, seconds = progress.nll / progress.words, max(progress.seconds - self.logged_at, 1e-9)
+        return {
+            "epoch": progress.epoch + 1,
+            "update": progress.update,
+            "loss": loss,
+            "perplexity": math.exp(min(loss, 100)),
+            "tokens_per_second": progress.words / seconds,
+            "rate": self.optimizer.param_groups[0]["lr"],
+            "seconds": progress.seconds,
+            "seconds_per_update": progress.seconds / progress.update,
+        }
+
+    def _tick(self) -> None:
+        """Add the time since the last tick to that spent training."""
+        now = time.monotonic()
+        self.progress.seconds += now - self.timer
+        self.timer = now
+
+    # --- validation ----------------------------------------------------------------------------------------------
+
+    def _validate(self) -> None:
+        """Judge the model, keep it if it is among the best, and save the state to resume from."""
+        self._tick()
+        logged_for = self.progress.seconds - self.logged_at
+        with using(self.average.weights, self.weights) if self.average is not None else _as_it_is():
+            record = self._judge()
+            figure = self._figure(record)
+            improved = self.progress.best is None or figure > self.progress.best
+            self._keep(figure, improved=improved)
+        self._follow_plateau(improved=improved)
+        self._tick()
+        self.logged_at = self.progress.seconds - logged_for  # validation does not count as training speed
+        self.log.validated({**self._where(), **record, "best": improved})
+        self.save()
+
+    def _where(self) -> dict[str, float]:
+        return {"epoch": self.progress.epoch + 1, "update": self.progress.update, "seconds": self.progress.seconds}
+
+    def _judge(self) -> dict[str, float]:
+        """Perplexity of the validation text, and BLEU of its real decoding where that decides."""
+        self.model.eval()
+        loss = self._validation_loss()
+        record = {"loss": loss, "perplexity": math.exp(min(loss, 100))}
+        if self.settings.validation.metric == "bleu":
+            record["bleu"] = self._validation_bleu()
+        return record
+
+    @torch.inference_mode()
+    def _validation_loss(self) -> float:
+        """Negative log-likelihood a target piece, in nats."""
+        corpus = self.validation.corpus
+        order = np.argsort(corpus.target_lengths, kind="stable")
+        nll, words = 0.0, 0
+        for rows in cut(order, corpus.source_lengths + 1, corpus.target_lengths + 1, self.settings.batch_tokens):
+            batch = self.validation.batch(rows.tolist()).to(self.device)
+            nll += float(self._loss(batch, 0.0)[1])
+            words += batch.tokens
+        return nll / words
+
+    def _validation_bleu(self) -> float:
+        decoding = self.recipe.decoding.model_copy(update={"beam_size": self.settings.validation.beam_size})
+        translator = Translator.of(
+            self.model,
+            self.bundle.source,
+            self.bundle.target,
+            decoding=decoding,
+            precision=self.precision,
+            alignments=False,
+        )
+        translations = [found.text for found in translator.translate(self.text.valid.source)]
+        return metrics.bleu(translations, list(self.text.valid.target))
+
+    def _figure(self, record: Mapping[str, float]) -> float:
+        """What validations are compared by; higher is better."""
+        return record["bleu"] if self.settings.validation.metric == "bleu" else -record["perplexity"]
+
+    def _keep(self, figure: float, *, improved: bool) -> None:
+        """Save the weights as the model if they are the best, and among the best few if they belong there."""
+        progress = self.progress
+        if improved:
+            progress.best, progress.stale = figure, 0
+            save_tensors(self.weights, self.folder / WEIGHTS)
+        else:
+            progress.stale += 1
+        ranked = sorted([*progress.kept, (figure, progress.update)], key=lambda kept: (-kept[0], kept[1]))
+        progress.kept = ranked[: self.settings.validation.keep_best]
+        if self.settings.validation.keep_best > 1 and (figure, progress.update) in progress.kept:
+            save_tensors(self.weights, best_file(self.folder, progress.update))
+
+    def _follow_plateau(self, *, improved: bool) -> None:
+        progress, schedule = self.progress, self.settings.schedule
+        progress.plateau = 0 if improved else progress.plateau + 1
+        if schedule.kind == "plateau" and progress.plateau >= schedule.patience:
+            progress.plateau, progress.plateaus = 0, progress.plateaus + 1
+
+    def _average_best(self) -> None:
+        """Let the mean of the best checkpoints be the model if it validates better than each of them."""
+        kept = self.progress.kept
+        if len(kept) < 2 or self.progress.best is None:
+            return
+        last = {name: value.clone() for name, value in self.weights.items()}
+        copy_into(self.weights, mean_weights([load_tensors(best_file(self.folder, update)) for _, update in kept]))
+        record = self._judge()
+        improved = self._figure(record) > self.progress.best
+        if improved:
+            self.progress.best = self._figure(record)
+            save_tensors(self.weights, self.folder / WEIGHTS)
+        self.log.validated({**self._where(), **record, "best": improved, "note": f"mean of the best {len(kept)}"})
+        copy_into(self.weights, last)
+
+    # --- saving and stopping -------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write the state to resume from, then remove checkpoints that are no longer among the best."""
+        average = None if self.average is None else self.average.weights
+        save_state(self.folder, State(self.progress, self.weights, average, self.optimizer.state_dict()))
+        kept = {best_file(self.folder, update) for _, update in self.progress.kept}
+        for path in (self.folder / BEST).glob("*.safetensors"):
+            if path not in kept:
+                path.unlink()
+
+    def restore(self, state: State) -> None:
+        """Go on from a saved state."""
+        self.progress = state.progress
+        copy_into(self.weights, state.weights)
+        if self.average is not None and state.average is not None:
+            self.average.weights = dict(state.average)
+        self.optimizer.load_state_dict(state.optimizer)
+        self.logged_at = self.progress.seconds
+        self.log.forget_after(self.progress.update)
+
+    def _stop(self, signal_number: int) -> None:
+        self.save()
+        if not (self.folder / WEIGHTS).exists():
+            save_tensors(self.weights, self.folder / WEIGHTS)
+        raise Interrupted(self.folder, signal_number)
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Ctrl-C and SIGTERM stop after the update at hand; a second Ctrl-C stops at once."""
+
+        def ask(number: int, frame: FrameType | None) -> None:
+            if self.asked_to_stop is not None:
+                raise KeyboardInterrupt
+            self.asked_to_stop = number
+
+        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _introduce(self) -> None:
+        corpus = self.examples.corpus
+        self.log.say(f"{self.text.train.name}: {corpus.report}")
+        parameters = sum(value.numel() for value in self.weights.values())
+        self.log.say(
+            f"{self.recipe.name}: {parameters / 1e6:.1f} M parameters, {self.updates_per_epoch} updates an epoch, "
+            f"{self.precision} on {self.device}, {torch.get_num_threads()} threads; run folder {self.folder}"
+        )
+        self.timer = time.monotonic()
+
+
+@contextmanager
+def _as_it_is() -> Iterator[None]:
+    yield

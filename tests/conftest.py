@@ -1,0 +1,36 @@
+"""What every test shares: checked shapes, one thread, a cache of its own, and the public corpora where they are at hand."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jaxtyping import install_import_hook
+
+# Before anything of nmt is imported: annotated shapes and types are checked at every call.
+_hook = install_import_hook(["nmt.model", "nmt.data", "nmt.decoding", "nmt.training"], "beartype.beartype")
+
+import torch  # noqa: E402 -- the hook comes first
+
+torch.set_num_threads(1)
+
+_BESIDE = Path(__file__).resolve().parents[2] / "shared" / "corpora"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache folder that ends with the tests, for this process and for those it starts."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NMT_CACHE", str(folder))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    """The root of the public corpora, `$NMT_CORPORA` or `../shared/corpora`; without it the test is skipped."""
+    root = Path(os.environ.get("NMT_CORPORA") or _BESIDE)
+    if not root.is_dir():
+        pytest.skip(f"needs the public corpora: there is no folder {root}; set NMT_CORPORA")
+    return root

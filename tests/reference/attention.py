@@ -1,0 +1,147 @@
+"""Scores, windows, weights and context of one decoder step over one sentence.
+
+Positions are counted from 0. `query` is the decoder state that asks: s_{i-1} of Bahdanau, h_t of Luong.
+"""
+
+import math
+
+import numpy as np
+
+from tests.reference.algebra import Array, Weights, inner, logistic, product, under
+
+# --- scores: e_ij of the query and every annotation h_j -----------------------------------------------------------
+
+
+def additive_scores(query: Array, annotations: Array, weights: Weights) -> Array:
+    """e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j), with a bias beside W_a (Bahdanau et al. 2015, A.1.2)."""
+    w_a, b_a, u_a, v_a = weights["query.weight"], weights["query.bias"], weights["key.weight"], weights["v.weight"][0]
+    scores = np.zeros(len(annotations))
+    for j in range(len(annotations)):
+        scores[j] = inner(v_a, np.tanh(product(w_a, query) + b_a + product(u_a, annotations[j])))
+    return scores
+
+
+def dot_scores(query: Array, annotations: Array, weights: Weights) -> Array:
+    """score(h_t, h_s) = h_t^T h_s (Luong et al. 2015, eq. 8, first row)."""
+    scores = np.zeros(len(annotations))
+    for s in range(len(annotations)):
+        scores[s] = inner(query, annotations[s])
+    return scores
+
+
+def general_scores(query: Array, annotations: Array, weights: Weights) -> Array:
+    """score(h_t, h_s) = h_t^T W_a h_s (Luong et al. 2015, eq. 8, second row)."""
+    w_a = weights["key.weight"]
+    scores = np.zeros(len(annotations))
+    for s in range(len(annotations)):
+        for k in range(w_a.shape[0]):
+            for m in range(w_a.shape[1]):
+                scores[s] += query[k] * w_a[k, m] * annotations[s, m]
+    return scores
+
+
+def concat_scores(query: Array, annotations: Array, weights: Weights) -> Array:
+    """score(h_t, h_s) = v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, eq. 8, third row)."""
+    w_a = np.concatenate([weights["query.weight"], weights["key.weight"]], axis=1)
+    scores = np.zeros(len(annotations))
+    for s in range(len(annotations)):
+        scores[s] = inner(weights["v.weight"][0], np.tanh(product(w_a, np.concatenate([query, annotations[s]]))))
+    return scores
+
+
+def location_scores(query: Array, annotations: Array, weights: Weights) -> Array:
+    """The logits W_a h_t of a_t = softmax(W_a h_t) (Luong et al. 2015, eq. 7); no row of W_a, no weight."""
+    by_position = product(weights["position.weight"], query)
+    scores = np.full(len(annotations), -math.inf)
+    for s in range(min(len(annotations), len(by_position))):
+        scores[s] = by_position[s]
+    return scores
+
+
+SCORES = {
+    "additive": additive_scores,
+    "dot": dot_scores,
+    "general": general_scores,
+    "concat": concat_scores,
+    "location": location_scores,
+}
+
+# --- windows: the factor of every source position, 0 outside ------------------------------------------------------
+
+
+def global_window(length: int) -> Array:
+    """Every position counts fully (Luong et al. 2015, 3.1)."""
+    return np.ones(length)
+
+
+def local_monotonic_window(step: int, length: int, half_width: int) -> Array:
+    """[p_t - D, p_t + D] with p_t = t (Luong et al. 2015, 3.2), cut off at the sentence's ends; p_t stays in the sentence."""
+    p_t = step if step < length else length - 1
+    factor = np.zeros(length)
+    for s in range(p_t - half_width, p_t + half_width + 1):
+        if 0 <= s < length:
+            factor[s] = 1.0
+    return factor
+
+
+def predicted_center(query: Array, length: int, weights: Weights) -> float:
+    """p_t = S sigmoid(v_p^T tanh(W_p h_t)) (Luong et al. 2015, eq. 9)."""
+    return length * logistic(inner(weights["v.weight"][0], np.tanh(product(weights["hidden.weight"], query))))
+
+
+def local_predictive_window(query: Array, length: int, half_width: int, weights: Weights) -> Array:
+    """exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2, within [p_t - D, p_t + D] (Luong et al. 2015, eq. 9 and 10)."""
+    p_t, sigma = predicted_center(query, length, weights), half_width / 2
+    factor = np.zeros(length)
+    for s in range(length):
+        if p_t - half_width <= s <= p_t + half_width:
+            factor[s] = math.exp(-((s - p_t) ** 2) / (2 * sigma**2))
+    return factor
+
+
+def window_factor(query: Array, step: int, length: int, window: dict, weights: Weights) -> Array:
+    if window["kind"] == "local-m":
+        return local_monotonic_window(step, length, window["half_width"])
+    if window["kind"] == "local-p":
+        return local_predictive_window(query, length, window["half_width"], under(weights, "window"))
+    return global_window(length)
+
+
+# --- weights and context ------------------------------------------------------------------------------------------
+
+
+def masked_softmax(scores: Array, allowed: Array) -> Array:
+    """alpha_ij = exp(e_ij) / sum_k exp(e_ik), both over allowed positions only (Bahdanau et al. 2015, eq. 6)."""
+    total = 0.0
+    for k in range(len(scores)):
+        if allowed[k]:
+            total += math.exp(scores[k])
+    alpha = np.zeros(len(scores))
+    for j in range(len(scores)):
+        if allowed[j] and total > 0:
+            alpha[j] = math.exp(scores[j]) / total
+    return alpha
+
+
+def expected_annotation(alpha: Array, annotations: Array) -> Array:
+    """c_i = sum_j alpha_ij h_j (Bahdanau et al. 2015, eq. 5)."""
+    context = np.zeros(annotations.shape[1])
+    for j in range(len(annotations)):
+        context = context + alpha[j] * annotations[j]
+    return context
+
+
+def attend(
+    query: Array, step: int, annotations: Array, summary: Array, attention: dict, weights: Weights
+) -> tuple[Array, Array]:
+    """c_i and alpha_i: align(h_t, h_s) exp(...), not normalised again after the Gaussian (Luong et al. 2015, eq. 10).
+
+    Without a score the context is the encoder's summary at every step (Cho et al. 2014, eq. 7) and nothing is weighed.
+    """
+    kind = attention["score"]["kind"]
+    if kind == "none":
+        return summary, np.zeros(len(annotations))
+    scores = SCORES[kind](query, annotations, under(weights, "score"))
+    factor = window_factor(query, step, len(annotations), attention["window"], weights)
+    alpha = masked_softmax(scores, factor > 0) * factor
+    return expected_annotation(alpha, annotations), alpha

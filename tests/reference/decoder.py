@@ -1,0 +1,96 @@
+"""Readouts and the two orders of a decoder step, unrolled over a whole target of one sentence."""
+
+import numpy as np
+
+from tests.reference.algebra import Array, Weights, product, under
+from tests.reference.attention import attend
+from tests.reference.recurrent import bridge, encoder, stacked_step
+
+
+def maxout_readout(s: Array, word: Array, context: Array, weights: Weights) -> Array:
+    """t_i,k = max(t~_i,2k-1, t~_i,2k), t~_i = U_o s_i + V_o E y_{i-1} + C_o c_i (Bahdanau et al. 2015, A.2.2)."""
+    deep = deep_output(s, word, context, weights)
+    return np.array([max(deep[2 * k], deep[2 * k + 1]) for k in range(len(deep) // 2)])
+
+
+def tanh_readout(s: Array, word: Array, context: Array, weights: Weights) -> Array:
+    """tanh(U_o s_i + V_o E y_{i-1} + C_o c_i) (deep output of Pascanu et al. 2014, eq. 13)."""
+    return np.tanh(deep_output(s, word, context, weights))
+
+
+def deep_output(s: Array, word: Array, context: Array, weights: Weights) -> Array:
+    """U_o s_i + V_o E y_{i-1} + C_o c_i, with a bias (Bahdanau et al. 2015, A.2.2)."""
+    from_state = product(weights["state.weight"], s) + weights["state.bias"]
+    return from_state + product(weights["word.weight"], word) + product(weights["context.weight"], context)
+
+
+def attentional_readout(s: Array, word: Array, context: Array, weights: Weights) -> Array:
+    """h~_t = tanh(W_c [c_t; h_t]) (Luong et al. 2015, eq. 5)."""
+    return np.tanh(product(weights["combine.weight"], np.concatenate([context, s])))
+
+
+READOUTS = {"maxout": maxout_readout, "tanh": tanh_readout, "attentional": attentional_readout}
+
+Unrolled = tuple[Array, Array]
+"""Readouts [T R] and alignment [T S]."""
+
+
+def attend_then_update(
+    words: list[Array], states: list[Array], annotations: Array, summary: Array, settings: dict, weights: Weights
+) -> Unrolled:
+    """c_i = attend(s_{i-1}), s_i = f(s_{i-1}, E y_{i-1}, c_i), t_i = g(s_i, E y_{i-1}, c_i) (Bahdanau et al. 2015, 3.1, A.2.2)."""
+    decoder, recurrence = settings["decoder"], under(weights, "recurrence")
+    w = np.concatenate([recurrence["inputs.word.weight"], recurrence["inputs.context.weight"]], axis=1)
+    memories = [np.zeros(len(s)) for s in states]
+    readouts, alignment = [], []
+    for i, word in enumerate(words):
+        context, alpha = attend(states[-1], i, annotations, summary, settings["attention"], under(weights, "attention"))
+        x = np.concatenate([word, context])
+        states, memories = stacked_step(
+            x, w, recurrence["inputs.word.bias"], states, memories, decoder["cell"], recurrence
+        )
+        readout = READOUTS[decoder["readout"]["kind"]]
+        readouts.append(readout(states[-1], word, context, under(weights, "readout")))
+        alignment.append(alpha)
+    return np.stack(readouts), np.stack(alignment)
+
+
+def update_then_attend(
+    words: list[Array], states: list[Array], annotations: Array, summary: Array, settings: dict, weights: Weights
+) -> Unrolled:
+    """h_t = f(h_{t-1}, [E y_{t-1}; h~_{t-1}]), c_t = attend(h_t), h~_t (Luong et al. 2015, 3; input feeding: 3.3, figure 4)."""
+    decoder, recurrence = settings["decoder"], under(weights, "recurrence")
+    feeding = decoder["order"]["input_feeding"]
+    w = recurrence["inputs.word.weight"]
+    if feeding:
+        w = np.concatenate([w, recurrence["inputs.feed.weight"]], axis=1)
+    memories = [np.zeros(len(s)) for s in states]
+    h_tilde = np.zeros(decoder["readout"]["size"])
+    readouts, alignment = [], []
+    for t, word in enumerate(words):
+        x = np.concatenate([word, h_tilde]) if feeding else word
+        states, memories = stacked_step(
+            x, w, recurrence["inputs.word.bias"], states, memories, decoder["cell"], recurrence
+        )
+        context, alpha = attend(states[-1], t, annotations, summary, settings["attention"], under(weights, "attention"))
+        h_tilde = READOUTS[decoder["readout"]["kind"]](states[-1], word, context, under(weights, "readout"))
+        readouts.append(h_tilde)
+        alignment.append(alpha)
+    return np.stack(readouts), np.stack(alignment)
+
+
+def seq2seq(source: list[int], target_in: list[int], settings: dict, weights: Weights) -> tuple[Array, Array, Array]:
+    """Readouts [T R], alignment [T S] and logits [T V] of one sentence for known target words."""
+    source_words = [weights["source_embedding.weight"][j] for j in source]
+    target_words = [weights["target_embedding.weight"][i] for i in target_in]
+    annotations, last_right, first_left = encoder(source_words, settings["encoder"], under(weights, "encoder"))
+    s_0 = bridge(annotations, last_right, first_left, settings["decoder"], under(weights, "bridge"))
+    summary = np.concatenate([last_right, first_left])
+    unroll = attend_then_update if settings["decoder"]["order"]["kind"] == "attend-then-update" else update_then_attend
+    readouts, alignment = unroll(target_words, s_0, annotations, summary, settings, under(weights, "decoder"))
+    return readouts, alignment, np.stack([output_layer(readout, under(weights, "output")) for readout in readouts])
+
+
+def output_layer(readout: Array, weights: Weights) -> Array:
+    """W_o t_i + b, whose softmax is p(y_i) (Bahdanau et al. 2015, A.2.2; Luong et al. 2015, eq. 6)."""
+    return product(weights["weight"], readout) + weights["bias"]

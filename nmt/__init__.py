@@ -1,3 +1,85 @@
 """Attentional recurrent translation: train, translate, score, and see the alignments."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nmt.bundle import Bundle
+    from nmt.data.corpus import ParallelCorpus, load_corpus
+    from nmt.data.subwords import Subwords
+    from nmt.decoding.translator import Translation, Translator
+    from nmt.errors import DataError, NmtError, UsageError
+    from nmt.evaluation.alignment import Alignment
+    from nmt.plotting.heatmap import plot_alignment
+    from nmt.recipe import Recipe, load_recipe
+    from nmt.training.trainer import train
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Alignment",
+    "Bundle",
+    "DataError",
+    "NmtError",
+    "ParallelCorpus",
+    "Recipe",
+    "Subwords",
+    "Translation",
+    "Translator",
+    "UsageError",
+    "load",
+    "load_corpus",
+    "load_recipe",
+    "plot_alignment",
+    "train",
+]
+
+_HOME = {
+    "Alignment": "nmt.evaluation.alignment",
+    "Bundle": "nmt.bundle",
+    "DataError": "nmt.errors",
+    "NmtError": "nmt.errors",
+    "ParallelCorpus": "nmt.data.corpus",
+    "Recipe": "nmt.recipe",
+    "Subwords": "nmt.data.subwords",
+    "Translation": "nmt.decoding.translator",
+    "Translator": "nmt.decoding.translator",
+    "UsageError": "nmt.errors",
+    "load_corpus": "nmt.data.corpus",
+    "load_recipe": "nmt.recipe",
+    "plot_alignment": "nmt.plotting.heatmap",
+    "train": "nmt.training.trainer",
+}
+"""Where each public name lives; it is imported when first asked for, so that `import nmt` stays instant."""
+
+
+def load(folder: str, device: str = "auto", **options: Any) -> "Translator":
+    """The model of a folder, ready to translate: `[found.text for found in nmt.load("runs/mine").translate(lines)]`.
+
+    Args:
+        folder: a model folder, as `nmt train` makes it.
+        device: `auto`, `cpu`, `cuda`, ...
+        options: as for `Translator`.
+
+    Raises:
+        DataError: the folder is no model, or lacks or contradicts a part.
+        UsageError: a device or option that cannot be.
+    """
+    from importlib import import_module
+    from pathlib import Path
+
+    bundle = import_module("nmt.bundle").Bundle.load(Path(folder), import_module("nmt.device").choose_device(device))
+    translator: Translator = import_module("nmt.decoding.translator").Translator([bundle], **options)
+    return translator
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'nmt' has no attribute '{name}'")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,9 +1,9 @@
 """The model folder: recipe + subwords + weights, saved atomically and checked when loaded.
 
-    recipe.yaml            what the model is and how it was trained
-    source.model           SentencePiece model of the source
-    target.model           SentencePiece model of the target
-    weights.safetensors    parameters, with the format version in its metadata
+recipe.yaml            what the model is and how it was trained
+source.model           SentencePiece model of the source
+target.model           SentencePiece model of the target
+weights.safetensors    parameters, with the format version in its metadata
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ def load_weights(model: torch.nn.Module, path: Path) -> None:
     expected = weights_of(model)
     if stored.keys() != expected.keys():
         odd = sorted(stored.keys() ^ expected.keys())
-        raise DataError(f"{path} does not belong to this recipe: {odd[0]} is in only one of them ({len(odd)} such names).")
+        raise DataError(
+            f"{path} does not belong to this recipe: {odd[0]} is in only one of them ({len(odd)} such names)."
+        )
     for name, parameter in expected.items():
         if stored[name].shape != parameter.shape:
             raise DataError(
@@ -125,7 +127,9 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         os.replace(temporary, path)
         sync(path.parent)
     except OSError as error:
-        raise DataError(f"Cannot write {path}: {error.strerror or error}. What was there before is unchanged.") from None
+        raise DataError(
+            f"Cannot write {path}: {error.strerror or error}. What was there before is unchanged."
+        ) from None
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -33,9 +33,8 @@ def _from_kind(value: object) -> object:
     return {"kind": value} if isinstance(value, str) else value
 
 
-def one_of(union: Any) -> Any:
-    """A union told apart by its `kind`, which may also be written as the bare kind."""
-    return Annotated[Annotated[union, Field(discriminator="kind")], BeforeValidator(_from_kind)]
+_BY_KIND = Field(discriminator="kind")
+_OR_BARE_KIND = BeforeValidator(_from_kind)
 
 
 # --- data -------------------------------------------------------------------------------------------------------
@@ -89,7 +88,9 @@ class Subwords(Section):
         if self.sampling is not None and self.kind not in ("unigram", "bpe"):
             raise ValueError(f"sampling needs kind unigram or bpe, but kind is {self.kind}")
         if self.byte_fallback and self.kind == "unigram" and self.size < 300 and self.source_model is None:
-            raise ValueError(f"size {self.size} leaves no room beside the 256 byte pieces: raise size or set byte_fallback: false")
+            raise ValueError(
+                f"size {self.size} leaves no room beside the 256 byte pieces: raise size or set byte_fallback: false"
+            )
         return self
 
 
@@ -136,7 +137,9 @@ class NoScore(Section):
     kind: Literal["none"] = "none"
 
 
-Score = one_of(AdditiveScore | DotScore | GeneralScore | ConcatScore | LocationScore | NoScore)
+Score = Annotated[
+    AdditiveScore | DotScore | GeneralScore | ConcatScore | LocationScore | NoScore, _BY_KIND, _OR_BARE_KIND
+]
 
 
 class GlobalWindow(Section):
@@ -159,7 +162,7 @@ class LocalPredictiveWindow(Section):
     half_width: Size = 10
 
 
-Window = one_of(GlobalWindow | LocalMonotonicWindow | LocalPredictiveWindow)
+Window = Annotated[GlobalWindow | LocalMonotonicWindow | LocalPredictiveWindow, _BY_KIND, _OR_BARE_KIND]
 
 
 class Attention(Section):
@@ -169,7 +172,9 @@ class Attention(Section):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.score.kind == "none" and self.window.kind != "global":
-            raise ValueError(f"window {self.window.kind} has nothing to act on, because score is none: set window: global or choose a score")
+            raise ValueError(
+                f"window {self.window.kind} has nothing to act on, because score is none: set window: global or choose a score"
+            )
         return self
 
 
@@ -196,7 +201,7 @@ class UpdateThenAttend(Section):
     """Feed the attentional state into the next step (Luong et al. 2015, 3.3)."""
 
 
-Order = one_of(AttendThenUpdate | UpdateThenAttend)
+Order = Annotated[AttendThenUpdate | UpdateThenAttend, _BY_KIND, _OR_BARE_KIND]
 
 
 class MaxoutReadout(Section):
@@ -221,7 +226,7 @@ class AttentionalReadout(Section):
     size: Size = 256
 
 
-Readout = one_of(MaxoutReadout | TanhReadout | AttentionalReadout)
+Readout = Annotated[MaxoutReadout | TanhReadout | AttentionalReadout, _BY_KIND, _OR_BARE_KIND]
 
 
 class Decoder(Section):
@@ -333,8 +338,10 @@ class HalvingSchedule(Section):
     every: Positive = 1.0
 
 
-Optimizer = one_of(Adam | Sgd)
-Schedule = one_of(ConstantSchedule | InverseSqrtSchedule | CosineSchedule | PlateauSchedule | HalvingSchedule)
+Optimizer = Annotated[Adam | Sgd, _BY_KIND, _OR_BARE_KIND]
+Schedule = Annotated[
+    ConstantSchedule | InverseSqrtSchedule | CosineSchedule | PlateauSchedule | HalvingSchedule, _BY_KIND, _OR_BARE_KIND
+]
 
 
 class Validation(Section):
@@ -410,13 +417,15 @@ class Recipe(Section):
 class _Loader(yaml.SafeLoader):
     """YAML 1.2's core types only: `no` is text, `1e-3` is a number, a date is text; duplicate keys are refused."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    yaml_implicit_resolvers = {}  # noqa: RUF012 -- PyYAML's own way to start without YAML 1.1's types
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key '{key.value}' occurs twice", key.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key '{key.value}' occurs twice", key.start_mark
+                )
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -469,7 +478,9 @@ def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
         raise UsageError(f"Cannot read the recipe {path}: {error}.") from None
     tree = parse_yaml(text, str(path))
     if not isinstance(tree, dict):
-        raise UsageError(f"{path}: a recipe is a mapping of sections (name, data, model, ...), but this is {_article(tree)}.")
+        raise UsageError(
+            f"{path}: a recipe is a mapping of sections (name, data, model, ...), but this is {_article(tree)}."
+        )
     for override in overrides:
         _set(tree, override)
     return parse_recipe(tree, str(path))
@@ -524,7 +535,14 @@ def _set(tree: dict[str, Any], override: str) -> None:
 
 
 def _article(value: object) -> str:
-    names = {list: "a list", dict: "a mapping", str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+    names = {
+        list: "a list",
+        dict: "a mapping",
+        str: "text",
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+    }
     return names.get(type(value), "nothing")
 
 
@@ -540,7 +558,9 @@ def _sentence(error: Any) -> str:
         case "union_tag_invalid":
             wrong, known = error["ctx"]["tag"], error["ctx"]["expected_tags"]
             guess = difflib.get_close_matches(wrong, [tag.strip("' ") for tag in known.split(",")], n=1, cutoff=0.5)
-            return f"'{path}' cannot be '{wrong}'; " + (f"did you mean '{guess[0]}'?" if guess else f"it is one of {known}.")
+            return f"'{path}' cannot be '{wrong}'; " + (
+                f"did you mean '{guess[0]}'?" if guess else f"it is one of {known}."
+            )
         case "union_tag_not_found" | "model_type" | "model_attributes_type":
             return f"'{path}' is a section with keys of its own, but is {error['input']!r}."
         case "value_error":

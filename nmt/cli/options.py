@@ -15,14 +15,19 @@ if TYPE_CHECKING:
 
 PrecisionName = Literal["auto", "fp32", "bf16"]
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder, as `nmt train` makes it.", show_default=False)]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model folder, as `nmt train` makes it.", show_default=False)
+]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.", rich_help_panel="Machine")]
 Threads = Annotated[
-    int | None, typer.Option(min=1, help="CPU threads; by default one a core.", show_default=False, rich_help_panel="Machine")
+    int | None,
+    typer.Option(min=1, help="CPU threads; by default one a core.", show_default=False, rich_help_panel="Machine"),
 ]
 Precision = Annotated[
     PrecisionName,
-    typer.Option(help="Digits of matrix products; auto is bf16 where the machine is fast at it.", rich_help_panel="Machine"),
+    typer.Option(
+        help="Digits of matrix products; auto is bf16 where the machine is fast at it.", rich_help_panel="Machine"
+    ),
 ]
 BatchTokens = Annotated[
     int, typer.Option(min=1, help="Source pieces decoded at once: memory against speed.", rich_help_panel="Machine")
@@ -30,7 +35,9 @@ BatchTokens = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
 BeamSize = Annotated[
     int | None,
-    typer.Option(min=1, help="Hypotheses kept alive; 1 is greedy. [dim]\\[default: the model's][/dim]", show_default=False),
+    typer.Option(
+        min=1, help="Hypotheses kept alive; 1 is greedy. [dim]\\[default: the model's][/dim]", show_default=False
+    ),
 ]
 LengthPenalty = Annotated[
     float | None,
@@ -45,7 +52,8 @@ CoveragePenalty = Annotated[
 MaxRatio = Annotated[
     float | None,
     typer.Option(
-        help="Longest output, as a multiple of the source length. [dim]\\[default: the model's][/dim]", show_default=False
+        help="Longest output, as a multiple of the source length. [dim]\\[default: the model's][/dim]",
+        show_default=False,
     ),
 ]
 
@@ -72,22 +80,27 @@ def load_models(folders: Sequence[Path], device: str) -> list[Bundle]:
 
 
 def build_translator(
-    bundles: Sequence[Bundle], *, precision: PrecisionName = "fp32", decoding: dict[str, Any] | None = None, **options: Any
+    bundles: Sequence[Bundle],
+    *,
+    precision: PrecisionName = "fp32",
+    decoding: dict[str, Any] | None = None,
+    **options: Any,
 ) -> Translator:
-    """A translator whose decoding is that of the first model, but for what is given. Raises UsageError or DataError."""
+    """A translator that decodes as the first model's recipe says, but for the settings given (None leaves one alone).
+
+    Without a beam size it is widened to the n-best list asked for. Raises UsageError or DataError.
+    """
     from nmt.decoding.translator import Translator
     from nmt.device import choose_precision
-    from nmt.recipe import Decoding, parse_section
+    from nmt.recipe import parse_recipe
 
-    settings = {key: value for key, value in (decoding or {}).items() if value is not None}
-    n_best = options.get("n_best", 1)
-    effective = {**bundles[0].recipe.decoding.model_dump(), **settings}
-    if "beam_size" not in settings:
-        effective["beam_size"] = max(effective["beam_size"], n_best)
+    tree = bundles[0].recipe.model_dump(mode="json")
+    tree["decoding"]["beam_size"] = max(tree["decoding"]["beam_size"], options.get("n_best", 1))
+    tree["decoding"].update({key: value for key, value in (decoding or {}).items() if value is not None})
     device = next(bundles[0].model.parameters()).device
     return Translator(
         bundles,
-        decoding=parse_section(Decoding, effective, "The decoding options"),
+        decoding=parse_recipe(tree, "Options").decoding,
         precision=choose_precision(precision, device),
         **options,
     )

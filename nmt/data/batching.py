@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -31,9 +30,10 @@ class Batch:
         """Target pieces and end marks, without padding: what the loss is averaged over."""
         return int(self.target_mask.sum())
 
-    def to(self, device: torch.device | str) -> Self:
-        moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
-        return replace(self, **moved)
+    def to(self, device: torch.device | str) -> Batch:
+        """The same batch, its tensors on a device."""
+        source, target_in, target_out = (ids.to(device) for ids in (self.source, self.target_in, self.target_out))
+        return Batch(source, source != PAD, target_in, target_out, target_out != PAD, self.rows)
 
 
 def make_batch(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], rows: Sequence[int] = ()) -> Batch:
@@ -65,7 +65,9 @@ def plan_batches(
     return [batches[i] for i in generator.permutation(len(batches))]
 
 
-def cut(order: np.ndarray, source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+def cut(
+    order: np.ndarray, source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: int
+) -> list[np.ndarray]:
     """Cut rows in the given order into runs whose padded size keeps to the budget; a longer row makes a batch of its own."""
     batches, start, widest, longest = [], 0, 0, 0
     for end, row in enumerate(order):

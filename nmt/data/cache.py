@@ -5,9 +5,10 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
-import pyarrow as pa
+if TYPE_CHECKING:  # imported where it is used, since translating reads lines but builds no column
+    import pyarrow as pa
 
 _IN_MEMORY = 256 * 2**20  # bytes beyond which text moves to a temporary file
 
@@ -22,7 +23,7 @@ def cache_folder() -> Path:
 class Column(Sequence[str]):
     """A read-only column of text in Arrow memory."""
 
-    def __init__(self, chunks: pa.ChunkedArray) -> None:
+    def __init__(self, chunks: "pa.ChunkedArray") -> None:
         self.chunks = chunks
 
     def __len__(self) -> int:
@@ -49,13 +50,17 @@ class Column(Sequence[str]):
 
 def collect(batches: Iterable[Sequence[list[str]]], sides: int) -> list[Column]:
     """The columns that batches of rows make, read once: in memory, or in a mapped file once they are large."""
+    import pyarrow as pa
+
     schema = pa.schema([(str(side), pa.string()) for side in range(sides)])
     records = (pa.record_batch([pa.array(side, pa.string()) for side in batch], schema) for batch in batches)
     table = _table(records, schema)
     return [Column(table.column(side)) for side in range(sides)]
 
 
-def _table(records: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+def _table(records: "Iterator[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Table":
+    import pyarrow as pa
+
     kept: list[pa.RecordBatch] = []
     held = 0
     for record in records:
@@ -66,8 +71,10 @@ def _table(records: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(kept, schema)
 
 
-def _spilled(records: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+def _spilled(records: "Iterator[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Table":
     """The records in a temporary file that is gone as soon as nothing maps it any more."""
+    import pyarrow as pa
+
     handle, path = tempfile.mkstemp(suffix=".arrow", prefix="nmt-")
     os.close(handle)
     try:
@@ -77,4 +84,4 @@ def _spilled(records: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
         mapped: Any = pa.memory_map(path)
         return pa.ipc.open_file(mapped).read_all()
     finally:
-        os.unlink(path)
+        Path(path).unlink()

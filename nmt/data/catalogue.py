@@ -12,7 +12,7 @@ import os
 import tempfile
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
@@ -24,6 +24,7 @@ from nmt.errors import DataError
 COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")
 Progress = Callable[[str, int, int | None], None]
 """Is told the address, the bytes that have come and, if known, the bytes that are to come."""
+_Sources = Callable[[str, str], tuple[str, ...]]
 _BLOCK = 2**16
 _SECONDS = 60
 
@@ -71,10 +72,13 @@ class Checked:
     state: Literal["good", "missing", "different"]
 
 
-def _files(table: str, sources: Callable[[str, str], tuple[str, ...]] = lambda split, language: ()) -> tuple[TextFile, ...]:
+def _files(table: str, sources: _Sources | None = None) -> tuple[TextFile, ...]:
     """The files of a table of split, language, lines and SHA-256."""
     rows = (line.split() for line in table.strip().splitlines())
-    return tuple(TextFile(split, side, int(lines), digest, sources(split, side)) for split, side, lines, digest in rows)
+    return tuple(
+        TextFile(split, side, int(lines), digest, sources(split, side) if sources else ())
+        for split, side, lines, digest in rows
+    )
 
 
 def _multi30k(split: str, language: str) -> tuple[str, ...]:
@@ -105,7 +109,8 @@ _CORPORA = (
             test_2016_flickr de 1000 4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16
             test_2016_flickr en 1000 399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182
             test_2016_flickr fr 1000 cb3160d69b002bb638e66cc7612fcd56cb0af82eadc9c142dedc438afb885ef6
-            """, _multi30k
+            """,
+            _multi30k,
         ),
     ),
     NamedCorpus(
@@ -125,7 +130,7 @@ _CORPORA = (
             """
         ),
         obtain=(
-            "it was split off the file of 2018-05 at https://www.manythings.org/anki/ (deu-eng.zip), which now is a later one"
+            "it was split off deu-eng.zip of 2018-05 from https://www.manythings.org/anki/, which now has a later one"
         ),
     ),
     NamedCorpus(
@@ -148,8 +153,8 @@ _CORPORA = (
             """
         ),
         obtain=(
-            "the text is the University of Toronto's distribution of the Hansards, the gold links (gold.trial.align) are of the "
-            "shared task at https://web.eecs.umich.edu/~mihalcea/wpt/"
+            "the text is the University of Toronto's distribution of the Hansards, the gold links (gold.trial.align) "
+            "are those of the NAACL 2003 shared task at https://web.eecs.umich.edu/~mihalcea/wpt/"
         ),
     ),
     NamedCorpus(
@@ -166,7 +171,8 @@ _CORPORA = (
             dev ja 500 cd534f56b8639dc130f86a365e5ec0aa70042000bdd740a622fbbf8b6be4acca
             test en 500 45edb380749ec2b49cca7618fc5a7595fc9f791180672ba466b90c873a4aa8bf
             test ja 500 d37dc460a81b064e4106c8913eb11fa300da05cf3f58a7a5bbfec7e20947ddef
-            """, _tanaka
+            """,
+            _tanaka,
         ),
     ),
 )
@@ -181,7 +187,7 @@ def named(name: str) -> NamedCorpus:
 
 
 def split_name(locator: str) -> tuple[str, str] | None:
-    """Name and split of a locator `multi30k/train` of a corpus in the catalogue or under a root; None if it is neither."""
+    """Name and split in a locator such as `multi30k/train`; None if neither the catalogue nor a root has the name."""
     name, slash, split = locator.partition("/")
     is_known = name in CATALOGUE or any((root / name).is_dir() for root in _roots() if name)
     return (name, split) if slash and split and is_known else None
@@ -189,8 +195,8 @@ def split_name(locator: str) -> tuple[str, str] | None:
 
 def nearest(locator: str) -> str:
     """The end of a sentence about a locator that names nothing: what may have been meant."""
-    known = {f"{corpus.name}/{split}": None for corpus in CATALOGUE.values() for split in corpus.splits}
-    return _nearest(locator, {**known, "sample:train": None, "sample:valid": None, "sample:test": None})
+    known = [f"{corpus.name}/{split}" for corpus in CATALOGUE.values() for split in corpus.splits]
+    return _nearest(locator, [*known, "sample:train", "sample:valid", "sample:test"])
 
 
 def find(name: str, split: str, language: str, *, progress: Progress | None = None) -> Path:
@@ -237,7 +243,7 @@ def _checked(name: str, file: TextFile) -> Checked:
 
 def _roots() -> list[Path]:
     chosen = os.environ.get("NMT_CORPORA")
-    return [Path(chosen).expanduser()] * bool(chosen) + [cache_folder() / "corpora"]
+    return [*([Path(chosen).expanduser()] if chosen else []), cache_folder() / "corpora"]
 
 
 def _present(name: str, split: str, language: str) -> Path | None:
@@ -245,7 +251,7 @@ def _present(name: str, split: str, language: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def _nearest(name: str, known: dict[str, object] | dict[str, NamedCorpus] | dict[str, int]) -> str:
+def _nearest(name: str, known: Collection[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}."
 
@@ -262,19 +268,19 @@ def _fetched(corpus: NamedCorpus, file: TextFile, progress: Progress | None) -> 
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, beside = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     except OSError as error:
-        raise DataError(f"Cannot write to the cache {path.parent}: {error.strerror}; set NMT_CACHE to another folder.") from None
+        raise DataError(f"Cannot write to {path.parent} ({error.strerror}): set NMT_CACHE to another folder.") from None
     try:
-        with open(handle, "wb") as stream:
+        with os.fdopen(handle, "wb") as stream:
             found = _download(file.sources, stream, progress)
         if found != file.sha256:
             raise DataError(
-                f"{' '.join(file.sources)} does not hold the text of {corpus.name}: its SHA-256 is {found}, not {file.sha256}; "
-                f"get it elsewhere and {by_hand}."
+                f"{' '.join(file.sources)} does not hold the text of {corpus.name} {file.split}.{file.language}: "
+                f"its SHA-256 is {found}, not {file.sha256}; get it elsewhere and {by_hand}."
             )
-        os.replace(beside, path)
+        Path(beside).replace(path)
     except (OSError, EOFError, zlib.error, HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        raise DataError(f"Cannot fetch {corpus.name} from {file.sources[0]} ({reason}): get it elsewhere and {by_hand}.") from None
+        raise DataError(f"Cannot fetch {file.sources[0]} ({reason}): get it elsewhere and {by_hand}.") from None
     finally:
         Path(beside).unlink(missing_ok=True)
     return path

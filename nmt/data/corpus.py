@@ -1,7 +1,7 @@
 """Locators to parallel text: files, tables, the catalogue, the Hugging Face hub and the embedded sample.
 
-A line ends at `\\n` and nowhere else (the `\\r` of `\\r\\n` is dropped), so no character inside a line can shift one side
-against the other. Text is otherwise left as it is. Columns are Arrow arrays; what is large is memory-mapped.
+A line ends at `\\n` and nowhere else (the `\\r` of `\\r\\n` is dropped), so no character inside a line can shift
+one side against the other. Text is otherwise left as it is. Columns are Arrow arrays; what is large is memory-mapped.
 """
 
 import bz2
@@ -13,7 +13,6 @@ import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -101,7 +100,7 @@ def open_binary(path: str | Path) -> BinaryIO:
 
                 return cast(BinaryIO, io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd")))
             case _:
-                return open(path, "rb")
+                return Path(path).open("rb")
     except OSError as error:
         raise DataError(f"Cannot open {path}: {error.strerror or error}.") from None
 
@@ -131,7 +130,7 @@ def lines_of(stream: BinaryIO, name: str) -> Iterator[str]:
         lines = _decode(whole, name, count).split("\n")
         lines.pop()  # what follows the last line end: nothing
         count += len(lines)
-        yield from (line[:-1] if line.endswith("\r") else line for line in lines)
+        yield from (line.removesuffix("\r") for line in lines)
     if rest:
         yield _decode(rest, name, count).removesuffix("\r")
 
@@ -183,8 +182,7 @@ def _find_files(locator: str, source: str, target: str) -> tuple[Path, Path]:
     missing = " and ".join(name for name, path in zip(names, found, strict=True) if path is None)
     raise DataError(
         f"There is no corpus {locator}: no file {missing} (also with {' '.join(COMPRESSIONS[1:])})"
-        + ", and the catalogue has no such name"
-        + catalogue.nearest(locator)
+        f", and the catalogue has no such name{catalogue.nearest(locator)}"
     )
 
 
@@ -289,9 +287,18 @@ def _json_lines(path: Path, source: str, target: str) -> _Batches:
                 ) from None
             if not (isinstance(pair[0], str) and isinstance(pair[1], str)):
                 raise DataError(f"{path}, line {number}: both sides must be text, but are {pair[0]!r} and {pair[1]!r}.")
+            if "\\u" in line:
+                _refuse_surrogates(pair, f"{path}, line {number}")
             yield pair
 
     return _unzipped(pairs())
+
+
+def _refuse_surrogates(pair: tuple[str, str], where: str) -> None:
+    """JSON can spell half a character (`\\ud83d`), which no file or model can hold."""
+    for text in pair:
+        if found := re.search(r"[\ud800-\udfff]", text):
+            raise DataError(f"{where}: character {found.start() + 1} of {text[:60]!r} is a lone surrogate.")
 
 
 def _parquet(path: Path, source: str, target: str) -> _Batches:
@@ -334,10 +341,10 @@ _READERS: dict[str, Callable[[Path, str, str], _Batches]] = {
 
 def _from_hub(locator: str, source: str, target: str) -> ParallelCorpus:
     """`hf:owner/name[/config]:split`, or a local folder that `datasets` can read (`hf:./folder:split`)."""
-    path, colon, split = locator.removeprefix("hf:").rpartition(":")
-    if not (colon and path and split):
-        raise DataError(f"'{locator}' is not a dataset of the hub: write hf:owner/name:split or hf:owner/name/config:split.")
-    dataset = _load_dataset(path, split, locator)
+    parts = re.fullmatch(r"hf:(.+?):([\w.+-]+(?:\[[^\]]*\])?)", locator)
+    if not parts:
+        raise DataError(f"'{locator}' names no dataset: write hf:owner/name:split or hf:owner/name/config:split.")
+    dataset = _load_dataset(parts[1], parts[2], locator)
     tables = (dataset.with_format("arrow")[start : start + _ROWS] for start in range(0, len(dataset), _ROWS))
     return _of_batches((_arrow_sides(table, source, target, locator) for table in tables), locator)
 
@@ -346,7 +353,7 @@ def _load_dataset(path: str, split: str, locator: str) -> Any:
     try:
         import datasets
     except ImportError:
-        raise DataError(f"Reading {locator} needs the package datasets: install it with `pip install datasets`.") from None
+        raise DataError(f"{locator} needs the package datasets: install it with `pip install datasets`.") from None
     parts = path.split("/")
     is_folder = Path(path).expanduser().is_dir()
     config = "/".join(parts[2:]) if len(parts) > 2 and not is_folder else None
@@ -354,11 +361,11 @@ def _load_dataset(path: str, split: str, locator: str) -> Any:
     datasets.disable_progress_bars()
     try:
         return datasets.load_dataset(name, config, split=split)
-    except Exception as error:  # whatever hub, file system and builder raise: they share no base class
+    except Exception as error:  # noqa: BLE001 -- whatever hub, file system and builder raise: they share no base class
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise DataError(
-            f"Cannot load {locator}: {reason.rstrip('.')}. Without a connection, load it once on a connected machine and "
-            "copy its cache (HF_HOME), or export it to files and name those."
+            f"Cannot load {locator}: {reason.rstrip('.')}. Without a connection, load it once on a connected machine "
+            "and copy its cache (HF_HOME), or export it to files and name those."
         ) from None
 
 

@@ -159,7 +159,7 @@ def _write(file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords],
             for batch, report in _encoded(corpus, sides, filters, first):
                 counts = {name: count for name, count in asdict(report).items() if name != "filters"}
                 writer.write_batch(batch, {"counts": json.dumps(counts), "checksum": _checksum(batch)})
-        os.replace(beside, file)
+        Path(beside).replace(file)
     finally:
         Path(beside).unlink(missing_ok=True)
 

@@ -2,8 +2,8 @@
 
 A sentence is built once, in both languages at the same time. The building block is the :class:`Phrase`: its English
 words and its German words, each in its own order. Every word carries *marks*, one for each piece of meaning that it
-expresses, and two words translate each other when they share a mark. A word that fuses several pieces of meaning carries
-all of their marks, and that one rule accounts for
+expresses, and two words translate each other when they share a mark. A word that fuses several pieces of meaning
+carries all of their marks, and that one rule accounts for
 
 * compounds, ``kitchen table`` -> ``Küchentisch``, and contractions, ``in the`` -> ``im``;
 * separable verbs, ``opens`` -> ``macht`` ... ``auf``, and their fused forms, ``..., weil er die Tür aufmacht``;
@@ -12,8 +12,8 @@ all of their marks, and that one rule accounts for
 So the word links of an :class:`Example` are never guessed from the finished sentence: they hold by construction.
 
 The mapping from English to German is a function: equal sources have equal targets. The held-out splits test
-composition. A deterministic hash *reserves* one in twelve :data:`Combination` s, such as an adjective with a noun, a verb
-with an object or a verb with a tense and clause type. No training sentence contains a reserved combination, every held-out
+composition. A deterministic hash *reserves* one in twelve combinations: of an adjective with a noun, a verb with an
+object, or a verb with a tense and a clause type. No training sentence contains a reserved combination, every held-out
 sentence contains one, and all words of a held-out sentence are familiar from training.
 """
 
@@ -29,7 +29,18 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from nmt.data import sample_lexicon as lexicon
-from nmt.data.sample_lexicon import Agreement, Case, Determiner, Endings, Modal, Noun, Preposition, Pronoun, Verb
+from nmt.data.sample_lexicon import (
+    Adjective,
+    Agreement,
+    Case,
+    Determiner,
+    Endings,
+    Modal,
+    Noun,
+    Preposition,
+    Pronoun,
+    Verb,
+)
 
 SPLITS: tuple[str, ...] = ("train", "valid", "test")
 SIZES = {"train": 24_000, "valid": 500, "test": 1_000}
@@ -74,9 +85,7 @@ class Phrase(NamedTuple):
 
     def then(self, other: Phrase) -> Phrase:
         """Put another phrase behind this one in both languages."""
-        return Phrase(
-            self.english + other.english, self.german + other.german, self.combinations + other.combinations
-        )
+        return Phrase(self.english + other.english, self.german + other.german, self.combinations + other.combinations)
 
 
 NOTHING = Phrase()
@@ -84,8 +93,8 @@ Plan = tuple[Phrase, str]  # a sentence and its final sign
 
 
 def spell(text: str, *marks: Mark) -> Words:
-    """Return the words of a text, all with the same marks; an empty text has no words."""
-    return tuple(Word(word, frozenset(marks)) for word in text.split())
+    """Return a word with its marks; an empty text is no word."""
+    return (Word(text, frozenset(marks)),) if text else ()
 
 
 def fuse(text: str, *parts: Word) -> Words:
@@ -93,16 +102,21 @@ def fuse(text: str, *parts: Word) -> Words:
     return (Word(text, frozenset().union(*(part.marks for part in parts))),)
 
 
+@functools.cache
+def parse(entry: str) -> tuple[list[tuple[str, str]], ...]:
+    """Read both sides of a fixed phrase: words, each with the letters that stand for its marks."""
+    sides = ((word.partition("/") for word in side.split()) for side in entry.split(" = "))
+    return tuple([(word, letters) for word, _, letters in side] for side in sides)
+
+
 def aligned(entry: str) -> Phrase:
-    """Read a fixed phrase of the lexicon: ``"in/a the/b evening/c = am/ab Abend/c"``."""
-    marks: dict[str, Mark] = {}
-
-    def side(text: str) -> Words:
-        pairs = (word.partition("/") for word in text.split())
-        return tuple(Word(word, frozenset(marks.setdefault(key, object()) for key in keys)) for word, _, keys in pairs)
-
-    english, _, german = entry.partition(" = ")
-    return Phrase(side(english), side(german))
+    """Build a fixed phrase of the lexicon, with marks of its own: ``"in/a the/b evening/c = am/ab Abend/c"``."""
+    marks: dict[str, Mark] = {letter: object() for letter in "abcd"}
+    english, german = (
+        tuple([Word(word, frozenset([marks[letter] for letter in letters])) for word, letters in side])
+        for side in parse(entry)
+    )
+    return Phrase(english, german)
 
 
 def punctuate(words: Words, sign: str) -> Words:
@@ -205,7 +219,8 @@ def qualify(nominal: Nominal, case: Case, endings: Endings) -> Phrase:
         return Phrase(english, german)
     form = nominal.adjective.stem + endings[case, nominal.column]
     combination = ("adjective", nominal.adjective.english, nominal.noun.english)
-    return Phrase(english + spell(nominal.adjective.english, adjective), german + spell(form, adjective), (combination,))
+    english += spell(nominal.adjective.english, adjective)
+    return Phrase(english, german + spell(form, adjective), (combination,))
 
 
 def name(nominal: Nominal, case: Case) -> Phrase:
@@ -217,7 +232,7 @@ def name(nominal: Nominal, case: Case) -> Phrase:
 
 
 def noun_phrase(nominal: Nominal, case: Case, negation: Mark | None = None) -> Phrase:
-    """Build a noun phrase in a case: ``an old dog`` -> ``ein alter Hund``, ``einen alten Hund``, ``einem alten Hund``."""
+    """Build a noun phrase in a case: ``an old dog`` -> ``ein alter Hund``, ``einen alten Hund``, ``einem alten ...``."""
     article, endings = determine(nominal, case, negation)
     phrase = article.then(qualify(nominal, case, endings)).then(name(nominal, case))
     first, *rest = phrase.english
@@ -229,7 +244,8 @@ def noun_phrase(nominal: Nominal, case: Case, negation: Mark | None = None) -> P
 def prepositional(preposition: Preposition, nominal: Nominal) -> Phrase:
     """Let a preposition govern its case and fuse with the article: ``in the garden`` -> ``im Garten``."""
     phrase = noun_phrase(nominal, preposition.case)
-    head = Phrase(*(spell(text, mark) for mark in [object()] for text in (preposition.english, preposition.german)))
+    mark = object()
+    head = Phrase(spell(preposition.english, mark), spell(preposition.german, mark))
     contraction = lexicon.CONTRACTIONS.get((preposition.german, phrase.german[0].text))
     if contraction is None:
         return head.then(phrase)
@@ -247,7 +263,7 @@ def pronominal(pronoun: Pronoun, case: Case) -> Phrase:
 
 # ------------------------------------------------------------------------------------------------------------ verbs
 
-Tense = str | Modal  # "present", "perfect", "past" (of be and have only), or the modal verb that governs an infinitive
+Tense = str | Modal  # "present", "perfect", "past" (of be and have), or the modal verb that governs an infinitive
 
 
 def english_finite(verb: Verb, agreement: Agreement) -> str:
@@ -279,14 +295,14 @@ class Predicate(NamedTuple):
     closing: Words
 
 
-def simple_predicate(verb: Verb, tense: str, agreement: Agreement, support: bool) -> Predicate:
+def simple_predicate(verb: Verb, past: bool, agreement: Agreement, support: bool) -> Predicate:
     """Present, and past of be and have: ``opens`` -> ``macht`` + ``auf``, with support ``does`` + ``open``."""
     stem, particle = object(), object()
     finite_marks = [stem] if verb.particle else [stem, particle]
     main_marks = [stem] if verb.english_particle else [stem, particle]
     english, german = english_finite(verb, agreement), german_finite(verb.infinitive, verb.finite, agreement)
     auxiliary = "does" if agreement == "sg3" else "do"
-    if tense == "past":
+    if past:
         german = lexicon.PAST[verb.infinitive][agreement == "pl"]
         english, auxiliary = (lexicon.ENGLISH_BE[agreement][1] if verb is lexicon.BE else "had"), "did"
     finite, closing = spell(german, *finite_marks), spell(verb.particle, particle)
@@ -341,14 +357,20 @@ class Clause(NamedTuple):
     complement: Phrase = NOTHING
 
     @property
+    def middle(self) -> tuple[Phrase, ...]:
+        """The German middle field, in order."""
+        return (self.early, self.time, self.adverb, self.manner, self.place, self.late, self.complement)
+
+    @property
     def negated(self) -> bool:
         """Whether the clause contains *not*, whose German may be *nicht* or the *k-* of *kein*."""
         return bool(self.adverb.english) and self.adverb.english[0].text == "not"
 
     def predicate(self, support: bool) -> Predicate:
         """Inflect the verb; with ``support``, English needs an operator."""
-        build = simple_predicate if self.tense in ("present", "past") else compound_predicate
-        return build(self.verb, self.tense, self.agreement, support)  # type: ignore[operator]
+        if self.tense in ("present", "past"):
+            return simple_predicate(self.verb, self.tense == "past", self.agreement, support)
+        return compound_predicate(self.verb, self.tense, self.agreement, support)
 
     def combination(self, construction: str) -> Combination:
         """Name the verb together with its tense and the construction that it stands in."""
@@ -372,7 +394,7 @@ def english_order(clause: Clause, predicate: Predicate, inverted: bool) -> Words
 def german_order(clause: Clause, predicate: Predicate, verb: str) -> Words:
     """Put the finite verb ``first``, ``second`` or ``last``; a particle that meets it there joins it (``aufmacht``)."""
     subject, finite, closing = clause.subject.german, predicate.finite, predicate.closing
-    middle: Words = sum((phrase.german for phrase in clause[clause._fields.index("early") :]), ())
+    middle: Words = sum((phrase.german for phrase in clause.middle), ())
     if verb == "first":
         return finite + subject + middle + closing
     if verb == "second":
@@ -385,7 +407,7 @@ def german_order(clause: Clause, predicate: Predicate, verb: str) -> Words:
 def realize(clause: Clause, construction: str, inverted: bool, verb: str) -> Phrase:
     """Put a clause into words, in one word order for each language."""
     predicate = clause.predicate(support=inverted or clause.negated)
-    combinations = sum((phrase.combinations for phrase in clause if isinstance(phrase, Phrase)), ())
+    combinations = sum((phrase.combinations for phrase in clause.middle), clause.subject.combinations)
     return Phrase(
         english_order(clause, predicate, inverted),
         german_order(clause, predicate, verb),
@@ -438,16 +460,19 @@ def coordination(conjunction: str, left: Phrase, right: Phrase) -> Phrase:
 
 def write(phrase: Phrase, sign: str = ".") -> Example:
     """Write a sentence out: capital letter, final sign, and a link for every two words that share a mark."""
-    source, target = (punctuate(words, sign) for words in (phrase.english, phrase.german))
+    source, target = punctuate(phrase.english, sign), punctuate(phrase.german, sign)
     positions: dict[Mark, list[int]] = {}
     for position, word in enumerate(target):
         for mark in word.marks:
             positions.setdefault(mark, []).append(position)
-    links = frozenset(
-        (i, j) for i, word in enumerate(source) for mark in word.marks for j in positions.get(mark, ())
-    )
-    texts = (" ".join(word.text for word in words) for words in (source, target))
-    return Example(*(text[0].upper() + text[1:] for text in texts), links)
+    links = frozenset([(i, j) for i, word in enumerate(source) for mark in word.marks for j in positions.get(mark, ())])
+    return Example(capitalize(source), capitalize(target), links)
+
+
+def capitalize(words: Words) -> str:
+    """Join words to a text that begins with a capital letter."""
+    text = " ".join([word.text for word in words])
+    return text[0].upper() + text[1:]
 
 
 # ------------------------------------------------------------------------------------------------------------ choice
@@ -464,8 +489,9 @@ class Subject(NamedTuple):
     definite: bool = True
 
 
-VERBS = (*lexicon.VERBS, *[lexicon.BE] * 7, *[lexicon.HAVE] * 4, *[lexicon.COST] * 3)
+VERBS = (*lexicon.VERBS, *[lexicon.BE] * 8, *[lexicon.HAVE] * 3, *[lexicon.COST] * 5)
 PEOPLE = ("name", "person", "family")
+OTHERS = ("he", "she", "we", "they")
 PLACES = ("room", "building", "outdoors", "spot")
 COMPANY = lexicon.nouns("name person family")
 RECEIVERS = lexicon.nouns("person family")
@@ -500,7 +526,7 @@ class Author:
         if not noun.german_plural:
             return Nominal(noun, lexicon.THE if definite or self.chance(0.35) else None, adjective)
         if number and self.chance(0.15):
-            size = self.rng.randrange(2, 100 if noun.group == "food" else 10)
+            size = self.rng.randrange(2, 21 if noun.group == "food" else 10)
             return Nominal(noun, None, adjective, True, size)
         plural = noun.group not in PLACES and self.chance(0.25)
         return Nominal(noun, self.determiner(noun, definite, plural), adjective, plural)
@@ -514,10 +540,10 @@ class Author:
             return self.pick(lexicon.POSSESSIVES)
         return lexicon.THIS if 0.45 < dice < 0.5 else lexicon.THE
 
-    def subject(self, verb: Verb, definite: bool, you: bool = False) -> Subject:
+    def subject(self, verb: Verb, definite: bool, asked: bool = False) -> Subject:
         """Choose who does it: a pronoun where people can, else one of the nouns that the verb knows."""
-        if self.human(verb) and self.chance(0.35):
-            pronoun = self.pick([p for p in lexicon.PRONOUNS.values() if not (you and p.subject == "I")])
+        if verb.human and self.chance(0.35):
+            pronoun = lexicon.PRONOUNS[self.pick(OTHERS if asked else ("I", "I", *OTHERS))]
             return Subject(pronominal(pronoun, "nom"), pronoun.agreement, pronoun.subject, pronoun.subject)
         timeless = verb in (lexicon.BE, lexicon.COST)
         plan = self.nominal(self.pick(verb.subjects), definite=definite or timeless or self.chance(0.7))
@@ -540,17 +566,13 @@ class Author:
 
     # ------------------------------------------------------------------------------------------------ verb arguments
 
-    def person(self, subject: Subject, case: Case, pronouns: bool) -> Phrase:
+    def person(self, subject: Subject, case: Case, pronouns: bool, people: Sequence[Noun]) -> Phrase:
         """Choose a person as object: a pronoun, unless it would be reflexive, or a definite noun phrase."""
         if pronouns and self.chance(0.4):
-            speakers = ("I", "we")
-            options = [
-                pronoun
-                for pronoun in lexicon.PRONOUNS.values()
-                if not (subject.pronoun in speakers and pronoun.subject in speakers)
-            ]
+            excluded = ("I", "we") if subject.pronoun in ("I", "we") else (subject.pronoun,)
+            options = [pronoun for pronoun in lexicon.PRONOUNS.values() if pronoun.subject not in excluded]
             return pronominal(self.pick(options), case)
-        return noun_phrase(self.nominal(self.pick(COMPANY), definite=True), case)
+        return noun_phrase(self.nominal(self.pick(people), definite=True), case)
 
     def objects(self, verb: Verb, subject: Subject, negation: Mark | None, pronouns: bool) -> tuple[Phrase, Phrase]:
         """Return the early and the late objects; pronouns are early, and an accusative one precedes the dative.
@@ -559,16 +581,22 @@ class Author:
         """
         noun = self.pick(verb.objects)
         if noun.group in PEOPLE and verb.english_particle != "up":
-            return self.person(subject, verb.case, pronouns), NOTHING
+            return self.person(subject, verb.case, pronouns, COMPANY), NOTHING
         early = NOTHING
         if verb.recipient:
             if negation is None and self.chance(0.15):
                 return self.handed_over(), NOTHING
-            early = self.person(subject, "dat", pronouns)
-        plan = self.nominal(noun, definite=verb.case == "dat", number=negation is None)
-        phrase = noun_phrase(plan, verb.case, None if plan.definite else negation)
-        phrase = phrase._replace(combinations=(*phrase.combinations, ("object", verb.lemma, noun.english)))
+            early = self.person(subject, "dat", pronouns, RECEIVERS)
+        plan = self.nominal(noun, number=negation is None)
+        if verb is lexicon.HAVE and plan.definite:
+            plan = plan._replace(determiner=None if plan.plural else lexicon.A)
+        phrase = self.governed(verb, plan, None if plan.definite else negation)
         return (early.then(phrase), NOTHING) if plan.definite else (early, phrase)
+
+    def governed(self, verb: Verb, plan: Nominal, negation: Mark | None) -> Phrase:
+        """Put an object into the case that its verb governs, and note the combination of the two."""
+        phrase = noun_phrase(plan, verb.case, negation)
+        return phrase._replace(combinations=(*phrase.combinations, ("object", verb.lemma, plan.noun.english)))
 
     def handed_over(self) -> Phrase:
         """``them to the man`` -> ``sie dem Mann``: the dative says what English says with *to*."""
@@ -604,7 +632,7 @@ class Author:
         if tense == "perfect":
             return aligned(self.pick(lexicon.TODAY + lexicon.THIS_WEEK))
         if not verb.perfect:
-            return aligned(self.pick(lexicon.NOW + lexicon.TODAY[:1]))
+            return aligned(self.pick(lexicon.NOW))
         if dice < 0.2 and (verb.auxiliary == "ist" or isinstance(tense, Modal)):
             return self.date()
         if dice < 0.35 and not negated:
@@ -625,7 +653,9 @@ class Author:
             return "present"
         if dice < 0.75 and verb.perfect:
             return "perfect"
-        return self.pick(lexicon.MODALS) if verb.perfect else "present"
+        if not verb.perfect:
+            return "present"
+        return self.pick(lexicon.MODALS if verb.human else lexicon.MODALS[:-1])
 
     def negates(self, verb: Verb, tense: Tense, subject: Subject) -> bool:
         """Decide on a negation: not of indefinite subjects, and not where its scope would be doubtful (``must``)."""
@@ -638,14 +668,9 @@ class Author:
             return NOTHING
         return aligned(self.pick(lexicon.FREQUENCY if tense == "present" else lexicon.SO_FAR))
 
-    @staticmethod
-    def human(verb: Verb) -> bool:
-        """Tell whether people can be the subject of a verb, and so pronouns, too."""
-        return any(noun.group == "person" for noun in verb.subjects)
-
     def suits(self, verb: Verb, subject: Subject | None, asking: str) -> bool:
         """Tell whether a verb goes with a given subject and has the field that a question asks for."""
-        if subject and not (subject.noun in verb.subjects if subject.noun else self.human(verb)):
+        if subject and not (subject.noun in verb.subjects if subject.noun else verb.human):
             return False
         if asking == "time":
             return verb.perfect
@@ -658,7 +683,7 @@ class Author:
         verb = self.pick(VERBS)
         while not self.suits(verb, subject, asking):
             verb = self.pick(VERBS)
-        subject = subject or self.subject(verb, definite=verb_first, you=bool(asking))
+        subject = subject or self.subject(verb, definite=verb_first, asked=bool(asking))
         tense = self.tense(verb)
         while asking == "time" and tense == "perfect":
             tense = self.tense(verb)
@@ -707,9 +732,9 @@ class Author:
         """Say of people where they are or how old they are, and of everything what it is like."""
         people = subject.noun is None or subject.noun.group in PEOPLE
         dice = self.rng.random()
-        if people and dice < 0.2 and not negation:
+        if people and dice < 0.35 and not negation:
             return clause._replace(complement=self.age())
-        if people and dice < 0.5:
+        if people and dice < 0.6:
             time = self.time(clause.verb, clause.tense, True) if self.chance(self.detail * 2) else NOTHING
             return clause._replace(complement=self.slot(lexicon.WHEREABOUTS), time=time)
         quality = self.pick(lexicon.adjectives("person" if subject.noun is None else subject.noun.group) or FEELINGS)
@@ -759,8 +784,9 @@ class Author:
         countable = [noun for noun in clause.verb.objects if noun.german_plural]
         if not countable:
             return self.wonder()
-        noun = Nominal(self.pick(countable), plural=True)
-        return question(clause, aligned("how/a many/b = wie/a viele/b").then(noun_phrase(noun, "acc"))), "?"
+        noun = self.pick(countable)
+        things = self.governed(clause.verb, Nominal(noun, plural=True), None)
+        return question(clause, aligned("how/a many/b = wie/a viele/b").then(things)), "?"
 
     def report(self) -> Plan:
         """``I know that the dog sleeps.``"""
@@ -887,11 +913,7 @@ def corpus() -> dict[str, tuple[Draft, ...]]:
 
 @functools.cache
 def examples(split: str) -> tuple[Example, ...]:
-    """Return a split of the sample corpus.
-
-    >>> examples("train")[0].source != ""
-    True
-    """
+    """Return a split of the sample corpus: ``train``, ``valid`` or ``test``."""
     if split not in SPLITS:
         raise ValueError(f"There is no split {split!r} in the sample corpus; choose one of {', '.join(SPLITS)}.")
     return tuple(draft.example for draft in corpus()[split])

@@ -5,11 +5,12 @@ written the way a learner's dictionary prints them and are parsed once, on impor
 
 * nouns    ``"boy boys w Junge Jungen"``: English singular and plural, gender (``m f n``, or ``w`` for a masculine noun
   of the weak declension), German singular and plural; ``-`` stands for "has no plural";
-* verbs    ``"turn+on turns turned", "ein+schalten schaltet hat geschaltet"``: the principal parts, with ``+`` behind the
-  particle, which the other forms do not repeat, and the auxiliary of the perfect before the participle;
+* verbs    ``"turn+on turns turned", "ein+schalten schaltet hat geschaltet"``: the principal parts, with ``+`` behind
+  a particle, which the other forms do not repeat, and the auxiliary of the perfect before the participle;
 * phrases  ``"in/a the/b evening/c = am/ab Abend/c"``: the letters after the slash say which words translate each other.
 """
 
+from functools import cache
 from typing import Literal, NamedTuple
 
 Case = Literal["nom", "acc", "dat"]
@@ -117,7 +118,7 @@ class Noun(NamedTuple):
     group: str
 
     def inflect(self, case: Case, plural: bool) -> str:
-        """Return the German form: dative plurals end in *-n* (or *-s*), weak nouns end in *-n* outside the nominative."""
+        """Return the German form: dative plurals end in *-n* or *-s*, weak nouns in *-n* outside the nominative."""
         if plural:
             needs_n = case == "dat" and self.german_plural[-1] not in "ns"
             return self.german_plural + "n" * needs_n
@@ -283,6 +284,7 @@ _ADJECTIVES_OF = {
 }
 
 
+@cache
 def adjectives(group: str) -> tuple[Adjective, ...]:
     """Return the adjectives that go with a group of nouns."""
     return tuple(ADJECTIVES[name] for name in _ADJECTIVES_OF.get(group, "").split())
@@ -348,6 +350,7 @@ class Verb(NamedTuple):
     auxiliary: str
     german_participle: str
     particle: str
+    human: bool
     subjects: tuple[Noun, ...]
     objects: tuple[Noun, ...]
     case: Case
@@ -387,15 +390,19 @@ def _verb(
     infinitive, finite, auxiliary, german_participle = german.split()
     base, _, english_particle = base.partition("+")
     particle, _, infinitive = infinitive.rpartition("+")
-    optional, complement = complement.startswith("?"), slots(complement.strip("? "))
-    frame = nouns(subjects), nouns(objects), case, recipient, complement, optional, slots(place), tuple(manner.split())
-    forms = infinitive, finite, auxiliary, german_participle, particle
-    return Verb(base, third, participle, english_particle, *forms, *frame, perfect)
+    optional, goal = complement.startswith("?"), slots(complement.strip("? "))
+    human = "person" in subjects.split()
+    return Verb(
+        base, third, participle, english_particle,
+        infinitive, finite, auxiliary, german_participle, particle,
+        human, nouns(subjects), nouns(objects), case, recipient,
+        goal, optional, slots(place), tuple(manner.split()), perfect,
+    )  # fmt: skip
 
 
 BE = _verb("be is been", "sein ist ist gewesen", perfect=False,
-           subjects="name person family animal reading clothes dish staple drink food vehicle furniture opening container "
-           "device thing gift art plant room building outdoors spot")  # fmt: skip
+           subjects="name person family animal reading clothes dish staple drink food vehicle furniture opening "
+           "container device thing gift art plant room building outdoors spot")  # fmt: skip
 HAVE = _verb("have has had", "haben hat hat gehabt", "animal car bicycle boat camera computer", perfect=False)
 COST = _verb("cost costs cost", "kosten kostet hat gekostet", perfect=False,
              subjects="clothes furniture device book novel car bicycle cake umbrella")  # fmt: skip
@@ -403,7 +410,7 @@ COST = _verb("cost costs cost", "kosten kostet hat gekostet", perfect=False,
 _HOME = "in room garden"
 _AWAY = "in house school library park hotel office city place; at beach lake"
 _SHOPS = "in supermarket village city place"
-_GOODS = "food staple drink clothes vehicle furniture reading device thing flower"
+_GOODS = "food staple drink clothes car bicycle boat furniture reading device thing flower"
 _PEOPLE = "name person family"
 _TRAVEL = "toward place; to airport beach lake station; into city village"
 
@@ -412,7 +419,8 @@ VERBS: tuple[Verb, ...] = (
     _verb("sleep sleeps slept", "schlafen schläft hat geschlafen", subjects="name person family dog cat horse",
           place="in room garden hotel; under table tree"),
     _verb("work works worked", "arbeiten arbeitet hat gearbeitet",
-          place="in garden office school hotel hospital museum restaurant place; at airport", manner="slowly quickly alone with"),
+          place="in garden office school hotel hospital museum restaurant place; at airport",
+          manner="slowly quickly alone with"),
     _verb("laugh laughs laughed", "lachen lacht hat gelacht", place="in school kitchen; at beach",
           manner="loudly quietly"),
     _verb("dance dances danced", "tanzen tanzt hat getanzt", place="in park hotel kitchen restaurant; at beach",
@@ -448,7 +456,8 @@ VERBS: tuple[Verb, ...] = (
     _verb("swim swims swum", "schwimmen schwimmt ist geschwommen", subjects="name person family dog",
           complement="in lake", manner="slowly quickly"),
     # being somewhere
-    _verb("live lives lived", "wohnen wohnt hat gewohnt", complement="in place city village house hotel; at lake", perfect=False),
+    _verb("live lives lived", "wohnen wohnt hat gewohnt", perfect=False,
+          complement="in place city village house hotel; at lake"),
     _verb("sit sits sat", "sitzen sitzt hat gesessen", subjects="name person family dog cat bird", perfect=False,
           complement="in room garden park restaurant; on chair bed; under tree table; at window"),
     _verb("stand stands stood", "stehen steht hat gestanden", subjects="name person horse cow vehicle", perfect=False,
@@ -462,8 +471,8 @@ VERBS: tuple[Verb, ...] = (
     # food and drink
     _verb("eat eats eaten", "essen isst hat gegessen", "food dish staple", place="in kitchen garden restaurant park",
           manner="slowly quickly with"),
-    _verb("eat eats eaten", "fressen frisst hat gefressen", "bread meat apple cheese sausage egg", subjects="dog cat mouse pig",
-          place="in garden kitchen cellar; under table", manner="slowly quickly"),
+    _verb("eat eats eaten", "fressen frisst hat gefressen", "bread meat apple cheese sausage egg",
+          subjects="dog cat mouse pig", place="in garden kitchen cellar; under table", manner="slowly quickly"),
     _verb("drink drinks drunk", "trinken trinkt hat getrunken", "drink", place="in kitchen garden restaurant hotel",
           manner="slowly quickly with"),
     _verb("cook cooks cooked", "kochen kocht hat gekocht", "soup potato rice egg meat", place="in kitchen restaurant",
@@ -473,13 +482,13 @@ VERBS: tuple[Verb, ...] = (
     # things
     _verb("read reads read", "lesen liest hat gelesen", "reading", place="in room garden park library; at beach lake",
           manner="slowly quietly"),
-    _verb("write writes written", "schreiben schreibt hat geschrieben", "reading song", place=_HOME,
+    _verb("write writes written", "schreiben schreibt hat geschrieben", "book letter story novel song", place=_HOME,
           manner="slowly quickly"),
     _verb("buy buys bought", "kaufen kauft hat gekauft", _GOODS, place=_SHOPS,
           complement="? for name family child guest"),
-    _verb("sell sells sold", "verkaufen verkauft hat verkauft", "vehicle furniture device picture flower food house",
+    _verb("sell sells sold", "verkaufen verkauft hat verkauft", "car bicycle boat furniture device picture flower food house",
           place="in village city place; at station"),
-    _verb("need needs needed", "brauchen braucht hat gebraucht", "clothes device furniture vehicle thing container",
+    _verb("need needs needed", "brauchen braucht hat gebraucht", "clothes device furniture car bicycle thing container",
           perfect=False),
     _verb("look+for looks looked", "suchen sucht hat gesucht", "animal key clothes umbrella book letter child camera",
           place="in room garden forest; under table"),

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import sentencepiece
 
@@ -39,7 +39,7 @@ class Subwords:
         self._has_prefix = self._processor.id_to_piece(self._processor.encode("a"))[:1] != ["a"]
 
     @classmethod
-    def train(cls, lines: Iterable[str], *, kind: Kind, size: int, byte_fallback: bool, seed: int = 1) -> Self:
+    def train(cls, lines: Iterable[str], *, kind: Kind, size: int, byte_fallback: bool, seed: int = 1) -> "Subwords":
         """Train a model of `size` pieces, special ones included; the same lines and seed give the same bytes.
 
         Beyond two million lines, a random sample of that many (which `seed` draws) is trained on.
@@ -49,8 +49,9 @@ class Subwords:
         """
         sample = (_escape(line) for line in _sample(lines, _TRAINING_LINES, seed))
         model = io.BytesIO()
+        trainer: Any = sentencepiece.SentencePieceTrainer
         try:
-            sentencepiece.SentencePieceTrainer.train(
+            trainer.train(
                 sentence_iterator=sample,
                 model_writer=model,
                 model_type=kind,
@@ -71,7 +72,7 @@ class Subwords:
         return cls.from_bytes(model.getvalue())
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
+    def load(cls, path: str | Path) -> "Subwords":
         """Read a SentencePiece file. Raises DataError if it is missing, no such model, or has other special ids."""
         try:
             return cls.from_bytes(Path(path).read_bytes(), str(path))
@@ -79,7 +80,7 @@ class Subwords:
             raise DataError(f"Cannot read the SentencePiece model {path}: {error.strerror or error}.") from None
 
     @classmethod
-    def from_bytes(cls, serialized: bytes, name: str = "The SentencePiece model") -> Self:
+    def from_bytes(cls, serialized: bytes, name: str = "The SentencePiece model") -> "Subwords":
         """The model whose file has these bytes; `name` names it in errors. Raises DataError like `load`."""
         processor: Any = sentencepiece.SentencePieceProcessor()
         try:
@@ -87,7 +88,7 @@ class Subwords:
                 raise RuntimeError("empty")
             processor.LoadFromSerializedProto(serialized)
         except RuntimeError:
-            raise DataError(f"{name} is not a SentencePiece model: train one with `spm_train` or `nmt train`.") from None
+            raise DataError(f"{name} is not a SentencePiece model: train one with `spm_train`.") from None
         found = {key: getattr(processor, key)() for key in _SPECIAL}
         if found != _SPECIAL:
             wanted, got = (" ".join(f"{key}={value}" for key, value in ids.items()) for ids in (_SPECIAL, found))
@@ -124,11 +125,21 @@ class Subwords:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, found by SentencePiece's own threads. Raises DataError at a lone surrogate."""
         threads = -1 if len(texts) > 64 else 1
+        escaped = [_escape(text) for text in texts]
         try:
-            ids: list[list[int]] = self._processor.encode([_escape(text) for text in texts], num_threads=threads)
+            batch: list[list[int]] = self._processor.encode(escaped, num_threads=threads)
         except (RuntimeError, TypeError, UnicodeError):
             raise DataError(_surrogate_sentence(texts)) from None
-        return ids
+        return [self._split_unknown(text, ids) if UNK in ids else ids for text, ids in zip(escaped, batch, strict=True)]
+
+    def _split_unknown(self, text: str, ids: list[int]) -> list[int]:
+        """The ids with one unknown id for each unknown word: SentencePiece makes neighbours one."""
+        pieces = self._processor.encode(text, out_type=str)
+        words = (
+            len(re.findall(f"{_MARK}+[^{_MARK}]+", piece)) if index == UNK else 1
+            for piece, index in zip(pieces, ids, strict=True)
+        )
+        return [index for index, count in zip(ids, words, strict=True) for _ in range(max(count, 1))]
 
     def sample(self, text: str, alpha: float, *, seed: int | None = None) -> list[int]:
         """Ids of a random segmentation of a text (Kudo 2018; BPE dropout, Provilkov et al. 2020).
@@ -213,7 +224,7 @@ def _sample(lines: Iterable[str], limit: int, seed: int) -> Iterator[str]:
     """All lines, or a random `limit` of them (reservoir sampling) where there are more."""
     source = iter(lines)
     kept = list(islice(source, limit))
-    draw = random.Random(seed)  # noqa: S311 -- not for secrets
+    draw = random.Random(seed)
     for count, line in enumerate(source, start=limit + 1):
         place = draw.randrange(count)
         if place < limit:
@@ -231,15 +242,16 @@ def _training_sentence(message: str, kind: str, size: int, byte_fallback: bool) 
     if largest := re.search(r"too high \(\d+\).*<= (\d+)", message):
         return f"subwords.size {size} is larger than the training text allows: set it to at most {largest[1]}."
     if smallest := re.search(r"required_chars\. \d+ vs (\d+)", message):
-        return (
-            f"subwords.size {size} has no room for every character of the training text: set it to at least {smallest[1]}"
-            + (", or set subwords.byte_fallback: true." if not byte_fallback else ".")
+        return f"subwords.size {size} has no room for every character of the text: set it to at least {smallest[1]}" + (
+            ", or set subwords.byte_fallback: true." if not byte_fallback else "."
         )
     if "sentences_.empty()" in message:
         return "There is no text to train subwords on: every line is empty."
-    if "(vocab_size) >= (0)" in message:
+    if "(vocab_size) >= (0)" in message or "insert_id" in message:
         least = len(_SPECIAL) + (256 if byte_fallback else 0) + 1
         return f"subwords.size {size} has no room beside the special pieces and bytes: set it to at least {least}."
+    if "Unable to cast" in message:
+        return "The text to train subwords on is not valid Unicode: it has a lone surrogate."
     return f"SentencePiece cannot train a {kind} model of size {size} on this text: {message.strip()}."
 
 

@@ -5,23 +5,24 @@
 The members share the target vocabulary; each may cut the source into pieces of its own.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, Self
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from nmt.data.batching import make_batch
 from nmt.data.subwords import PAD
+from nmt.device import Precision, autocast
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
 from nmt.model.seq2seq import Seq2Seq
-
-Precision = Literal["fp32", "bf16"]
 
 _LOGITS_AT_ONCE = 2048
 """Target positions whose logits are held at a time in forced decoding: [2048 V]."""
@@ -35,13 +36,13 @@ class EnsembleState:
     states: tuple[DecoderState, ...]
     sentence: Int[Tensor, " N"]
 
-    def select(self, rows: Int[Tensor, " N"]) -> Self:
+    def select(self, rows: Int[Tensor, " N"]) -> EnsembleState:
         """The given rows; the memories, by far the largest part, are left where the rows' sentences stay the same."""
         sentence = self.sentence[rows]
         memories = self.memories
         if not torch.equal(sentence, self.sentence):
             memories = tuple(memory.select(rows) for memory in memories)
-        return type(self)(memories, tuple(state.select(rows) for state in self.states), sentence)
+        return EnsembleState(memories, tuple(state.select(rows) for state in self.states), sentence)
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Ensemble:
         self.device = next(self.models[0].parameters()).device
 
     @property
-    def shows_predicted(self) -> bool:
+    def aligns_predicted(self) -> bool:
         """Whether row t of what `step` returns belongs to the piece that the step predicts, in every shown member."""
         return all(model.aligns == "predicted" for model in self._shown())
 
@@ -73,7 +74,7 @@ class Ensemble:
         try:
             for model in self.models:
                 model.eval()
-            with torch.inference_mode(), torch.autocast(self.device.type, torch.bfloat16, self.precision == "bf16"):
+            with torch.inference_mode(), autocast(self.precision, self.device):
                 yield
         finally:
             for model, was_training in zip(self.models, training, strict=True):
@@ -132,22 +133,21 @@ class Ensemble:
         return weights[0].float() if len(weights) == 1 else torch.stack(list(weights)).float().mean(dim=0)
 
 
-def _log_mean_exp(log_probs: Sequence[Float[Tensor, "..."]]) -> Float[Tensor, "..."]:
+def _log_mean_exp(log_probs: Sequence[Float[Tensor, ...]]) -> Float[Tensor, ...]:
     """log of the mean of probabilities, over the members."""
     if len(log_probs) == 1:
         return log_probs[0]
     return torch.logsumexp(torch.stack(list(log_probs)), dim=0) - math.log(len(log_probs))
 
 
-def _gold_log_probs(
-    model: Seq2Seq, readouts: Float[Tensor, "B T R"], gold: Int[Tensor, "B T"]
-) -> Float[Tensor, "B T"]:
+def _gold_log_probs(model: Seq2Seq, readouts: Float[Tensor, "B T R"], gold: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
     """log p(gold), 0 on padding; logits are made for some positions at a time."""
     real = gold != PAD
-    wanted = gold[real].split(_LOGITS_AT_ONCE)
-    logits = (model.logits(part).float() for part in readouts[real].split(_LOGITS_AT_ONCE))
     parts = [
-        part.gather(1, ids[:, None])[:, 0] - part.logsumexp(dim=1) for part, ids in zip(logits, wanted, strict=True)
+        -cross_entropy(model.logits(part).float(), wanted, reduction="none")
+        for part, wanted in zip(
+            torch.split(readouts[real], _LOGITS_AT_ONCE), torch.split(gold[real], _LOGITS_AT_ONCE), strict=True
+        )
     ]
     log_probs = torch.zeros(gold.shape, device=gold.device)
     log_probs[real] = torch.cat(parts)

@@ -1,5 +1,7 @@
 """What a search finds and how it is ranked: hypotheses, their penalties, and the trace they are read back from."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 
 import torch
@@ -43,11 +45,11 @@ class Penalties:
 
     def score(
         self,
-        log_probability: Float[Tensor, "..."],
-        length: Int[Tensor, "..."] | int,
+        log_probability: Float[Tensor, ...],
+        length: Int[Tensor, ...] | int,
         coverage: Float[Tensor, "... S"] | None,
         source_mask: Bool[Tensor, "... S"] | None,
-    ) -> Float[Tensor, "..."]:
+    ) -> Float[Tensor, ...]:
         """Score of each hypothesis.
 
         Args:

@@ -1,5 +1,7 @@
 """Lines of text on their way into and out of a model: reading ahead, cleaning, splitting what is too long."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -11,11 +13,12 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SPACES = re.compile(r" {2,}")
 _BREAKS = (re.compile(r"(?<=[.!?;:])\s+|(?<=[。！？；])"), re.compile(r"\s+"))
 """Where a text may be cut, from the best place to the next best: after a sentence, between words."""
-_WINDOW_CHARACTERS = 2_000_000
+_WINDOW_CHARACTERS = 300_000
+"""Bounds the memory of a window, in which alignments grow with the square of the length of a line."""
 
 
 def read_ahead(items: Iterable[ItemT], count: int, *, size: Callable[[ItemT], int]) -> Iterator[list[ItemT]]:
-    """Groups of up to `count` consecutive items; fewer where their sizes already add up to two million characters.
+    """Groups of up to `count` consecutive items; fewer where their sizes already add up to 300,000 characters.
 
     A group is given out as soon as it is full, before another item is asked for.
     """

@@ -5,10 +5,12 @@ tensors: B live sentences of W hypotheses each, as B x W rows. Ended hypotheses 
 find nothing better leave the batch, and what was found is read back from the trace at the end.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -22,15 +24,21 @@ COMPACT_AT = 0.25
 """Share of the batch that must be done before the rest is moved together; moving copies the whole state."""
 
 
+SelfT = TypeVar("SelfT")
+
+
+@runtime_checkable
 class State(Protocol):
     """Whatever a step needs to go on, one row a hypothesis."""
 
-    def select(self, rows: Int[Tensor, " N"]) -> Self:
+    def select(self: SelfT, rows: Int[Tensor, " N"]) -> SelfT:  # noqa: PYI019 -- the tests' checker refuses Self
         """The state whose row i is this one's row `rows[i]`."""
         ...
 
 
 StateT = TypeVar("StateT", bound=State)
+
+
 Step = Callable[
     [Int[Tensor, " N"], StateT],
     tuple[Float[Tensor, "N V"], Float[Tensor, "N S"], StateT],

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -28,9 +28,9 @@ class Memory:
     mask: Bool[Tensor, "B S"]
     summary: Float[Tensor, "B A"]
 
-    def select(self, rows: Int[Tensor, " N"]) -> Self:
+    def select(self, rows: Int[Tensor, " N"]) -> Memory:
         """The memory of the given rows, in their order."""
-        return type(self)(self.annotations[rows], self.keys[rows], self.mask[rows], self.summary[rows])
+        return Memory(self.annotations[rows], self.keys[rows], self.mask[rows], self.summary[rows])
 
 
 class Attention(nn.Module):
@@ -61,9 +61,7 @@ class Attention(nn.Module):
         context = torch.bmm(weights.unsqueeze(1).to(memory.annotations.dtype), memory.annotations).squeeze(1)
         return context, weights
 
-    def weights(
-        self, query: Float[Tensor, "B H"], position: Int[Tensor, " B"], memory: Memory
-    ) -> Float[Tensor, "B S"]:
+    def weights(self, query: Float[Tensor, "B H"], position: Int[Tensor, " B"], memory: Memory) -> Float[Tensor, "B S"]:
         assert self.score is not None
         scores = at_least_fp32(self.score(query, memory))
         if self.window is None:

@@ -23,7 +23,7 @@ class GruCell(nn.Module):
         orthogonal_per_gate_(self.recurrent.weight)
 
     def forward(
-        self, projected: Float[Tensor, "B 3H"], hidden: Float[Tensor, "B H"], cell: Tensor | None
+        self, projected: Float[Tensor, "B G"], hidden: Float[Tensor, "B H"], cell: Tensor | None
     ) -> tuple[Float[Tensor, "B H"], None]:
         recurrent = self.recurrent(hidden)
         width = hidden.shape[1]
@@ -43,12 +43,16 @@ class LstmCell(nn.Module):
         orthogonal_per_gate_(self.recurrent.weight)
 
     def forward(
-        self, projected: Float[Tensor, "B 4H"], hidden: Float[Tensor, "B H"], cell: Tensor | None
+        self, projected: Float[Tensor, "B G"], hidden: Float[Tensor, "B H"], cell: Tensor | None
     ) -> tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]:
         assert cell is not None
         keep_in, forget, candidate, out = (projected + self.recurrent(hidden)).chunk(4, dim=1)
         new_cell = torch.sigmoid(forget) * cell + torch.sigmoid(keep_in) * torch.tanh(candidate)
         return torch.sigmoid(out) * torch.tanh(new_cell), new_cell
+
+
+GATES = {"gru": GruCell.gates, "lstm": LstmCell.gates}
+"""How many gates W x must be computed for."""
 
 
 def build_cell(kind: Literal["gru", "lstm"], hidden: int) -> GruCell | LstmCell:
@@ -57,7 +61,7 @@ def build_cell(kind: Literal["gru", "lstm"], hidden: int) -> GruCell | LstmCell:
 
 def orthogonal_per_gate_(weight: Tensor) -> None:
     """Initialise each gate's square block of a recurrent matrix [G*H H] as an orthogonal matrix (Bahdanau et al. 2015, B.1)."""
-    for block in weight.detach().split(weight.shape[1]):
+    for block in torch.split(weight.detach(), weight.shape[1]):
         nn.init.orthogonal_(block)
 
 

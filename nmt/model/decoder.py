@@ -9,8 +9,8 @@ single step of search run the same code: a step is a target of one word.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, Self, assert_never
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, assert_never
 
 import torch
 from jaxtyping import Float, Int
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from nmt import recipe
 from nmt.model.attention import Attention, Memory
-from nmt.model.cells import Dropout, build_cell
+from nmt.model.cells import GATES, Dropout, build_cell
 from nmt.model.encoder import Encoded
 from nmt.model.readout import build_readout
 
@@ -35,10 +35,11 @@ class DecoderState:
     feed: Float[Tensor, "B R"] | None = None
     """The readout of the step before, with input feeding."""
 
-    def select(self, rows: Int[Tensor, " N"]) -> Self:
+    def select(self, rows: Int[Tensor, " N"]) -> DecoderState:
         """The state of the given rows, in their order."""
-        values = (getattr(self, field.name) for field in fields(self))
-        return type(self)(*(None if value is None else value[rows] for value in values))
+        cell = None if self.cell is None else self.cell[rows]
+        feed = None if self.feed is None else self.feed[rows]
+        return DecoderState(self.hidden[rows], self.position[rows], cell, feed)
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,10 @@ class Recurrence(nn.Module):
     def __init__(self, chosen: recipe.Decoder, *, inputs: dict[str, int], dropout: recipe.Dropout) -> None:
         super().__init__()
         self.cells = nn.ModuleList(build_cell(chosen.cell, chosen.hidden) for _ in range(chosen.layers))
-        width = self.cells[0].gates * chosen.hidden
-        self.inputs = nn.ModuleDict({name: nn.Linear(size, width, bias=name == "word") for name, size in inputs.items()})
+        width = GATES[chosen.cell] * chosen.hidden
+        self.inputs = nn.ModuleDict(
+            {name: nn.Linear(size, width, bias=name == "word") for name, size in inputs.items()}
+        )
         self.below = nn.ModuleList(nn.Linear(chosen.hidden, width) for _ in range(chosen.layers - 1))
         self.dropout = Dropout(dropout.recurrent, variational=dropout.variational)
         for linear in [*self.inputs.values(), *self.below]:
@@ -70,7 +73,8 @@ class Recurrence(nn.Module):
 
     def forward(self, projected: Float[Tensor, "B G"], state: DecoderState, masks: Tensor | None) -> DecoderState:
         """The state after one step. `masks` [B L H] is this sentence's dropout between steps and layers, if any."""
-        hidden, cells = [], []
+        hidden: list[Tensor] = []
+        cells: list[Tensor] = []
         for depth, cell in enumerate(self.cells):
             if depth:
                 projected = self.below[depth - 1](hidden[-1])
@@ -102,7 +106,9 @@ class AttendThenUpdate(nn.Module):
         self.attention = Attention(model.attention, query=hidden, annotation=annotation)
         inputs = {"word": model.embedding, "context": annotation}
         self.recurrence = Recurrence(model.decoder, inputs=inputs, dropout=model.dropout)
-        self.readout = build_readout(model.decoder.readout, hidden=hidden, embedding=model.embedding, context=annotation)
+        self.readout = build_readout(
+            model.decoder.readout, hidden=hidden, embedding=model.embedding, context=annotation
+        )
 
     def start(self, state: DecoderState) -> DecoderState:
         return state
@@ -125,7 +131,10 @@ class AttendThenUpdate(nn.Module):
 
 
 class UpdateThenAttend(nn.Module):
-    """h_t asks once it is computed, and the readout h~_t reads h_t and c_t; feeding gives h~_{t-1} to the recurrence (Luong et al. 2015)."""
+    """h_t asks once it is computed, and the readout h~_t reads h_t and c_t (Luong et al. 2015).
+
+    With input feeding the recurrence also reads h~_{t-1}.
+    """
 
     aligns: Literal["predicted", "fed"]
 
@@ -137,13 +146,15 @@ class UpdateThenAttend(nn.Module):
         self.feeds = model.decoder.readout.size if input_feeding else 0
         inputs = {"word": model.embedding} | ({"feed": self.feeds} if self.feeds else {})
         self.recurrence = Recurrence(model.decoder, inputs=inputs, dropout=model.dropout)
-        self.readout = build_readout(model.decoder.readout, hidden=hidden, embedding=model.embedding, context=annotation)
+        self.readout = build_readout(
+            model.decoder.readout, hidden=hidden, embedding=model.embedding, context=annotation
+        )
 
     def start(self, state: DecoderState) -> DecoderState:
         """The first step is fed zeros."""
         if not self.feeds:
             return state
-        return DecoderState(state.hidden, state.position, state.cell, state.hidden.new_zeros(len(state.hidden), self.feeds))
+        return replace(state, feed=state.hidden.new_zeros(len(state.hidden), self.feeds))
 
     def forward(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
         words = self.recurrence.project("word", embedded)
@@ -156,7 +167,7 @@ class UpdateThenAttend(nn.Module):
             state = self.recurrence(word, state, masks)
             context, weights = self.attention(state.hidden[:, -1], position, memory)
             readout = self.readout(state.hidden[:, -1], embedded[:, step], context)
-            state = DecoderState(state.hidden, state.position, state.cell, readout if self.feeds else None)
+            state = replace(state, feed=readout if self.feeds else None)
             readouts.append(readout)
             alignment.append(weights)
         return Decoded(torch.stack(readouts, 1), torch.stack(alignment, 1), state)
@@ -170,7 +181,12 @@ class Bridge(nn.Module):
 
     def __init__(self, chosen: recipe.Decoder, *, annotation: int) -> None:
         super().__init__()
-        self.reads, self.layers, self.hidden, self.lstm = chosen.bridge, chosen.layers, chosen.hidden, chosen.cell == "lstm"
+        self.reads, self.layers, self.hidden, self.lstm = (
+            chosen.bridge,
+            chosen.layers,
+            chosen.hidden,
+            chosen.cell == "lstm",
+        )
         width = annotation // 2 if chosen.bridge == "backward" else annotation
         if chosen.bridge != "zero":
             self.linear = nn.Linear(width, chosen.layers * chosen.hidden)

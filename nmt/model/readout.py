@@ -45,7 +45,8 @@ class MaxoutReadout(Readout):
     def forward(
         self, hidden: Float[Tensor, "... H"], embedded: Float[Tensor, "... E"], context: Float[Tensor, "... A"]
     ) -> Float[Tensor, "... R"]:
-        return self.total(hidden, embedded, context).unflatten(-1, (-1, 2)).amax(-1)
+        pairs = self.total(hidden, embedded, context)
+        return torch.maximum(pairs[..., ::2], pairs[..., 1::2])
 
 
 class AttentionalReadout(nn.Module):
@@ -64,9 +65,7 @@ class AttentionalReadout(nn.Module):
         __call__ = forward
 
 
-def build_readout(
-    chosen: recipe.Readout, *, hidden: int, embedding: int, context: int
-) -> Readout | AttentionalReadout:
+def build_readout(chosen: recipe.Readout, *, hidden: int, embedding: int, context: int) -> Readout | AttentionalReadout:
     """The readout of a recipe, for states, words and contexts of the given widths."""
     match chosen:
         case recipe.MaxoutReadout():

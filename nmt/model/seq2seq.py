@@ -22,7 +22,9 @@ class Seq2Seq(nn.Module):
         super().__init__()
         annotation = 2 * model.encoder.hidden
         self.source_embedding = nn.Embedding(source_size, model.embedding)
-        self.target_embedding = self.source_embedding if model.tie == "all" else nn.Embedding(target_size, model.embedding)
+        self.target_embedding = (
+            self.source_embedding if model.tie == "all" else nn.Embedding(target_size, model.embedding)
+        )
         self.encoder = Encoder(model.encoder, embedding=model.embedding, dropout=model.dropout)
         self.bridge = Bridge(model.decoder, annotation=annotation)
         self.decoder = build_decoder(model)

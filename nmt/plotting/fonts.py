@@ -24,7 +24,8 @@ _PREFERRED = (
     "WenQuanYi Zen Hei",
     "Arial Unicode MS",
 )
-_UNFIT = ("cm", "STIX", "Last", "DejaVu Sans Display", "Noto Color Emoji", "Apple Color Emoji")
+# Fonts whose code points do not mean what they say, and coloured ones, which matplotlib cannot draw.
+_UNFIT = ("cm", "STIXNon", "STIXSize", "Last", "DejaVu Sans Display", "Noto Color Emoji", "Apple Color Emoji")
 _ELLIPSIS_FROM = 100  # characters; the longest words of real languages stay whole
 _REGULAR = ("normal", 400, "normal")
 _log = logging.getLogger(__name__)
@@ -69,7 +70,7 @@ def text_width(text: str, size: float, families: Sequence[str]) -> float:
         return 0.0
     properties = FontProperties(family=list(families), size=size)
     width, _, _ = TextToPath().get_text_width_height_descent(text, properties, ismath=False)
-    # A missing glyph is measured as a narrow box; leave an SVG's viewer, who may have the glyph, room for a full em.
+    # A missing glyph may be measured as a narrow box; leave an SVG's viewer, who may have the glyph, room for a full em.
     known = frozenset[int]().union(*(_characters(family) for family in families))
     unknown = sum(_is_visible(character) and ord(character) not in known for character in text)
     return float(width) + 0.4 * size * unknown

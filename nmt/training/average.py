@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from nmt.bundle import WEIGHTS, Bundle, load_tensors, save_tensors
@@ -15,7 +16,7 @@ from nmt.training.checkpoint import kept_checkpoints
 def mean_weights(checkpoints: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """The mean of each parameter, taken in float64 so that the mean of one checkpoint is that checkpoint."""
     return {
-        name: (sum(checkpoint[name].double() for checkpoint in checkpoints) / len(checkpoints)).to(value.dtype)
+        name: torch.stack([checkpoint[name].double() for checkpoint in checkpoints]).mean(0).to(value.dtype)
         for name, value in checkpoints[0].items()
     }
 

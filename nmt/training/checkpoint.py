@@ -114,8 +114,17 @@ def kept_checkpoints(run: Path) -> list[Path]:
     return files
 
 
+def has_state(run: Path) -> bool:
+    """Whether a run has got as far as saving a state."""
+    return _find_state(run) is not None
+
+
+def _find_state(run: Path) -> Path | None:
+    return next((run / name for name in (STATE, f"{STATE}.old") if (run / name / "progress.json").is_file()), None)
+
+
 def _last_state(run: Path) -> Path:
-    folder = next((run / name for name in (STATE, f"{STATE}.old") if (run / name / "progress.json").is_file()), None)
+    folder = _find_state(run)
     if folder is None:
         raise DataError(f"{run} holds no {STATE}/ folder of an unfinished or finished training run.")
     return folder
@@ -134,9 +143,15 @@ def _read_progress(folder: Path) -> tuple[dict[str, Any], Progress]:
 
 def _split(state: Mapping[int, Mapping[str, Any]]) -> tuple[dict[str, Tensor], dict[str, dict[str, Any]]]:
     """An optimiser's state as named tensors and the plain numbers beside them."""
-    tensors = {f"{index}.{key}": value for index, own in state.items() for key, value in own.items() if isinstance(value, Tensor)}
+    tensors = {
+        f"{index}.{key}": value
+        for index, own in state.items()
+        for key, value in own.items()
+        if isinstance(value, Tensor)
+    }
     numbers = {
-        str(index): {key: value for key, value in own.items() if not isinstance(value, Tensor)} for index, own in state.items()
+        str(index): {key: value for key, value in own.items() if not isinstance(value, Tensor)}
+        for index, own in state.items()
     }
     return tensors, numbers
 

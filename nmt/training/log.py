@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -33,12 +33,14 @@ class Log:
         self.live = self._live() if self.console.is_terminal and not quiet else None
         self.task: TaskID | None = None
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Log:
         if self.live is not None:
             self.live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.live is not None:
             self.live.stop()
         if self.writer is not None:
@@ -61,7 +63,9 @@ class Log:
         self._write({"kind": "valid", **record})
         self.say(_validation_line(record))
         if self.live is not None and self.task is not None:
-            self.live.update(self.task, last=f"BLEU {record['bleu']:.2f}" if "bleu" in record else f"ppl {record['perplexity']:.2f}")
+            self.live.update(
+                self.task, last=f"BLEU {record['bleu']:.2f}" if "bleu" in record else f"ppl {record['perplexity']:.2f}"
+            )
 
     def advance(self, record: Record) -> None:
         """Move the live display to an update."""
@@ -135,5 +139,7 @@ def _summary_writer(run: Path) -> SummaryWriter:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise UsageError('training.tensorboard needs the package tensorboard: pip install "nmt[tensorboard]".') from None
+        raise UsageError(
+            'training.tensorboard needs the package tensorboard: pip install "nmt[tensorboard]".'
+        ) from None
     return SummaryWriter(str(run / "tensorboard"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -34,11 +34,17 @@ class TrainingText:
         chosen = recipe.subwords
         if chosen.source_model and chosen.target_model:
             return Subwords.load(chosen.source_model), Subwords.load(chosen.target_model)
-        settings = {"kind": chosen.kind, "size": chosen.size, "byte_fallback": chosen.byte_fallback, "seed": recipe.seed}
+
+        def trained_on(lines: Iterable[str]) -> Subwords:
+            byte_fallback = chosen.byte_fallback
+            return Subwords.train(
+                lines, kind=chosen.kind, size=chosen.size, byte_fallback=byte_fallback, seed=recipe.seed
+            )
+
         if chosen.joint:
-            joint = Subwords.train(chain(self.train.source, self.train.target), **settings)
+            joint = trained_on(chain(self.train.source, self.train.target))
             return joint, joint
-        return Subwords.train(self.train.source, **settings), Subwords.train(self.train.target, **settings)
+        return trained_on(self.train.source), trained_on(self.train.target)
 
 
 @dataclass(frozen=True)
@@ -67,5 +73,8 @@ class Examples:
                 for n, (source, target) in enumerate(texts)
             ]
             # A rare segmentation into single characters would break the token budget; the plain one stands in for it.
-            pairs = [new if max(map(len, new)) <= limit else old for new, old, limit in zip(sampled, pairs, longest, strict=True)]
+            pairs = [
+                new if max(map(len, new)) <= limit else old
+                for new, old, limit in zip(sampled, pairs, longest, strict=True)
+            ]
         return make_batch(pairs, rows)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from nmt.errors import DataError, NmtError, UsageError
 from nmt.evaluation import metrics
 from nmt.recipe import Recipe, changed_keys
 from nmt.training.average import mean_weights
-from nmt.training.checkpoint import BEST, Progress, State, best_file, load_state, save_state
+from nmt.training.checkpoint import BEST, Progress, State, best_file, has_state, load_state, save_state
 from nmt.training.log import Log
 from nmt.training.loss import cross_entropy
 from nmt.training.optim import Clock, MovingAverage, build_optimizer, copy_into, rate_factor, using
@@ -41,16 +42,24 @@ class Result:
     seconds: float
 
 
-class Interrupted(NmtError):
+class Interrupted(NmtError):  # noqa: N818 -- not an error
     """Training was stopped by a signal, and its state is saved."""
 
     def __init__(self, folder: Path, signal_number: int) -> None:
-        super().__init__(f"Stopped. The state is saved; go on with: nmt train {folder}/recipe.yaml --out {folder} --resume")
+        super().__init__(
+            f"Stopped. The state is saved; go on with: nmt train {folder}/recipe.yaml --out {folder} --resume"
+        )
         self.exit_status = 128 + signal_number
 
 
 def train(
-    recipe: Recipe, folder: Path, *, device: torch.device, resume: bool = False, force: bool = False, quiet: bool = False
+    recipe: Recipe,
+    folder: Path,
+    *,
+    device: torch.device,
+    resume: bool = False,
+    force: bool = False,
+    quiet: bool = False,
 ) -> Result:
     """Train the model of a recipe into a run folder, which is a model folder from the first validation on.
 
@@ -77,7 +86,7 @@ def train(
         bundle.model.to(device)
     bundle.save_description(folder)
     trainer = Trainer(bundle, text, folder, device=device, quiet=quiet)
-    if resume:
+    if resume and has_state(folder):  # else it was stopped before its first save: begin again
         trainer.restore(load_state(folder))
     return trainer.run()
 
@@ -90,7 +99,9 @@ def _check_target_folder(recipe: Recipe, folder: Path, *, resume: bool, force: b
     check_folder(folder, ["recipe.yaml", "source.model", "target.model"])
     changed = changed_keys(recipe, folder / "recipe.yaml")
     if changed and not force:
-        raise UsageError(f"The recipe differs from that of the run in {folder} in {', '.join(changed)}: undo that, or add --force.")
+        raise UsageError(
+            f"The recipe differs from that of the run in {folder} in {', '.join(changed)}: undo that, or add --force."
+        )
 
 
 class Trainer:
@@ -134,7 +145,9 @@ class Trainer:
                     self._end_epoch()
             self._average_best()
         progress = self.progress
-        return Result(self.folder, self.settings.validation.metric, progress.best or 0.0, progress.update, progress.seconds)
+        return Result(
+            self.folder, self.settings.validation.metric, progress.best or 0.0, progress.update, progress.seconds
+        )
 
     def _finished(self) -> bool:
         settings, progress = self.settings, self.progress
@@ -182,7 +195,7 @@ class Trainer:
         for number, rows in enumerate(group):
             batch = self.examples.batch(rows.tolist(), seed=self._sampling_seed(number))
             loss, plain = self._loss(batch.to(self.device), self.settings.label_smoothing)
-            (loss / words).backward()
+            torch.autograd.backward(loss / words)
             nll += float(plain)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
         if not math.isfinite(nll) or not math.isfinite(float(norm)):
@@ -224,7 +237,7 @@ class Trainer:
             self.log.trained(self._training_record())
             progress.nll, progress.words, self.logged_at = 0.0, 0, progress.seconds
 
-    def _training_record(self) -> dict[str, float]:
+    def _training_record(self) -> dict[str, Any]:
         progress = self.progress
         loss, seconds = progress.nll / progress.words, max(progress.seconds - self.logged_at, 1e-9)
         return {
@@ -261,10 +274,10 @@ class Trainer:
         self.log.validated({**self._where(), **record, "best": improved})
         self.save()
 
-    def _where(self) -> dict[str, float]:
+    def _where(self) -> dict[str, Any]:
         return {"epoch": self.progress.epoch + 1, "update": self.progress.update, "seconds": self.progress.seconds}
 
-    def _judge(self) -> dict[str, float]:
+    def _judge(self) -> dict[str, Any]:
         """Perplexity of the validation text, and BLEU of its real decoding where that decides."""
         self.model.eval()
         loss = self._validation_loss()
@@ -298,7 +311,7 @@ class Trainer:
         translations = [found.text for found in translator.translate(self.text.valid.source)]
         return metrics.bleu(translations, list(self.text.valid.target))
 
-    def _figure(self, record: Mapping[str, float]) -> float:
+    def _figure(self, record: Mapping[str, Any]) -> float:
         """What validations are compared by; higher is better."""
         return record["bleu"] if self.settings.validation.metric == "bleu" else -record["perplexity"]
 
@@ -367,7 +380,7 @@ class Trainer:
     def _signals(self) -> Iterator[None]:
         """Ctrl-C and SIGTERM stop after the update at hand; a second Ctrl-C stops at once."""
 
-        def ask(number: int, frame: FrameType | None) -> None:
+        def ask(number: int, _: FrameType | None) -> None:
             if self.asked_to_stop is not None:
                 raise KeyboardInterrupt
             self.asked_to_stop = number

@@ -1,0 +1,232 @@
+"""`nmt info`, `nmt recipe` and `nmt corpora`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nmt.cli.options import Model, set_up
+from nmt.errors import DataError
+
+if TYPE_CHECKING:
+    from nmt.bundle import Bundle
+
+recipe_app = typer.Typer(name="recipe", help="List, show and complete recipes.", no_args_is_help=True)
+corpora_app = typer.Typer(name="corpora", help="List, fetch and check the public corpora that nmt knows by name.")
+
+
+def info(model: Model) -> None:
+    """Print what a model is and how well it validated.
+
+    [bold]Examples[/bold]
+
+      nmt info runs/bahdanau
+
+      nmt info runs/bahdanau | grep parameters
+    """
+    set_up()
+    from nmt.bundle import Bundle
+
+    _print_table([list(row) for row in {**_description(Bundle.load(model)), **_best(model)}.items()])
+
+
+def _description(bundle: Bundle) -> dict[str, str]:
+    recipe, model = bundle.recipe, bundle.recipe.model
+    encoder, attention, decoder = model.encoder, model.attention, model.decoder
+    feeding = " with input feeding" if getattr(decoder.order, "input_feeding", False) else ""
+    subwords = f"{len(bundle.source):,}" + (" joint" if recipe.subwords.joint else f" + {len(bundle.target):,}")
+    return {
+        "name": recipe.name,
+        "languages": f"{recipe.data.source} -> {recipe.data.target}",
+        "trained on": recipe.data.train,
+        "subwords": f"{subwords} ({recipe.subwords.kind})",
+        "encoder": f"bidirectional {encoder.cell.upper()}, {_layers(encoder.layers)} of 2 x {encoder.hidden}",
+        "attention": f"{attention.score.kind}, {attention.window.kind}",
+        "decoder": f"{decoder.cell.upper()}, {_layers(decoder.layers)} of {decoder.hidden}, {decoder.order.kind}{feeding}",
+        "readout": f"{decoder.readout.kind} of {decoder.readout.size}",
+        "embedding": f"{model.embedding}, tied: {model.tie}",
+        "parameters": f"{sum(parameter.numel() for parameter in bundle.model.parameters()):,}",
+        "decoding": f"beam {recipe.decoding.beam_size}, length penalty {recipe.decoding.length_penalty:g}",
+    }
+
+
+def _layers(count: int) -> str:
+    return f"{count} layer" + "s" * (count > 1)
+
+
+def _best(folder: Path) -> dict[str, str]:
+    """The best validation that `metrics.jsonl` records, if there is one."""
+    import json
+
+    path = folder / "metrics.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    try:
+        records: list[dict[str, Any]] = [record for line in lines if (record := json.loads(line))["kind"] == "valid"]
+    except (ValueError, KeyError, TypeError):
+        raise DataError(f"{path} is damaged: it must hold one JSON object a line.") from None
+    best = [record for record in records if record.get("best")]
+    if not best:
+        return {}
+    last = best[-1]
+    bleu = f"BLEU {last['bleu']:.2f}, " if "bleu" in last else ""
+    minutes = records[-1]["seconds"] / 60
+    return {
+        "best valid": f"{bleu}perplexity {last['perplexity']:.3f} at update {last['update']}, epoch {last['epoch']}",
+        "trained for": f"{records[-1]['update']} updates, {minutes:.1f} minutes",
+    }
+
+
+def _print_table(rows: list[list[str]]) -> None:
+    """Columns as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+# --- recipes ----------------------------------------------------------------------------------------------------
+
+
+@recipe_app.command("list")
+def list_recipes() -> None:
+    """List the recipes that ship with nmt.
+
+    [bold]Examples[/bold]
+
+      nmt recipe list
+
+      nmt train $(nmt recipe list | head -1 | cut -d' ' -f1)
+    """
+    from nmt.recipe import load_recipe, shipped_recipes
+
+    rows = []
+    for name, path in sorted(shipped_recipes().items()):
+        recipe = load_recipe(path)
+        rows.append([name, f"{recipe.data.source} -> {recipe.data.target}", recipe.data.train, str(path)])
+    _print_table(rows)
+
+
+@recipe_app.command("show")
+def show_recipe(
+    name: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="A YAML file or the name of a shipped recipe.", show_default=False)
+    ],
+) -> None:
+    """Print a recipe as it was written, with its comments, to start one of your own.
+
+    [bold]Examples[/bold]
+
+      nmt recipe show quickstart
+
+      nmt recipe show multi30k-en-de/bahdanau > mine.yaml
+    """
+    from nmt.recipe import find_recipe, load_recipe
+
+    path = find_recipe(name)
+    load_recipe(path)  # what is shown shall be valid
+    typer.echo(path.read_text(encoding="utf-8"), nl=False)
+
+
+@recipe_app.command("schema")
+def show_schema() -> None:
+    """Print the JSON Schema of a recipe, with which editors complete and check YAML.
+
+    [bold]Examples[/bold]
+
+      nmt recipe schema > recipe.schema.json
+
+      nmt recipe schema | python -m json.tool | less
+    """
+    import json
+
+    from nmt.recipe import recipe_schema
+
+    typer.echo(json.dumps(recipe_schema(), indent=2, ensure_ascii=False))
+
+
+# --- corpora ----------------------------------------------------------------------------------------------------
+
+
+@corpora_app.callback(invoke_without_command=True)
+def _list_by_default(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        list_corpora()
+
+
+@corpora_app.command("list")
+def list_corpora() -> None:
+    """List the corpora with their splits and licences.
+
+    [bold]Examples[/bold]
+
+      nmt corpora
+
+      NMT_CORPORA=/data/corpora nmt corpora list
+    """
+    from nmt.data.catalogue import CATALOGUE
+    from nmt.data.sample import SIZES
+
+    rows = [["sample:", "en de", _splits(SIZES), "embedded: generated by nmt itself", ""]]
+    rows += [
+        [f"{corpus.name}/", " ".join(corpus.languages), _splits(corpus.splits), corpus.licence, corpus.home]
+        for corpus in CATALOGUE.values()
+    ]
+    _print_table(rows)
+
+
+def _splits(sizes: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in sizes.items())
+
+
+@corpora_app.command("fetch")
+def fetch_corpus(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A corpus of `nmt corpora list`.", show_default=False)],
+) -> None:
+    """Fetch a corpus into the cache and check it; files that are there already stay.
+
+    [bold]Examples[/bold]
+
+      nmt corpora fetch multi30k
+
+      NMT_CACHE=/data/cache nmt corpora fetch tanaka-en-ja
+    """
+    from rich.console import Console
+
+    from nmt.data.catalogue import fetch
+
+    set_up()
+    with Console(stderr=True).status("fetching") as status:
+
+        def show(address: str, done: int, total: int | None) -> None:
+            of = f" of {total / 1e6:,.1f}" if total else ""
+            status.update(f"{address}  {done / 1e6:,.1f}{of} MB")
+
+        paths = fetch(name, progress=show)
+    for path in paths:
+        typer.echo(path)
+
+
+@corpora_app.command("check")
+def check_corpora(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="One corpus instead of all.", show_default=False)
+    ] = None,
+) -> None:
+    """Say of each file whether it is there with the text it must have; the exit status is 1 if one differs.
+
+    [bold]Examples[/bold]
+
+      nmt corpora check
+
+      NMT_CORPORA=/data/corpora nmt corpora check multi30k
+    """
+    from nmt.data.catalogue import CATALOGUE, check
+
+    different = 0
+    for corpus in [name] if name else CATALOGUE:
+        for item in check(corpus):
+            different += item.state == "different"
+            typer.echo(f"{item.state:9}  {corpus}/{item.file.split}.{item.file.language}  {item.path or ''}".rstrip())
+    if different:
+        raise DataError(f"{different} files differ from what they must hold: remove them and fetch them again.")

@@ -1,0 +1,105 @@
+"""Text in and out: exactly one line for a line, whatever the bytes."""
+
+import codecs
+import logging
+import lzma
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
+from pathlib import Path
+from typing import BinaryIO
+
+from nmt.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+STANDARD = Path("-")
+"""Standard input or output."""
+_NAMED = 3
+"""Bad lines that are warned of one by one."""
+
+
+def is_terminal(path: Path) -> bool:
+    """Whether a person types the input."""
+    return path == STANDARD and sys.stdin.isatty()
+
+
+@contextmanager
+def open_input(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of stdin or of a file, decompressed by its suffix. Raises DataError if it cannot be opened."""
+    if path == STANDARD:
+        yield sys.stdin.buffer
+        return
+    if path.suffix in (".gz", ".zst", ".xz", ".bz2"):
+        from nmt.data.corpus import open_binary
+
+        stream = open_binary(path)
+    else:
+        try:
+            stream = path.open("rb")
+        except OSError as error:
+            raise DataError(f"Cannot open {path}: {error.strerror or error}.") from None
+    with stream:
+        yield stream
+
+
+@contextmanager
+def open_output(path: Path) -> Iterator[BinaryIO]:
+    """Stdout, or a file to write. Raises DataError if it cannot be made or written to, for instance on a full disk."""
+    if path == STANDARD:
+        yield sys.stdout.buffer
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as stream:
+            yield stream
+    except OSError as error:
+        raise DataError(f"Cannot write {path}: {error.strerror or error}.") from None
+
+
+def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
+    """The lines of a stream, ended by `\\n` alone. Bytes that are no UTF-8 become U+FFFD, and a warning names the line.
+
+    Raises:
+        DataError: the stream cannot be read to its end.
+    """
+    name = "stdin" if path == STANDARD else str(path)
+    bad = 0
+    for number, line in _numbered(stream, name):
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            bad += 1
+            if bad <= _NAMED:
+                byte = f"0x{line[error.start]:02X}"
+                logger.warning("%s, line %d: not valid UTF-8 (byte %s), which is read as U+FFFD.", name, number, byte)
+            yield line.decode(errors="replace")
+    if bad > _NAMED:
+        logger.warning("%s: %d lines in all were not valid UTF-8.", name, bad)
+
+
+def _numbered(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
+    """Lines without end and byte order mark, counted from 1."""
+    try:
+        for number, line in enumerate(stream, start=1):
+            content = line.removesuffix(b"\n")
+            yield number, content.removeprefix(codecs.BOM_UTF8) if number == 1 else content
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
+
+
+def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    """The pairs of two files, line by line. Raises DataError with both counts if one is longer."""
+    from nmt.data.corpus import read_lines
+
+    counts = [0, 0]
+    for pair in zip_longest(read_lines(source), read_lines(target)):
+        counts = [count + (line is not None) for count, line in zip(counts, pair, strict=True)]
+        if counts[0] == counts[1]:
+            yield pair
+    if counts[0] != counts[1]:
+        raise DataError(
+            f"{source} has {counts[0]:,} lines, but {target} has {counts[1]:,}: line n of one must translate line n of the other."
+        )

@@ -1,0 +1,101 @@
+"""`nmt train` and `nmt average`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nmt.cli.options import Device, Quiet, Threads, set_up
+
+
+def train(
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECIPE",
+            help="A YAML file, or a recipe that ships with nmt (see `nmt recipe list`).",
+            show_default=False,
+        ),
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change one setting; may be repeated.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="The run folder. [dim]\\[default: runs/<name>][/dim]", show_default=False
+        ),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the folder stopped.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Resume although the recipe has changed since.")] = False,
+    dump_recipe: Annotated[
+        bool, typer.Option("--dump-recipe", help="Print the complete effective recipe and do nothing else.")
+    ] = False,
+    device: Device = "auto",
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Train the model of a recipe. The run folder is a model folder from the first validation on.
+
+    Ctrl-C saves and says how to go on; `metrics.jsonl` in the folder is the record of the run,
+    `learning-curve.png` the picture of it.
+
+    [bold]Examples[/bold]
+
+      nmt train quickstart
+
+      nmt train multi30k-en-de/bahdanau --set model.dropout=0.2 --set training.epochs=5 --out runs/short
+    """
+    from nmt import recipe as recipes
+
+    chosen = recipes.load_recipe(recipes.find_recipe(recipe), settings or ())
+    if dump_recipe:
+        typer.echo(recipes.dump_recipe(chosen), nl=False)
+        return
+    set_up(quiet=quiet, threads=threads)
+    from nmt.device import choose_device
+    from nmt.plotting.curves import plot_learning_curve
+    from nmt.training.log import METRICS
+    from nmt.training.trainer import train as run
+
+    folder = out or Path("runs") / chosen.name
+    result = run(chosen, folder, device=choose_device(device), resume=resume, force=force, quiet=quiet)
+    plot_learning_curve(folder / METRICS, folder / "learning-curve.png")
+    typer.echo(result.folder)
+
+
+def average(
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run folder that kept several checkpoints.", show_default=False)
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="The new model folder. [dim]\\[default: RUN-average][/dim]",
+            show_default=False,
+        ),
+    ] = None,
+    best: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many of the best checkpoints. [dim]\\[default: all][/dim]", show_default=False),
+    ] = None,
+) -> None:
+    """Make a model whose weights are the mean of a run's best checkpoints (see `training.validation.keep_best`).
+
+    [bold]Examples[/bold]
+
+      nmt average runs/bahdanau
+
+      nmt average runs/bahdanau --best 3 -o models/mean-of-3
+    """
+    from nmt.training.average import average_run
+
+    set_up()
+    folder = output or run.with_name(f"{run.name}-average")
+    count = average_run(run, folder, best=best)
+    typer.echo(f"Averaged {count} checkpoints.", err=True)
+    typer.echo(folder)

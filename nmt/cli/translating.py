@@ -1,0 +1,154 @@
+"""`nmt translate` and `nmt score`."""
+
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt.cli.options import (
+    BatchTokens,
+    BeamSize,
+    CoveragePenalty,
+    Device,
+    LengthPenalty,
+    MaxRatio,
+    Model,
+    Precision,
+    Quiet,
+    Threads,
+    build_translator,
+    load_models,
+    set_up,
+)
+from nmt.cli.streams import STANDARD, is_terminal, open_input, open_output, read_parallel, text_lines
+from nmt.errors import UsageError
+
+if TYPE_CHECKING:
+    from nmt.decoding.translator import Translation
+
+WINDOW = 2000
+"""Lines read ahead and sorted by length, unless a person at a terminal waits for each."""
+
+
+def translate(
+    models: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MODEL...", help="Model folders; several translate together as an ensemble.", show_default=False
+        ),
+    ],
+    source: Annotated[
+        Path, typer.Option("--input", "-i", metavar="FILE", help="Text to translate, a sentence a line; - is stdin.")
+    ] = STANDARD,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is stdout.")
+    ] = STANDARD,
+    beam_size: BeamSize = None,
+    n_best: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Write the N best translations of each line.", show_default=False),
+    ] = None,
+    scores: Annotated[bool, typer.Option("--scores", help="Write the score before each translation.")] = False,
+    length_penalty: LengthPenalty = None,
+    coverage_penalty: CoveragePenalty = None,
+    max_ratio: MaxRatio = None,
+    device: Device = "auto",
+    precision: Precision = "fp32",
+    threads: Threads = None,
+    batch_tokens: BatchTokens = 8192,
+    quiet: Quiet = False,
+) -> None:
+    """Translate lines of text, in their order; an empty line stays empty.
+
+    One line is written for each line read. With --scores it is [cyan]score TAB translation[/cyan]. With --n-best it
+    is up to N lines [cyan]line TAB score TAB translation[/cyan], best first, where `line` counts the input from 1.
+    A score is the log-probability under the length and coverage penalty.
+
+    [bold]Examples[/bold]
+
+      echo "A man is riding a horse." | nmt translate runs/bahdanau
+
+      nmt translate runs/a runs/b -i test.en -o test.de --beam-size 10 --n-best 3
+    """
+    if STANDARD not in (source, output) and output.exists() and output.samefile(source):
+        raise UsageError(f"{output} is the input itself: write to another file.")
+    set_up(quiet=quiet, threads=threads)
+    translator = build_translator(
+        load_models(models, device),
+        precision=precision,
+        decoding={
+            "beam_size": beam_size,
+            "length_penalty": length_penalty,
+            "coverage_penalty": coverage_penalty,
+            "max_ratio": max_ratio,
+        },
+        n_best=n_best or 1,
+        batch_tokens=batch_tokens,
+        window=1 if is_terminal(source) else WINDOW,
+        alignments=False,
+    )
+    with open_input(source) as reading, open_output(output) as writing:
+        for number, found in enumerate(translator.translate(text_lines(reading, source)), start=1):
+            for line in _lines(found, number, n_best=n_best, scores=scores):
+                writing.write(line.encode("utf-8", "replace") + b"\n")
+            writing.flush()
+
+
+def _lines(found: "Translation", number: int, *, n_best: int | None, scores: bool) -> Iterator[str]:
+    """What is written for one line of input."""
+    for hypothesis in found.hypotheses[: n_best or 1]:
+        columns = [str(number)] * bool(n_best) + [f"{hypothesis.score:.4f}"] * bool(n_best or scores)
+        yield "\t".join([*columns, hypothesis.text])
+
+
+def score(
+    model: Model,
+    source: Annotated[
+        Path, typer.Option("--source", "-s", metavar="FILE", help="Source text, a sentence a line.", show_default=False)
+    ],
+    target: Annotated[
+        Path, typer.Option("--target", "-t", metavar="FILE", help="Its translations, line by line.", show_default=False)
+    ],
+    normalise: Annotated[
+        bool, typer.Option("--normalise", help="Divide by the number of pieces, end mark included.")
+    ] = False,
+    device: Device = "auto",
+    precision: Precision = "fp32",
+    threads: Threads = None,
+    batch_tokens: BatchTokens = 8192,
+    quiet: Quiet = False,
+) -> None:
+    """Print the log-probability (natural logarithm) that the model gives to each translation, one a line.
+
+    The mean for a piece and the perplexity of the whole text follow on stderr.
+
+    [bold]Examples[/bold]
+
+      nmt score runs/bahdanau -s test.en -t test.de
+
+      nmt score runs/bahdanau -s test.en.gz -t test.de.gz --normalise > scores.txt
+    """
+    set_up(quiet=quiet, threads=threads)
+    pairs = read_parallel(source, target)
+    translator = build_translator(
+        load_models([model], device), precision=precision, batch_tokens=batch_tokens, alignments=False
+    )
+    summary = _print_scores(translator.score(pairs), normalise=normalise)
+    if not quiet:
+        typer.echo(summary, err=True)
+
+
+def _print_scores(scored: Iterable["Translation"], *, normalise: bool) -> str:
+    """Print a line for each pair, and return the summary."""
+    lines, pieces, total = 0, 0, 0.0
+    for lines, found in enumerate(scored, start=1):  # noqa: B007 -- counted for the summary
+        best = found.hypotheses[0]
+        length = max(len(best.token_log_probs), 1)
+        sys.stdout.write(f"{best.log_probability / length if normalise else best.log_probability:.4f}\n")
+        pieces, total = pieces + length, total + best.log_probability
+    mean = total / max(pieces, 1)
+    figures = f"log-probability {mean:.4f} a piece, perplexity {math.exp(min(-mean, 700)):.3f}"
+    return f"{lines:,} lines, {pieces:,} pieces: {figures}"

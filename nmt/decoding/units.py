@@ -1,0 +1,148 @@
+"""Decoding of units of text that are already cut into pieces: a batch in, hypotheses with their alignments out.
+
+Row t of every alignment that leaves this room belongs to target piece t, whichever word the model's own row t belongs
+to. Luong's content scores look at the source for the word just *fed* (Luong et al. 2015, footnote 14): their row for
+piece t is that of step t + 1, where the piece is fed. Search ends before the last piece is fed, so for such models the
+hypotheses that it found are forced once more, with their end mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from nmt import recipe
+from nmt.data.batching import pad
+from nmt.data.subwords import BOS, EOS, PAD, Subwords
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.hypothesis import Hypothesis, Penalties
+from nmt.decoding.lines import one_line
+from nmt.decoding.search import beam_search, greedy
+from nmt.decoding.translation import TranslationHypothesis
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is decoded at a time: one text as each member of an ensemble cuts it, without special marks."""
+
+    ids: tuple[tuple[int, ...], ...]
+
+    @property
+    def length(self) -> int:
+        """Pieces of the longest version."""
+        return max(map(len, self.ids))
+
+
+class UnitDecoder:
+    """Searches and forces batches of units."""
+
+    def __init__(
+        self, ensemble: Ensemble, target: Subwords, *, decoding: recipe.Decoding, n_best: int, alignments: bool
+    ) -> None:
+        self.ensemble = ensemble
+        self.target = target
+        self.decoding = decoding
+        self.n_best = n_best
+        self.alignments = alignments
+        self.penalties = Penalties(decoding.length_penalty, decoding.coverage_penalty)
+
+    def search(self, units: Sequence[Unit]) -> list[list[TranslationHypothesis]]:
+        """The best hypotheses of each unit, best first."""
+        with self.ensemble.evaluating():
+            found = self._search(units)
+        alignments = self._alignments(units, found) if self.alignments else None
+        return [
+            [
+                TranslationHypothesis.of(
+                    hypothesis,
+                    text=one_line(self.target.decode(hypothesis.ids)),
+                    alignment=hypothesis.alignment[:0, :0] if alignments is None else alignments[row][rank],
+                )
+                for rank, hypothesis in enumerate(ranked)
+            ]
+            for row, ranked in enumerate(found)
+        ]
+
+    def force(self, units: Sequence[Unit], targets: Sequence[Sequence[int]]) -> list[TranslationHypothesis]:
+        """What the models think of known targets, given as ids without special marks."""
+        with self.ensemble.evaluating():
+            sources = [[unit.ids[member] for unit in units] for member in range(len(units[0].ids))]
+            forced = self.ensemble.force(sources, targets)
+            totals = forced.token_log_probs.sum(dim=1)
+            lengths = torch.tensor([len(target) + 1 for target in targets], device=totals.device)
+            mask = self._sources(units)[0] != PAD
+            scores = self.penalties.score(totals, lengths, forced.alignment.sum(dim=1), mask).tolist()
+        log_probs, alignment = forced.token_log_probs.tolist(), forced.alignment.cpu()
+        return [
+            TranslationHypothesis(
+                ids=tuple(target),
+                score=scores[row],
+                log_probability=total,
+                token_log_probs=tuple(log_probs[row][: len(target) + 1]),
+                alignment=alignment[row, : len(target) + 1, : len(unit.ids[0]) + 1].clone(),
+                finished=True,
+                text=one_line(self.target.decode(target)),
+            )
+            for row, (unit, target, total) in enumerate(zip(units, targets, totals.tolist(), strict=True))
+        ]
+
+    def _search(self, units: Sequence[Unit]) -> list[list[Hypothesis]]:
+        sources = self._sources(units)
+        longest = [int(self.decoding.max_ratio * len(unit.ids[0])) + 11 for unit in units]  # 10 and the end mark
+        max_lengths = torch.tensor(longest, device=self.ensemble.device)
+        mask, state = sources[0] != PAD, self.ensemble.encode(sources)
+        alpha, beta = self.penalties.length, self.penalties.coverage
+        if self.decoding.beam_size > 1:
+            return beam_search(
+                self.ensemble.step,
+                state,
+                batch=len(units),
+                beam_size=self.decoding.beam_size,
+                max_lengths=max_lengths,
+                length_penalty=alpha,
+                coverage_penalty=beta,
+                n_best=self.n_best,
+                source_mask=mask,
+                bos=BOS,
+                eos=EOS,
+                forbid=(PAD, BOS),
+            )
+        best = greedy(
+            self.ensemble.step,
+            state,
+            batch=len(units),
+            max_lengths=max_lengths,
+            length_penalty=alpha,
+            coverage_penalty=beta,
+            source_mask=mask,
+            bos=BOS,
+            eos=EOS,
+            forbid=(PAD, BOS),
+        )
+        return [[hypothesis] for hypothesis in best]
+
+    def _alignments(
+        self, units: Sequence[Unit], found: Sequence[Sequence[Hypothesis]]
+    ) -> list[list[Float[Tensor, "_T _S"]]]:
+        """The alignment of each hypothesis, row t for target piece t, without padding."""
+        alignments = [
+            [hypothesis.alignment[:, : len(unit.ids[0]) + 1].clone() for hypothesis in ranked]
+            for unit, ranked in zip(units, found, strict=True)
+        ]
+        if self.ensemble.aligns_predicted:
+            return alignments
+        for rank in range(max(map(len, found))):  # one rank at a time needs no more memory than the search did
+            rows = [row for row, ranked in enumerate(found) if rank < len(ranked)]
+            forced = self.force([units[row] for row in rows], [found[row][rank].ids for row in rows])
+            for row, hypothesis in zip(rows, forced, strict=True):
+                alignments[row][rank] = hypothesis.alignment[: len(alignments[row][rank])]
+        return alignments
+
+    def _sources(self, units: Sequence[Unit]) -> list[Int[Tensor, "B _S"]]:
+        """The padded source of each member, with end marks."""
+        members = range(len(units[0].ids))
+        return [pad([[*unit.ids[member], EOS] for unit in units]).to(self.ensemble.device) for member in members]

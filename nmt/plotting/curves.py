@@ -1,0 +1,184 @@
+"""Learning curves of a run, from its `metrics.jsonl`."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from nmt.errors import DataError
+from nmt.plotting.fonts import BASE
+from nmt.plotting.style import BLUE, FAINT, INK, ORANGE, file_format, house_style, save
+
+_KINDS = ("train", "valid")
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What was measured at which update.
+
+    Attributes:
+        train: training perplexity by update.
+        valid: validation perplexity by update.
+        bleu: validation BLEU by update; empty where it was not measured.
+        best: the update of the best validation; None before the first.
+    """
+
+    train: Mapping[int, float] = field(default_factory=dict)
+    valid: Mapping[int, float] = field(default_factory=dict)
+    bleu: Mapping[int, float] = field(default_factory=dict)
+    best: int | None = None
+
+
+def read_curves(path: Path) -> Curves:
+    """Read the metrics of a run, as far as they were written.
+
+    An incomplete last line, which a crash leaves behind, is passed over. A resumed run repeats the updates since its
+    last checkpoint; what came last counts. Values that are not finite are left out.
+
+    Raises:
+        DataError: a file that cannot be read, or a line in it that is no entry of a log, by number.
+    """
+    entries = list(_entries(path))
+    latest = {kind: {entry["update"]: entry for entry in entries if entry["kind"] == kind} for kind in _KINDS}
+    best = [update for update, entry in latest["valid"].items() if entry.get("best")]
+    return Curves(
+        train=_values(latest["train"], "perplexity"),
+        valid=_values(latest["valid"], "perplexity"),
+        bleu=_values(latest["valid"], "bleu"),
+        best=max(best, default=None),
+    )
+
+
+def plot_learning_curve(metrics_path: Path, output: Path, *, dpi: float = 150) -> None:
+    """Draw perplexity (training and validation, on a log scale) over BLEU, with the best validation marked, by update.
+
+    What has not been measured yet is left out; without any BLEU there is the upper panel alone.
+
+    Args:
+        metrics_path: `metrics.jsonl` of a run.
+        output: .png, .pdf or .svg; the suffix chooses the format.
+        dpi: dots an inch of a PNG.
+
+    Raises:
+        DataError: metrics that cannot be read or hold nothing to draw, or a picture that cannot be written.
+        UsageError: an unknown suffix, or a resolution out of range.
+    """
+    file_format(output)
+    curves = read_curves(metrics_path)
+    if not (curves.train or curves.valid or curves.bleu):
+        raise DataError(f"{metrics_path} holds no training or validation figures yet: there is nothing to draw.")
+    with house_style([BASE]):
+        save(_draw(curves), output, dpi=dpi)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def _entries(path: Path) -> Iterator[dict[str, Any]]:
+    """The training and validation lines of the file."""
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise DataError(f"Cannot read the metrics {path}: {error.strerror}.") from None
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            if number == len(lines):  # a whole line ends in a line end, so this one was cut off
+                return
+            raise DataError(f"{path}, line {number}: not valid JSON.") from None
+        if not isinstance(entry, dict) or "kind" not in entry:
+            raise DataError(f"{path}, line {number}: not an entry of a training log, which is an object with a 'kind'.")
+        if entry["kind"] in _KINDS:
+            yield _checked(entry, f"{path}, line {number}")
+
+
+def _checked(entry: dict[str, Any], where: str) -> dict[str, Any]:
+    if type(entry.get("update")) is not int:
+        raise DataError(f"{where}: 'update' must be a whole number, but is {entry.get('update')!r}.")
+    for key in ("perplexity", "bleu"):
+        if not isinstance(entry.get(key, 0.0), int | float | None):
+            raise DataError(f"{where}: '{key}' must be a number, but is {entry[key]!r}.")
+    return entry
+
+
+def _values(entries: Mapping[int, Mapping[str, Any]], key: str) -> dict[int, float]:
+    """The finite values of a key, in order of updates."""
+    values = {update: entries[update].get(key) for update in sorted(entries)}
+    return {update: float(value) for update, value in values.items() if value is not None and math.isfinite(value)}
+
+
+# --- drawing ----------------------------------------------------------------------------------------------------
+
+
+def _draw(curves: Curves) -> Figure:
+    panels = 2 if curves.bleu else 1
+    figure = Figure(figsize=(7.5, 0.8 + 2.6 * panels), layout="constrained", facecolor="white")
+    rows = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
+    _draw_perplexity(rows[0], curves)
+    if curves.bleu:
+        _draw_bleu(rows[1], curves)
+    rows[-1].set_xlabel("update")
+    rows[-1].xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    rows[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    return figure
+
+
+def _draw_perplexity(axes: Axes, curves: Curves) -> None:
+    _line(axes, curves.train, color=FAINT, marker="", label="training")
+    _line(axes, curves.valid, color=BLUE, marker="o", label="validation")
+    axes.set_yscale("log")
+    # Plain numbers at 1, 2, 5 times powers of ten: perplexities are read, not raised.
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    _finish(axes, "perplexity")
+    if not curves.bleu:
+        _mark_best(axes, curves.best, curves.valid)
+    axes.legend(frameon=False, fontsize=9)
+
+
+def _draw_bleu(axes: Axes, curves: Curves) -> None:
+    _line(axes, curves.bleu, color=BLUE, marker="o", label="validation")
+    axes.margins(y=0.2)
+    _finish(axes, "BLEU")
+    _mark_best(axes, curves.best, curves.bleu)
+
+
+def _mark_best(axes: Axes, update: int | None, values: Mapping[int, float]) -> None:
+    """A star on the best validation, and its figures on the side of it where there is room."""
+    if update is None or update not in values:
+        return
+    axes.plot([update], [values[update]], marker="*", markersize=14, color=ORANGE, linestyle="", zorder=3)
+    late = update > (min(values) + max(values)) / 2
+    axes.annotate(
+        f"best {values[update]:.2f} at update {update:,}",
+        (update, values[update]),
+        xytext=(-10 if late else 10, 8),
+        textcoords="offset points",
+        ha="right" if late else "left",
+        fontsize=9,
+        color=INK,
+    )
+
+
+def _line(axes: Axes, values: Mapping[int, float], *, color: str, marker: str, label: str) -> None:
+    if not values:
+        return
+    (line,) = axes.plot(list(values), list(values.values()), color=color, markersize=4, linewidth=1.4, label=label)
+    line.set_marker("o" if len(values) == 1 else marker)  # one point alone makes no line
+
+
+def _finish(axes: Axes, name: str) -> None:
+    axes.set_ylabel(name)
+    axes.grid(True, color="#e3e3e3", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,140 @@
+"""Padding, BOS and EOS, and the plan of an epoch: every row once, within the budget, repeatable, little padding."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.data.batching import Batch, make_batch, pad, plan_batches
+from nmt.data.subwords import BOS, EOS, PAD
+
+lengths = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=80)
+
+
+def plan(pairs: list[tuple[int, int]], *, batch_tokens: int = 100, seed: int = 1, epoch: int = 0) -> list[np.ndarray]:
+    source, target = (np.array([pair[side] for pair in pairs], dtype=np.int32) for side in (0, 1))
+    return plan_batches(source, target, batch_tokens=batch_tokens, seed=seed, epoch=epoch)
+
+
+# --- one batch ----------------------------------------------------------------------------------------------------
+
+
+def test_sequences_are_padded_on_the_right() -> None:
+    assert pad([[5, 6, 7], [], [8]]).tolist() == [[5, 6, 7], [PAD] * 3, [8, PAD, PAD]]
+    assert pad([[5]]).dtype == torch.long
+
+
+def test_a_batch_of_nothing_is_empty() -> None:
+    batch = make_batch([])
+    assert batch.tokens == 0
+    assert len(batch.source) == len(batch.target_in) == 0
+
+
+def test_source_ends_with_eos_and_the_target_is_shifted_by_one() -> None:
+    batch = make_batch([([7, 8], [9]), ([5], [6, 4, 9])], rows=[12, 3])
+    assert batch.source.tolist() == [[7, 8, EOS], [5, EOS, PAD]]
+    assert batch.source_mask.tolist() == [[True, True, True], [True, True, False]]
+    assert batch.target_in.tolist() == [[BOS, 9, PAD, PAD], [BOS, 6, 4, 9]]
+    assert batch.target_out.tolist() == [[9, EOS, PAD, PAD], [6, 4, 9, EOS]]
+    assert batch.target_mask.tolist() == [[True, True, False, False], [True] * 4]
+    assert batch.rows == (12, 3)
+    assert batch.tokens == 6
+
+
+def test_an_empty_side_is_its_end_mark() -> None:
+    batch = make_batch([([], [])])
+    assert (batch.source.tolist(), batch.target_in.tolist(), batch.target_out.tolist()) == ([[EOS]], [[BOS]], [[EOS]])
+
+
+ids = st.lists(st.integers(4, 30), max_size=9)
+
+
+@given(st.lists(st.tuples(ids, ids), min_size=1, max_size=6))
+def test_the_pairs_can_be_read_back_out_of_a_batch(pairs: list[tuple[list[int], list[int]]]) -> None:
+    batch = make_batch(pairs)
+    for row, (source, target) in enumerate(pairs):
+        assert batch.source[row][batch.source_mask[row]].tolist() == [*source, EOS]
+        assert batch.target_in[row][batch.target_mask[row]].tolist() == [BOS, *target]
+        assert batch.target_out[row][batch.target_mask[row]].tolist() == [*target, EOS]
+    assert (batch.source[~batch.source_mask] == PAD).all()
+    assert batch.tokens == sum(len(target) + 1 for _, target in pairs)
+
+
+def test_moving_a_batch_moves_every_tensor_and_keeps_the_rows() -> None:
+    moved = make_batch([([7], [8])], rows=[4]).to("meta")
+    tensors = [value for value in vars(moved).values() if isinstance(value, torch.Tensor)]
+    assert isinstance(moved, Batch)
+    assert len(tensors) == 5
+    assert all(tensor.device.type == "meta" for tensor in tensors)
+    assert moved.rows == (4,)
+
+
+# --- the plan of an epoch -----------------------------------------------------------------------------------------
+
+
+@given(lengths, st.integers(1, 300), st.integers(0, 2**32), st.integers(0, 50))
+def test_every_row_stands_in_one_batch_once(
+    pairs: list[tuple[int, int]], batch_tokens: int, seed: int, epoch: int
+) -> None:
+    batches = plan(pairs, batch_tokens=batch_tokens, seed=seed, epoch=epoch)
+    assert all(len(rows) for rows in batches)
+    assert sorted(int(row) for rows in batches for row in rows) == list(range(len(pairs)))
+
+
+@given(lengths, st.integers(1, 300), st.integers(0, 2**32))
+def test_a_batch_keeps_to_its_budget_unless_it_is_one_row(
+    pairs: list[tuple[int, int]], batch_tokens: int, seed: int
+) -> None:
+    for rows in plan(pairs, batch_tokens=batch_tokens, seed=seed):
+        longest_source, longest_target = (max(pairs[row][side] + 1 for row in rows) for side in (0, 1))
+        if len(rows) > 1:
+            assert len(rows) * longest_target <= batch_tokens
+            assert len(rows) * longest_source <= 2 * batch_tokens
+
+
+def test_a_row_longer_than_the_budget_has_a_batch_of_its_own() -> None:
+    batches = plan([(3, 3), (4, 500), (3, 4), (500, 4)], batch_tokens=20)
+    assert sorted(sorted(rows.tolist()) for rows in batches) == [[0, 2], [1], [3]]
+
+
+@given(lengths, st.integers(0, 2**32), st.integers(0, 50))
+def test_the_plan_is_a_pure_function_of_seed_and_epoch(pairs: list[tuple[int, int]], seed: int, epoch: int) -> None:
+    np.random.seed(epoch)  # noqa: NPY002 -- the global generator must not matter
+    first, again = (plan(pairs, seed=seed, epoch=epoch) for _ in range(2))
+    assert [rows.tolist() for rows in first] == [rows.tolist() for rows in again]
+
+
+def realistic(rows: int = 29_000) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths like those of Multi30k in pieces: some 14 a side, the two sides close to each other."""
+    generator = np.random.default_rng(7)
+    source = generator.gamma(9, 1.6, rows)
+    target = source * generator.normal(1, 0.15, rows).clip(0.5, 2) + generator.normal(0, 1, rows)
+    return source.round().clip(1).astype(np.int32), target.round().clip(1).astype(np.int32)
+
+
+def test_epochs_and_seeds_differ_in_the_batches_and_in_their_order() -> None:
+    source, target = realistic(500)
+    plans = [
+        [tuple(rows) for rows in plan_batches(source, target, batch_tokens=300, seed=seed, epoch=epoch)]
+        for seed, epoch in ((1, 0), (1, 1), (2, 0))
+    ]
+    for one in range(3):
+        for other in range(one):
+            assert {frozenset(rows) for rows in plans[one]} != {frozenset(rows) for rows in plans[other]}
+    widths = [int(target[list(rows)].max()) for rows in plans[0]]
+    assert widths != sorted(widths)
+
+
+@pytest.mark.parametrize("batch_tokens", [1024, 4096])
+def test_little_of_a_batch_is_padding_and_most_of_the_budget_is_used(batch_tokens: int) -> None:
+    source, target = realistic()
+    batches = plan_batches(source, target, batch_tokens=batch_tokens, seed=1, epoch=0)
+    padded, real = np.zeros(2), np.zeros(2)
+    for rows in batches:
+        for side, side_lengths in enumerate((source[rows] + 1, target[rows] + 1)):
+            padded[side] += len(rows) * side_lengths.max()
+            real[side] += side_lengths.sum()
+    assert 1 - real.sum() / padded.sum() < 0.05
+    assert 1 - real[1] / padded[1] < 0.05
+    assert padded[1] / len(batches) > 0.9 * batch_tokens

@@ -1,0 +1,430 @@
+"""Search, driven by tables of transitions instead of a model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.decoding.search import Hypothesis, beam_search, greedy, sample
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+HISTORIES = 97
+
+
+@dataclass(frozen=True)
+class State:
+    """Which sentence a row belongs to, and a number that depends on all tokens so far."""
+
+    sentence: Tensor
+    history: Tensor
+
+    def select(self, rows: Tensor) -> State:
+        return State(self.sentence[rows], self.history[rows])
+
+
+@dataclass
+class Table:
+    """Made-up p(y_t | y_<t, x) and attention weights, looked up by sentence and history."""
+
+    log_probs: Tensor
+    weights: Tensor
+    batches: list[int] = field(default_factory=list)
+
+    @classmethod
+    def random(cls, seed: int, *, batch: int, size: int = 6, source: int = 4, impossible: float = 0.0) -> Table:
+        generator = torch.Generator().manual_seed(seed)
+        logits = torch.randn(batch, HISTORIES, size, generator=generator) * 2
+        logits[torch.rand(logits.shape, generator=generator) < impossible] = -math.inf
+        weights = torch.rand(batch, HISTORIES, source, generator=generator) ** 4
+        return cls(
+            logits.log_softmax(-1).nan_to_num(-math.inf, neginf=-math.inf), weights / weights.sum(-1, keepdim=True)
+        )
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
+        self.batches.append(len(tokens))
+        history = (state.history * 31 + tokens + 1) % HISTORIES
+        found = self.log_probs[state.sentence, history], self.weights[state.sentence, history]
+        return *found, State(state.sentence, history)
+
+    def start(self) -> State:
+        everyone = torch.arange(len(self.log_probs))
+        return State(everyone, torch.zeros_like(everyone))
+
+    def only(self, sentence: int) -> Table:
+        return Table(self.log_probs[sentence : sentence + 1], self.weights[sentence : sentence + 1])
+
+    def walk(self, sentence: int, tokens: tuple[int, ...]) -> tuple[list[float], Tensor]:
+        """Log-probability and weights of each of the tokens, step by step."""
+        history, log_probs, rows = 0, [], []
+        for fed, token in zip((BOS, *tokens), tokens, strict=False):
+            history = (history * 31 + fed + 1) % HISTORIES
+            log_probs.append(self.log_probs[sentence, history, token].item())
+            rows.append(self.weights[sentence, history])
+        return log_probs, torch.stack(rows)
+
+
+def score_of(table: Table, sentence: int, tokens: tuple[int, ...], alpha: float, beta: float) -> float:
+    """Wu et al. 2016, eq. 14, in straight lines; the tokens include the end mark, if any."""
+    log_probs, rows = table.walk(sentence, tokens)
+    covered = sum(math.log(max(min(value, 1.0), 1e-6)) for value in rows.sum(0).tolist())
+    return sum(log_probs) / ((5 + len(tokens)) / 6) ** alpha + beta * covered
+
+
+def all_outputs(size: int, length: int) -> Iterator[tuple[int, ...]]:
+    """Everything that can be produced within `length` tokens: what ends with EOS, and what is cut."""
+    words = [token for token in range(size) if token not in (PAD, BOS, EOS)]
+    for count in range(length):
+        yield from ((*tokens, EOS) for tokens in product(words, repeat=count))
+    yield from product(words, repeat=length)
+
+
+def brute_force(
+    table: Table, sentence: int, length: int, alpha: float, beta: float
+) -> list[tuple[float, tuple[int, ...]]]:
+    """All outputs of a probability above 0, best first; those that were cut only if there are no others."""
+    scored = [
+        (score_of(table, sentence, tokens, alpha, beta), tokens)
+        for tokens in all_outputs(table.log_probs.shape[-1], length)
+        if math.inf not in map(abs, table.walk(sentence, tokens)[0])
+    ]
+    finished = [item for item in scored if item[1][-1] == EOS]
+    return sorted(finished or scored, reverse=True)
+
+
+def reference_beam(
+    table: Table, sentence: int, size: int, length: int, alpha: float, beta: float
+) -> list[tuple[float, tuple[int, ...]]]:
+    """A beam with lists, which never stops early: the readable version of the one under test."""
+    beam: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    finished = []
+    for _ in range(length):
+        continued = [
+            (sum(table.walk(sentence, (*tokens, token))[0]), (*tokens, token))
+            for _, tokens in beam
+            for token in range(table.log_probs.shape[-1])
+            if token not in (PAD, BOS)
+        ]
+        best = [item for item in sorted(continued, reverse=True)[:size] if item[0] > -math.inf]
+        finished += [tokens for _, tokens in best if tokens[-1] == EOS]
+        beam = [item for item in best if item[1][-1] != EOS]
+    outputs = finished or [tokens for _, tokens in beam]
+    return sorted(((score_of(table, sentence, tokens, alpha, beta), tokens) for tokens in outputs), reverse=True)
+
+
+def check_same(found: list[Hypothesis], wanted: list[tuple[float, tuple[int, ...]]]) -> None:
+    assert [(*item.ids, EOS) if item.finished else item.ids for item in found] == [tokens for _, tokens in wanted]
+    assert [item.score for item in found] == pytest.approx([score for score, _ in wanted], abs=1e-5)
+
+
+def check_equal(one: Hypothesis, other: Hypothesis) -> None:
+    assert (one.ids, one.finished) == (other.ids, other.finished)
+    assert one.score == pytest.approx(other.score, abs=1e-6)
+    assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-6)
+    torch.testing.assert_close(one.alignment, other.alignment)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+@pytest.mark.parametrize("beta", [0.0, 0.3])
+@pytest.mark.parametrize("impossible", [0.0, 0.4])
+def test_a_beam_as_wide_as_the_space_is_brute_force(alpha: float, beta: float, impossible: float) -> None:
+    for seed in range(4):
+        table = Table.random(seed, batch=4, impossible=impossible)
+        lengths = [4, 1, 3, 4]
+        found = beam_search(
+            table.step,
+            table.start(),
+            batch=4,
+            beam_size=4**4,
+            max_lengths=torch.tensor(lengths),
+            length_penalty=alpha,
+            coverage_penalty=beta,
+            n_best=6,
+        )
+        for sentence, length in enumerate(lengths):
+            wanted = brute_force(table, sentence, length, alpha, beta)[:6]
+            check_same(found[sentence], wanted or [(-math.inf, ())])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize(("alpha", "beta"), [(0.0, 0.0), (1.0, 0.0), (2.5, 0.0), (0.6, 0.2)])
+def test_a_narrow_beam_is_the_reference_which_never_stops_early(size: int, alpha: float, beta: float) -> None:
+    lengths = [9, 5, 7]
+    for seed in range(3):
+        table = Table.random(seed, batch=3, size=8)
+        found = beam_search(
+            table.step,
+            table.start(),
+            batch=3,
+            beam_size=size,
+            max_lengths=torch.tensor(lengths),
+            length_penalty=alpha,
+            coverage_penalty=beta,
+            n_best=size,
+        )
+        for sentence, length in enumerate(lengths):
+            check_same(found[sentence], reference_beam(table, sentence, size, length, alpha, beta)[:size])
+
+
+def test_beam_of_one_is_greedy() -> None:
+    for seed in range(12):
+        table = Table.random(seed, batch=7, impossible=0.2)
+        lengths = torch.randint(1, 12, (7,), generator=torch.Generator().manual_seed(seed))
+        beams = beam_search(table.step, table.start(), batch=7, beam_size=1, max_lengths=lengths, coverage_penalty=0.1)
+        walks = greedy(table.step, table.start(), batch=7, max_lengths=lengths, coverage_penalty=0.1)
+        for (beam,), walk in zip(beams, walks, strict=True):
+            check_equal(beam, walk)
+
+
+def test_greedy_takes_the_most_probable_token_each_time() -> None:
+    table = Table.random(0, batch=5, size=9)
+    for sentence, found in enumerate(greedy(table.step, table.start(), batch=5, max_lengths=torch.full((5,), 20))):
+        produced = (*found.ids, EOS) if found.finished else found.ids
+        history = 0
+        for fed, token in zip((BOS, *produced), produced, strict=False):
+            history = (history * 31 + fed + 1) % HISTORIES
+            allowed = table.log_probs[sentence, history].clone()
+            allowed[[PAD, BOS]] = -math.inf
+            assert token == allowed.argmax()
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_companions_change_nothing(size: int) -> None:
+    table = Table.random(3, batch=20)
+    lengths = torch.arange(1, 21)
+    together = beam_search(table.step, table.start(), batch=20, beam_size=size, n_best=size, max_lengths=lengths)
+    for sentence in range(20):
+        single = table.only(sentence)
+        alone = beam_search(
+            single.step,
+            single.start(),
+            batch=1,
+            beam_size=size,
+            n_best=size,
+            max_lengths=lengths[sentence : sentence + 1],
+        )
+        assert len(alone[0]) == len(together[sentence])
+        for one, other in zip(alone[0], together[sentence], strict=True):
+            check_equal(one, other)
+
+
+def test_a_hypothesis_carries_what_happened_along_its_path() -> None:
+    table = Table.random(4, batch=6)
+    found = beam_search(table.step, table.start(), batch=6, beam_size=4, n_best=4, max_lengths=torch.full((6,), 8))
+    assert any(len(hypothesis.ids) > 3 for ranked in found for hypothesis in ranked)
+    for sentence, ranked in enumerate(found):
+        assert len({hypothesis.ids for hypothesis in ranked}) == len(ranked)
+        assert [hypothesis.score for hypothesis in ranked] == sorted((h.score for h in ranked), reverse=True)
+        for hypothesis in ranked:
+            produced = (*hypothesis.ids, EOS) if hypothesis.finished else hypothesis.ids
+            log_probs, rows = table.walk(sentence, produced)
+            assert hypothesis.token_log_probs == pytest.approx(log_probs)
+            assert hypothesis.log_probability == pytest.approx(sum(log_probs), abs=1e-5)
+            torch.testing.assert_close(hypothesis.alignment, rows)
+
+
+def test_more_hypotheses_do_not_change_the_best() -> None:
+    table = Table.random(5, batch=10)
+    lengths = torch.full((10,), 15)
+    one = beam_search(table.step, table.start(), batch=10, beam_size=5, max_lengths=lengths)
+    five = beam_search(table.step, table.start(), batch=10, beam_size=5, n_best=5, max_lengths=lengths)
+    for few, many in zip(one, five, strict=True):
+        check_equal(few[0], many[0])
+
+
+def chain(*rows: dict[int, float], size: int = 6) -> Table:
+    """A table for one sentence that depends on the number of the step alone; the last row goes on for ever."""
+    log_probs = torch.full((1, HISTORIES, size), -math.inf)
+    for time, row in enumerate(rows):
+        for token, probability in row.items():
+            log_probs[0, time, token] = math.log(probability)
+
+    class Chain(Table):
+        def step(self, tokens: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
+            self.batches.append(len(tokens))
+            time = state.history.clamp(max=len(rows) - 1)
+            return self.log_probs[0, time], self.weights[0, time], State(state.sentence, state.history + 1)
+
+    return Chain(log_probs, torch.ones(1, HISTORIES, 1))
+
+
+def test_padding_and_start_mark_are_never_produced() -> None:
+    table = chain({PAD: 0.5, BOS: 0.3, UNK: 0.15, 4: 0.05}, {PAD: 0.6, BOS: 0.3, EOS: 0.1})
+    lengths = torch.tensor([5])
+    assert greedy(table.step, table.start(), batch=1, max_lengths=lengths)[0].ids == (UNK,)
+    (found,) = beam_search(table.step, table.start(), batch=1, beam_size=6, n_best=6, max_lengths=lengths)
+    assert [hypothesis.ids for hypothesis in found] == [(UNK,), (4,)]
+    forbidden = (PAD, BOS, UNK)
+    assert greedy(table.step, table.start(), batch=1, max_lengths=lengths, forbid=forbidden)[0].ids == (4,)
+    assert sample(table.step, table.start(), batch=1, max_lengths=lengths, forbid=forbidden)[0].ids == (4,)
+
+
+def test_the_maximum_length_counts_the_end_mark_and_cuts_what_has_not_ended() -> None:
+    table = chain({4: 0.9, EOS: 0.1}, {5: 0.9, EOS: 0.1}, {EOS: 1.0})
+    whole = greedy(table.step, table.start(), batch=1, max_lengths=torch.tensor([3]))[0]
+    assert (whole.ids, whole.finished, len(whole.alignment)) == ((4, 5), True, 3)
+    cut = greedy(table.step, table.start(), batch=1, max_lengths=torch.tensor([2]))[0]
+    assert (cut.ids, cut.finished, len(cut.alignment)) == ((4, 5), False, 2)
+    assert cut.score == pytest.approx(2 * math.log(0.9) / (7 / 6))
+    # With room for the improbable ends in the beam, something finishes, and then what was cut does not count.
+    (found,) = beam_search(table.step, table.start(), batch=1, beam_size=3, n_best=3, max_lengths=torch.tensor([2]))
+    assert [(item.ids, item.finished) for item in found] == [((4,), True), ((), True)]
+
+
+def test_length_penalty_decides_between_short_and_long() -> None:
+    table = chain({EOS: 0.5, 4: 0.5}, {4: 0.8, EOS: 0.2}, {4: 0.8, EOS: 0.2}, {EOS: 1.0})
+    best = {}
+    for alpha in (0.0, 3.0):
+        (found,) = beam_search(
+            table.step, table.start(), batch=1, beam_size=4, max_lengths=torch.tensor([6]), length_penalty=alpha
+        )
+        best[alpha] = found[0].ids
+    assert best == {0.0: (), 3.0: (4, 4, 4)}
+
+
+def test_coverage_penalty_prefers_what_has_read_all_of_the_source() -> None:
+    table = Table(torch.full((1, HISTORIES, 6), -math.inf), torch.zeros(1, HISTORIES, 3))
+    after = {tokens: history_of(tokens) for tokens in ((BOS,), (BOS, 4), (BOS, 5))}
+    table.log_probs[0, after[BOS,], [4, 5]] = torch.tensor([0.6, 0.4]).log()
+    for token, looked_at in ((4, 0), (5, 1)):
+        table.log_probs[0, after[BOS, token], EOS] = 0.0
+        table.weights[0, after[BOS, token], looked_at] = 1.0
+    table.weights[0, after[BOS,], 0] = 1.0  # the third position is padding, which nobody can look at
+    mask = torch.tensor([[True, True, False]])
+
+    def best(beta: float) -> Hypothesis:
+        search = {"batch": 1, "beam_size": 2, "max_lengths": torch.tensor([4]), "source_mask": mask}
+        return beam_search(table.step, table.start(), coverage_penalty=beta, **search)[0][0]
+
+    assert best(0.0).ids == (4,)
+    assert best(1.0).ids == (5,)
+    assert best(1.0).score == pytest.approx(math.log(0.4) / (7 / 6))
+
+
+def history_of(tokens: tuple[int, ...]) -> int:
+    history = 0
+    for token in tokens:
+        history = (history * 31 + token + 1) % HISTORIES
+    return history
+
+
+def test_nothing_possible_gives_an_empty_hypothesis_and_never_nan() -> None:
+    dead = chain({4: 1.0}, {PAD: 1.0})
+    broken = Table(torch.full((1, HISTORIES, 6), math.nan), torch.ones(1, HISTORIES, 2))
+    for table in (dead, broken):
+        arguments = {"batch": 1, "max_lengths": torch.tensor([4])}
+        found = [
+            *beam_search(table.step, table.start(), beam_size=3, n_best=2, **arguments)[0],
+            *greedy(table.step, table.start(), **arguments),
+            *sample(table.step, table.start(), **arguments),
+        ]
+        assert {(item.ids, item.score, item.finished, len(item.alignment)) for item in found} == {
+            ((), -math.inf, False, 0)
+        }
+        assert len(found) == 3
+
+
+def test_of_equal_tokens_the_lowest_comes_first() -> None:
+    table = chain({4: 0.25, 7: 0.25, 6: 0.25, 5: 0.25}, {EOS: 1.0}, size=8)
+    lengths = torch.tensor([3])
+    assert greedy(table.step, table.start(), batch=1, max_lengths=lengths)[0].ids == (4,)
+    (found,) = beam_search(table.step, table.start(), batch=1, beam_size=4, n_best=4, max_lengths=lengths)
+    assert [hypothesis.ids for hypothesis in found] == [(4,), (5,), (6,), (7,)]
+
+
+def test_search_stops_when_nothing_better_can_come() -> None:
+    table = chain({EOS: 0.9, 4: 0.1}, {4: 0.9, EOS: 0.1})
+    lengths = torch.tensor([1000])
+    beam_search(table.step, table.start(), batch=1, beam_size=2, max_lengths=lengths, length_penalty=0.0)
+    assert len(table.batches) == 1
+
+
+def test_finished_sentences_leave_the_batch() -> None:
+    table = Table.random(8, batch=16)
+    greedy(table.step, table.start(), batch=16, max_lengths=torch.arange(1, 17))
+    assert table.batches == sorted(table.batches, reverse=True)
+    assert table.batches[0] == 16
+    assert table.batches[-1] <= 4
+
+
+def test_the_first_step_runs_once_a_sentence_and_the_beam_widens_as_far_as_it_can() -> None:
+    table = Table.random(9, batch=3)
+    beam_search(table.step, table.start(), batch=3, beam_size=20, n_best=20, max_lengths=torch.full((3,), 4))
+    assert table.batches == [3, 18, 60, 60]
+
+
+def test_sampling_follows_the_distribution_and_the_generator() -> None:
+    table = chain({4: 0.6, 5: 0.3, UNK: 0.1}, {EOS: 1.0})
+    many = 3000
+    start = State(torch.zeros(many, dtype=torch.long), torch.zeros(many, dtype=torch.long))
+    lengths = torch.full((many,), 3)
+
+    def shares(seed: int = 1, **options: float) -> dict[int, float]:
+        generator = torch.Generator().manual_seed(seed)
+        drawn = sample(table.step, start, batch=many, max_lengths=lengths, generator=generator, **options)
+        assert all(item.finished and len(item.ids) == 1 for item in drawn)
+        first = [item.ids[0] for item in drawn]
+        assert {item.ids[0]: pytest.approx(math.exp(item.log_probability)) for item in drawn}.items() <= {
+            4: 0.6,
+            5: 0.3,
+            UNK: 0.1,
+        }.items()
+        return {token: first.count(token) / many for token in (4, 5, UNK)}
+
+    assert shares() == pytest.approx({4: 0.6, 5: 0.3, UNK: 0.1}, abs=0.04)
+    assert shares(temperature=0.5) == pytest.approx({4: 0.36 / 0.46, 5: 0.09 / 0.46, UNK: 0.01 / 0.46}, abs=0.04)
+    assert shares(top_k=2) == pytest.approx({4: 2 / 3, 5: 1 / 3, UNK: 0}, abs=0.04)
+    assert shares(seed=2) == shares(seed=2) != shares(seed=3)
+
+
+def test_sampling_from_one_token_is_greedy() -> None:
+    table = Table.random(10, batch=8)
+    lengths = torch.full((8,), 10)
+    for one, other in zip(
+        sample(table.step, table.start(), batch=8, max_lengths=lengths, top_k=1),
+        greedy(table.step, table.start(), batch=8, max_lengths=lengths),
+        strict=True,
+    ):
+        check_equal(one, other)
+
+
+def test_no_sentences_give_no_hypotheses() -> None:
+    table = Table.random(0, batch=1)
+    none = torch.zeros(0, dtype=torch.long)
+    assert beam_search(table.step, table.start(), batch=0, beam_size=2, max_lengths=none) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"beam_size": 0}, "beam_size must be at least 1, but is 0."),
+        ({"n_best": 3}, "n_best must be between 1 and beam_size, which is 2, but is 3."),
+        ({"length_penalty": -0.5}, "length_penalty must be at least 0, but is -0.5."),
+        ({"coverage_penalty": math.nan}, "coverage_penalty must be at least 0, but is nan."),
+        ({"max_lengths": torch.tensor([3, 0])}, "max_lengths must be at least 1 everywhere, but holds 0."),
+        ({"max_lengths": torch.tensor([3])}, r"max_lengths must hold one number a sentence, \[2\], but is \[1\]."),
+    ],
+)
+def test_impossible_settings_are_refused_in_a_sentence(options: dict[str, object], sentence: str) -> None:
+    table = Table.random(0, batch=2)
+    arguments = {"batch": 2, "beam_size": 2, "max_lengths": torch.tensor([3, 3])} | options
+    with pytest.raises(ValueError, match=sentence):
+        beam_search(table.step, table.start(), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"temperature": 0.0}, "temperature must be above 0, but is 0.0."),
+        ({"top_k": 0}, "top_k must be at least 1, but is 0."),
+    ],
+)
+def test_impossible_sampling_is_refused_in_a_sentence(options: dict[str, object], sentence: str) -> None:
+    table = Table.random(0, batch=2)
+    with pytest.raises(ValueError, match=sentence):
+        sample(table.step, table.start(), batch=2, max_lengths=torch.tensor([3, 3]), **options)

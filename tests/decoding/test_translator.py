@@ -1,0 +1,386 @@
+"""Text to text with small random models, whose weights are large enough to make decided choices."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+
+from nmt import recipe
+from nmt.bundle import Bundle
+from nmt.data.subwords import BOS, EOS, Subwords
+from nmt.decoding.lines import clean, one_line, read_ahead, split_text
+from nmt.decoding.translation import Translation, TranslationHypothesis, join
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError, UsageError
+
+TEXT = [
+    "the old man walks slowly to the market .",
+    "a cat sat on the mat , and a dog looked at it .",
+    "where do you come from ?",
+    "we saw three ships .",
+    "nobody knows the answer !",
+]
+LINES = [*TEXT, "a cat", "the market", "ships on the market ; a dog and a man .", "three", "it ?"]
+
+MODELS: dict[str, dict[str, Any]] = {
+    "bahdanau": {},
+    "luong": {
+        "attention": {"score": "general"},
+        "decoder": {"order": "update-then-attend", "readout": {"kind": "attentional", "size": 12}},
+    },
+    "luong-local-p": {
+        "attention": {"score": "concat", "window": {"kind": "local-p", "half_width": 3}},
+        "decoder": {"cell": "lstm", "order": "update-then-attend", "readout": {"kind": "tanh", "size": 12}},
+    },
+    "luong-location": {
+        "attention": {"score": {"kind": "location", "max_source": 60}},
+        "decoder": {"order": {"kind": "update-then-attend", "input_feeding": False}},
+    },
+    "deep-lstm-local-m": {
+        "encoder": {"cell": "lstm", "layers": 2},
+        "attention": {"window": {"kind": "local-m", "half_width": 2}},
+        "decoder": {"cell": "lstm", "layers": 2, "bridge": "mean"},
+    },
+    "no-attention": {"attention": {"score": "none"}},
+}
+ENDS = dict(zip(MODELS, (5.0, 1.0, 1.0, 6.0, 6.0, 6.0), strict=True))
+"""Bias of the end mark with which some outputs of each model end and others are cut."""
+
+
+@cache
+def subwords(kind: str = "unigram") -> Subwords:
+    return Subwords.train(
+        TEXT, kind="bpe" if kind == "bpe" else "char", size=300 if kind == "bpe" else 290, byte_fallback=True
+    )
+
+
+@cache
+def bundle(name: str = "bahdanau", *, seed: int = 1, source: str = "char") -> Bundle:
+    tree: dict[str, Any] = {"embedding": 10, "tie": "none", "encoder": {}, "decoder": {}, **MODELS[name]}
+    tree["encoder"] = {"hidden": 8, **tree["encoder"]}
+    tree["decoder"] = {"hidden": 14, "readout": {"kind": "maxout", "size": 12}, **tree["decoder"]}
+    data = {"source": "de", "target": "en", "train": "-", "valid": "-"}
+    decoding = {"beam_size": 3, "max_ratio": 0.5}
+    found = Bundle.fresh(
+        recipe.parse_recipe({"name": name, "seed": seed, "data": data, "model": tree, "decoding": decoding}, name),
+        subwords(source),
+        subwords(),
+    )
+    with torch.no_grad():
+        for parameter in found.model.parameters():
+            parameter.mul_(2.5)
+        found.model.output.bias.fill_(0)
+        found.model.output.bias[EOS] = ENDS[name]
+    found.model.eval()
+    return found
+
+
+def translate(members: Sequence[Bundle], lines: Sequence[str] = LINES, **options: Any) -> list[Translation]:
+    return list(Translator(members, **options).translate(lines))
+
+
+def check_same(one: Translation, other: Translation) -> None:
+    assert (one.source, one.source_ids) == (other.source, other.source_ids)
+    assert [(item.ids, item.text, item.finished) for item in one.hypotheses] == [
+        (item.ids, item.text, item.finished) for item in other.hypotheses
+    ]
+    for mine, yours in zip(one.hypotheses, other.hypotheses, strict=True):
+        assert mine.score == pytest.approx(yours.score, abs=1e-5)
+        assert mine.token_log_probs == pytest.approx(yours.token_log_probs, abs=1e-5)
+        torch.testing.assert_close(mine.alignment, yours.alignment, atol=1e-5, rtol=0)
+
+
+def test_the_models_under_test_decide_end_and_differ() -> None:
+    for name in MODELS:
+        found = translate([bundle(name)])
+        assert len({item.text for item in found}) > 4, name
+        assert {item.hypotheses[0].finished for item in found} == {True, False}, name
+        assert max(len(item.hypotheses[0].ids) for item in found) > 10, name
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_companions_change_nothing(name: str, beam_size: int) -> None:
+    decoding = recipe.Decoding(beam_size=beam_size, max_ratio=0.5, coverage_penalty=0.1)
+    options = {"decoding": decoding, "n_best": beam_size}
+    together = translate([bundle(name)], **options)
+    backwards = translate([bundle(name)], LINES[::-1], batch_tokens=120, window=3, **options)[::-1]
+    for line, one, other in zip(LINES, together, backwards, strict=True):
+        check_same(one, other)
+        check_same(one, translate([bundle(name)], [line], **options)[0])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_forced_decoding_agrees_with_search(name: str) -> None:
+    translator = Translator([bundle(name)], n_best=3)
+    pairs, wanted = [], []
+    for found in translator.translate(LINES):
+        for hypothesis in found.hypotheses:
+            if hypothesis.finished:
+                pairs.append((found.source, hypothesis.ids))
+                wanted.append(replace(found, hypotheses=(hypothesis,)))
+    assert len(pairs) > 5
+    for found, expected in zip(translator.score(pairs), wanted, strict=True):
+        check_same(found, expected)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_rows_of_an_alignment_belong_to_the_target_pieces(name: str) -> None:
+    """Against the model's own steps: a row made when a piece was fed must come out at that piece, not one later."""
+    member = bundle(name)
+    for found in translate([member], n_best=2):
+        source = torch.tensor([[*found.source_ids, EOS]])
+        for hypothesis in found.hypotheses:
+            produced = (*hypothesis.ids, EOS) if hypothesis.finished else hypothesis.ids
+            with torch.inference_mode():
+                memory, state = member.model.encode(source, source > 0)
+                steps = []
+                for token in (BOS, *produced):
+                    _, weights, state = member.model.step(torch.tensor([token]), state, memory)
+                    steps.append(weights)
+            rows = torch.cat(steps[1:] if member.model.aligns == "fed" else steps[:-1])
+            torch.testing.assert_close(hypothesis.alignment, rows, atol=1e-5, rtol=0)
+
+
+def test_alignments_can_be_left_out() -> None:
+    for name in ("bahdanau", "luong"):
+        for with_rows, without in zip(
+            translate([bundle(name)]), translate([bundle(name)], alignments=False), strict=True
+        ):
+            assert with_rows.text == without.text
+            assert without.hypotheses[0].alignment.shape == (0, 0)
+
+
+def test_blank_and_awkward_lines_keep_their_place() -> None:
+    lines = [
+        "a cat\n",
+        "",
+        "  \t ",
+        "\x00",
+        "a\x00cat\r\n",
+        "a\u2028cat\x85",
+        "a\rcat",
+        "a\udc80cat",
+        "a \u4e16 cat",
+        "a cat",
+    ]
+    found = translate([bundle()], lines)
+    assert [item.source for item in found] == [line.rstrip("\r\n") for line in lines]
+    assert [item.text for item in found[1:4]] == ["", "", ""]
+    for item in found[1:4]:
+        assert (item.score, item.source_ids, item.hypotheses[0].ids) == (0.0, (), ())
+        assert item.hypotheses[0].alignment.shape == (0, 0)
+    for same in (found[4], found[5], found[6], found[9]):
+        assert (same.text, same.score) == (found[0].text, pytest.approx(found[0].score, abs=1e-5))
+    assert all(len(item.text.splitlines()) <= 1 for item in found)
+
+
+def test_blank_lines_alone_run_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    translator = Translator([bundle()])
+    monkeypatch.setattr(bundle().model, "encode", lambda *_: pytest.fail("the model was run"))
+    assert [item.text for item in translator.translate(["", " "])] == ["", ""]
+    assert list(translator.translate([])) == []
+
+
+def test_what_is_written_is_one_line_whatever_the_model_spells() -> None:
+    assert one_line("a\nb\r\nc\u2028d\x00e\x85f\tg") == "a b c d e f g"
+
+
+def test_a_line_too_long_is_translated_in_parts_in_its_place(caplog: pytest.LogCaptureFixture) -> None:
+    long = " ".join(LINES[:4])
+    with caplog.at_level(logging.WARNING):
+        found = translate([bundle("luong")], ["", "a cat", long, "three"], max_source=60, n_best=2)
+    (record,) = caplog.records
+    pieces = len(subwords().encode(long))
+    assert record.getMessage() == (
+        f"Line 3 has {pieces} pieces, but a model reads at most 60 at a time: it is translated in 3 parts."
+    )
+    alone = translate([bundle("luong")], ["a cat", *LINES[:2], " ".join(LINES[2:4]), "three"], n_best=2)
+    check_same(found[1], alone[0])
+    check_same(found[3], alone[-1])
+    for rank, hypothesis in enumerate(found[2].hypotheses):
+        parts = [item.hypotheses[rank] for item in alone[1:-1]]
+        assert hypothesis.text == " ".join(part.text for part in parts if part.text)
+        assert hypothesis.ids == sum((part.ids for part in parts), ())
+        assert hypothesis.log_probability == pytest.approx(sum(part.log_probability for part in parts), abs=1e-4)
+        rows = len(hypothesis.ids) + hypothesis.finished
+        assert hypothesis.alignment.shape == (rows, len(found[2].source_ids) + 1)
+        assert len(hypothesis.token_log_probs) == rows
+        torch.testing.assert_close(hypothesis.alignment.sum(1), torch.ones(rows), atol=1e-5, rtol=0)
+
+
+def test_joined_alignments_lie_along_the_diagonal() -> None:
+    def part(rows: list[list[float]], *, finished: bool) -> TranslationHypothesis:
+        ids = tuple(range(10, 10 + len(rows) - finished))
+        log_probs = tuple([-1.0] * len(rows))
+        total = -float(len(rows))
+        return TranslationHypothesis(ids, total, total, log_probs, torch.tensor(rows), finished, text="x")
+
+    first = part([[0.5, 0.25, 0.25], [0.0, 0.0, 1.0]], finished=True)
+    second = part([[0.75, 0.25], [0.5, 0.5]], finished=True)
+    joined = join([first, second])
+    assert joined.alignment.tolist() == [[0.5, 0.25, 0.0, 0.25], [0.0, 0.0, 0.75, 0.25], [0.0, 0.0, 0.5, 0.5]]
+    assert (joined.ids, joined.log_probability, joined.text, joined.finished) == ((10, 10), -4.0, "x x", True)
+    cut = join([first, part([[0.75, 0.25]], finished=False)])
+    assert (cut.finished, cut.alignment.shape, len(cut.token_log_probs)) == (False, (2, 4), 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "One sentence here. Another one there. And a third one, quite a bit longer than the rest.",
+        "word " * 40,
+        "x" * 100,
+        "これは文です。" * 9,
+        "x" * 50 + " y",
+    ],
+)
+def test_parts_fit_and_lose_nothing(text: str) -> None:
+    parts = split_text(text, lambda part: len(part) <= 40)
+    assert all(0 < len(part) <= 40 for part in parts)
+    assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+def test_parts_end_where_sentences_or_words_end() -> None:
+    text = "A first sentence of words. A second one follows here."
+    assert split_text(text, lambda part: len(part) <= 40) == [
+        "A first sentence of words.",
+        "A second one follows here.",
+    ]
+    assert split_text("alpha beta gamma delta", lambda part: len(part) <= 12) == ["alpha beta", "gamma delta"]
+
+
+def test_lines_are_answered_as_soon_as_the_window_is_full() -> None:
+    asked = []
+
+    def lines() -> Iterator[str]:
+        for number, line in enumerate(LINES):
+            asked.append(number)
+            yield line
+
+    answers = Translator([bundle()], window=1).translate(lines())
+    next(answers)
+    assert asked == [0]
+    next(answers)
+    assert asked == [0, 1]
+
+
+def test_a_window_also_closes_at_a_number_of_characters() -> None:
+    groups = list(read_ahead(["x" * 200_000] * 5, 100, size=len))
+    assert [len(group) for group in groups] == [2, 2, 1]
+
+
+@pytest.mark.parametrize("names", [("bahdanau", "luong"), ("luong", "luong-local-p"), ("bahdanau", "luong-location")])
+def test_an_ensemble_is_the_mean_of_probabilities(names: tuple[str, str]) -> None:
+    members = [bundle(name) for name in names]
+    for found in translate(members):
+        hypothesis = found.hypotheses[0]
+        if not hypothesis.finished:
+            continue
+        forced = [
+            next(Translator([member]).score([(found.source, hypothesis.ids)])).hypotheses[0] for member in members
+        ]
+        for together, one, two in zip(
+            hypothesis.token_log_probs, forced[0].token_log_probs, forced[1].token_log_probs, strict=True
+        ):
+            assert math.exp(together) == pytest.approx((math.exp(one) + math.exp(two)) / 2, abs=1e-5)
+        mean = (forced[0].alignment + forced[1].alignment) / 2
+        torch.testing.assert_close(hypothesis.alignment, mean, atol=1e-5, rtol=0)
+        check_same(next(Translator(members).score([(found.source, hypothesis.ids)])), found)
+
+
+def test_a_model_twice_is_the_model_once() -> None:
+    for one, two in zip(translate([bundle()]), translate([bundle(), bundle()]), strict=True):
+        check_same(one, two)
+
+
+def test_members_may_cut_the_source_differently() -> None:
+    members = [bundle(source="bpe"), bundle("luong")]
+    for found in translate(members):
+        assert found.source_ids == tuple(subwords("bpe").encode(found.source))
+        hypothesis = found.hypotheses[0]
+        assert hypothesis.alignment.shape[1] == len(found.source_ids) + 1
+        if hypothesis.finished:
+            check_same(next(Translator(members).score([(found.source, hypothesis.ids)])), found)
+            first = next(Translator(members[:1]).score([(found.source, hypothesis.ids)]))
+            torch.testing.assert_close(hypothesis.alignment, first.hypotheses[0].alignment, atol=1e-5, rtol=0)
+
+
+def test_members_must_share_the_target_vocabulary() -> None:
+    other = replace(bundle(), target=subwords("bpe"))
+    with pytest.raises(DataError, match="Model 2 of 2 has another target vocabulary than model 1"):
+        Translator([bundle(), other])
+
+
+def test_scoring_text_keeps_order_and_takes_empty_sides() -> None:
+    pairs = [
+        ("a cat", "the dog"),
+        ("", "a"),
+        ("a cat", ""),
+        ("three ships\n", "we\u2028saw\x00ships\n"),
+        *zip(LINES, LINES, strict=True),
+    ]
+    together = list(Translator([bundle("luong")], batch_tokens=60).score(pairs))
+    assert [item.source for item in together[:4]] == ["a cat", "", "a cat", "three ships"]
+    assert [item.text for item in together[:4]] == ["the dog", "a", "", "we saw ships"]
+    for pair, found in zip(pairs, together, strict=True):
+        check_same(found, next(Translator([bundle("luong")]).score([pair])))
+        hypothesis = found.hypotheses[0]
+        assert hypothesis.ids == tuple(subwords().encode(clean(pair[1])))
+        assert sum(hypothesis.token_log_probs) == pytest.approx(hypothesis.log_probability, abs=1e-4)
+        assert hypothesis.alignment.shape == (len(hypothesis.ids) + 1, len(found.source_ids) + 1)
+        torch.testing.assert_close(hypothesis.alignment.sum(1), torch.ones(len(hypothesis.ids) + 1), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("index", [-1, 0, BOS, EOS, 100_000])
+def test_ids_to_score_must_be_pieces(index: int) -> None:
+    with pytest.raises(ValueError, match=f"but one is {index}"):
+        list(Translator([bundle()]).score([("a cat", [5, index])]))
+
+
+def test_a_model_in_training_is_decoded_without_dropout_and_goes_on_training() -> None:
+    member = bundle()
+    wanted = translate([member])
+    member.model.train()
+    try:
+        translator = Translator.of(member.model, member.source, member.target, decoding=member.recipe.decoding)
+        for found, expected in zip(translator.translate(LINES), wanted, strict=True):
+            check_same(found, expected)
+            assert member.model.training
+            assert not torch.is_inference_mode_enabled()
+    finally:
+        member.model.eval()
+
+
+def test_half_precision_changes_scores_only_a_little() -> None:
+    pairs = list(zip(LINES, LINES, strict=True))
+    full = Translator([bundle()]).score(pairs)
+    half = Translator([bundle()], precision="bf16").score(pairs)
+    for one, other in zip(full, half, strict=True):
+        assert one.score != other.score
+        assert one.score == pytest.approx(other.score, rel=0.05)
+        assert other.hypotheses[0].alignment.dtype == torch.float32
+    assert all(math.isfinite(item.score) for item in translate([bundle()], precision="bf16"))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"n_best": 4}, "n_best must be between 1 and beam_size, which is 3, but is 4."),
+        ({"window": 0}, "window must be at least 1, but is 0."),
+        ({"batch_tokens": 0}, "batch_tokens must be at least 1, but is 0."),
+        ({"max_source": 0}, "max_source must be at least 1, but is 0."),
+    ],
+)
+def test_impossible_options_are_refused_in_a_sentence(options: dict[str, int], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        Translator([bundle()], **options)
+    with pytest.raises(UsageError, match="at least one model"):
+        Translator([])

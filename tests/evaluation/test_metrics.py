@@ -1,0 +1,207 @@
+"""BLEU, chrF and TER: equal to hand-made values and to sacreBLEU's own command line, with honest refusals."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import DataError, UsageError
+from nmt.evaluation.metrics import bleu, compare, evaluate, format_comparison, format_scores, published_form
+
+REFERENCES = [
+    "A man in an orange hat starring at something.",
+    "A Boston Terrier is running on lush green grass in front of a white fence.",
+    "A girl in karate uniform breaking a stick with a front kick.",
+    "Five people wearing winter jackets and helmets stand in the snow, with snowmobiles in the background.",
+    "People are fixing the roof of a house.",
+    "A man in light colored clothing photographs a group of men wearing dark suits and hats.",
+] * 2
+GOOD = [line.replace(" in ", " at ") for line in REFERENCES]
+BAD = [line.replace(" in ", " at ").replace("a ", "the ").replace("wearing ", "") for line in REFERENCES]
+
+
+def bleu_by_the_book(hypotheses: list[str], references: list[str]) -> float:
+    """Papineni et al. (2002) on words, without smoothing."""
+    hits, totals, length, reference_length = [0] * 4, [0] * 4, 0, 0
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        words, gold = hypothesis.split(), reference.split()
+        length, reference_length = length + len(words), reference_length + len(gold)
+        for n in range(4):
+            ours, theirs = (Counter(tuple(w[i : i + n + 1]) for i in range(len(w) - n)) for w in (words, gold))
+            hits[n] += (ours & theirs).total()
+            totals[n] += ours.total()
+    brevity = min(1.0, math.exp(1 - reference_length / length))
+    return 100 * brevity * math.exp(sum(math.log(h / t) for h, t in zip(hits, totals, strict=True)) / 4)
+
+
+def test_bleu_is_what_the_paper_says() -> None:
+    shorter = [" ".join(line.split()[:-1]) for line in GOOD]
+    for hypotheses in (GOOD, BAD, shorter):
+        assert bleu(hypotheses, REFERENCES, tokenize="none") == pytest.approx(bleu_by_the_book(hypotheses, REFERENCES))
+    assert bleu(REFERENCES, REFERENCES) == pytest.approx(100)
+    assert bleu([""] * len(REFERENCES), REFERENCES) == 0
+
+
+def test_lowercase_and_tokenisation_change_the_figure() -> None:
+    upper = [line.upper() for line in REFERENCES]
+    assert bleu(upper, REFERENCES) < 5
+    assert bleu(upper, REFERENCES, lowercase=True) == pytest.approx(100)
+    glued, spaced = ["Yes, we do go there now."], ["Yes , we do go there now ."]
+    assert bleu(glued, spaced) == pytest.approx(100)
+    assert bleu(glued, spaced, tokenize="none") < 50
+
+
+def test_figures_and_signatures_equal_those_of_the_sacrebleu_command(tmp_path: Path) -> None:
+    (tmp_path / "ref").write_text("\n".join(REFERENCES) + "\n")
+    (tmp_path / "hyp").write_text("\n".join(BAD) + "\n")
+    options = ["-m", "bleu", "chrf", "ter", "--confidence", "--confidence-n", "50", "-w", "6"]
+    command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "ref"), "-i", str(tmp_path / "hyp"), *options]
+    environment = {**os.environ, "SACREBLEU_SEED": "7"}
+    expected = json.loads(subprocess.run(command, check=True, capture_output=True, env=environment).stdout)
+    scores = evaluate(BAD, REFERENCES, bootstrap=50, seed=7)
+    assert [score.metric for score in scores] == ["BLEU", "chrF2", "TER"]
+    for score, theirs in zip(scores, expected, strict=True):
+        assert score.score == pytest.approx(theirs["score"], abs=1e-5)
+        assert score.mean == pytest.approx(theirs["confidence_mean"], abs=1e-5)
+        assert score.margin == pytest.approx(theirs["confidence_var"], abs=1e-5)
+        assert score.signature == theirs["signature"]
+        assert score.sentences == len(REFERENCES)
+
+
+def test_the_seed_decides_and_leaves_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SACREBLEU_SEED", raising=False)
+    one, again, other = (evaluate(BAD, REFERENCES, metrics=["bleu"], bootstrap=20, seed=s)[0] for s in (1, 1, 2))
+    assert one == again
+    assert one.mean != other.mean
+    assert "seed:2" in other.signature
+    assert "SACREBLEU_SEED" not in os.environ
+    monkeypatch.setenv("SACREBLEU_SEED", "5")
+    assert "seed:5" in evaluate(BAD, REFERENCES, metrics=["bleu"], bootstrap=20)[0].signature
+    evaluate(BAD, REFERENCES, metrics=["bleu"], bootstrap=20, seed=3)
+    assert os.environ["SACREBLEU_SEED"] == "5"
+
+
+def test_without_bootstrap_there_is_no_interval() -> None:
+    (score,) = evaluate(GOOD, REFERENCES, metrics=["chrf++"], bootstrap=0)
+    assert (score.metric, score.mean, score.margin) == ("chrF2++", None, None)
+    assert "bs:" not in score.signature
+    assert "±" not in str(score)
+
+
+def test_several_references_accept_what_any_of_them_says() -> None:
+    half = len(REFERENCES) // 2
+    first = REFERENCES[:half] + ["nothing of the kind"] * half
+    second = ["nothing of the kind"] * half + REFERENCES[half:]
+    (score,) = evaluate(REFERENCES, [first, second], metrics=["bleu"], bootstrap=0)
+    assert score.score == pytest.approx(100)
+    assert score.signature.startswith("nrefs:2|")
+    assert bleu(REFERENCES, first) < 80
+
+
+def test_a_score_as_text_and_as_json() -> None:
+    scores = evaluate(BAD, REFERENCES, metrics=["bleu", "ter"], bootstrap=20, seed=1)
+    lines = format_scores(scores).splitlines()
+    assert lines[0].startswith(f"BLEU  {scores[0].score:6.2f} ± {scores[0].margin:.2f}")
+    assert lines[0].index("nrefs:1|bs:20|seed:1|case:mixed") == lines[1].index("nrefs:1|")
+    loaded = json.loads(json.dumps(scores[0].to_dict()))
+    assert loaded["score"] == scores[0].score
+    assert set(loaded) == {"metric", "score", "signature", "sentences", "mean", "margin", "detail"}
+    assert "BP = " in loaded["detail"]
+
+
+# --- comparing systems ------------------------------------------------------------------------------------------
+
+
+def test_a_worse_system_differs_and_a_copy_does_not() -> None:
+    rows = compare({"base": GOOD, "worse": BAD, "copy": GOOD}, REFERENCES, metrics=["bleu"], bootstrap=200, seed=1)
+    base, worse, copy = rows
+    assert [row.system for row in rows] == ["base", "worse", "copy"]
+    assert base.p_value is None
+    assert worse.p_value is not None
+    assert worse.p_value < 0.05
+    assert copy.p_value == 1
+    assert worse.score.score == pytest.approx(bleu(BAD, REFERENCES))
+    text = format_comparison(rows).splitlines()
+    assert "baseline" in text[0]
+    assert "*  nrefs" in text[1]
+    assert "p = 1.0000   nrefs" in text[2]
+
+
+def test_every_metric_is_compared() -> None:
+    rows = compare({"a": GOOD, "b": BAD}, REFERENCES, metrics=["chrf", "ter"], bootstrap=20, seed=1)
+    assert [(row.score.metric, row.system) for row in rows] == [
+        ("chrF2", "a"),
+        ("chrF2", "b"),
+        ("TER", "a"),
+        ("TER", "b"),
+    ]
+    assert "bs:20|seed:1" in rows[0].score.signature
+
+
+def test_a_comparison_needs_two_systems_of_the_right_length() -> None:
+    with pytest.raises(UsageError, match="two systems"):
+        compare({"a": GOOD}, REFERENCES)
+    with pytest.raises(DataError, match="b: there are 11 translations, but 12 references"):
+        compare({"a": GOOD, "b": BAD[1:]}, REFERENCES)
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------
+
+
+def test_line_counts_that_differ_are_both_named() -> None:
+    with pytest.raises(DataError, match="There are 11 translations, but 12 references"):
+        evaluate(GOOD[1:], REFERENCES)
+    with pytest.raises(DataError, match="12 translations, but 1 references in list 2"):
+        bleu(GOOD, [REFERENCES, REFERENCES[:1]])
+
+
+@pytest.mark.parametrize("references", [[], [[]], REFERENCES])
+def test_nothing_to_score_is_refused(references: list[str]) -> None:
+    with pytest.raises(DataError, match="no translations"):
+        bleu([], references)
+
+
+def test_no_references_are_refused() -> None:
+    with pytest.raises(DataError, match="0 references"):
+        bleu(GOOD, [])
+
+
+def test_unknown_names_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="'meteor'; choose from bleu, chrf"):
+        evaluate(GOOD, REFERENCES, metrics=["meteor"])
+    with pytest.raises(UsageError, match="'moses'; choose from none, zh, 13a"):
+        bleu(GOOD, REFERENCES, tokenize="moses")
+
+
+def test_a_tokeniser_that_needs_more_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sacrebleu.tokenizers import tokenizer_ja_mecab
+
+    monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
+    with pytest.raises(UsageError, match=r'ja-mecab cannot be used here: pip install "sacrebleu\[ja\]"'):
+        bleu(GOOD, REFERENCES, tokenize="ja-mecab")
+
+
+def test_importing_the_module_imports_no_sacrebleu() -> None:
+    check = "import sys, nmt.evaluation.metrics; sys.exit(bool({'sacrebleu', 'torch', 'numpy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+# --- the published form -----------------------------------------------------------------------------------------
+
+
+def test_published_form_lowercases_normalises_and_tokenises() -> None:
+    pytest.importorskip("sacremoses")
+    assert published_form(["Zwei Männer, „grün“ & saftig-weiß."], "de") == ['zwei männer , " grün " & saftig-weiß .']
+    assert published_form(["L'Homme n’est pas là…"], "fr") == ["l' homme n' est pas là ..."]
+    assert published_form(["The dog's toy (red)", ""], "en") == ["the dog 's toy ( red )", ""]
+
+
+def test_published_form_says_how_to_install_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    with pytest.raises(UsageError, match=r'pip install "nmt\[moses\]"'):
+        published_form(["a"], "en")

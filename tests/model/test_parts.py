@@ -1,0 +1,179 @@
+"""Cells, encoder and readouts by themselves: equations, gradients, initialisation, dropout."""
+
+import numpy as np
+import pytest
+import torch
+from torch.autograd import gradcheck
+
+from nmt import recipe
+from nmt.model.cells import Dropout, build_cell, orthogonal_per_gate_
+from nmt.model.encoder import Encoder
+from nmt.model.readout import build_readout
+from tests.reference import decoder, recurrent
+from tests.reference.settings import CELLS, READOUTS
+
+READOUT = {"maxout": recipe.MaxoutReadout, "tanh": recipe.TanhReadout, "attentional": recipe.AttentionalReadout}
+
+
+def randomised(module: torch.nn.Module) -> torch.nn.Module:
+    torch.manual_seed(1)
+    for weight in module.parameters():
+        torch.nn.init.normal_(weight, std=0.7)
+    return module.double()
+
+
+def numpy_weights(module: torch.nn.Module) -> dict[str, np.ndarray]:
+    return {name: value.numpy() for name, value in module.state_dict().items()}
+
+
+def doubles(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_a_cell_follows_its_equation(kind: str) -> None:
+    cell = randomised(build_cell(kind, 3))
+    x, s, c = doubles(2, 4), doubles(2, 3), doubles(2, 3)
+    w, b = doubles(cell.gates * 3, 4), doubles(cell.gates * 3)
+    new_s, new_c = cell(x @ w.T + b, s, c if kind == "lstm" else None)
+    u, b_u = (value.detach().numpy() for value in (cell.recurrent.weight, cell.recurrent.bias))
+    for row in range(2):
+        arrays = (x[row].numpy(), s[row].numpy())
+        if kind == "gru":
+            expected = recurrent.gru_cell(*arrays, w.numpy(), b.numpy(), u, b_u)
+        else:
+            expected, memory = recurrent.lstm_cell(*arrays, c[row].numpy(), w.numpy(), b.numpy(), u, b_u)
+            np.testing.assert_allclose(new_c[row].detach(), memory, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(new_s[row].detach(), expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_a_cell_is_the_one_of_pytorch(kind: str) -> None:
+    ours = randomised(build_cell(kind, 3))
+    theirs = (torch.nn.GRUCell if kind == "gru" else torch.nn.LSTMCell)(4, 3).double()
+    theirs.load_state_dict({**theirs.state_dict(), "weight_hh": ours.recurrent.weight, "bias_hh": ours.recurrent.bias})
+    x, s, c = doubles(2, 4), doubles(2, 3), doubles(2, 3)
+    expected = theirs(x, s) if kind == "gru" else theirs(x, (s, c))[0]
+    projected = torch.nn.functional.linear(x, theirs.weight_ih, theirs.bias_ih)
+    torch.testing.assert_close(ours(projected, s, c)[0], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_gradients_of_a_cell(kind: str) -> None:
+    cell = randomised(build_cell(kind, 3))
+    inputs = [doubles(2, cell.gates * 3), doubles(2, 3), *([doubles(2, 3)] if kind == "lstm" else [])]
+
+    def run(projected: torch.Tensor, s: torch.Tensor, c: torch.Tensor | None = None):
+        new_s, new_c = cell(projected, s, c)
+        return new_s if new_c is None else (new_s, new_c)
+
+    assert gradcheck(run, [value.requires_grad_() for value in inputs])
+
+
+@pytest.mark.parametrize("gates", [3, 4])
+def test_every_gate_starts_orthogonal(gates: int) -> None:
+    weight = torch.empty(gates * 5, 5)
+    orthogonal_per_gate_(weight)
+    for block in weight.split(5):
+        torch.testing.assert_close(block @ block.T, torch.eye(5), rtol=0, atol=1e-5)
+
+
+# --- encoder ------------------------------------------------------------------------------------------------------
+
+
+def encoder_of(cell: str, layers: int) -> Encoder:
+    chosen = recipe.Encoder.model_validate({"cell": cell, "hidden": 2, "layers": layers})
+    return randomised(Encoder(chosen, embedding=3, dropout=recipe.Dropout(annotations=0, recurrent=0)))
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("cell", CELLS)
+def test_annotations_and_final_states_follow_the_equations(cell: str, layers: int) -> None:
+    encoder, lengths = encoder_of(cell, layers), (4, 1, 3)
+    embedded, mask = doubles(3, 4, 3), torch.arange(4).unsqueeze(0) < torch.tensor(lengths).unsqueeze(1)
+    with torch.no_grad():
+        encoded = encoder(embedded, mask)
+    for row, length in enumerate(lengths):
+        annotations, last_right, first_left = recurrent.encoder(
+            list(embedded[row, :length].numpy()), {"cell": cell, "layers": layers}, numpy_weights(encoder)
+        )
+        np.testing.assert_allclose(encoded.annotations[row, :length], annotations, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(encoded.forward_final[row], last_right, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(encoded.backward_final[row], first_left, rtol=0, atol=1e-10)
+    assert (encoded.annotations[~mask] == 0).all()
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_what_stands_in_the_padding_changes_nothing(cell: str) -> None:
+    encoder, mask = encoder_of(cell, 2), torch.tensor([[True, True, False, False], [True, True, True, True]])
+    embedded = doubles(2, 4, 3)
+    noisy = torch.where(mask.unsqueeze(-1), embedded, 100 * doubles(2, 4, 3))
+    with torch.no_grad():
+        quiet, loud = encoder(embedded, mask), encoder(noisy, mask)
+    for name in ("annotations", "forward_final", "backward_final"):
+        assert torch.equal(getattr(quiet, name), getattr(loud, name)), name
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_gradients_of_the_encoder(cell: str) -> None:
+    encoder, mask = encoder_of(cell, 2), torch.tensor([[True, True, False], [True, True, True]])
+
+    def run(embedded: torch.Tensor):
+        encoded = encoder(embedded, mask)
+        return encoded.annotations, encoded.forward_final, encoded.backward_final
+
+    assert gradcheck(run, [doubles(2, 3, 3).requires_grad_()])
+
+
+# --- readouts -----------------------------------------------------------------------------------------------------
+
+
+def readout_of(kind: str) -> torch.nn.Module:
+    return randomised(build_readout(READOUT[kind](size=2), hidden=3, embedding=4, context=5))
+
+
+@pytest.mark.parametrize("kind", READOUTS)
+def test_a_readout_follows_its_equation(kind: str) -> None:
+    readout = readout_of(kind)
+    s, word, context = doubles(2, 3), doubles(2, 4), doubles(2, 5)
+    made = readout(s, word, context).detach()
+    for row in range(2):
+        arrays = (s[row].numpy(), word[row].numpy(), context[row].numpy())
+        expected = decoder.READOUTS[kind](*arrays, numpy_weights(readout))
+        np.testing.assert_allclose(made[row], expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", READOUTS)
+def test_gradients_of_a_readout(kind: str) -> None:
+    readout = readout_of(kind)
+
+    def read(s: torch.Tensor, word: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
+        return readout(s, word, context) + 0 * word.sum()
+
+    assert gradcheck(read, [value.requires_grad_() for value in (doubles(2, 3), doubles(2, 4), doubles(2, 5))])
+
+
+# --- dropout ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variational", [False, True])
+def test_dropout_keeps_the_expected_value(variational: bool) -> None:
+    torch.manual_seed(1)
+    dropped = Dropout(0.25, variational=variational)(torch.ones(200, 2, 100))
+    assert set(dropped.unique().tolist()) == {0.0, pytest.approx(4 / 3)}
+    assert dropped.mean().item() == pytest.approx(1, abs=0.02)
+
+
+def test_variational_dropout_has_one_mask_a_sentence_and_plain_dropout_one_a_position() -> None:
+    torch.manual_seed(1)
+    ones = torch.ones(3, 7, 40)
+    sentence, position = Dropout(0.5, variational=True)(ones), Dropout(0.5, variational=False)(ones)
+    assert torch.equal(sentence, sentence[:, :1].expand_as(sentence))
+    assert not torch.equal(sentence[0], sentence[1])
+    assert not torch.equal(position[:, 0], position[:, 1])
+
+
+def test_dropout_is_off_in_evaluation_and_at_rate_zero() -> None:
+    values = torch.randn(2, 3, 4)
+    assert torch.equal(Dropout(0.5, variational=True).eval()(values), values)
+    assert torch.equal(Dropout(0.0, variational=False)(values), values)

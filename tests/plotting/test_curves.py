@@ -1,0 +1,153 @@
+"""Learning curves from logs as runs really leave them: cut off, resumed, without validation, with NaN."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nmt.errors import DataError, UsageError
+from nmt.plotting.curves import Curves, plot_learning_curve, read_curves
+
+
+def train(update: int, perplexity: float) -> dict[str, Any]:
+    return {"kind": "train", "epoch": 1, "update": update, "loss": 1.0, "perplexity": perplexity, "rate": 1e-3}
+
+
+def valid(update: int, perplexity: float, bleu: float | None, best: bool) -> dict[str, Any]:
+    return {"kind": "valid", "epoch": 1, "update": update, "perplexity": perplexity, "bleu": bleu, "best": best}
+
+
+LOG = [
+    train(50, 900.0),
+    train(100, 300.0),
+    valid(100, 400.0, 5.0, True),
+    train(150, 100.0),
+    valid(200, 150.0, 20.0, True),
+    valid(300, 160.0, 18.0, False),
+]
+
+
+def write(path: Path, entries: Iterable[dict[str, Any]], tail: str = "") -> Path:
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries) + tail, encoding="utf-8")
+    return path
+
+
+def is_orange(path: Path) -> bool:
+    """Whether the star of the best validation is in the picture."""
+    with Image.open(path) as image:
+        red, green, blue = np.moveaxis(np.asarray(image.convert("RGB")).astype(int), -1, 0)
+    return bool(((red > 200) & (green < 150) & (blue < 60)).sum() > 50)
+
+
+def height(path: Path) -> int:
+    with Image.open(path) as image:
+        return image.height
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def test_every_figure_is_read(tmp_path: Path) -> None:
+    assert read_curves(write(tmp_path / "m", LOG)) == Curves(
+        train={50: 900, 100: 300, 150: 100},
+        valid={100: 400, 200: 150, 300: 160},
+        bleu={100: 5, 200: 20, 300: 18},
+        best=200,
+    )
+
+
+def test_a_line_cut_off_at_the_end_is_passed_over(tmp_path: Path) -> None:
+    whole = read_curves(write(tmp_path / "m", LOG))
+    text = (tmp_path / "m").read_bytes()
+    for tail in (b'{"kind": "tra', b'{"kind": "train", "name": "\xc3', b"\n\n"):  # \xc3: half a character
+        (tmp_path / "m").write_bytes(text + tail)
+        assert read_curves(tmp_path / "m") == whole
+
+
+def test_a_broken_line_elsewhere_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "m", LOG[:1], '{"kind": "tra\n' + json.dumps(LOG[1]) + "\n")
+    with pytest.raises(DataError, match=r"m, line 2: not valid JSON"):
+        read_curves(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("[1]", "not an entry"),
+        ('{"update": 1}', "not an entry"),
+        ('{"kind": "train", "perplexity": 2}', "'update' must be a whole number, but is None"),
+        ('{"kind": "valid", "update": 1, "bleu": "high"}', "'bleu' must be a number, but is 'high'"),
+    ],
+)
+def test_an_entry_that_makes_no_sense_is_named(tmp_path: Path, line: str, complaint: str) -> None:
+    with pytest.raises(DataError, match=f"line 1: .*{complaint}"):
+        read_curves(write(tmp_path / "m", [], line + "\n"))
+
+
+def test_what_a_resumed_run_logged_again_replaces_the_first_time(tmp_path: Path) -> None:
+    curves = read_curves(
+        write(tmp_path / "m", [*LOG, train(75, 500.0), train(100, 310.0), valid(300, 140.0, 21.0, True)])
+    )
+    assert list(curves.train.items()) == [(50, 900), (75, 500), (100, 310), (150, 100)]
+    assert curves.bleu[300] == 21
+    assert curves.best == 300
+
+
+def test_other_lines_and_values_that_are_not_finite_are_left_out(tmp_path: Path) -> None:
+    entries = [{"kind": "start", "seed": 1}, train(1, float("nan")), train(2, float("inf")), train(3, 7.0)]
+    assert read_curves(write(tmp_path / "m", entries)) == Curves(train={3: 7.0})
+
+
+# --- drawing ----------------------------------------------------------------------------------------------------
+
+
+def test_both_panels_with_the_best_marked(tmp_path: Path) -> None:
+    plot_learning_curve(write(tmp_path / "m", LOG), tmp_path / "a.png")
+    plot_learning_curve(write(tmp_path / "m", [entry | {"best": False} for entry in LOG]), tmp_path / "b.png")
+    assert is_orange(tmp_path / "a.png")
+    assert not is_orange(tmp_path / "b.png")
+    plot_learning_curve(write(tmp_path / "m", LOG), tmp_path / "a.svg")
+    drawing = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    for text in ("perplexity", "BLEU", "update", "training", "validation", "best 20.00 at update 200", "500"):
+        assert f">{text}</text>" in drawing
+
+
+def test_without_validation_there_is_one_panel(tmp_path: Path) -> None:
+    plot_learning_curve(write(tmp_path / "m", LOG), tmp_path / "two.png")
+    plot_learning_curve(write(tmp_path / "m", LOG[:2]), tmp_path / "one.png")
+    assert height(tmp_path / "one.png") < height(tmp_path / "two.png")
+    assert not is_orange(tmp_path / "one.png")
+
+
+def test_validation_by_perplexity_alone_marks_its_best(tmp_path: Path) -> None:
+    entries = [train(50, 90.0), valid(100, 40.0, None, True), valid(200, 30.0, None, True)]
+    plot_learning_curve(write(tmp_path / "m", entries), tmp_path / "a.svg")
+    assert "best 30.00 at update 200" in (tmp_path / "a.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("entries", [LOG[:1], LOG[2:3], LOG[:3]])
+def test_a_run_that_just_began_is_drawn(tmp_path: Path, entries: list[dict[str, Any]]) -> None:
+    plot_learning_curve(write(tmp_path / "m", entries), tmp_path / "a.png", dpi=80)
+    with Image.open(tmp_path / "a.png") as image:
+        assert (np.asarray(image.convert("L")) < 170).sum() > 1000
+
+
+def test_the_same_log_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        plot_learning_curve(write(tmp_path / "m", LOG), tmp_path / name)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_nothing_to_draw_and_nowhere_to_draw_it(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="nothing to draw"):
+        plot_learning_curve(write(tmp_path / "m", []), tmp_path / "a.png")
+    with pytest.raises(DataError, match="No such file"):
+        plot_learning_curve(tmp_path / "none", tmp_path / "a.png")
+    with pytest.raises(UsageError, match=r"a\.gif"):
+        plot_learning_curve(write(tmp_path / "m", LOG), tmp_path / "a.gif")
+    with pytest.raises(DataError, match="Cannot write"):
+        plot_learning_curve(write(tmp_path / "m", LOG), tmp_path / "no" / "a.png")

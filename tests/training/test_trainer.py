@@ -1,0 +1,192 @@
+"""A run as a whole: it learns, stops when it should, goes on where it stopped, and leaves a model folder."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from nmt.bundle import Bundle, load_tensors
+from nmt.data.corpus import load_corpus
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError, UsageError
+from nmt.training import trainer
+from nmt.training.average import average_run
+from nmt.training.trainer import Interrupted, train
+
+from tests.training.toy import recipe, write_reversal
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reversal")
+    write_reversal(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small")
+    write_reversal(folder, pairs=200, held_out=10)
+    return folder
+
+
+def records(run: Path, kind: str) -> list[dict[str, Any]]:
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return [record for record in map(json.loads, lines) if record["kind"] == kind]
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    first, second = load_tensors(one / "weights.safetensors"), load_tensors(other / "weights.safetensors")
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_reversal_is_learnt_and_its_alignment_is_anti_diagonal(corpus: Path, tmp_path: Path) -> None:
+    result = train(recipe(corpus, training={"epochs": 14}), tmp_path / "run", device=CPU, quiet=True)
+    bundle = Bundle.load(tmp_path / "run")
+    valid = load_corpus(f"{corpus}/valid", source="src", target="tgt")
+    found = list(Translator([bundle]).translate(valid.source))
+    exact = sum(one.text == gold for one, gold in zip(found, valid.target, strict=True)) / len(found)
+    assert exact >= 0.95
+    assert result.best > 90
+    hits = [
+        int(weights.argmax()) == len(one.source_ids) - 1 - row
+        for one in found
+        if one.text == " ".join(reversed(one.source.split()))
+        for row, weights in enumerate(one.hypotheses[0].alignment[: len(one.source_ids), : len(one.source_ids)])
+    ]
+    assert sum(hits) / len(hits) > 0.9
+
+
+def test_a_run_folder_is_a_model_folder_with_its_record(small: Path, tmp_path: Path) -> None:
+    train(recipe(small), tmp_path / "run", device=CPU, quiet=True)
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert names == {"recipe.yaml", "source.model", "target.model", "weights.safetensors", "metrics.jsonl", "state"}
+    assert [record["epoch"] for record in records(tmp_path / "run", "valid")] == [1, 2]
+    assert all({"loss", "perplexity", "bleu", "best"} <= record.keys() for record in records(tmp_path / "run", "valid"))
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        {},
+        {"ema": 0.9, "accumulate": 2, "validation": {"keep_best": 2, "every": 5}, "schedule": {"kind": "plateau", "patience": 1}},
+    ],
+    ids=["plain", "everything"],
+)
+def test_stopped_and_resumed_is_the_same_as_uninterrupted(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, training: dict[str, Any]
+) -> None:
+    chosen = recipe(small, training={"epochs": 3, **training}, model={"dropout": 0.3, "embedding": 16, "decoder": {"readout": {"kind": "tanh", "size": 16}}})
+    train(chosen, tmp_path / "whole", device=CPU, quiet=True)
+    updates = records(tmp_path / "whole", "valid")[-1]["update"]
+    count = trainer.Trainer._count
+
+    def interrupt(self: trainer.Trainer, nll: float, words: int) -> None:
+        count(self, nll, words)
+        if self.progress.update % 7 == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(trainer.Trainer, "_count", interrupt)
+    stops = 0
+    while True:
+        try:
+            train(chosen, tmp_path / "parts", device=CPU, quiet=True, resume=stops > 0)
+            break
+        except Interrupted as stopped:
+            assert stopped.exit_status == 130
+            assert "--resume" in str(stopped)
+            stops += 1
+    assert stops >= updates // 7
+    assert same_weights(tmp_path / "whole", tmp_path / "parts")
+    for kind in ("train", "valid"):
+        timeless = [
+            [{key: value for key, value in record.items() if "second" not in key} for record in records(run, kind)]
+            for run in (tmp_path / "whole", tmp_path / "parts")
+        ]
+        assert timeless[0] == timeless[1]
+
+
+def test_the_same_seed_gives_the_same_model_and_another_seed_another(small: Path, tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        train(recipe(small, seed=seed, training={"epochs": 1}), tmp_path / name, device=CPU, quiet=True)
+    assert same_weights(tmp_path / "a", tmp_path / "b")
+    assert not same_weights(tmp_path / "a", tmp_path / "c")
+
+
+def test_patience_stops_a_run_that_does_not_get_better(small: Path, tmp_path: Path) -> None:
+    still = {"epochs": 50, "optimizer": {"kind": "sgd", "rate": 1e-12}, "validation": {"patience": 2, "metric": "perplexity"}}
+    train(recipe(small, training=still), tmp_path / "run", device=CPU, quiet=True)
+    assert len(records(tmp_path / "run", "valid")) <= 4
+
+
+def test_accumulation_is_the_gradient_of_the_larger_batch(small: Path, tmp_path: Path) -> None:
+    one_update = {"updates": 1, "optimizer": {"kind": "sgd", "rate": 0.1}, "clip_norm": None}
+    train(recipe(small, training={**one_update, "batch_tokens": 10_000}), tmp_path / "large", device=CPU, quiet=True)
+    train(recipe(small, training={**one_update, "accumulate": 1000}), tmp_path / "sum", device=CPU, quiet=True)
+    large, summed = (load_tensors(tmp_path / name / "weights.safetensors") for name in ("large", "sum"))
+    for name, value in large.items():
+        torch.testing.assert_close(value, summed[name], rtol=1e-4, atol=1e-6)
+
+
+def test_the_best_checkpoints_stay_and_can_be_averaged(small: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train(recipe(small, training={"epochs": 4, "validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
+    assert len(list((run / "best").glob("*.safetensors"))) == 2
+    assert average_run(run, tmp_path / "mean") == 2
+    files = sorted((run / "best").glob("*.safetensors"))
+    one, two, mean = load_tensors(files[0]), load_tensors(files[1]), load_tensors(tmp_path / "mean" / "weights.safetensors")
+    for name in mean:
+        torch.testing.assert_close(mean[name], (one[name] + two[name]) / 2)
+    Bundle.load(tmp_path / "mean")
+    with pytest.raises(UsageError, match="between 1 and 2"):
+        average_run(run, tmp_path / "other", best=3)
+
+
+def test_the_mean_of_one_checkpoint_is_that_checkpoint(small: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train(recipe(small, training={"validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
+    average_run(run, tmp_path / "mean", best=1)
+    [best] = [record["update"] for record in records(run, "valid") if record["best"] and "note" not in record][-1:]
+    stored, mean = load_tensors(run / "best" / f"{best:08}.safetensors"), load_tensors(tmp_path / "mean/weights.safetensors")
+    assert all(torch.equal(stored[name], mean[name]) for name in stored)
+
+
+def test_subword_sampling_still_learns_and_repeats_itself(small: Path, tmp_path: Path) -> None:
+    sampled = {"kind": "unigram", "size": 20, "byte_fallback": False, "sampling": 0.5}
+    for name in ("a", "b"):
+        train(recipe(small, subwords=sampled), tmp_path / name, device=CPU, quiet=True)
+    assert same_weights(tmp_path / "a", tmp_path / "b")
+    losses = [record["loss"] for record in records(tmp_path / "a", "train")]
+    assert losses[-1] < losses[0]
+
+
+def test_a_folder_with_something_in_it_is_not_written_to(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match="exists already: go on with --resume"):
+        train(recipe(small), tmp_path, device=CPU, quiet=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_resuming_with_another_recipe_says_what_differs(small: Path, tmp_path: Path) -> None:
+    train(recipe(small, training={"epochs": 1}), tmp_path / "run", device=CPU, quiet=True)
+    longer = recipe(small, training={"epochs": 2})
+    with pytest.raises(UsageError, match=r"differs .* in training\.epochs"):
+        train(longer, tmp_path / "run", device=CPU, quiet=True, resume=True)
+    train(longer, tmp_path / "run", device=CPU, quiet=True, resume=True, force=True)
+    assert len(records(tmp_path / "run", "valid")) == 2
+
+
+def test_resuming_needs_a_run(small: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="There is no model folder"):
+        train(recipe(small), tmp_path / "none", device=CPU, quiet=True, resume=True)
+
+
+def test_divergence_ends_with_advice(small: Path, tmp_path: Path) -> None:
+    wild = {"optimizer": {"kind": "sgd", "rate": 1e30}, "clip_norm": None, "epochs": 5}
+    with pytest.raises(DataError, match=r"diverged at update \d+.*training\.optimizer\.rate"):
+        train(recipe(small, training=wild), tmp_path / "run", device=CPU, quiet=True)

@@ -1,0 +1,46 @@
+"""A task small enough to be learnt within a test: reverse a line of letters."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+from nmt.recipe import Recipe, parse_recipe
+
+LETTERS = "abcdefgh"
+
+
+def write_reversal(folder: Path, *, pairs: int = 1500, held_out: int = 60, longest: int = 7) -> None:
+    """Files train.src, train.tgt, valid.src, valid.tgt: letters, and the same letters backwards."""
+    draw = random.Random(5)
+    lines = [[draw.choice(LETTERS) for _ in range(draw.randint(1, longest))] for _ in range(pairs + held_out)]
+    for name, part in (("train", lines[:pairs]), ("valid", lines[pairs:])):
+        (folder / f"{name}.src").write_text("".join(" ".join(line) + "\n" for line in part))
+        (folder / f"{name}.tgt").write_text("".join(" ".join(reversed(line)) + "\n" for line in part))
+
+
+def recipe(folder: Path, *, training: dict[str, Any] | None = None, **sections: Any) -> Recipe:
+    """A small model for the reversal corpus in `folder`."""
+    tree = {
+        "name": "reversal",
+        "data": {"source": "src", "target": "tgt", "train": f"{folder}/train.{{src,tgt}}", "valid": f"{folder}/valid"},
+        "subwords": {"kind": "word", "size": 12, "byte_fallback": False},
+        "model": {
+            "embedding": 32,
+            "encoder": {"hidden": 32},
+            "attention": {"score": {"kind": "additive", "size": 32}},
+            "decoder": {"hidden": 48, "readout": {"kind": "maxout", "size": 32}},
+            "dropout": 0.0,
+        },
+        "training": {
+            "epochs": 2,
+            "batch_tokens": 256,
+            "optimizer": {"kind": "adam", "rate": 5e-3},
+            "label_smoothing": 0.0,
+            "precision": "fp32",
+            "log_every": 10,
+            **(training or {}),
+        },
+        "decoding": {"beam_size": 2},
+        **sections,
+    }
+    return parse_recipe(tree, "the test's recipe")

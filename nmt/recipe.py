@@ -29,12 +29,18 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
-def _from_kind(value: object) -> object:
-    return {"kind": value} if isinstance(value, str) else value
+def _kind(default: str) -> BeforeValidator:
+    """Let a union be written as its bare kind, and let settings without a kind be those of the default one."""
+
+    def complete(value: object) -> object:
+        if isinstance(value, str):
+            return {"kind": value}
+        return {"kind": default, **value} if isinstance(value, dict) else value
+
+    return BeforeValidator(complete)
 
 
 _BY_KIND = Field(discriminator="kind")
-_OR_BARE_KIND = BeforeValidator(_from_kind)
 
 
 # --- data -------------------------------------------------------------------------------------------------------
@@ -138,7 +144,7 @@ class NoScore(Section):
 
 
 Score = Annotated[
-    AdditiveScore | DotScore | GeneralScore | ConcatScore | LocationScore | NoScore, _BY_KIND, _OR_BARE_KIND
+    AdditiveScore | DotScore | GeneralScore | ConcatScore | LocationScore | NoScore, _BY_KIND, _kind("additive")
 ]
 
 
@@ -162,7 +168,7 @@ class LocalPredictiveWindow(Section):
     half_width: Size = 10
 
 
-Window = Annotated[GlobalWindow | LocalMonotonicWindow | LocalPredictiveWindow, _BY_KIND, _OR_BARE_KIND]
+Window = Annotated[GlobalWindow | LocalMonotonicWindow | LocalPredictiveWindow, _BY_KIND, _kind("global")]
 
 
 class Attention(Section):
@@ -191,6 +197,8 @@ class AttendThenUpdate(Section):
     """s_{i-1} asks, the context enters the recurrence (Bahdanau et al. 2015, 3.1)."""
 
     kind: Literal["attend-then-update"] = "attend-then-update"
+    conditional: bool = False
+    """Let the state read y_{i-1} before it asks: the conditional GRU of dl4mt and Nematus (Sennrich et al. 2017)."""
 
 
 class UpdateThenAttend(Section):
@@ -201,7 +209,7 @@ class UpdateThenAttend(Section):
     """Feed the attentional state into the next step (Luong et al. 2015, 3.3)."""
 
 
-Order = Annotated[AttendThenUpdate | UpdateThenAttend, _BY_KIND, _OR_BARE_KIND]
+Order = Annotated[AttendThenUpdate | UpdateThenAttend, _BY_KIND, _kind("attend-then-update")]
 
 
 class MaxoutReadout(Section):
@@ -226,7 +234,7 @@ class AttentionalReadout(Section):
     size: Size = 256
 
 
-Readout = Annotated[MaxoutReadout | TanhReadout | AttentionalReadout, _BY_KIND, _OR_BARE_KIND]
+Readout = Annotated[MaxoutReadout | TanhReadout | AttentionalReadout, _BY_KIND, _kind("maxout")]
 
 
 class Decoder(Section):
@@ -243,9 +251,11 @@ class Dropout(Section):
     """Rates of dropout in training, one a place; `dropout: 0.3` sets embedding, annotations and readout at once."""
 
     embedding: Fraction = 0.2
+    word: Fraction = 0.0
+    """Of whole words, whose embedding is then all zero (Sennrich and Zhang 2019)."""
     annotations: Fraction = 0.2
     recurrent: Fraction = 0.0
-    """On the decoder state between steps and the layers of encoder and decoder."""
+    """On what the decoder's recurrent matrices see, one mask a sentence, and between layers of the encoder."""
     readout: Fraction = 0.2
     variational: bool = False
     """One mask for all time steps of a sentence (Gal and Ghahramani 2016) instead of a new one for each."""
@@ -338,9 +348,11 @@ class HalvingSchedule(Section):
     every: Positive = 1.0
 
 
-Optimizer = Annotated[Adam | Sgd, _BY_KIND, _OR_BARE_KIND]
+Optimizer = Annotated[Adam | Sgd, _BY_KIND, _kind("adam")]
 Schedule = Annotated[
-    ConstantSchedule | InverseSqrtSchedule | CosineSchedule | PlateauSchedule | HalvingSchedule, _BY_KIND, _OR_BARE_KIND
+    ConstantSchedule | InverseSqrtSchedule | CosineSchedule | PlateauSchedule | HalvingSchedule,
+    _BY_KIND,
+    _kind("constant"),
 ]
 
 
@@ -430,13 +442,21 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+class _Dumper(yaml.SafeDumper):
+    """Quotes whatever text the loader would take for something else."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 -- as in the loader
+
+
 for _tag, _pattern, _first in (
     ("null", r"^(?:null|~|)$", ["n", "~", ""]),
     ("bool", r"^(?:true|false)$", ["t", "f"]),
     ("int", r"^[-+]?[0-9]+$", list("-+0123456789")),
     ("float", r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?$", list("-+.0123456789")),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))  # 012 is twelve, not YAML 1.1's octal
 
 
 def parse_yaml(text: str, where: str) -> Any:
@@ -498,7 +518,8 @@ def parse_recipe(tree: Mapping[str, Any], where: str) -> Recipe:
 
 def dump_recipe(recipe: Recipe) -> str:
     """The complete effective recipe as YAML, defaults included; `load_recipe` reads it back unchanged."""
-    return yaml.safe_dump(json.loads(recipe.model_dump_json()), sort_keys=False, allow_unicode=True, width=120)
+    tree = json.loads(recipe.model_dump_json())
+    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
 def changed_keys(recipe: Recipe, path: Path) -> list[str]:

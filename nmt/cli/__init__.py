@@ -1,5 +1,6 @@
 """The `nmt` command. Every heavy import waits inside the command that needs it, so that `nmt --help` is instant."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -18,7 +19,6 @@ app = typer.Typer(
     cls=Commands,
     help="Train attentional recurrent translation models, translate with them, score them, and see what they attend to.",
     epilog="First steps:  nmt train quickstart   then   echo 'The dog sleeps.' | nmt translate runs/quickstart",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -46,5 +46,5 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; without any argument it shows its help."""
+    app(sys.argv[1:] or ["--help"])

@@ -45,11 +45,13 @@ def plot(
     from nmt.plotting.style import file_format
 
     file_format(output)  # a wrong suffix is said before any work is done
-    if not sentence.strip():
-        raise DataError("The sentence to plot is empty.")
     [bundle] = load_models([model], device)
+    if bundle.recipe.model.attention.score.kind == "none":
+        raise DataError(f"{model} was trained without attention (score: none), so there is no alignment to draw.")
     translator = build_translator([bundle], decoding={"beam_size": beam_size}, n_best=n_best)
     found = next(translator.translate([sentence]) if target is None else translator.score([(sentence, target)]))
+    if not found.source_ids:
+        raise DataError("The sentence to plot is empty.")
     panels = [word_alignment(found, bundle, rank) for rank in range(len(found.hypotheses))]
     titles = [f"{rank}: {hypothesis.score:.2f}" for rank, hypothesis in enumerate(found.hypotheses, start=1)]
     plot_alignment(panels, output, title=titles if len(panels) > 1 else None, style=style, dpi=dpi)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,14 +16,14 @@ from nmt.cli.options import (
     Device,
     LengthPenalty,
     Precision,
-    PrecisionName,
     Quiet,
     Threads,
     build_translator,
     load_models,
     set_up,
 )
-from nmt.cli.streams import open_output
+from nmt.cli.progress import shown
+from nmt.cli.streams import STANDARD, open_input, open_output
 from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -34,30 +33,39 @@ if TYPE_CHECKING:
     from nmt.evaluation.metrics import Comparison, Score
 
 SAMPLE = "sample:"
-ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True)
 class _Text:
-    """What is scored: translations by name of the system, the last one being judged, and their references."""
+    """What is scored: the translations of a system and their references, perhaps beside those of a baseline."""
 
     name: str
     language: str | None
-    systems: Mapping[str, list[str]]
+    system: str
+    translations: list[str]
     references: list[list[str]]
+    baseline: list[str] | None = None
+
+    def map(self, change: Callable[[list[str]], list[str]]) -> _Text:
+        """The same with all lines changed."""
+        baseline = None if self.baseline is None else change(self.baseline)
+        references = [change(lines) for lines in self.references]
+        return replace(self, translations=change(self.translations), references=references, baseline=baseline)
 
 
 def evaluate(
     model: Annotated[
         Path | None,
-        typer.Argument(metavar="[MODEL]", help="A model folder; without one give --hyp and --ref.", show_default=False),
+        typer.Argument(metavar="MODEL", help="A model folder; without one give --hyp and --ref.", show_default=False),
     ] = None,
     split: Annotated[
         str, typer.Option(metavar="test|valid|LOCATOR", help="The text: one of the recipe's, or any corpus locator.")
     ] = "test",
     hyp: Annotated[
         Path | None,
-        typer.Option("--hyp", metavar="FILE", help="Score these translations, whoever made them.", show_default=False),
+        typer.Option(
+            "--hyp", metavar="FILE", help="Score these translations, whoever made them; - is stdin.", show_default=False
+        ),
     ] = None,
     ref: Annotated[
         list[Path] | None,
@@ -99,68 +107,87 @@ def evaluate(
 ) -> None:
     """Print BLEU, chrF and TER with confidence intervals and sacreBLEU's signatures.
 
-    On the embedded sample, whose grammar knows which words belong together, also the alignment error rate.
+    `±` is half a 95 % interval by bootstrap resampling. With --baseline a paired bootstrap test says whether the two
+    systems differ. On the embedded sample, whose grammar knows which words belong together, the alignment error rate
+    follows: the links are read off the attention while the model reads the reference.
 
     [bold]Examples[/bold]
 
-      nmt evaluate runs/bahdanau --baseline other-system.de
+      nmt evaluate runs/bahdanau
 
-      nmt evaluate --hyp output.de --ref test.de --lowercase
+      nmt evaluate runs/bahdanau --split "val.{en,de}" --baseline other-system.de -o mine.de
+
+      nmt evaluate --hyp output.de --ref test.de --published --language de
     """
     set_up(quiet=quiet, threads=threads)
+    _check_options(tokenize, published=published, compares=baseline is not None, bootstrap=bootstrap)
     errors: AlignmentErrorRate | None = None
     if model is None:
-        text = _from_files(hyp, ref, language)
+        text = _from_files(hyp, ref, language, baseline)
     elif hyp or ref:
         raise UsageError("Give a MODEL, or --hyp with --ref, but not both.")
     else:
         [bundle] = load_models([model], device)
         corpus = _corpus(bundle, split)
+        other = None if baseline is None else _matching(baseline, len(corpus), corpus.name)  # said before the work
+        settings: dict[str, Any] = {"precision": precision, "batch_tokens": batch_tokens}
         decoding = {"beam_size": beam_size, "length_penalty": length_penalty}
-        text = _translate(bundle, corpus, decoding, precision, batch_tokens, name=str(model), quiet=quiet)
-        errors = _alignment_error_rate(bundle, corpus, precision, batch_tokens, quiet=quiet)
-    text = text if baseline is None else _with_baseline(text, baseline)
+        translations = _translate(bundle, corpus, quiet=quiet, decoding=decoding, **settings)
+        language = bundle.recipe.data.target
+        text = _Text(corpus.name, language, str(model), translations, [list(corpus.target)], other)
+        errors = _alignment_error_rate(bundle, corpus, quiet=quiet, **settings)
+    options: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase, "bootstrap": bootstrap}
+    if published:
+        _report(text.map(_published_form(text.language)), errors, as_json=as_json, **{**options, "tokenize": "none"})
+    else:
+        _report(text, errors, as_json=as_json, **options)
     if output is not None:
         with open_output(output) as stream:
-            stream.writelines(line.encode("utf-8", "replace") + b"\n" for line in list(text.systems.values())[-1])
+            stream.writelines(line.encode("utf-8", "replace") + b"\n" for line in text.translations)
+
+
+def _check_options(tokenize: str | None, *, published: bool, compares: bool, bootstrap: int) -> None:
+    """What cannot be is said before any work is done. Raises UsageError."""
+    if published and tokenize is not None:
+        raise UsageError("--published has its own tokeniser: leave out --tokenize.")
+    if compares and bootstrap < 2:
+        raise UsageError(
+            f"--baseline compares by paired bootstrap, which needs --bootstrap 2 or more, but it is {bootstrap}."
+        )
+    from nmt.evaluation.metrics import bleu, published_form
+
     if published:
-        text, tokenize = _as_published(text), "none"
-    _report(text, errors, tokenize=tokenize, lowercase=lowercase, bootstrap=bootstrap, as_json=as_json)
+        published_form(["a"], "en")
+    if tokenize is not None:
+        bleu(["a"], ["a"], tokenize=tokenize)
 
 
 # --- where the text comes from ----------------------------------------------------------------------------------
 
 
-def _from_files(hyp: Path | None, ref: Sequence[Path] | None, language: str | None) -> _Text:
+def _from_files(hyp: Path | None, ref: Sequence[Path] | None, language: str | None, baseline: Path | None) -> _Text:
     if hyp is None or not ref:
         raise UsageError("There is nothing to evaluate: give a MODEL, or --hyp and --ref.")
-    from nmt.data.corpus import read_lines
+    translations = _read(hyp)
+    references = [_matching(path, len(translations), hyp) for path in ref]
+    other = None if baseline is None else _matching(baseline, len(translations), hyp)
+    return _Text(" ".join(map(str, ref)), language, str(hyp), translations, references, other)
 
-    translations = list(read_lines(hyp))
-    return _Text(str(hyp), language, {str(hyp): translations}, [_matching(path, translations, hyp) for path in ref])
+
+def _read(path: Path) -> list[str]:
+    """The lines of a file or of stdin."""
+    from nmt.data.corpus import lines_of
+
+    with open_input(path) as stream:
+        return list(lines_of(stream, "stdin" if path == STANDARD else str(path)))
 
 
-def _matching(path: Path, lines: Sequence[str], other: Path | str) -> list[str]:
+def _matching(path: Path, count: int, other: Path | str) -> list[str]:
     """The lines of a file, as many as the given ones. Raises DataError with both counts."""
-    from nmt.data.corpus import read_lines
-
-    found = list(read_lines(path))
-    if len(found) != len(lines):
-        raise DataError(
-            f"{path} has {len(found):,} lines, but {other} has {len(lines):,}: the lines do not correspond."
-        )
-    return found
-
-
-def _with_baseline(text: _Text, baseline: Path) -> _Text:
-    [(name, translations)] = text.systems.items()
-    label = str(baseline) if str(baseline) != name else f"{baseline} (baseline)"
-    return _Text(
-        text.name,
-        text.language,
-        {label: _matching(baseline, translations, text.name), name: translations},
-        text.references,
-    )
+    lines = _read(path)
+    if len(lines) != count:
+        raise DataError(f"{path} has {len(lines):,} lines, but {other} has {count:,}: the lines do not correspond.")
+    return lines
 
 
 def _corpus(bundle: Bundle, split: str) -> ParallelCorpus:
@@ -174,25 +201,14 @@ def _corpus(bundle: Bundle, split: str) -> ParallelCorpus:
     return load_corpus(locator, source=data.source, target=data.target)
 
 
-def _translate(
-    bundle: Bundle,
-    corpus: ParallelCorpus,
-    decoding: dict[str, Any],
-    precision: PrecisionName,
-    batch_tokens: int,
-    *,
-    name: str,
-    quiet: bool,
-) -> _Text:
-    translator = build_translator(
-        [bundle], precision=precision, decoding=decoding, batch_tokens=batch_tokens, alignments=False
-    )
-    found = _shown(translator.translate(corpus.source), len(corpus), "translating", quiet=quiet)
-    return _Text(corpus.name, bundle.recipe.data.target, {name: [item.text for item in found]}, [list(corpus.target)])
+def _translate(bundle: Bundle, corpus: ParallelCorpus, *, quiet: bool, **options: Any) -> list[str]:
+    translator = build_translator([bundle], alignments=False, **options)
+    found = shown(translator.translate(corpus.source), "translating", total=len(corpus), quiet=quiet)
+    return [item.text for item in found]
 
 
 def _alignment_error_rate(
-    bundle: Bundle, corpus: ParallelCorpus, precision: PrecisionName, batch_tokens: int, *, quiet: bool
+    bundle: Bundle, corpus: ParallelCorpus, *, quiet: bool, **options: Any
 ) -> AlignmentErrorRate | None:
     """How well attention finds the grammar's links, when the model reads the references of the sample; else None."""
     if not corpus.name.startswith(SAMPLE) or bundle.recipe.model.attention.score.kind == "none":
@@ -204,43 +220,31 @@ def _alignment_error_rate(
     gold = [item.links for item in examples(corpus.name.removeprefix(SAMPLE))]
     if bundle.recipe.data.source != "en":
         gold = [flip(links) for links in gold]
-    translator = build_translator([bundle], precision=precision, batch_tokens=batch_tokens)
-    found = _shown(translator.score(corpus.pairs()), len(corpus), "aligning", quiet=quiet)
+    translator = build_translator([bundle], **options)
+    found = shown(translator.score(corpus.pairs()), "aligning", total=len(corpus), quiet=quiet)
     links = [argmax_links(word_alignment(item, bundle).weights) for item in found]
     return alignment_error_rate(links, gold, gold)
-
-
-def _shown(items: Iterable[ItemT], total: int, what: str, *, quiet: bool) -> Iterator[ItemT]:
-    """The items, with a progress bar on stderr if a person watches."""
-    if quiet or not sys.stderr.isatty():
-        yield from items
-        return
-    from rich.console import Console
-    from rich.progress import track
-
-    yield from track(items, what, total=total, console=Console(stderr=True), transient=True)
 
 
 # --- what is printed --------------------------------------------------------------------------------------------
 
 
-def _as_published(text: _Text) -> _Text:
+def _published_form(language: str | None) -> Callable[[list[str]], list[str]]:
     from nmt.evaluation.metrics import published_form
 
-    if text.language is None:
+    if language is None:
         raise UsageError("--published needs the target language: give --language, for instance --language de.")
-    systems = {name: published_form(lines, text.language) for name, lines in text.systems.items()}
-    return _Text(text.name, text.language, systems, [published_form(lines, text.language) for lines in text.references])
+    return lambda lines: published_form(lines, language)
 
 
 def _report(text: _Text, errors: AlignmentErrorRate | None, *, as_json: bool, **options: Any) -> None:
     from nmt.evaluation import metrics
 
-    *_, translations = text.systems.values()
-    scores = metrics.evaluate(translations, text.references, **options)
+    scores = metrics.evaluate(text.translations, text.references, **options)
     compared: tuple[Comparison, ...] = ()
-    if len(text.systems) > 1:
-        compared = metrics.compare(text.systems, text.references, **options)
+    if text.baseline is not None:
+        systems = {"baseline": text.baseline, "system": text.translations}
+        compared = metrics.compare(systems, text.references, **options)
     if as_json:
         typer.echo(json.dumps(_as_json(text, scores, compared, errors), ensure_ascii=False, indent=2))
         return
@@ -256,7 +260,7 @@ def _as_json(
 ) -> dict[str, Any]:
     return {
         "text": text.name,
-        "system": list(text.systems)[-1],
+        "system": text.system,
         "sentences": len(text.references[0]),
         "scores": [score.to_dict() for score in scores],
         "comparison": [item.to_dict() for item in compared],

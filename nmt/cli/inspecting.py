@@ -13,7 +13,9 @@ from nmt.errors import DataError
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
 
-recipe_app = typer.Typer(name="recipe", help="List, show and complete recipes.", no_args_is_help=True)
+recipe_app = typer.Typer(
+    name="recipe", help="List and show recipes, and print the schema that editors check them with."
+)
 corpora_app = typer.Typer(name="corpora", help="List, fetch and check the public corpora that nmt knows by name.")
 
 
@@ -61,7 +63,9 @@ def _best(folder: Path) -> dict[str, str]:
     import json
 
     path = folder / "metrics.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
+    if lines and not lines[-1].endswith("\n"):  # cut short by a crash
+        lines.pop()
     try:
         records: list[dict[str, Any]] = [record for line in lines if (record := json.loads(line))["kind"] == "valid"]
     except (ValueError, KeyError, TypeError):
@@ -86,6 +90,12 @@ def _print_table(rows: list[list[str]]) -> None:
 
 
 # --- recipes ----------------------------------------------------------------------------------------------------
+
+
+@recipe_app.callback(invoke_without_command=True)
+def _list_recipes_by_default(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        list_recipes()
 
 
 @recipe_app.command("list")
@@ -149,7 +159,7 @@ def show_schema() -> None:
 
 
 @corpora_app.callback(invoke_without_command=True)
-def _list_by_default(context: typer.Context) -> None:
+def _list_corpora_by_default(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         list_corpora()
 
@@ -210,7 +220,7 @@ def fetch_corpus(
 @corpora_app.command("check")
 def check_corpora(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="One corpus instead of all.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="One corpus instead of all.", show_default=False)
     ] = None,
 ) -> None:
     """Say of each file whether it is there with the text it must have; the exit status is 1 if one differs.

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from nmt.bundle import Bundle
     from nmt.decoding.translator import Translator
 
+WINDOW = 500
+"""Lines read ahead and sorted by length: more is hardly faster, and fewer steps would not make a progress bar."""
+
 PrecisionName = Literal["auto", "fp32", "bf16"]
 
 Model = Annotated[
@@ -102,5 +105,5 @@ def build_translator(
         bundles,
         decoding=parse_recipe(tree, "Options").decoding,
         precision=choose_precision(precision, device),
-        **options,
+        **{"window": WINDOW, **options},
     )

@@ -23,13 +23,15 @@ _NAMED = 3
 
 def is_terminal(path: Path) -> bool:
     """Whether a person types the input."""
-    return path == STANDARD and sys.stdin.isatty()
+    return path == STANDARD and sys.stdin is not None and sys.stdin.isatty()
 
 
 @contextmanager
 def open_input(path: Path) -> Iterator[BinaryIO]:
     """The bytes of stdin or of a file, decompressed by its suffix. Raises DataError if it cannot be opened."""
     if path == STANDARD:
+        if sys.stdin is None:
+            raise DataError("Standard input is closed: name a file to read.")
         yield sys.stdin.buffer
         return
     if path.suffix in (".gz", ".zst", ".xz", ".bz2"):
@@ -49,6 +51,8 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
 def open_output(path: Path) -> Iterator[BinaryIO]:
     """Stdout, or a file to write. Raises DataError if it cannot be made or written to, for instance on a full disk."""
     if path == STANDARD:
+        if sys.stdout is None:
+            raise DataError("Standard output is closed: name a file to write.")
         yield sys.stdout.buffer
         return
     try:
@@ -78,6 +82,14 @@ def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
             yield line.decode(errors="replace")
     if bad > _NAMED:
         logger.warning("%s: %d lines in all were not valid UTF-8.", name, bad)
+
+
+def count_lines(path: Path) -> int | None:
+    """The number of lines of a file; None for what can be read only once."""
+    if not path.is_file():
+        return None
+    with open_input(path) as stream:
+        return sum(1 for _ in stream)
 
 
 def _numbered(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:

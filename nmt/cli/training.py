@@ -1,5 +1,6 @@
 """`nmt train` and `nmt average`."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +28,7 @@ def train(
             "--out", "-o", metavar="DIR", help="The run folder. [dim]\\[default: runs/<name>][/dim]", show_default=False
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the folder stopped.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Resume although the recipe has changed since.")] = False,
     dump_recipe: Annotated[
         bool, typer.Option("--dump-recipe", help="Print the complete effective recipe and do nothing else.")
@@ -41,9 +42,16 @@ def train(
     Ctrl-C saves and says how to go on; `metrics.jsonl` in the folder is the record of the run,
     `learning-curve.png` the picture of it.
 
+    A recipe is YAML; every key it leaves out has a default, which --dump-recipe shows. --set takes dotted keys and YAML
+    values, such as [cyan]model.attention.score=general[/cyan].
+
     [bold]Examples[/bold]
 
       nmt train quickstart
+
+      nmt train mine.yaml --dump-recipe
+
+      nmt train runs/mine/recipe.yaml --out runs/mine --resume
 
       nmt train multi30k-en-de/bahdanau --set model.dropout=0.2 --set training.epochs=5 --out runs/short
     """
@@ -95,7 +103,7 @@ def average(
     from nmt.training.average import average_run
 
     set_up()
-    folder = output or run.with_name(f"{run.name}-average")
+    folder = output or Path(os.path.relpath(f"{run.resolve()}-average"))
     count = average_run(run, folder, best=best)
     typer.echo(f"Averaged {count} checkpoints.", err=True)
     typer.echo(folder)

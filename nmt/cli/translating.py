@@ -3,12 +3,14 @@
 import math
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nmt.cli.options import (
+    WINDOW,
     BatchTokens,
     BeamSize,
     CoveragePenalty,
@@ -23,21 +25,22 @@ from nmt.cli.options import (
     load_models,
     set_up,
 )
-from nmt.cli.streams import STANDARD, is_terminal, open_input, open_output, read_parallel, text_lines
+from nmt.cli.progress import is_watched, shown
+from nmt.cli.streams import STANDARD, count_lines, is_terminal, open_input, open_output, read_parallel, text_lines
 from nmt.errors import UsageError
 
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translation
 
-WINDOW = 2000
-"""Lines read ahead and sorted by length, unless a person at a terminal waits for each."""
+_NOTHING = "-inf", ""
+"""Score and text in the place of a translation that the search did not find."""
 
 
 def translate(
     models: Annotated[
         list[Path],
         typer.Argument(
-            metavar="MODEL...", help="Model folders; several translate together as an ensemble.", show_default=False
+            metavar="MODEL", help="Model folders; several translate together as an ensemble.", show_default=False
         ),
     ],
     source: Annotated[
@@ -63,9 +66,10 @@ def translate(
 ) -> None:
     """Translate lines of text, in their order; an empty line stays empty.
 
-    One line is written for each line read. With --scores it is [cyan]score TAB translation[/cyan]. With --n-best it
-    is up to N lines [cyan]line TAB score TAB translation[/cyan], best first, where `line` counts the input from 1.
-    A score is the log-probability under the length and coverage penalty.
+    One line is written for each line read, whatever it holds. With --scores it is [cyan]score TAB translation[/cyan].
+    With --n-best it is N lines [cyan]line TAB score TAB translation[/cyan], best first, where `line` counts the input
+    from 1; where fewer than N were found, the score of the rest is -inf. A score is the log-probability under the
+    length and coverage penalty. At a terminal each line is answered at once.
 
     [bold]Examples[/bold]
 
@@ -87,11 +91,14 @@ def translate(
         },
         n_best=n_best or 1,
         batch_tokens=batch_tokens,
-        window=1 if is_terminal(source) else WINDOW,
+        window=1 if is_terminal(source) else WINDOW,  # a person at a terminal waits for each line
         alignments=False,
     )
     with open_input(source) as reading, open_output(output) as writing:
-        for number, found in enumerate(translator.translate(text_lines(reading, source)), start=1):
+        hidden = quiet or not is_watched(quiet=quiet) or is_terminal(source) or writing.isatty()
+        found_lines = translator.translate(text_lines(reading, source))
+        total = None if hidden else count_lines(source)
+        for number, found in enumerate(shown(found_lines, "translating", total=total, quiet=hidden), start=1):
             for line in _lines(found, number, n_best=n_best, scores=scores):
                 writing.write(line.encode("utf-8", "replace") + b"\n")
             writing.flush()
@@ -99,9 +106,9 @@ def translate(
 
 def _lines(found: "Translation", number: int, *, n_best: int | None, scores: bool) -> Iterator[str]:
     """What is written for one line of input."""
-    for hypothesis in found.hypotheses[: n_best or 1]:
-        columns = [str(number)] * bool(n_best) + [f"{hypothesis.score:.4f}"] * bool(n_best or scores)
-        yield "\t".join([*columns, hypothesis.text])
+    ranked = [(f"{hypothesis.score:.4f}", hypothesis.text) for hypothesis in found.hypotheses]
+    for score, text in islice(chain(ranked, repeat(_NOTHING)), n_best or 1):
+        yield "\t".join([str(number)] * bool(n_best) + [score] * bool(n_best or scores) + [text])
 
 
 def score(

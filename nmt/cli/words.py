@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
+    from nmt.data.subwords import Subwords
     from nmt.decoding.translator import Translation
     from nmt.evaluation.alignment import Alignment
 
@@ -15,12 +17,15 @@ def word_alignment(found: Translation, bundle: Bundle, rank: int = 0) -> Alignme
     from nmt.evaluation.alignment import Alignment, merge_to_words
 
     hypothesis = found.hypotheses[rank]
-    source = bundle.source.decode(found.source_ids).split()
-    target = bundle.target.decode(hypothesis.ids).split()
-    weights = merge_to_words(
-        hypothesis.alignment.numpy(),
-        [*bundle.source.word_of(found.source_ids), -1],
-        [*bundle.target.word_of(hypothesis.ids), *([-1] * (len(hypothesis.alignment) - len(hypothesis.ids)))],
-        size=(len(target), len(source)),
-    )
-    return Alignment(weights, tuple(source), tuple(target))
+    source, source_word_of = _words(bundle.source, found.source_ids, marks=1)
+    end_marks = len(hypothesis.alignment) - len(hypothesis.ids)
+    target, target_word_of = _words(bundle.target, hypothesis.ids, marks=end_marks)
+    size = len(target), len(source)
+    weights = merge_to_words(hypothesis.alignment.numpy(), source_word_of, target_word_of, size=size)
+    return Alignment(weights, source, target)
+
+
+def _words(subwords: Subwords, ids: Sequence[int], *, marks: int) -> tuple[tuple[str, ...], list[int]]:
+    """The words of a text, and the word of each of its pieces and end marks (-1 is none)."""
+    words = tuple(subwords.decode(ids).split())
+    return words, [*(subwords.word_of(ids) if words else [-1] * len(ids)), *[-1] * marks]

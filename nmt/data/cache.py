@@ -1,11 +1,15 @@
 """The folder for what can be made again, and columns of text that may be larger than memory."""
 
 import os
+import secrets
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
+
+from nmt.errors import DataError
 
 if TYPE_CHECKING:  # imported where it is used, since translating reads lines but builds no column
     import pyarrow as pa
@@ -20,14 +24,25 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nmt"
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new name beside `path` to write to, which becomes `path` if all goes well and is removed if not."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        yield beside
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 class Column(Sequence[str]):
     """A read-only column of text in Arrow memory."""
 
     def __init__(self, chunks: "pa.ChunkedArray") -> None:
-        self.chunks = chunks
+        self._chunks = chunks
 
     def __len__(self) -> int:
-        return len(self.chunks)
+        return len(self._chunks)
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -36,7 +51,7 @@ class Column(Sequence[str]):
     def __getitem__(self, index: int | slice) -> str | list[str]:
         if isinstance(index, slice):
             return [self[row] for row in range(*index.indices(len(self)))]
-        return str(self.chunks[index].as_py())
+        return str(self._chunks[index].as_py())
 
     def __iter__(self) -> Iterator[str]:
         for batch in self.batches():
@@ -45,11 +60,15 @@ class Column(Sequence[str]):
     def batches(self, size: int = 10_000) -> Iterator[list[str]]:
         """The texts in order, `size` at a time."""
         for start in range(0, len(self), size):
-            yield self.chunks.slice(start, size).to_pylist()
+            yield self._chunks.slice(start, size).to_pylist()
 
 
 def collect(batches: Iterable[Sequence[list[str]]], sides: int) -> list[Column]:
-    """The columns that batches of rows make, read once: in memory, or in a mapped file once they are large."""
+    """The columns that batches of rows make, read once: in memory, or in a mapped file once they are large.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
     import pyarrow as pa
 
     schema = pa.schema([(str(side), pa.string()) for side in range(sides)])
@@ -75,13 +94,14 @@ def _spilled(records: "Iterator[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Ta
     """The records in a temporary file that is gone as soon as nothing maps it any more."""
     import pyarrow as pa
 
-    handle, path = tempfile.mkstemp(suffix=".arrow", prefix="nmt-")
-    os.close(handle)
     try:
-        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-            for record in records:
-                writer.write(record)
-        mapped: Any = pa.memory_map(path)
-        return pa.ipc.open_file(mapped).read_all()
-    finally:
-        Path(path).unlink()
+        with tempfile.TemporaryDirectory(prefix="nmt-") as folder:
+            path = f"{folder}/text.arrow"
+            with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+                for record in records:
+                    writer.write(record)
+            mapped: Any = pa.memory_map(path)
+            return pa.ipc.open_file(mapped).read_all()
+    except OSError as error:
+        where = tempfile.gettempdir()
+        raise DataError(f"Cannot keep a large corpus in {where} ({error}): set TMPDIR to another folder.") from None

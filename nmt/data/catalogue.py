@@ -9,7 +9,6 @@ import gzip
 import hashlib
 import io
 import os
-import tempfile
 import urllib.request
 import zlib
 from collections.abc import Callable, Collection, Iterator
@@ -18,7 +17,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Literal
 
-from nmt.data.cache import cache_folder
+from nmt.data.cache import cache_folder, replacing
 from nmt.errors import DataError
 
 COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")
@@ -189,14 +188,18 @@ def named(name: str) -> NamedCorpus:
 def split_name(locator: str) -> tuple[str, str] | None:
     """Name and split in a locator such as `multi30k/train`; None if neither the catalogue nor a root has the name."""
     name, slash, split = locator.partition("/")
-    is_known = name in CATALOGUE or any((root / name).is_dir() for root in _roots() if name)
-    return (name, split) if slash and split and is_known else None
+    if not slash or not split or name in ("", ".", ".."):
+        return None
+    return (name, split) if name in CATALOGUE or any((root / name).is_dir() for root in _roots()) else None
 
 
 def nearest(locator: str) -> str:
     """The end of a sentence about a locator that names nothing: what may have been meant."""
     known = [f"{corpus.name}/{split}" for corpus in CATALOGUE.values() for split in corpus.splits]
-    return _nearest(locator, [*known, "sample:train", "sample:valid", "sample:test"])
+    close = difflib.get_close_matches(
+        locator, [*known, "sample:train", "sample:valid", "sample:test"], n=1, cutoff=0.75
+    )
+    return f"; did you mean {close[0]}?" if close else "; `nmt corpora` lists what it has."
 
 
 def find(name: str, split: str, language: str, *, progress: Progress | None = None) -> Path:
@@ -207,6 +210,8 @@ def find(name: str, split: str, language: str, *, progress: Progress | None = No
     """
     if path := _present(name, split, language):
         return path
+    if name not in CATALOGUE and (folder := next((root / name for root in _roots() if (root / name).is_dir()), None)):
+        raise DataError(f"There is no file {folder / split}.{language} (also with {' '.join(COMPRESSIONS[1:])}).")
     corpus = named(name)
     if file := corpus.file(split, language):
         return _fetched(corpus, file, progress)
@@ -229,14 +234,13 @@ def _checked(name: str, file: TextFile) -> Checked:
     path = _present(name, file.split, file.language)
     if path is None:
         return Checked(file, None, "missing")
-    from nmt.data.corpus import open_binary  # not at the top: that module imports this one
+    from nmt.data.corpus import blocks  # not at the top: that module imports this one
 
     digest = hashlib.sha256()
     try:
-        with open_binary(path) as stream:
-            while block := stream.read(_BLOCK):
-                digest.update(block)
-    except (OSError, EOFError, zlib.error, ValueError):
+        for block in blocks(path):
+            digest.update(block)
+    except DataError:  # it cannot be opened, or not be read to its end
         return Checked(file, path, "different")
     return Checked(file, path, "good" if digest.hexdigest() == file.sha256 else "different")
 
@@ -246,9 +250,18 @@ def _roots() -> list[Path]:
     return [*([Path(chosen).expanduser()] if chosen else []), cache_folder() / "corpora"]
 
 
+def any_compression(path: Path) -> Path | None:
+    """The file of this name, or else with one of the `COMPRESSIONS`. Raises DataError if one may not even look."""
+    try:
+        paths = (Path(f"{path}{suffix}") for suffix in COMPRESSIONS)
+        return next((path for path in paths if path.is_file()), None)
+    except OSError as error:
+        raise DataError(f"Cannot look for {path}: {error.strerror or error}.") from None
+
+
 def _present(name: str, split: str, language: str) -> Path | None:
-    paths = (root / name / f"{split}.{language}{suffix}" for root in _roots() for suffix in COMPRESSIONS)
-    return next((path for path in paths if path.is_file()), None)
+    paths = (any_compression(root / name / f"{split}.{language}") for root in _roots())
+    return next((path for path in paths if path), None)
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
@@ -266,24 +279,24 @@ def _fetched(corpus: NamedCorpus, file: TextFile, progress: Progress | None) -> 
         raise DataError(f"{corpus.name} is not here and cannot be fetched: {corpus.obtain}; {by_hand}.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    except OSError as error:
-        raise DataError(f"Cannot write to {path.parent} ({error.strerror}): set NMT_CACHE to another folder.") from None
-    try:
-        with os.fdopen(handle, "wb") as stream:
+        with replacing(path) as beside, beside.open("wb") as stream:
             found = _download(file.sources, stream, progress)
-        if found != file.sha256:
-            raise DataError(
-                f"{' '.join(file.sources)} does not hold the text of {corpus.name} {file.split}.{file.language}: "
-                f"its SHA-256 is {found}, not {file.sha256}; get it elsewhere and {by_hand}."
-            )
-        Path(beside).replace(path)
-    except (OSError, EOFError, zlib.error, HTTPException) as error:
-        reason = getattr(error, "reason", None) or error
-        raise DataError(f"Cannot fetch {file.sources[0]} ({reason}): get it elsewhere and {by_hand}.") from None
-    finally:
-        Path(beside).unlink(missing_ok=True)
+            if found != file.sha256:
+                raise _NotReceivedError(f"the SHA-256 of its text is {found}, not {file.sha256}")
+    except _NotReceivedError as error:
+        wanted = f"{corpus.name}/{file.split}.{file.language}"
+        raise DataError(
+            f"Cannot fetch {wanted} from {' '.join(file.sources)}: {error}; get it elsewhere and {by_hand}."
+        ) from None
+    except OSError as error:
+        raise DataError(
+            f"Cannot write to {path.parent} ({error.strerror or error}): set NMT_CACHE to another folder."
+        ) from None
     return path
+
+
+class _NotReceivedError(Exception):
+    """A source did not give what it should; the message is the reason."""
 
 
 def _download(sources: tuple[str, ...], sink: io.BufferedWriter, progress: Progress | None) -> str:
@@ -291,25 +304,36 @@ def _download(sources: tuple[str, ...], sink: io.BufferedWriter, progress: Progr
     digest = hashlib.sha256()
     with gzip.GzipFile(filename="", fileobj=sink, mode="wb", mtime=0) as packed:
         for source in sources:
-            inflate = zlib.decompressobj(wbits=31) if source.endswith(".gz") else None
-            for block in _received(source, progress):
-                text = inflate.decompress(block) if inflate else block
+            blocks = _received(source, progress)
+            for text in _inflated(blocks) if source.endswith(".gz") else blocks:
                 digest.update(text)
                 packed.write(text)
-            if inflate and not inflate.eof:
-                raise EOFError("it ends too early")
     return digest.hexdigest()
+
+
+def _inflated(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    inflate = zlib.decompressobj(wbits=31)
+    try:
+        for block in blocks:
+            yield inflate.decompress(block)
+    except zlib.error as error:
+        raise _NotReceivedError(f"it is not a gzip file ({error})") from None
+    if not inflate.eof:
+        raise _NotReceivedError("it ends too early")
 
 
 def _received(source: str, progress: Progress | None) -> Iterator[bytes]:
     done = 0
-    with urllib.request.urlopen(source, timeout=_SECONDS) as response:  # noqa: S310 -- addresses of this module
-        length = response.headers.get("Content-Length")
-        total = int(length) if length else None
-        while block := response.read(_BLOCK):
-            done += len(block)
-            if progress:
-                progress(source, done, total)
-            yield block
+    try:
+        with urllib.request.urlopen(source, timeout=_SECONDS) as response:  # noqa: S310 -- addresses of this module
+            length = response.headers.get("Content-Length")
+            total = int(length) if length else None
+            while block := response.read(_BLOCK):
+                done += len(block)
+                if progress:
+                    progress(source, done, total)
+                yield block
+    except (OSError, HTTPException) as error:
+        raise _NotReceivedError(str(getattr(error, "reason", None) or error)) from None
     if total is not None and done != total:
-        raise EOFError(f"only {done:,} of {total:,} bytes came")
+        raise _NotReceivedError(f"only {done:,} of {total:,} bytes came")

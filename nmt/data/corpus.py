@@ -16,16 +16,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import blake2b
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, cast
 
 from nmt.data import catalogue
 from nmt.data.cache import Column, collect
-from nmt.data.catalogue import COMPRESSIONS
+from nmt.data.catalogue import COMPRESSIONS, any_compression
 from nmt.errors import DataError
 
-TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
 _BLOCK = 2**20
 _ROWS = 10_000
 _Batches = Iterator[tuple[list[str], list[str]]]
@@ -105,34 +104,33 @@ def open_binary(path: str | Path) -> BinaryIO:
         raise DataError(f"Cannot open {path}: {error.strerror or error}.") from None
 
 
-def open_text(path: str | Path) -> TextIO:
-    """A text file, decompressed by its suffix: strict UTF-8 without its byte order mark, lines ending at `\\n` only."""
-    return io.TextIOWrapper(open_binary(path), encoding="utf-8-sig", newline="\n")
+def blocks(path: str | Path) -> Iterator[bytes]:
+    """The decompressed bytes of a file. Raises DataError if it cannot be opened or read to its end."""
+    with open_binary(path) as stream:
+        yield from _blocks(stream, str(path))
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """The lines of a file without their ends. Raises DataError naming file and line."""
+    """The lines of a file without their ends: strict UTF-8, no byte order mark. Raises DataError naming file and line."""
     with open_binary(path) as stream:
         yield from lines_of(stream, str(path))
 
 
 def lines_of(stream: BinaryIO, name: str) -> Iterator[str]:
     """The lines of a stream of UTF-8 bytes, as soon as they are there; `name` names it in errors."""
-    rest, count = b"", 0
+    rest, before = b"", 0
     for block in _blocks(stream, name):
-        if count == 0 and not rest and block.startswith(b"\xef\xbb\xbf"):
-            block = block[3:]
         end = block.rfind(b"\n") + 1
         if not end:
             rest += block
             continue
         whole, rest = rest + block[:end], block[end:]
-        lines = _decode(whole, name, count).split("\n")
+        lines = _decode(whole, name, before).split("\n")
         lines.pop()  # what follows the last line end: nothing
-        count += len(lines)
+        before += len(lines)
         yield from (line.removesuffix("\r") for line in lines)
-    if rest:
-        yield _decode(rest, name, count).removesuffix("\r")
+    if last := _decode(rest, name, before):
+        yield last.removesuffix("\r")
 
 
 def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
@@ -146,8 +144,10 @@ def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def _decode(block: bytes, name: str, before: int) -> str:
+    """The text of whole lines, of which `before` went before, without the byte order mark of the first."""
     try:
-        return block.decode("utf-8")
+        text = block.decode("utf-8")
+        return text if before else text.removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = before + block[: error.start].count(b"\n") + 1
         raise DataError(f"{name}, line {line}: not valid UTF-8 (byte 0x{block[error.start]:02X}).") from None
@@ -174,22 +174,28 @@ def _batched(lines: Iterator[str]) -> Iterator[tuple[list[str]]]:
 def _find_files(locator: str, source: str, target: str) -> tuple[Path, Path]:
     """The two files of a pattern with braces, of a prefix, or of a catalogue name."""
     names = _side_names(locator, source, target)
-    found = [_any_compression(name) for name in names]
+    found = [any_compression(Path(name).expanduser()) for name in names]
     if found[0] and found[1]:
         return found[0], found[1]
-    if not any(found) and "{" not in locator and (place := catalogue.split_name(locator)):
+    is_name = not any(found) and "{" not in locator
+    if is_name and (place := catalogue.split_name(locator)):
         return catalogue.find(*place, source), catalogue.find(*place, target)
-    missing = " and ".join(name for name, path in zip(names, found, strict=True) if path is None)
-    raise DataError(
-        f"There is no corpus {locator}: no file {missing} (also with {' '.join(COMPRESSIONS[1:])})"
-        f", and the catalogue has no such name{catalogue.nearest(locator)}"
-    )
+    missing = " and no file ".join(name for name, path in zip(names, found, strict=True) if path is None)
+    looked = f"There is no file {missing} (also with {' '.join(COMPRESSIONS[1:])})"
+    if is_name and Path(locator).is_file():
+        example = f"dir/train.{{{source},{target}}}"
+        raise DataError(
+            f"{looked}: {locator} is one file; name two as in {example}, or a table ({' '.join(_READERS)})."
+        )
+    raise DataError(looked + (f", and no such name in the catalogue{catalogue.nearest(locator)}" if is_name else "."))
 
 
 def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:
     """The file names of both sides; language codes in braces are matched whatever their order."""
-    if not (braces := re.search(r"\{([^{},]+),([^{},]+)\}", locator)):
+    if "{" not in locator:
         return f"{locator}.{source}", f"{locator}.{target}"
+    if not (braces := re.search(r"\{ *([^{},]+?) *, *([^{},]+?) *\}", locator)):
+        raise DataError(f"The braces in {locator} must hold two names, as in dir/train.{{{source},{target}}}.")
     first, second = braces.groups()
     if (first, second) == (target, source):
         first, second = second, first
@@ -197,17 +203,12 @@ def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:
     return head + first + tail, head + second + tail
 
 
-def _any_compression(name: str) -> Path | None:
-    paths = (Path(name + suffix).expanduser() for suffix in COMPRESSIONS)
-    return next((path for path in paths if path.is_file()), None)
-
-
 # --- tables -----------------------------------------------------------------------------------------------------
 
 
 def _table_kind(locator: str) -> str | None:
     name = next((locator.removesuffix(end) for end in COMPRESSIONS[1:] if locator.endswith(end)), locator)
-    return next((kind for kind in TABLES if name.endswith(kind) and "{" not in locator), None)
+    return next((kind for kind in _READERS if name.endswith(kind) and "{" not in locator), None)
 
 
 def _existing(locator: str) -> Path:
@@ -236,7 +237,7 @@ def _delimited(path: Path, source: str, target: str, delimiter: str) -> _Batches
     header = first[1]
     if {source, target} <= set(header):
         columns = header.index(source), header.index(target)
-    elif delimiter == "\t" and len(header) >= 2:
+    elif delimiter == "\t" and len(header) >= 2 and not {source, target} & set(header):
         columns, rows = (0, 1), chain([first], rows)
     else:
         raise DataError(f"{path}, line 1: needs the columns {source} and {target}, but has {', '.join(header)}.")
@@ -247,7 +248,9 @@ def _columns(path: Path, rows: Iterator[tuple[int, list[str]]], width: int, colu
     def checked() -> Iterator[tuple[str, str]]:
         for line, row in rows:
             if len(row) != width:
-                raise DataError(f"{path}, line {line}: has {len(row)} columns, but the first line has {width}.")
+                raise DataError(
+                    f"{path}, line {line}: the number of columns is {len(row)}, but {width} in the first line."
+                )
             yield row[columns[0]], row[columns[1]]
 
     return _unzipped(checked())
@@ -264,7 +267,8 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     before = 0
     try:
         for row in reader:
-            yield before + 1, row
+            if row:  # not a blank line
+                yield before + 1, row
             before = reader.line_num
     except csv.Error as error:
         raise DataError(f"{path}, line {before + 1}: not valid CSV ({error}).") from None
@@ -275,6 +279,8 @@ def _json_lines(path: Path, source: str, target: str) -> _Batches:
 
     def pairs() -> Iterator[tuple[str, str]]:
         for number, line in enumerate(read_lines(path), 1):
+            if not line.strip():
+                continue
             try:
                 row = json.loads(line)
                 row = row.get("translation", row)
@@ -307,25 +313,41 @@ def _parquet(path: Path, source: str, target: str) -> _Batches:
 
     try:
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(_ROWS):
-                yield _arrow_sides(pa.Table.from_batches([batch]), source, target, str(path))
+            tables = (pa.Table.from_batches([batch]) for batch in file.iter_batches(_ROWS))
+            yield from _arrow_sides(tables, source, target, str(path))
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} is not a valid Parquet file: {error}.") from None
+        raise DataError(f"{path} is not a valid Parquet file: {str(error).rstrip('.')}.") from None
 
 
-def _arrow_sides(table: Any, source: str, target: str, name: str) -> tuple[list[str], list[str]]:
-    """Two columns of text, which stand on their own or in a column `translation` of structs."""
-    if "translation" in table.column_names:
+def _arrow_sides(tables: Iterator[Any], source: str, target: str, name: str) -> _Batches:
+    """Two columns of text of each table; `name` names what the tables are parts of in errors."""
+    before = 0
+    for table in tables:
+        columns = _arrow_columns(table, source, target, name)
+        try:
+            sides = columns[0].to_pylist(), columns[1].to_pylist()
+        except UnicodeDecodeError as error:
+            raw = zip(*(column.cast("binary").to_pylist() for column in columns), strict=True)
+            row = next(row for row, pair in zip(count(before + 1), raw, strict=False) if error.object in pair)
+            raise DataError(f"{name}, row {row}: not valid UTF-8 ({error.object[:60]!r}).") from None
+        for row, pair in zip(count(before + 1), zip(*sides, strict=True), strict=False):
+            if not (isinstance(pair[0], str) and isinstance(pair[1], str)):
+                raise DataError(f"{name}, row {row}: both sides must be text, but are {pair[0]!r} and {pair[1]!r}.")
+        before += len(table)
+        yield sides
+
+
+def _arrow_columns(table: Any, source: str, target: str, name: str) -> tuple[Any, Any]:
+    """The columns of both languages, which stand on their own or in a column `translation` of structs."""
+    import pyarrow as pa
+
+    if "translation" in table.column_names and pa.types.is_struct(table.schema.field("translation").type):
         table = table.select(["translation"]).flatten()
         table = table.rename_columns([column.removeprefix("translation.") for column in table.column_names])
     if missing := {source, target} - set(table.column_names):
         columns = ", ".join(table.column_names)
         raise DataError(f"{name} has no column {' or '.join(sorted(missing))}, only {columns}.")
-    sides = table.column(source).to_pylist(), table.column(target).to_pylist()
-    for pair in zip(*sides, strict=True):
-        if not (isinstance(pair[0], str) and isinstance(pair[1], str)):
-            raise DataError(f"{name}: both sides must be text, but a row has {pair[0]!r} and {pair[1]!r}.")
-    return sides
+    return table.column(source), table.column(target)
 
 
 _READERS: dict[str, Callable[[Path, str, str], _Batches]] = {
@@ -346,7 +368,7 @@ def _from_hub(locator: str, source: str, target: str) -> ParallelCorpus:
         raise DataError(f"'{locator}' names no dataset: write hf:owner/name:split or hf:owner/name/config:split.")
     dataset = _load_dataset(parts[1], parts[2], locator)
     tables = (dataset.with_format("arrow")[start : start + _ROWS] for start in range(0, len(dataset), _ROWS))
-    return _of_batches((_arrow_sides(table, source, target, locator) for table in tables), locator)
+    return _of_batches(_arrow_sides(tables, source, target, locator), locator)
 
 
 def _load_dataset(path: str, split: str, locator: str) -> Any:
@@ -362,11 +384,19 @@ def _load_dataset(path: str, split: str, locator: str) -> Any:
     try:
         return datasets.load_dataset(name, config, split=split)
     except Exception as error:  # noqa: BLE001 -- whatever hub, file system and builder raise: they share no base class
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise DataError(
-            f"Cannot load {locator}: {reason.rstrip('.')}. Without a connection, load it once on a connected machine "
-            "and copy its cache (HF_HOME), or export it to files and name those."
-        ) from None
+        raise DataError(f"Cannot load {locator}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong in `datasets`, and what to do where there is no connection."""
+    first = error.__cause__ or error if type(error).__name__ == "DatasetGenerationError" else error
+    text = " ".join(str(first).split()).rstrip(".") or type(first).__name__
+    if not isinstance(error, OSError) or isinstance(error, FileNotFoundError):
+        return f"{text}."
+    return (
+        f"{text}; without a connection, load it once on a connected machine and copy its cache (HF_HOME), "
+        "or export it to files and name those."
+    )
 
 
 def _from_sample(locator: str, source: str, target: str) -> ParallelCorpus:

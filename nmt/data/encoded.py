@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import os
 import tempfile
 import zlib
 from bisect import bisect_right
@@ -15,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nmt.data.cache import cache_folder
+from nmt.data.cache import cache_folder, replacing
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.filters import FilterReport, first_occurrences, keep
 from nmt.data.subwords import Subwords
@@ -133,35 +132,38 @@ def _make(file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], 
     """Write the file, in a temporary folder if need be, and open it."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        _write(file, corpus, sides, filters)
+        if opened := _written(file, corpus, sides, filters):
+            return opened
     except OSError as error:
         _log.warning("Cannot keep encoded text in %s (%s): it will be encoded again next time.", file.parent, error)
-    else:
-        if opened := _open(file, filters):
-            return opened
-    with tempfile.TemporaryDirectory(prefix="nmt-") as folder:  # what is mapped outlives the name
-        _write(Path(folder) / file.name, corpus, sides, filters)
-        opened = _open(Path(folder) / file.name, filters)
-    if not opened:
-        raise DataError(f"Encoded text cannot be read back from {tempfile.gettempdir()}: check that disk.")
-    return opened
+    reason = "what was written cannot be read back"
+    try:
+        with tempfile.TemporaryDirectory(prefix="nmt-") as folder:  # what is mapped outlives the name
+            if opened := _written(Path(folder) / file.name, corpus, sides, filters):
+                return opened
+    except OSError as error:
+        reason = str(error)
+    raise DataError(
+        f"Cannot keep encoded text in {file.parent} or {tempfile.gettempdir()} ({reason}): set NMT_CACHE to another folder."
+    )
 
 
-def _write(file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: Filters | None) -> None:
-    """Encode batch by batch into a file beside, then rename it."""
+def _written(
+    file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: Filters | None
+) -> _Opened | None:
+    """Encode batch by batch into a file beside, rename it, and open it."""
     first = np.ones(len(corpus), dtype=np.bool_)
     if filters and not filters.duplicates:
         first = first_occurrences(corpus.pairs(), len(corpus))
-    handle, beside = tempfile.mkstemp(prefix=f".{file.stem}-", dir=file.parent)
-    os.close(handle)
-    try:
-        with pa.OSFile(beside, "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
-            for batch, report in _encoded(corpus, sides, filters, first):
-                counts = {name: count for name, count in asdict(report).items() if name != "filters"}
-                writer.write_batch(batch, {"counts": json.dumps(counts), "checksum": _checksum(batch)})
-        Path(beside).replace(file)
-    finally:
-        Path(beside).unlink(missing_ok=True)
+    with (
+        replacing(file) as beside,
+        pa.OSFile(str(beside), "wb") as sink,
+        pa.ipc.new_file(sink, _SCHEMA) as writer,
+    ):
+        for batch, report in _encoded(corpus, sides, filters, first):
+            counts = {name: count for name, count in asdict(report).items() if name != "filters"}
+            writer.write_batch(batch, {"counts": json.dumps(counts), "checksum": _checksum(batch)})
+    return _open(file, filters)
 
 
 def _encoded(

@@ -67,7 +67,7 @@ def keep(
     reasons = {
         "empty": shorter == 0,
         "too_long": longer > filters.max_length,
-        "ratio": longer > shorter * (np.inf if filters.max_ratio is None else filters.max_ratio),
+        "ratio": ~kept if filters.max_ratio is None else longer > shorter * filters.max_ratio,
         "duplicate": ~kept if filters.duplicates or first is None else ~first,
     }
     counts = {}

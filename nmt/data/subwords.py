@@ -8,7 +8,6 @@ SentencePiece itself uses for the space) and so decodes as one.
 
 import hashlib
 import io
-import os
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,8 +15,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import sentencepiece
 
+from nmt.data.cache import replacing
 from nmt.errors import DataError
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -113,10 +115,8 @@ class Subwords:
 
     def save(self, path: str | Path) -> None:
         """Write the model's file; a crash leaves either the old file or the new one."""
-        path = Path(path)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        beside.write_bytes(self.serialized)
-        beside.replace(path)
+        with replacing(Path(path)) as beside:
+            beside.write_bytes(self.serialized)
 
     def encode(self, text: str) -> list[int]:
         """Ids of the pieces of a text, without begin or end mark; control names like `<s>` in it are plain text."""
@@ -142,17 +142,21 @@ class Subwords:
         return [index for index, count in zip(ids, words, strict=True) for _ in range(max(count, 1))]
 
     def sample(self, text: str, alpha: float, *, seed: int | None = None) -> list[int]:
-        """Ids of a random segmentation of a text (Kudo 2018; BPE dropout, Provilkov et al. 2020).
+        """Ids of a random segmentation of a text; see `sample_batch`."""
+        return self.sample_batch([text], alpha, seed=seed)[0].tolist()
+
+    def sample_batch(self, texts: Sequence[str], alpha: float, *, seed: int | None = None) -> list[npt.NDArray[np.int32]]:
+        """Ids of a random segmentation of each text (Kudo 2018; BPE dropout, Provilkov et al. 2020).
 
         Args:
-            text: the text.
+            texts: the texts.
             alpha: inverse temperature of unigram sampling, or dropout rate of BPE merges.
             seed: sets the generator of this thread first, so that the same call gives the same ids.
         """
         if seed is not None:
             sentencepiece.set_random_generator_seed(seed % 2**32)
-        ids: list[int] = self._processor.encode(_escape(text), enable_sampling=True, alpha=alpha, nbest_size=-1)
-        return ids
+        sampling = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
+        return [np.array(self._processor.encode(_escape(text), **sampling), np.int32) for text in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; control ids give nothing, bytes that are no UTF-8 give U+FFFD."""

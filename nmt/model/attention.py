@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from nmt import recipe
 from nmt.model.scores import build_score
-from nmt.model.windows import build_window
+from nmt.model.windows import at_least_fp32, build_window
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,3 @@ def masked_softmax(scores: Float[Tensor, "B S"], allowed: Bool[Tensor, "B S"]) -
     allowed = allowed & scores.isfinite()
     scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
     return torch.softmax(scores, dim=-1) * allowed
-
-
-def at_least_fp32(values: Tensor) -> Tensor:
-    """Values in fp32 where they were computed in a shorter type: what goes through a softmax needs the digits."""
-    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 class GruCell(nn.Module):
     """r, z = sigmoid(W x + U s); n = tanh(W x + r * (U s)); s' = (1 - z) * n + z * s (Cho et al. 2014; r after U as in cuDNN).
 
-    W x comes in from outside, ready for the three gates.
+    W x comes in from outside, ready for the three gates. Dropout, as a mask over s, touches U s alone: on the way that s itself
+    takes it would grow or fade with every step (Semeniuta et al. 2016).
     """
 
     gates = 3
@@ -23,9 +24,9 @@ class GruCell(nn.Module):
         orthogonal_per_gate_(self.recurrent.weight)
 
     def forward(
-        self, projected: Float[Tensor, "B G"], hidden: Float[Tensor, "B H"], cell: Tensor | None
+        self, projected: Float[Tensor, "B G"], hidden: Float[Tensor, "B H"], cell: Tensor | None, mask: Tensor | None = None
     ) -> tuple[Float[Tensor, "B H"], None]:
-        recurrent = self.recurrent(hidden)
+        recurrent = self.recurrent(dropped(hidden, mask))
         width = hidden.shape[1]
         reset, update = torch.sigmoid(projected[:, : 2 * width] + recurrent[:, : 2 * width]).chunk(2, dim=1)
         new = torch.tanh(projected[:, 2 * width :] + reset * recurrent[:, 2 * width :])
@@ -43,12 +44,17 @@ class LstmCell(nn.Module):
         orthogonal_per_gate_(self.recurrent.weight)
 
     def forward(
-        self, projected: Float[Tensor, "B G"], hidden: Float[Tensor, "B H"], cell: Tensor | None
+        self, projected: Float[Tensor, "B G"], hidden: Float[Tensor, "B H"], cell: Tensor | None, mask: Tensor | None = None
     ) -> tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]:
         assert cell is not None
-        keep_in, forget, candidate, out = (projected + self.recurrent(hidden)).chunk(4, dim=1)
+        keep_in, forget, candidate, out = (projected + self.recurrent(dropped(hidden, mask))).chunk(4, dim=1)
         new_cell = torch.sigmoid(forget) * cell + torch.sigmoid(keep_in) * torch.tanh(candidate)
         return torch.sigmoid(out) * torch.tanh(new_cell), new_cell
+
+
+def dropped(hidden: Float[Tensor, "B H"], mask: Tensor | None) -> Float[Tensor, "B H"]:
+    """A state as the recurrent matrix sees it in training."""
+    return hidden if mask is None else hidden * mask
 
 
 GATES = {"gru": GruCell.gates, "lstm": LstmCell.gates}
@@ -85,3 +91,16 @@ class Dropout(nn.Module):
         shape = (values.shape[0], *[1] * (values.dim() - 2), values.shape[-1])
         keep = 1 - self.rate
         return torch.empty(shape, dtype=values.dtype, device=values.device).bernoulli_(keep).div_(keep)
+
+
+class WordDropout(nn.Module):
+    """Dropout of whole words: an embedding [B T E] is kept, scaled by 1 / (1 - rate), or all zero (Gal and Ghahramani 2016)."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, embedded: Float[Tensor, "B T E"]) -> Float[Tensor, "B T E"]:
+        if not self.training or self.rate == 0:
+            return embedded
+        return embedded * nn.functional.dropout(embedded.new_ones(*embedded.shape[:2], 1), self.rate)

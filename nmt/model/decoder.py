@@ -72,21 +72,22 @@ class Recurrence(nn.Module):
         return projected
 
     def forward(self, projected: Float[Tensor, "B G"], state: DecoderState, masks: Tensor | None) -> DecoderState:
-        """The state after one step. `masks` [B L H] is this sentence's dropout between steps and layers, if any."""
+        """The state after one step. `masks` [B L H] is each sentence's dropout on the recurrent matrices, if any."""
         hidden: list[Tensor] = []
         cells: list[Tensor] = []
         for depth, cell in enumerate(self.cells):
             if depth:
                 projected = self.below[depth - 1](hidden[-1])
-            before = state.hidden[:, depth] if masks is None else state.hidden[:, depth] * masks[:, depth]
-            new_hidden, new_cell = cell(projected, before, None if state.cell is None else state.cell[:, depth])
+            before = None if state.cell is None else state.cell[:, depth]
+            mask = None if masks is None else masks[:, depth]
+            new_hidden, new_cell = cell(projected, state.hidden[:, depth], before, mask)
             hidden.append(new_hidden)
             cells.append(new_cell)
         new_cells = None if state.cell is None else torch.stack(cells, dim=1)
-        return DecoderState(torch.stack(hidden, dim=1), state.position + 1, new_cells, state.feed)
+        return replace(state, hidden=torch.stack(hidden, dim=1), cell=new_cells)
 
     def masks(self, state: DecoderState) -> Tensor | None:
-        """The dropout of the states between steps, one mask a sentence; None outside of training."""
+        """The dropout of the states that the recurrent matrices see, one mask a sentence; None outside of training."""
         if not self.training or self.dropout.rate == 0:
             return None
         return self.dropout.mask(state.hidden.flatten(1)).view_as(state.hidden)
@@ -96,16 +97,23 @@ class Recurrence(nn.Module):
 
 
 class AttendThenUpdate(nn.Module):
-    """s_{i-1} asks, and the context enters the recurrence; the readout t_i reads s_i, E y_{i-1} and c_i (Bahdanau et al. 2015)."""
+    """s_{i-1} asks, and the context enters the recurrence; the readout t_i reads s_i, E y_{i-1} and c_i (Bahdanau et al. 2015).
+
+    Conditional, the word enters first and the state that has read it asks (Sennrich et al. 2017, A):
+    s'_i = f(s_{i-1}, E y_{i-1});  c_i = attend(s'_i);  s_i = g(s'_i, c_i).
+    """
 
     aligns: Literal["predicted", "fed"] = "predicted"
 
-    def __init__(self, model: recipe.Model) -> None:
+    def __init__(self, model: recipe.Model, *, conditional: bool) -> None:
         super().__init__()
         annotation, hidden = 2 * model.encoder.hidden, model.decoder.hidden
         self.attention = Attention(model.attention, query=hidden, annotation=annotation)
-        inputs = {"word": model.embedding, "context": annotation}
-        self.recurrence = Recurrence(model.decoder, inputs=inputs, dropout=model.dropout)
+        reads = {"context": annotation} if conditional else {"word": model.embedding, "context": annotation}
+        self.recurrence = Recurrence(model.decoder, inputs=reads, dropout=model.dropout)
+        self.asking = None
+        if conditional:
+            self.asking = Recurrence(model.decoder, inputs={"word": model.embedding}, dropout=model.dropout)
         self.readout = build_readout(
             model.decoder.readout, hidden=hidden, embedding=model.embedding, context=annotation
         )
@@ -114,12 +122,16 @@ class AttendThenUpdate(nn.Module):
         return state
 
     def forward(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
-        words = self.recurrence.project("word", embedded)
+        words = (self.asking or self.recurrence).project("word", embedded)
         masks = self.recurrence.masks(state)
         hidden, contexts, alignment = [], [], []
         for word in words.unbind(1):
+            if self.asking is not None:
+                state = self.asking(word, state, masks)
             context, weights = self.attention(state.hidden[:, -1], state.position, memory)
-            state = self.recurrence(word + self.recurrence.project("context", context), state, masks)
+            read = self.recurrence.project("context", context)
+            state = self.recurrence(read if self.asking is not None else word + read, state, masks)
+            state = replace(state, position=state.position + 1)
             hidden.append(state.hidden[:, -1])
             contexts.append(context)
             alignment.append(weights)
@@ -163,11 +175,10 @@ class UpdateThenAttend(nn.Module):
         for step, word in enumerate(words.unbind(1)):
             if state.feed is not None:
                 word = word + self.recurrence.project("feed", state.feed)
-            position = state.position
             state = self.recurrence(word, state, masks)
-            context, weights = self.attention(state.hidden[:, -1], position, memory)
+            context, weights = self.attention(state.hidden[:, -1], state.position, memory)
             readout = self.readout(state.hidden[:, -1], embedded[:, step], context)
-            state = replace(state, feed=readout if self.feeds else None)
+            state = replace(state, position=state.position + 1, feed=readout if self.feeds else None)
             readouts.append(readout)
             alignment.append(weights)
         return Decoded(torch.stack(readouts, 1), torch.stack(alignment, 1), state)
@@ -218,8 +229,8 @@ class Bridge(nn.Module):
 
 def build_decoder(model: recipe.Model) -> AttendThenUpdate | UpdateThenAttend:
     match model.decoder.order:
-        case recipe.AttendThenUpdate():
-            return AttendThenUpdate(model)
+        case recipe.AttendThenUpdate() as order:
+            return AttendThenUpdate(model, conditional=order.conditional)
         case recipe.UpdateThenAttend() as order:
             return UpdateThenAttend(model, input_feeding=order.input_feeding)
         case _:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nmt import recipe
 from nmt.model.attention import Memory
-from nmt.model.cells import Dropout
+from nmt.model.cells import Dropout, WordDropout
 from nmt.model.decoder import Bridge, Decoded, DecoderState, build_decoder
 from nmt.model.encoder import Encoder
 
@@ -29,7 +29,8 @@ class Seq2Seq(nn.Module):
         self.bridge = Bridge(model.decoder, annotation=annotation)
         self.decoder = build_decoder(model)
         self.output = nn.Linear(model.decoder.readout.size, target_size)
-        self.word_dropout = Dropout(model.dropout.embedding, variational=model.dropout.variational)
+        embedding_dropout = Dropout(model.dropout.embedding, variational=model.dropout.variational)
+        self.dropout = nn.Sequential(WordDropout(model.dropout.word), embedding_dropout)
         self.readout_dropout = Dropout(model.dropout.readout, variational=model.dropout.variational)
         for embedding in (self.source_embedding, self.target_embedding):
             nn.init.normal_(embedding.weight, std=model.embedding**-0.5)
@@ -46,7 +47,7 @@ class Seq2Seq(nn.Module):
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> tuple[Memory, DecoderState]:
         """Annotations of the source and the state s_0 that the decoder starts from."""
-        encoded = self.encoder(self.word_dropout(self.source_embedding(source)), source_mask)
+        encoded = self.encoder(self.dropout(self.source_embedding(source)), source_mask)
         summary = torch.cat([encoded.forward_final, encoded.backward_final], dim=-1)
         memory = self.decoder.attention.remember(encoded.annotations, source_mask, summary)
         return memory, self.decoder.start(self.bridge(encoded, memory))
@@ -60,7 +61,7 @@ class Seq2Seq(nn.Module):
 
     def decode(self, target_in: Int[Tensor, "B T"], state: DecoderState, memory: Memory) -> Decoded:
         """All steps of known target words."""
-        return self.decoder(self.word_dropout(self.target_embedding(target_in)), state, memory)
+        return self.decoder(self.dropout(self.target_embedding(target_in)), state, memory)
 
     def forward(
         self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"], target_in: Int[Tensor, "B T"]

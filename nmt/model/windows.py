@@ -53,7 +53,7 @@ class LocalPredictiveWindow(Window):
 
     def center(self, query: Float[Tensor, "B H"], mask: Bool[Tensor, "B S"]) -> Float[Tensor, " B"]:
         """p_t, in source positions from 0 to S, the number of real ones."""
-        share = torch.sigmoid(self.v(torch.tanh(self.hidden(query))).squeeze(-1).float().to(query.dtype))
+        share = torch.sigmoid(at_least_fp32(self.v(torch.tanh(self.hidden(query))).squeeze(-1)))
         return mask.sum(1) * share
 
     def forward(
@@ -68,6 +68,11 @@ def distance(center: Int[Tensor, " B"] | Float[Tensor, " B"], mask: Bool[Tensor,
     """|s - p_t| for every source position s, [B S]."""
     positions = torch.arange(mask.shape[1], device=mask.device)
     return (positions.unsqueeze(0) - center.unsqueeze(1)).abs()
+
+
+def at_least_fp32(values: Tensor) -> Tensor:
+    """Values in fp32 where they were computed in a shorter type: positions and softmaxes need the digits."""
+    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
 
 
 def build_window(chosen: recipe.Window, *, query: int) -> Window | None:

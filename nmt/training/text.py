@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Protocol
 
-from nmt.data.batching import Batch, make_batch
+import numpy as np
+import numpy.typing as npt
+
 from nmt.data.corpus import ParallelCorpus, load_corpus
 from nmt.data.encoded import EncodedCorpus, encode_corpus
 from nmt.data.subwords import Subwords
@@ -47,34 +50,44 @@ class TrainingText:
         return trained_on(self.train.source), trained_on(self.train.target)
 
 
-@dataclass(frozen=True)
-class Examples:
-    """An encoded corpus that gives batches, with the segmentation sampled anew each time if the recipe says so."""
+class Encoded(Protocol):
+    """Pairs of ids with their lengths: an `EncodedCorpus`, or one whose segmentation was drawn anew."""
 
-    corpus: EncodedCorpus
-    source: Subwords
-    target: Subwords
-    sampling: float | None = None
+    source_lengths: npt.NDArray[np.int32]
+    target_lengths: npt.NDArray[np.int32]
 
-    @classmethod
-    def of(cls, recipe: Recipe, text: ParallelCorpus, source: Subwords, target: Subwords, *, train: bool) -> Examples:
-        """The training examples (filtered, sampled) or the validation examples (every pair, as it is)."""
-        encoded = encode_corpus(text, source, target, recipe.data.filters if train else None)
-        return cls(encoded, source, target, recipe.subwords.sampling if train else None)
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: Sequence[int]) -> list[tuple[list[int], list[int]]]: ...
 
-    def batch(self, rows: Sequence[int], *, seed: int = 0) -> Batch:
-        """The pairs of the given rows; the same seed samples the same segmentation."""
-        pairs = self.corpus[rows]
-        if self.sampling is not None:
-            texts = self.corpus.text(rows)
-            longest = [2 * max(map(len, pair)) + 10 for pair in pairs]
-            sampled = [
-                (self.source.sample(source, self.sampling, seed=seed + n), self.target.sample(target, self.sampling))
-                for n, (source, target) in enumerate(texts)
-            ]
-            # A rare segmentation into single characters would break the token budget; the plain one stands in for it.
-            pairs = [
-                new if max(map(len, new)) <= limit else old
-                for new, old, limit in zip(sampled, pairs, longest, strict=True)
-            ]
-        return make_batch(pairs, rows)
+
+class Sampled:
+    """A corpus as one epoch sees it under subword regularisation: every line segmented at random (Kudo 2018).
+
+    All lines are segmented before the epoch begins, so that its batches are planned with the lengths they really have.
+    """
+
+    def __init__(self, corpus: EncodedCorpus, source: Subwords, target: Subwords, *, alpha: float, seed: int) -> None:
+        texts = corpus.text(range(len(corpus)))
+        self.sources = source.sample_batch([text for text, _ in texts], alpha, seed=seed)
+        self.targets = target.sample_batch([text for _, text in texts], alpha, seed=seed + 1)
+        self.source_lengths = np.fromiter(map(len, self.sources), np.int32, len(texts))
+        self.target_lengths = np.fromiter(map(len, self.targets), np.int32, len(texts))
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def __getitem__(self, rows: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+        return [(self.sources[row].tolist(), self.targets[row].tolist()) for row in rows]
+
+
+def training_corpus(recipe: Recipe, text: ParallelCorpus, source: Subwords, target: Subwords) -> EncodedCorpus:
+    """What is trained on: encoded and filtered."""
+    return encode_corpus(text, source, target, recipe.data.filters)
+
+
+def corpus_of_epoch(recipe: Recipe, corpus: EncodedCorpus, source: Subwords, target: Subwords, epoch: int) -> Encoded:
+    """The training corpus as an epoch sees it: the same every time, or sampled, by a seed that epoch and recipe decide."""
+    alpha = recipe.subwords.sampling
+    if alpha is None:
+        return corpus
+    return Sampled(corpus, source, target, alpha=alpha, seed=2 * (1_000_003 * recipe.seed + epoch))

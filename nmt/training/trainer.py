@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from nmt.bundle import WEIGHTS, Bundle, check_folder, load_tensors, save_tensors, weights_of
-from nmt.data.batching import Batch, cut, plan_batches
+from nmt.data.batching import Batch, cut, make_batch, plan_batches
+from nmt.data.encoded import encode_corpus
 from nmt.decoding.translator import Translator
 from nmt.device import autocast, choose_precision
 from nmt.errors import DataError, NmtError, UsageError
@@ -28,7 +29,7 @@ from nmt.training.checkpoint import BEST, Progress, State, best_file, has_state,
 from nmt.training.log import Log
 from nmt.training.loss import cross_entropy
 from nmt.training.optim import Clock, MovingAverage, build_optimizer, copy_into, rate_factor, using
-from nmt.training.text import Examples, TrainingText
+from nmt.training.text import Encoded, TrainingText, corpus_of_epoch, training_corpus
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,14 @@ def _check_target_folder(recipe: Recipe, folder: Path, *, resume: bool, force: b
         )
 
 
+@dataclass(frozen=True)
+class Epoch:
+    """The corpus as an epoch sees it, and the batches of each of its updates."""
+
+    corpus: Encoded
+    groups: list[list[np.ndarray]]
+
+
 class Trainer:
     """One run: the model, what moves it, what judges it, and where it is written."""
 
@@ -115,16 +124,15 @@ class Trainer:
         self.optimizer = build_optimizer(self.settings.optimizer, self.model.parameters())
         self.average = MovingAverage(self.weights, self.settings.ema) if self.settings.ema else None
         self.precision = choose_precision(self.settings.precision, device)
-        self.examples = Examples.of(self.recipe, text.train, bundle.source, bundle.target, train=True)
-        self.validation = Examples.of(self.recipe, text.valid, bundle.source, bundle.target, train=False)
+        self.corpus = training_corpus(self.recipe, text.train, bundle.source, bundle.target)
+        self.validation = encode_corpus(text.valid, bundle.source, bundle.target, None)
         self.progress = Progress()
-        self.updates_per_epoch = math.ceil(len(self._plan(0)) / self.settings.accumulate)
-        self.updates = min(self.updates_per_epoch * self.settings.epochs, self.settings.updates or math.inf)
-        self.log = Log(folder, updates=int(self.updates), quiet=quiet, tensorboard=self.settings.tensorboard)
+        self.epoch = self._open_epoch(0)
+        updates = min(len(self.epoch.groups) * self.settings.epochs, self.settings.updates or math.inf)
+        self.log = Log(folder, updates=int(updates), quiet=quiet, tensorboard=self.settings.tensorboard)
         self.timer = time.monotonic()
         self.logged_at = 0.0
         self.asked_to_stop: int | None = None
-        self.planned_epoch, self.planned = -1, list[list[np.ndarray]]()
 
     # --- the loop ------------------------------------------------------------------------------------------------
 
@@ -133,7 +141,7 @@ class Trainer:
         with self.log, self._signals():
             self._introduce()
             while not self._finished():
-                for group in self._groups()[self.progress.group :]:
+                for group in self.epoch.groups[self.progress.group :]:
                     self._update(group)
                     if self._due():
                         self._validate()
@@ -158,30 +166,32 @@ class Trainer:
             or (patience is not None and progress.stale >= patience)
         )
 
-    def _groups(self) -> list[list[np.ndarray]]:
-        """The batches of each update of the current epoch."""
-        epoch, size = self.progress.epoch, self.settings.accumulate
-        if self.planned_epoch != epoch:
-            plan = self._plan(epoch)
-            self.planned = [plan[start : start + size] for start in range(0, len(plan), size)]
-            self.planned_epoch = epoch
-        return self.planned
-
-    def _plan(self, epoch: int) -> list[np.ndarray]:
-        corpus = self.examples.corpus
-        lengths = {"source_lengths": corpus.source_lengths, "target_lengths": corpus.target_lengths}
-        return plan_batches(**lengths, batch_tokens=self.settings.batch_tokens, seed=self.recipe.seed, epoch=epoch)
+    def _open_epoch(self, number: int) -> Epoch:
+        corpus = corpus_of_epoch(self.recipe, self.corpus, self.bundle.source, self.bundle.target, number)
+        plan = plan_batches(
+            corpus.source_lengths,
+            corpus.target_lengths,
+            batch_tokens=self.settings.batch_tokens,
+            seed=self.recipe.seed,
+            epoch=number,
+        )
+        size = self.settings.accumulate
+        return Epoch(corpus, [plan[start : start + size] for start in range(0, len(plan), size)])
 
     def _due(self) -> bool:
-        """Whether this update is followed by a validation."""
-        every, progress = self.settings.validation.every, self.progress
-        if progress.update == self.updates:
+        """Whether this update is followed by a validation: every so often, and at the end."""
+        settings, progress = self.settings, self.progress
+        ends_epoch = progress.group == len(self.epoch.groups)
+        if progress.update == settings.updates or (ends_epoch and progress.epoch + 1 == settings.epochs):
             return True
-        return progress.update % every == 0 if every else progress.group == len(self._groups())
+        every = settings.validation.every
+        return progress.update % every == 0 if every else ends_epoch
 
     def _end_epoch(self) -> None:
         self.progress.epoch += 1
         self.progress.group = 0
+        if not self._finished():
+            self.epoch = self._open_epoch(self.progress.epoch)
 
     # --- one update ----------------------------------------------------------------------------------------------
 
@@ -190,10 +200,10 @@ class Trainer:
         self.model.train()
         for own in self.optimizer.param_groups:
             own["lr"] = self.settings.optimizer.rate * rate_factor(self.settings.schedule, self._clock())
-        words = int(sum((self.examples.corpus.target_lengths[rows] + 1).sum() for rows in group))
+        batches = [make_batch(self.epoch.corpus[rows], rows.tolist()) for rows in group]
+        words = sum(batch.tokens for batch in batches)
         nll = 0.0
-        for number, rows in enumerate(group):
-            batch = self.examples.batch(rows.tolist(), seed=self._sampling_seed(number))
+        for batch in batches:
             loss, plain = self._loss(batch.to(self.device), self.settings.label_smoothing)
             torch.autograd.backward(loss / words)
             nll += float(plain)
@@ -216,12 +226,10 @@ class Trainer:
             return cross_entropy(real, output.weight, output.bias, batch.target_out[batch.target_mask], smoothing)
 
     def _clock(self) -> Clock:
-        progress = self.progress
-        epochs = progress.epoch + progress.group / self.updates_per_epoch
-        return Clock(progress.update, epochs, progress.update / self.updates, progress.plateaus)
-
-    def _sampling_seed(self, number: int) -> int:
-        return hash((self.recipe.seed, self.progress.update, number))
+        progress, settings = self.progress, self.settings
+        epochs = progress.epoch + progress.group / len(self.epoch.groups)
+        share = max(epochs / settings.epochs, progress.update / settings.updates if settings.updates else 0.0)
+        return Clock(progress.update, epochs, share, progress.plateaus)
 
     def _count(self, nll: float, words: int) -> None:
         progress = self.progress
@@ -289,11 +297,11 @@ class Trainer:
     @torch.inference_mode()
     def _validation_loss(self) -> float:
         """Negative log-likelihood a target piece, in nats."""
-        corpus = self.validation.corpus
+        corpus = self.validation
         order = np.argsort(corpus.target_lengths, kind="stable")
         nll, words = 0.0, 0
         for rows in cut(order, corpus.source_lengths + 1, corpus.target_lengths + 1, self.settings.batch_tokens):
-            batch = self.validation.batch(rows.tolist()).to(self.device)
+            batch = make_batch(corpus[rows]).to(self.device)
             nll += float(self._loss(batch, 0.0)[1])
             words += batch.tokens
         return nll / words
@@ -313,7 +321,7 @@ class Trainer:
 
     def _figure(self, record: Mapping[str, Any]) -> float:
         """What validations are compared by; higher is better."""
-        return record["bleu"] if self.settings.validation.metric == "bleu" else -record["perplexity"]
+        return float(record["bleu"] if self.settings.validation.metric == "bleu" else -record["perplexity"])
 
     def _keep(self, figure: float, *, improved: bool) -> None:
         """Save the weights as the model if they are the best, and among the best few if they belong there."""
@@ -363,6 +371,8 @@ class Trainer:
     def restore(self, state: State) -> None:
         """Go on from a saved state."""
         self.progress = state.progress
+        if self.progress.epoch and not self._finished():
+            self.epoch = self._open_epoch(self.progress.epoch)
         copy_into(self.weights, state.weights)
         if self.average is not None and state.average is not None:
             self.average.weights = dict(state.average)
@@ -393,11 +403,10 @@ class Trainer:
                 signal.signal(number, handler)
 
     def _introduce(self) -> None:
-        corpus = self.examples.corpus
-        self.log.say(f"{self.text.train.name}: {corpus.report}")
+        self.log.say(f"{self.text.train.name}: {self.corpus.report}")
         parameters = sum(value.numel() for value in self.weights.values())
         self.log.say(
-            f"{self.recipe.name}: {parameters / 1e6:.1f} M parameters, {self.updates_per_epoch} updates an epoch, "
+            f"{self.recipe.name}: {parameters / 1e6:.1f} M parameters, {len(self.epoch.groups)} updates an epoch, "
             f"{self.precision} on {self.device}, {torch.get_num_threads()} threads; run folder {self.folder}"
         )
         self.timer = time.monotonic()

@@ -59,17 +59,17 @@ def test_every_attention_in_every_order(score: str, window: str, order: str, cel
     assert_agrees(tree, list(PADDED), [[2, 7, 1], [2, 3, 3], [2, 5, 6]])
 
 
-@pytest.mark.parametrize(("cell", "order", "layers"), product(CELLS, ORDERS, (2, 3)))
+@pytest.mark.parametrize(("cell", "order", "layers"), list(product(CELLS, ORDERS, (2, 3))))
 def test_stacked_layers(cell: str, order: str, layers: int) -> None:
     assert_agrees(small(cell=cell, order=order, layers=layers), list(PADDED), [[2, 7], [2, 3], [2, 5]])
 
 
-@pytest.mark.parametrize(("readout", "order"), product(READOUTS, ORDERS))
+@pytest.mark.parametrize(("readout", "order"), list(product(READOUTS, ORDERS)))
 def test_every_readout_in_every_order(readout: str, order: str) -> None:
     assert_agrees(small(readout=readout, order=order), list(PADDED), [[2, 7, 1], [2, 3, 3], [2, 5, 6]])
 
 
-@pytest.mark.parametrize(("bridge", "cell", "layers"), product(BRIDGES, CELLS, (1, 2)))
+@pytest.mark.parametrize(("bridge", "cell", "layers"), list(product(BRIDGES, CELLS, (1, 2))))
 def test_every_bridge(bridge: str, cell: str, layers: int) -> None:
     assert_agrees(small(bridge=bridge, cell=cell, layers=layers), list(PADDED), [[2], [2], [2]])
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import gradcheck
@@ -100,6 +101,7 @@ def test_gradients_are_those_of_the_function(score: str, window: str) -> None:
 attentions = st.sampled_from([pair for pair in ATTENTIONS if pair[0] != "none"])
 
 
+@hypothesis_settings(deadline=None)
 @given(
     attentions,
     st.lists(st.integers(1, 9), min_size=1, max_size=4),
@@ -190,7 +192,8 @@ def test_a_row_that_allows_nothing_gets_no_weight() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_type", "kept"), [("bfloat16", "float32"), ("float16", "float32"), ("float32", "float32"), ("float64", "float64")]
+    ("given_type", "kept"),
+    [("bfloat16", "float32"), ("float16", "float32"), ("float32", "float32"), ("float64", "float64")],
 )
 def test_softmax_inputs_have_at_least_the_digits_of_fp32(given_type: str, kept: str) -> None:
     assert at_least_fp32(torch.zeros(1, dtype=getattr(torch, given_type))).dtype == getattr(torch, kept)

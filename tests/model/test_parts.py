@@ -6,7 +6,7 @@ import torch
 from torch.autograd import gradcheck
 
 from nmt import recipe
-from nmt.model.cells import Dropout, build_cell, orthogonal_per_gate_
+from nmt.model.cells import Dropout, WordDropout, build_cell, orthogonal_per_gate_
 from nmt.model.encoder import Encoder
 from nmt.model.readout import build_readout
 from tests.reference import decoder, recurrent
@@ -160,7 +160,7 @@ def test_gradients_of_a_readout(kind: str) -> None:
 def test_dropout_keeps_the_expected_value(variational: bool) -> None:
     torch.manual_seed(1)
     dropped = Dropout(0.25, variational=variational)(torch.ones(200, 2, 100))
-    assert set(dropped.unique().tolist()) == {0.0, pytest.approx(4 / 3)}
+    assert sorted(dropped.unique().tolist()) == [0.0, pytest.approx(4 / 3)]
     assert dropped.mean().item() == pytest.approx(1, abs=0.02)
 
 
@@ -177,3 +177,23 @@ def test_dropout_is_off_in_evaluation_and_at_rate_zero() -> None:
     values = torch.randn(2, 3, 4)
     assert torch.equal(Dropout(0.5, variational=True).eval()(values), values)
     assert torch.equal(Dropout(0.0, variational=False)(values), values)
+
+
+def test_word_dropout_drops_whole_words_and_keeps_the_expected_value() -> None:
+    torch.manual_seed(1)
+    dropped = WordDropout(0.25)(torch.ones(100, 50, 3))
+    assert torch.equal(dropped, dropped[..., :1].expand_as(dropped))
+    assert dropped.unique().tolist() == [0.0, pytest.approx(4 / 3)]
+    assert dropped.mean().item() == pytest.approx(1, abs=0.05)
+    assert torch.equal(WordDropout(0.25).eval()(dropped), dropped)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_a_mask_on_the_state_touches_the_recurrent_product_alone(kind: str) -> None:
+    cell = randomised(build_cell(kind, 3))
+    projected, s, c = doubles(2, cell.gates * 3), doubles(2, 3), doubles(2, 3)
+    mask = torch.tensor([2.0, 0.0, 2.0], dtype=torch.float64)
+    masked = cell(projected, s, c, mask.expand(2, 3))[0]
+    with torch.no_grad():
+        cell.recurrent.weight.mul_(mask)  # U (m * s) = (U diag m) s
+    torch.testing.assert_close(masked, cell(projected, s, c)[0], rtol=0, atol=1e-12)

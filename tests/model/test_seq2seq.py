@@ -16,6 +16,7 @@ from tests.reference.settings import ATTENTIONS, BRIDGES, CELLS, ORDERS, READOUT
 
 SIZE = 11
 PRESETS = list(product(ATTENTIONS, ORDERS))
+PLACES = ("embedding", "word", "annotations", "recurrent", "readout")
 NAMES = [f"{score}-{window}-{order}" for (score, window), order in PRESETS]
 
 
@@ -114,7 +115,7 @@ def test_nothing_of_a_sentence_stays_on_the_model() -> None:
 @pytest.mark.parametrize("score", ["additive", "dot", "general", "concat", "location", "none"])
 @pytest.mark.parametrize("order", ORDERS)
 def test_an_alignment_knows_whose_word_it_is(order: str, score: str) -> None:
-    luong_content = order != "bahdanau" and score != "location"
+    luong_content = order.startswith("luong") and score != "location"
     assert build(small(order=order, score=score)).aligns == ("fed" if luong_content else "predicted")
 
 
@@ -141,7 +142,8 @@ def test_tied_weights_are_one_storage_and_counted_once() -> None:
     assert target.source_embedding.weight is not target.target_embedding.weight
     assert everything.output.weight is everything.source_embedding.weight
     free = build(small(tie="none"))
-    assert len({free.output.weight.data_ptr(), *(e.weight.data_ptr() for e in (free.source_embedding, free.target_embedding))}) == 3
+    tables = (free.output, free.source_embedding, free.target_embedding)
+    assert len({table.weight.data_ptr() for table in tables}) == 3
 
 
 def test_tied_weights_stay_one_through_an_update() -> None:
@@ -172,10 +174,10 @@ def test_a_fresh_model_is_nearly_indifferent_between_words(tie: str) -> None:
 # --- dropout ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", ["embedding", "annotations", "recurrent", "readout"])
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("variational", [False, True])
 def test_each_dropout_acts_in_training_alone(place: str, variational: bool) -> None:
-    rates = dict.fromkeys(("embedding", "annotations", "recurrent", "readout"), 0.0) | {place: 0.5}
+    rates = dict.fromkeys(PLACES, 0.0) | {place: 0.5}
     model = build(small(layers=2, annotation=16, dropout=rates | {"variational": variational}))
     plain = build(small(layers=2, annotation=16))
     plain.load_state_dict(model.state_dict())
@@ -189,12 +191,12 @@ def test_each_dropout_acts_in_training_alone(place: str, variational: bool) -> N
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_recurrent_dropout_has_one_mask_for_all_steps_of_a_sentence(order: str) -> None:
-    rates = {"embedding": 0.0, "annotations": 0.0, "recurrent": 0.5, "readout": 0.0}
+    rates = dict.fromkeys(PLACES, 0.0) | {"recurrent": 0.5}
     model = build(small(order=order, annotation=16, dropout=rates)).train()
     memory, state = model.encode(random_ids(2, 5), mask_of([5, 3]))
     seen: list[Tensor] = []
-    cell = model.decoder.recurrence.cells[0]
-    cell.register_forward_pre_hook(lambda _, given: seen.append(given[1] == 0))
+    matrix = model.decoder.recurrence.cells[0].recurrent
+    matrix.register_forward_pre_hook(lambda _, given: seen.append(given[0] == 0))
     model.decode(random_ids(2, 4), state, memory)
     assert len(seen) == 4
     assert all(torch.equal(step, seen[0]) for step in seen)
@@ -213,7 +215,7 @@ GRADIENTS = [
 ]
 
 
-@pytest.mark.parametrize("tree", GRADIENTS, ids=range(len(GRADIENTS)))
+@pytest.mark.parametrize("tree", GRADIENTS, ids=list(map(str, range(len(GRADIENTS)))))
 def test_gradients_through_time_are_those_of_the_function(tree: dict) -> None:
     model = build(tree)
     named = dict(model.named_parameters())

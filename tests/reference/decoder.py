@@ -55,6 +55,24 @@ def attend_then_update(
     return np.stack(readouts), np.stack(alignment)
 
 
+def conditional_attend_then_update(
+    words: list[Array], states: list[Array], annotations: Array, summary: Array, settings: dict, weights: Weights
+) -> Unrolled:
+    """s'_i = f(s_{i-1}, E y_{i-1}), c_i = attend(s'_i), s_i = g(s'_i, c_i): f and g are two stacks (Sennrich et al. 2017, 3.2)."""
+    decoder, first, second = settings["decoder"], under(weights, "asking"), under(weights, "recurrence")
+    w_f, b_f, w_g = first["inputs.word.weight"], first["inputs.word.bias"], second["inputs.context.weight"]
+    memories = [np.zeros(len(s)) for s in states]
+    readouts, alignment = [], []
+    for i, word in enumerate(words):
+        states, memories = stacked_step(word, w_f, b_f, states, memories, decoder["cell"], first)
+        context, alpha = attend(states[-1], i, annotations, summary, settings["attention"], under(weights, "attention"))
+        states, memories = stacked_step(context, w_g, np.zeros(len(w_g)), states, memories, decoder["cell"], second)
+        readout = READOUTS[decoder["readout"]["kind"]]
+        readouts.append(readout(states[-1], word, context, under(weights, "readout")))
+        alignment.append(alpha)
+    return np.stack(readouts), np.stack(alignment)
+
+
 def update_then_attend(
     words: list[Array], states: list[Array], annotations: Array, summary: Array, settings: dict, weights: Weights
 ) -> Unrolled:
@@ -86,7 +104,11 @@ def seq2seq(source: list[int], target_in: list[int], settings: dict, weights: We
     annotations, last_right, first_left = encoder(source_words, settings["encoder"], under(weights, "encoder"))
     s_0 = bridge(annotations, last_right, first_left, settings["decoder"], under(weights, "bridge"))
     summary = np.concatenate([last_right, first_left])
-    unroll = attend_then_update if settings["decoder"]["order"]["kind"] == "attend-then-update" else update_then_attend
+    order = settings["decoder"]["order"]
+    if order["kind"] == "update-then-attend":
+        unroll = update_then_attend
+    else:
+        unroll = conditional_attend_then_update if order["conditional"] else attend_then_update
     readouts, alignment = unroll(target_words, s_0, annotations, summary, settings, under(weights, "decoder"))
     return readouts, alignment, np.stack([output_layer(readout, under(weights, "output")) for readout in readouts])
 

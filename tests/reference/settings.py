@@ -3,7 +3,8 @@
 from itertools import product
 
 ORDERS = {
-    "bahdanau": {"kind": "attend-then-update"},
+    "bahdanau": {"kind": "attend-then-update", "conditional": False},
+    "bahdanau-conditional": {"kind": "attend-then-update", "conditional": True},
     "luong": {"kind": "update-then-attend", "input_feeding": False},
     "luong-feeding": {"kind": "update-then-attend", "input_feeding": True},
 }

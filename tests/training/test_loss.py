@@ -58,7 +58,9 @@ def test_smoothing_is_that_of_pytorch(smoothing: float) -> None:
     expected = torch.nn.functional.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
     smoothed, plain = cross_entropy(readouts, weight, bias, target, smoothing)
     torch.testing.assert_close(smoothed, expected, rtol=0, atol=1e-9)
-    torch.testing.assert_close(plain, torch.nn.functional.cross_entropy(logits, target, reduction="sum"), rtol=0, atol=1e-9)
+    torch.testing.assert_close(
+        plain, torch.nn.functional.cross_entropy(logits, target, reduction="sum"), rtol=0, atol=1e-9
+    )
 
 
 def test_the_plain_loss_is_a_figure_and_no_target_of_training() -> None:

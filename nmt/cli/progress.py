@@ -1,0 +1,50 @@
+"""A progress bar on stderr, for work that takes its time while a person watches."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+ItemT = TypeVar("ItemT")
+
+DELAY = 2.0
+"""Seconds that work may take before a bar appears."""
+
+
+def is_watched(*, quiet: bool) -> bool:
+    """Whether a person sees what is written on stderr, and wants to."""
+    return not quiet and sys.stderr is not None and sys.stderr.isatty()
+
+
+def shown(items: Iterable[ItemT], what: str, *, total: int | None, quiet: bool) -> Iterator[ItemT]:
+    """The items as they come; after two seconds a bar on a watched stderr counts them, and is gone when they end."""
+    if not is_watched(quiet=quiet):
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn())
+    remaining = (TextColumn("left"), TimeRemainingColumn()) if total else ()
+    bar = Progress(*columns, *remaining, console=Console(stderr=True), transient=True)
+    task = bar.add_task(what, total=total)
+    timer = threading.Timer(DELAY, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        for item in items:
+            yield item
+            bar.advance(task)
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()

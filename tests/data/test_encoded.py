@@ -1,0 +1,218 @@
+"""Encoded text: the same ids whatever the cache did, mapped from disk, never a stale or a damaged file."""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from nmt.data import encoded as module
+from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.data.encoded import EncodedCorpus, encode_corpus
+from nmt.data.filters import FilterReport
+from nmt.data.subwords import Subwords
+from nmt.errors import DataError
+from nmt.recipe import Filters
+
+PAIRS = [
+    ("a small house", "ein kleines Haus"),
+    ("", "nichts"),
+    ("the house is small", "das Haus ist klein"),
+    ("very " * 30 + "long", "lang"),
+    ("a small house", "ein kleines Haus"),
+    ("grün 日", "😀 \u2028 x"),
+]
+FILTERS = Filters(max_length=40, max_ratio=9.0, duplicates=False)
+KEPT = [0, 2, 5]
+
+
+@pytest.fixture(scope="module")
+def subwords() -> Subwords:
+    lines = [text for pair in PAIRS for text in pair]
+    return Subwords.train(lines, kind="char", size=290, byte_fallback=True)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of two lines, so that a few lines are several batches, one of which keeps nothing."""
+    monkeypatch.setattr(module, "_BATCH", 2)
+
+
+def _corpus(folder: Path, pairs: list[tuple[str, str]] = PAIRS) -> ParallelCorpus:
+    for side, name in enumerate(("en", "de")):
+        (folder / f"text.{name}").write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
+    return load_corpus(str(folder / "text"), source="en", target="de")
+
+
+def _rows(corpus: EncodedCorpus) -> list[tuple[list[int], list[int]]]:
+    return corpus[range(len(corpus))]
+
+
+def _files(cache: Path) -> list[Path]:
+    return sorted((cache / "encoded").iterdir())
+
+
+@pytest.mark.usefixtures("small")
+def test_the_pairs_that_pass_are_encoded(tmp_path: Path, subwords: Subwords) -> None:
+    encoded = encode_corpus(_corpus(tmp_path), subwords, subwords, FILTERS, tmp_path / "cache")
+    expected = [tuple(subwords.encode(text) for text in PAIRS[row]) for row in KEPT]
+    assert _rows(encoded) == expected
+    assert encoded.report == FilterReport(kept=3, empty=1, too_long=1, duplicate=1, filters=FILTERS)
+    assert len(encoded) == 3
+    for side, lengths in enumerate((encoded.source_lengths, encoded.target_lengths)):
+        assert lengths.dtype == np.int32
+        assert lengths.tolist() == [len(pair[side]) for pair in expected]
+    assert encoded[[2, 0]] == [expected[2], expected[0]]
+    assert encoded[np.array([1])] == [expected[1]]  # type: ignore[index]
+    assert encoded.text([2, 0]) == [PAIRS[5], PAIRS[0]]
+    for row in (3, -1):
+        with pytest.raises(IndexError):
+            encoded[[row]]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("empty", [[0, 1], [2, 3], [4, 5]])
+def test_a_batch_of_which_nothing_is_kept(tmp_path: Path, subwords: Subwords, empty: list[int]) -> None:
+    pairs = [("", "") if row in empty else (f"a {row}", f"b {row}") for row in range(6)]
+    for _ in range(2):  # made, then found
+        encoded = encode_corpus(_corpus(tmp_path, pairs), subwords, subwords, FILTERS, tmp_path / "cache")
+        assert encoded.text(range(4)) == [pair for pair in pairs if pair[0]]
+        assert _rows(encoded) == [(subwords.encode(a), subwords.encode(b)) for a, b in pairs if a]
+
+
+def test_without_filters_every_pair_stays(tmp_path: Path, subwords: Subwords) -> None:
+    encoded = encode_corpus(_corpus(tmp_path), subwords, subwords, None, tmp_path / "cache")
+    assert encoded.text(range(6)) == PAIRS
+    assert _rows(encoded)[1] == ([], subwords.encode("nichts"))
+    with pytest.raises(IndexError):
+        encoded[[-1]]
+
+
+def test_each_side_has_its_own_subwords(tmp_path: Path, subwords: Subwords) -> None:
+    other = Subwords.train([pair[1] for pair in PAIRS], kind="char", size=280, byte_fallback=True)
+    encoded = encode_corpus(_corpus(tmp_path), subwords, other, FILTERS, tmp_path / "cache")
+    assert _rows(encoded)[0] == (subwords.encode(PAIRS[0][0]), other.encode(PAIRS[0][1]))
+
+
+def test_the_cache_is_hit_by_the_same_text(tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "cache"
+    first = encode_corpus(_corpus(tmp_path), subwords, subwords, FILTERS, cache)
+    (file,) = _files(cache)
+    (tmp_path / "moved").mkdir()
+    moved = _corpus(tmp_path / "moved")
+    same = Subwords.from_bytes(subwords.serialized)
+    monkeypatch.setattr(Subwords, "encode_batch", lambda *_: pytest.fail("encoded although it was cached"))
+    again = encode_corpus(moved, same, same, FILTERS, cache)
+    assert _files(cache) == [file]
+    assert (_rows(again), again.report) == (_rows(first), first.report)
+    assert again.text([1]) == [PAIRS[2]]
+
+
+def test_whatever_decides_the_ids_misses_the_cache(tmp_path: Path, subwords: Subwords) -> None:
+    cache = tmp_path / "cache"
+    other = Subwords.train([pair[1] for pair in PAIRS], kind="char", size=280, byte_fallback=True)
+    changed = [*PAIRS[:2], ("the house is SMALL", PAIRS[2][1]), *PAIRS[3:]]
+    encode_corpus(_corpus(tmp_path), subwords, subwords, FILTERS, cache)
+    encode_corpus(_corpus(tmp_path), subwords, subwords, None, cache)
+    encode_corpus(_corpus(tmp_path), subwords, subwords, Filters(max_length=41, duplicates=False), cache)
+    encode_corpus(_corpus(tmp_path), subwords, other, FILTERS, cache)
+    encode_corpus(_corpus(tmp_path), other, subwords, FILTERS, cache)
+    assert len(_files(cache)) == 5
+    encoded = encode_corpus(_corpus(tmp_path, changed), subwords, subwords, FILTERS, cache)
+    assert len(_files(cache)) == 6
+    assert _rows(encoded)[1][0] == subwords.encode("the house is SMALL")
+
+
+def _flip(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("damage", ["flipped", "cut", "empty", "other", "schema"])
+def test_a_damaged_file_is_made_again(
+    tmp_path: Path, subwords: Subwords, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus, cache = _corpus(tmp_path), tmp_path / "cache"
+    first = _rows(encode_corpus(corpus, subwords, subwords, FILTERS, cache))
+    (file,) = _files(cache)
+    good = file.read_bytes()
+    place = good.index(np.array(first[1][0], np.int32).tobytes())
+    other = pa.BufferOutputStream()
+    with pa.ipc.new_file(other, pa.schema([("x", pa.int32())])):
+        pass
+    bad = {
+        "flipped": _flip(good, place),
+        "cut": good[: len(good) // 2],
+        "empty": b"",
+        "other": b"no arrow file at all",
+        "schema": bytes(other.getvalue()),
+    }[damage]
+    # A new file, as after a crash: the old one is still mapped.
+    file.unlink()
+    file.write_bytes(bad)
+    with caplog.at_level(logging.WARNING):
+        assert _rows(encode_corpus(corpus, subwords, subwords, FILTERS, cache)) == first
+    assert f"{file} is damaged" in caplog.text
+    assert file.read_bytes() == good
+    assert _files(cache) == [file]
+
+
+def test_an_unwritable_cache_falls_back(
+    tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "cache").write_text("a file in the way")
+    encoded = encode_corpus(_corpus(tmp_path), subwords, subwords, FILTERS, tmp_path / "cache")
+    assert "will be encoded again next time" in caplog.text
+    assert not list((tmp_path / "temporary").iterdir())
+    assert encoded.text([2]) == [PAIRS[5]]
+    assert _rows(encoded)[2] == (subwords.encode(PAIRS[5][0]), subwords.encode(PAIRS[5][1]))
+
+
+def test_where_nothing_can_be_written_the_sentence_says_so(
+    tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").write_text("a file in the way")
+    corpus = _corpus(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
+    with pytest.raises(DataError, match=r"Cannot keep encoded text in .*cache/encoded or .*absent .*: set NMT_CACHE"):
+        encode_corpus(corpus, subwords, subwords, FILTERS, tmp_path / "cache")
+
+
+def test_a_crash_while_writing_leaves_no_file(
+    tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Subwords, "encode_batch", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        encode_corpus(_corpus(tmp_path), subwords, subwords, FILTERS, tmp_path / "cache")
+    assert _files(tmp_path / "cache") == []
+
+
+def test_the_cache_folder_is_that_of_the_environment(
+    tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NMT_CACHE", str(tmp_path / "chosen"))
+    encode_corpus(_corpus(tmp_path), subwords, subwords, FILTERS)
+    assert len(_files(tmp_path / "chosen")) == 1
+
+
+def test_the_ids_stay_on_disk(tmp_path: Path, subwords: Subwords) -> None:
+    corpus = _corpus(tmp_path, [("a small house " * 20, "ein kleines Haus " * 20)] * 2000)
+    encode_corpus(corpus, subwords, subwords, None, tmp_path / "cache")
+    (file,) = _files(tmp_path / "cache")
+    before = pa.total_allocated_bytes()
+    encoded = encode_corpus(corpus, subwords, subwords, None, tmp_path / "cache")
+    assert file.stat().st_size > 4_000_000
+    assert pa.total_allocated_bytes() - before < 100_000
+    assert encoded.source_lengths.sum() > 500_000
+
+
+def test_nothing_left_is_an_error_with_the_reasons(tmp_path: Path, subwords: Subwords) -> None:
+    corpus = _corpus(tmp_path, [("", "x"), ("y" * 50, "z" * 50)])
+    with pytest.raises(
+        DataError,
+        match=r"No pair of .*text passes .*kept 0 of 2 pairs; dropped 1 empty, 1 longer than 40 pieces.*relax",
+    ):
+        encode_corpus(corpus, subwords, subwords, FILTERS, tmp_path / "cache")

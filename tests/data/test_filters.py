@@ -1,0 +1,83 @@
+"""Filters drop what they say they drop, and count it once."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.data.filters import FilterReport, first_occurrences, keep
+from nmt.recipe import Filters
+
+lengths = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12), st.booleans()), max_size=20)
+
+
+def _keep(
+    pairs: list[tuple[int, int]], filters: Filters | None, first: list[bool] | None = None
+) -> tuple[list[bool], FilterReport]:
+    source, target = (np.array([pair[side] for pair in pairs], np.int32) for side in (0, 1))
+    mask, report = keep(source, target, filters, first=None if first is None else np.array(first, np.bool_))
+    return mask.tolist(), report
+
+
+def test_each_pair_is_counted_under_its_first_reason() -> None:
+    filters = Filters(max_length=10, max_ratio=3.0, duplicates=False)
+    pairs = [(10, 10), (0, 5), (5, 0), (0, 0), (11, 1), (1, 11), (9, 3), (10, 3), (3, 10), (4, 4), (0, 50)]
+    first = [True] * 9 + [False, False]
+    mask, report = _keep(pairs, filters, first)
+    assert [pair for pair, kept in zip(pairs, mask, strict=True) if kept] == [(10, 10), (9, 3)]
+    assert report == FilterReport(kept=2, empty=4, too_long=2, ratio=2, duplicate=1, filters=filters)
+    assert str(report) == "kept 2 of 11 pairs; dropped 4 empty, 2 longer than 10 pieces, 2 beyond ratio 3, 1 duplicates"
+
+
+@given(rows=lengths, max_length=st.integers(1, 12), max_ratio=st.none() | st.floats(1, 13), duplicates=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_filters_agree_with_a_plain_reading(
+    rows: list[tuple[int, int, bool]], max_length: int, max_ratio: float | None, duplicates: bool
+) -> None:
+    filters = Filters(max_length=max_length, max_ratio=max_ratio, duplicates=duplicates)
+    mask, report = _keep([row[:2] for row in rows], filters, [row[2] for row in rows])
+    expected = [
+        min(source, target) > 0
+        and max(source, target) <= max_length
+        and (max_ratio is None or max(source, target) <= max_ratio * min(source, target))
+        and (duplicates or first)
+        for source, target, first in rows
+    ]
+    assert mask == expected
+    assert (report.kept, report.total) == (sum(expected), len(rows))
+
+
+def test_no_filters_keep_everything() -> None:
+    mask, report = _keep([(0, 0), (500, 1)], None, [False, False])
+    assert mask == [True, True]
+    assert str(report) == "kept 2 of 2 pairs"
+
+
+def test_without_a_ratio_empty_lines_are_no_problem() -> None:
+    mask, report = _keep([(0, 3), (0, 0), (50, 1)], Filters(max_ratio=None))
+    assert mask == [False, False, True]
+    assert str(report) == "kept 1 of 3 pairs; dropped 2 empty"
+
+
+def test_duplicates_stay_unless_the_filters_say_otherwise() -> None:
+    assert _keep([(2, 2)] * 2, Filters(duplicates=True), [True, False])[0] == [True, True]
+    assert _keep([(2, 2)] * 2, Filters(duplicates=False), [True, False])[0] == [True, False]
+
+
+def test_reports_add_up() -> None:
+    filters = Filters(max_length=7)
+    total = FilterReport(kept=1000, empty=1, filters=filters) + FilterReport(kept=500, too_long=2, duplicate=3)
+    assert total == FilterReport(kept=1500, empty=1, too_long=2, duplicate=3, filters=filters)
+    assert str(total) == "kept 1,500 of 1,506 pairs; dropped 1 empty, 2 longer than 7 pieces, 3 duplicates"
+
+
+def test_only_a_whole_pair_is_a_duplicate() -> None:
+    pairs = [("a", "b"), ("ab", ""), ("", "ab"), ("a", "c"), ("b", "a"), ("a", "b"), ("1 a", "b"), ("ab", "")]
+    assert first_occurrences(iter(pairs), len(pairs)).tolist() == [True] * 5 + [False, True, False]
+    assert first_occurrences(iter([]), 0).tolist() == []
+
+
+@pytest.mark.parametrize("ratio", [9.0, 2.5])
+def test_a_ratio_is_a_limit_that_may_be_reached(ratio: float) -> None:
+    mask, _ = _keep([(int(2 * ratio), 2), (int(2 * ratio) + 1, 2)], Filters(max_ratio=ratio))
+    assert mask == [True, False]

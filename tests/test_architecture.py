@@ -1,0 +1,115 @@
+"""What the layout promises: who imports whom, what a start costs, and which names are public."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+import nmt
+from nmt.bundle import Bundle
+from nmt.data.subwords import Subwords
+from tests.test_bundle import TEXT, small_recipe
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAVY = {"torch", "datasets", "matplotlib", "sacrebleu", "pydantic", "numpy", "pyarrow", "sentencepiece", "yaml"}
+REPORT = "import atexit, json, sys; atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr)); "
+
+
+def modules_after(code: str, stdin: str = "") -> set[str]:
+    """The top-level packages that a fresh interpreter has imported once the code has run."""
+    command = [sys.executable, "-c", REPORT + code]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(command, input=stdin, capture_output=True, text=True, check=True, env=environment)
+    return {name.partition(".")[0] for name in json.loads(ended.stderr.splitlines()[-1])}
+
+
+def run_cli(arguments: Iterable[str]) -> str:
+    return f"sys.argv = {['nmt', *arguments]!r}; from nmt.cli import main; main()"
+
+
+def test_rooms_import_only_what_they_may() -> None:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert ended.returncode == 0, ended.stdout
+    assert " 0 broken" in ended.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    assert not modules_after(run_cli(arguments)) & HEAVY
+
+
+@pytest.mark.parametrize("command", ["train", "translate", "evaluate", "plot"])
+def test_the_help_of_a_command_imports_nothing_it_runs_with(command: str) -> None:
+    # typer itself checks ranges of numbers with pydantic
+    assert not modules_after(run_cli([command, "--help"])) & (HEAVY - {"pydantic"})
+
+
+def test_importing_nmt_imports_nothing_heavy() -> None:
+    assert not modules_after("import nmt") & HEAVY
+
+
+def test_translating_imports_neither_datasets_nor_matplotlib(tmp_path: Path) -> None:
+    subwords = Subwords.train(TEXT, kind="char", size=20, byte_fallback=False)
+    Bundle.fresh(small_recipe(), subwords, subwords).save(tmp_path / "model")
+    imported = modules_after(run_cli(["translate", str(tmp_path / "model"), "--max-ratio", "1"]), "a dog\n")
+    assert "torch" in imported
+    assert not imported & {"datasets", "matplotlib", "sacrebleu", "pyarrow", "pandas"}
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(nmt.__all__) == [
+        "Alignment",
+        "Bundle",
+        "DataError",
+        "NmtError",
+        "ParallelCorpus",
+        "Recipe",
+        "Subwords",
+        "Translation",
+        "Translator",
+        "UsageError",
+        "load",
+        "load_corpus",
+        "load_recipe",
+        "plot_alignment",
+        "train",
+    ]
+
+
+def test_every_public_name_is_there() -> None:
+    for name in nmt.__all__:
+        assert getattr(nmt, name).__doc__
+        assert name in dir(nmt)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = nmt.nothing
+
+
+def test_a_model_is_loaded_and_used_in_one_line(tmp_path: Path) -> None:
+    subwords = Subwords.train(TEXT, kind="char", size=20, byte_fallback=False)
+    Bundle.fresh(small_recipe(), subwords, subwords).save(tmp_path)
+    assert len([found.text for found in nmt.load(str(tmp_path), device="cpu").translate(["a dog", "", "a cat"])]) == 3
+
+
+def test_only_the_command_line_and_the_log_print() -> None:
+    printing = re.compile(r"(?<![\w.])print\(|\.print\(|echo\(|std(out|err)\.write")
+    found = {
+        path.relative_to(ROOT / "nmt").as_posix()
+        for path in (ROOT / "nmt").rglob("*.py")
+        if printing.search(path.read_text(encoding="utf-8"))
+    }
+    assert {path for path in found if not path.startswith("cli/")} == {"training/log.py"}
+
+
+def test_only_one_room_knows_about_ranks() -> None:
+    asking = {
+        path.name
+        for path in (ROOT / "nmt").rglob("*.py")
+        if {"RANK", "WORLD_SIZE"} & set(path.read_text(encoding="utf-8").replace('"', " ").replace("'", " ").split())
+    }
+    assert asking <= {"parallel.py"}

@@ -1,0 +1,154 @@
+"""A model folder: what was saved is what is loaded, and what is wrong with one is said in a sentence."""
+
+import os
+import resource
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from nmt.bundle import Bundle, load_tensors, save_tensors, weights_of, write_atomically
+from nmt.data.batching import make_batch
+from nmt.data.subwords import Subwords
+from nmt.errors import DataError
+from nmt.recipe import Recipe, parse_recipe
+
+TEXT = ["the dog sees a cat", "a cat sleeps", "the old dog sleeps here", "a dog and a cat"] * 3
+FILES = ("recipe.yaml", "source.model", "target.model", "weights.safetensors")
+
+
+def small_recipe(**model: object) -> Recipe:
+    tree = {
+        "name": "small",
+        "data": {"source": "en", "target": "de", "train": "x", "valid": "x"},
+        "model": {
+            "embedding": 8,
+            "encoder": {"hidden": 8},
+            "attention": {"score": {"kind": "additive", "size": 8}},
+            "decoder": {"hidden": 12, "readout": {"kind": "maxout", "size": 8}},
+            **model,
+        },
+    }
+    return parse_recipe(tree, "the test's recipe")
+
+
+@pytest.fixture(scope="module")
+def subwords() -> Subwords:
+    return Subwords.train(TEXT, kind="char", size=20, byte_fallback=False)
+
+
+@pytest.fixture(scope="module")
+def bundle(subwords: Subwords) -> Bundle:
+    return Bundle.fresh(small_recipe(), subwords, subwords)
+
+
+@pytest.fixture
+def folder(bundle: Bundle, tmp_path: Path) -> Path:
+    bundle.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(DataError) as caught:
+        Bundle.load(folder)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_loaded_model_computes_the_same_logits(bundle: Bundle, folder: Path, subwords: Subwords) -> None:
+    loaded = Bundle.load(folder)
+    batch = make_batch([(subwords.encode(line), subwords.encode(line)) for line in TEXT[:3]])
+    inputs = batch.source, batch.source_mask, batch.target_in
+    bundle.model.eval()
+    with torch.inference_mode():
+        expected = bundle.model.output(bundle.model(*inputs)[0])
+        assert torch.equal(loaded.model.output(loaded.model(*inputs)[0]), expected)
+    assert not loaded.model.training
+    assert loaded.recipe == bundle.recipe
+    assert loaded.source.fingerprint == subwords.fingerprint
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+
+
+def test_first_weights_depend_on_the_seed_alone(subwords: Subwords) -> None:
+    torch.rand(3)
+    one, other = (Bundle.fresh(small_recipe(), subwords, subwords) for _ in range(2))
+    assert all(map(torch.equal, weights_of(one.model).values(), weights_of(other.model).values()))
+
+
+def test_nothing_in_a_folder_is_a_pickle(folder: Path) -> None:
+    for path in folder.iterdir():
+        assert not path.read_bytes().startswith((b"\x80", b"PK"))
+
+
+def test_a_missing_folder_and_one_that_is_no_model(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "nowhere") == f"There is no model folder {tmp_path / 'nowhere'}."
+    assert refusal(tmp_path) == f"{tmp_path} is not a model folder: it has none of {', '.join(FILES)}."
+    (tmp_path / "file").write_text("x")
+    assert refusal(tmp_path / "file") == f"There is no model folder {tmp_path / 'file'}."
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_named(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    assert f"The model folder {folder} lacks {name}" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", ["source.model", "target.model", "weights.safetensors"])
+@pytest.mark.parametrize("content", [b"", b"garbage", None], ids=["empty", "garbage", "half"])
+def test_a_damaged_file_is_named(folder: Path, name: str, content: bytes | None) -> None:
+    whole = (folder / name).read_bytes()
+    (folder / name).write_bytes(whole[: len(whole) // 2] if content is None else content)
+    assert str(folder / name) in refusal(folder)
+
+
+def test_weights_of_another_shape_are_refused(folder: Path, subwords: Subwords, tmp_path: Path) -> None:
+    wider = small_recipe(encoder={"hidden": 16})
+    Bundle.fresh(wider, subwords, subwords).save(tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "weights.safetensors", folder)
+    assert "does not belong to this recipe" in refusal(folder)
+    assert "but should be" in refusal(folder)
+
+
+def test_weights_with_other_names_are_refused(folder: Path) -> None:
+    tensors = load_tensors(folder / "weights.safetensors")
+    save_tensors({**tensors, "extra": torch.zeros(1)}, folder / "weights.safetensors")
+    assert "extra is in only one of them" in refusal(folder)
+
+
+def test_weights_of_a_newer_format_ask_for_a_newer_version(folder: Path) -> None:
+    tensors = load_tensors(folder / "weights.safetensors")
+    save_file(tensors, folder / "weights.safetensors", {"nmt_format": "99"})
+    assert "has format 99, but this nmt reads up to 1: install a newer nmt." in refusal(folder)
+
+
+def test_saving_again_replaces_the_model_and_leaves_no_other_file(bundle: Bundle, folder: Path) -> None:
+    bundle.save(folder)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def fail(temporary: Path) -> None:
+        temporary.write_text("new, but not all of")
+        raise OSError(28, os.strerror(28))
+
+    with pytest.raises(DataError, match="No space left on device"):
+        write_atomically(path, fail)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_while_saving_leaves_the_old_model(bundle: Bundle, folder: Path) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, limits[1]))  # the nearest thing to a full disk without one
+    try:
+        with pytest.raises(DataError, match=r"Cannot write .*weights\.safetensors"):
+            bundle.save(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -1,0 +1,554 @@
+"""The command line as a user meets it: processes, files and pipes, with good input and with bad."""
+
+import gzip
+import io
+import json
+import os
+import pty
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nmt.cli import progress
+from tests.test_bundle import FILES
+
+pytestmark = pytest.mark.xdist_group("cli")  # one worker, so that the model is trained once
+
+ROOT = Path(__file__).resolve().parents[1]
+NMT = [sys.executable, "-m", "nmt.cli"]
+WORDS = dict(
+    zip(
+        "the dog cat bird man woman child sees hears likes old young big small red house tree today".split(),
+        "der Hund Katze Vogel Mann Frau Kind sieht hört mag alte junge große kleine rote Haus Baum heute".split(),
+        strict=True,
+    )
+)
+Finished = subprocess.CompletedProcess[bytes]
+
+
+def nmt(*arguments: object, stdin: bytes = b"", cwd: Path | None = None, **variables: str) -> Finished:
+    """Run the command to its end."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **variables}
+    command = [*NMT, *map(str, arguments)]
+    return subprocess.run(command, input=stdin, capture_output=True, check=False, cwd=cwd, env=environment, timeout=120)
+
+
+def good(ended: Finished) -> str:
+    """What a command that must succeed wrote on stdout."""
+    assert ended.returncode == 0, ended.stderr.decode()
+    return ended.stdout.decode()
+
+
+def bad(ended: Finished, status: int) -> str:
+    """The sentence of a command that must fail: one line on stderr, nothing on stdout."""
+    assert ended.returncode == status, ended.stderr.decode()
+    assert ended.stdout == b""
+    [line] = ended.stderr.decode().splitlines()
+    assert line.startswith("nmt: ")
+    return line.removeprefix("nmt: ")
+
+
+def write_corpus(folder: Path, pairs: int = 700) -> None:
+    """Sentences of three to six words that are translated word by word."""
+    draw = random.Random(3)
+    lines = [draw.choices(list(WORDS), k=draw.randint(3, 6)) for _ in range(pairs)]
+    for name, part in (("train", lines[40:]), ("valid", lines[:40])):
+        (folder / f"{name}.en").write_text("".join(" ".join(line) + "\n" for line in part))
+        (folder / f"{name}.de").write_text("".join(" ".join(WORDS[word] for word in line) + "\n" for line in part))
+
+
+def write_recipe(folder: Path, **data: str) -> Path:
+    tree = {
+        "name": "tiny",
+        "data": {"source": "en", "target": "de", "train": f"{folder}/train", "valid": f"{folder}/valid.{{en,de}}"}
+        | data,
+        "subwords": {"kind": "word", "size": 23, "byte_fallback": False, "joint": False},
+        "model": {
+            "embedding": 32,
+            "encoder": {"hidden": 32},
+            "attention": {"score": {"kind": "additive", "size": 32}},
+            "decoder": {"hidden": 48, "readout": {"kind": "maxout", "size": 32}},
+            "dropout": 0.0,
+        },
+        "training": {
+            "epochs": 9,
+            "batch_tokens": 256,
+            "optimizer": {"kind": "adam", "rate": 8e-3},
+            "label_smoothing": 0.0,
+            "precision": "fp32",
+            "validation": {"keep_best": 2},
+        },
+        "decoding": {"beam_size": 2, "max_ratio": 1.5},
+    }
+    path = folder / "tiny.yaml"
+    path.write_text(yaml.safe_dump(tree))
+    return path
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus to learn from, with two pairs that are no use: one of 100,000 words, and one of none."""
+    folder = tmp_path_factory.mktemp("corpus")
+    write_corpus(folder)
+    for side, word in (("en", "dog "), ("de", "Hund ")):
+        with (folder / f"train.{side}").open("a") as file:
+            file.write(word * 100_000 + "\n\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Finished]:
+    """A run folder, and the process that made it."""
+    folder = tmp_path_factory.mktemp("runs")
+    return folder / "tiny", nmt("train", write_recipe(corpus), "--out", folder / "tiny", "--threads", "1")
+
+
+@pytest.fixture(scope="session")
+def model(trained: tuple[Path, Finished]) -> Path:
+    good(trained[1])
+    return trained[0]
+
+
+# --- train ------------------------------------------------------------------------------------------------------
+
+
+def test_training_leaves_a_model_a_record_and_a_picture(trained: tuple[Path, Finished]) -> None:
+    folder, ended = trained
+    assert good(ended).strip() == str(folder)
+    assert {*FILES, "metrics.jsonl", "learning-curve.png", "state"} <= {path.name for path in folder.iterdir()}
+    assert (folder / "learning-curve.png").read_bytes().startswith(b"\x89PNG")
+    best = max(json.loads(line).get("bleu", 0) for line in (folder / "metrics.jsonl").read_text().splitlines())
+    assert best > 60
+
+
+def test_training_reports_what_it_left_out(trained: tuple[Path, Finished]) -> None:
+    report = trained[1].stderr.decode()
+    assert "1 empty" in report
+    assert "1 longer than 100 pieces" in report
+
+
+def test_the_effective_recipe_is_printed_and_reads_back(corpus: Path, tmp_path: Path) -> None:
+    recipe = write_recipe(corpus)
+    dumped = good(nmt("train", recipe, "--set", "model.dropout=0.25", "--dump-recipe"))
+    assert yaml.safe_load(dumped)["model"]["dropout"]["embedding"] == 0.25
+    (tmp_path / "dumped.yaml").write_text(dumped)
+    assert good(nmt("train", tmp_path / "dumped.yaml", "--dump-recipe")) == dumped
+
+
+def test_ctrl_c_saves_and_resume_goes_on(corpus: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = [*NMT, "train", str(write_recipe(corpus)), "--out", str(run), "--set", "training.log_every=1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+        until = time.monotonic() + 60
+        while not (run / "metrics.jsonl").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGINT
+    last = errors.decode().splitlines()[-1]
+    assert last == (f"nmt: Stopped. The state is saved; go on with: nmt train {run}/recipe.yaml --out {run} --resume")
+    changed = nmt("train", run / "recipe.yaml", "--out", run, "--resume", "--set", "training.epochs=1")
+    assert "differs from that of the run" in bad(changed, 2)
+    again = ["--resume", "--force", "-q", "--set", "training.epochs=1"]
+    ended = nmt("train", run / "recipe.yaml", "--out", run, *again)
+    assert good(ended).strip() == str(run)
+    assert ended.stderr == b""
+
+
+def _lacks_a_side(folder: Path) -> str:
+    (folder / "train.de").unlink()
+    return f"no file {folder}/train.de"
+
+
+def _lacks_a_line(folder: Path) -> str:
+    with (folder / "train.de").open("a") as file:
+        file.write("noch eine\n")
+    return f"{folder}/train.en has 660 lines, but {folder}/train.de has 661"
+
+
+def _is_no_utf8(folder: Path) -> str:
+    lines = (folder / "train.de").read_bytes().split(b"\n")
+    lines[6] = b"sch\xf6n"
+    (folder / "train.de").write_bytes(b"\n".join(lines))
+    return f"{folder}/train.de, line 7: not valid UTF-8 (byte 0xF6)."
+
+
+def _is_empty(folder: Path) -> str:
+    for side in ("en", "de"):
+        (folder / f"train.{side}").write_bytes(b"")
+    return "is empty: it has no line."
+
+
+def _is_a_damaged_archive(folder: Path) -> str:
+    packed = gzip.compress((folder / "train.de").read_bytes())
+    (folder / "train.de").unlink()
+    (folder / "train.de.gz").write_bytes(packed[: len(packed) // 2])
+    return f"{folder}/train.de.gz is damaged"
+
+
+@pytest.mark.parametrize("spoil", [_lacks_a_side, _lacks_a_line, _is_no_utf8, _is_empty, _is_a_damaged_archive])
+def test_a_corpus_that_cannot_be_used_is_a_sentence(tmp_path: Path, spoil: Callable[[Path], str]) -> None:
+    write_corpus(tmp_path)
+    recipe = write_recipe(tmp_path)
+    sentence = spoil(tmp_path)
+    assert sentence in bad(nmt("train", recipe, "--out", tmp_path / "run", "-q"), 1)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_vocabulary_larger_than_the_text_allows_says_how_large_it_may_be(corpus: Path, tmp_path: Path) -> None:
+    ended = nmt("train", write_recipe(corpus), "--set", "subwords.size=500", "--out", tmp_path / "run")
+    assert "subwords.size 500 is larger than the training text allows: set it to at most" in bad(ended, 1)
+
+
+def test_a_hub_corpus_without_network_says_what_to_do(corpus: Path, tmp_path: Path) -> None:
+    recipe = write_recipe(corpus)
+    arguments = ["--set", "data.train=hf:nobody/nothing:train", "--out", tmp_path / "run"]
+    offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(tmp_path)}
+    sentence = bad(nmt("train", recipe, *arguments, **offline), 1)
+    assert sentence.startswith("Cannot load hf:nobody/nothing:train: ")
+    assert "copy its cache" in sentence
+
+
+def test_a_run_folder_that_exists_is_left_alone(model: Path, corpus: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in model.iterdir()}
+    sentence = bad(nmt("train", write_recipe(corpus), "--out", model), 2)
+    assert sentence == f"{model} exists already: go on with --resume, or choose another folder with --out."
+    assert {path: path.stat().st_mtime_ns for path in model.iterdir()} == before
+
+
+@pytest.mark.usefixtures("model")  # the encoded text is in the cache, so that the weights are the first to be too large
+def test_a_full_disk_while_saving_is_a_sentence(corpus: Path, tmp_path: Path) -> None:
+    arguments = ["train", write_recipe(corpus), "--out", tmp_path / "run", "-q", "--set", "training.epochs=1"]
+    ended = subprocess.run(
+        [*NMT, *map(str, arguments)],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
+    )
+    assert f"Cannot write {tmp_path}/run/" in bad(ended, 1)
+
+
+# --- translate --------------------------------------------------------------------------------------------------
+
+UGLY = (
+    b"\xef\xbb\xbfthe dog sees the cat\n"
+    b"\n"
+    b"  \t \n"
+    b"the dog\tsees the\x00 cat\r\n"
+    b"sch\xf6n \xff\xfe\n"
+    b"\xf0\x9f\x90\xb6 \xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d \xe2\x80\xa8 \x0b\x0c \xc2\x85 x\n"
+    b"\r\n" + b"dog " * 100_000 + b"\n"
+    b"<s> </s> \xe2\x96\x81\n"
+    b"the dog sees the cat"
+)
+
+
+def test_any_bytes_give_one_line_for_each_line(model: Path) -> None:
+    arguments = ["--beam-size", "1", "--max-ratio", "0.05", "--batch-tokens", "100000", "--threads", "1"]
+    ended = nmt("translate", model, *arguments, stdin=UGLY)
+    lines = good(ended).split("\n")
+    assert len(lines) == UGLY.count(b"\n") + 2
+    assert lines.pop() == ""
+    assert [number for number, line in enumerate(lines, start=1) if not line] == [2, 3, 7]
+    assert lines[0] == lines[3] == lines[9]
+    warnings = ended.stderr.decode().splitlines()
+    assert "nmt: stdin, line 5: not valid UTF-8 (byte 0xF6), which is read as U+FFFD." in warnings
+    assert any(line.startswith("nmt: Line 8 has 100000 pieces") for line in warnings)
+    assert len(warnings) == 2
+
+
+def test_files_are_translated_like_streams_and_in_order(model: Path, corpus: Path, tmp_path: Path) -> None:
+    text = (corpus / "valid.en").read_bytes()
+    (tmp_path / "in.en.gz").write_bytes(gzip.compress(text))
+    assert good(nmt("translate", model, "-i", tmp_path / "in.en.gz", "-o", tmp_path / "new" / "out.de")) == ""
+    translated = (tmp_path / "new" / "out.de").read_text()
+    assert good(nmt("translate", model, stdin=text)) == translated
+    reference = (corpus / "valid.de").read_text().splitlines()
+    right = sum(one == other for one, other in zip(translated.splitlines(), reference, strict=True))
+    assert right > len(reference) // 2
+
+
+def test_an_ensemble_of_a_model_with_itself_is_that_model(model: Path, corpus: Path) -> None:
+    text = (corpus / "valid.en").read_bytes()
+    alone, together = (good(nmt("translate", *[model] * count, "--scores", stdin=text)) for count in (1, 2))
+    for one, other in zip(alone.splitlines(), together.splitlines(), strict=True):
+        assert one.split("\t")[1] == other.split("\t")[1]
+        assert float(one.split("\t")[0]) == pytest.approx(float(other.split("\t")[0]), abs=2e-4)
+
+
+def test_n_best_gives_n_lines_for_each_line_best_first(model: Path) -> None:
+    lines = good(nmt("translate", model, "--n-best", "3", stdin=b"the dog sees the cat\n\nthe man\n")).splitlines()
+    rows = [line.split("\t") for line in lines]
+    assert [row[0] for row in rows] == ["1"] * 3 + ["2"] * 3 + ["3"] * 3
+    for start in (0, 3, 6):
+        scores = [float(row[1]) for row in rows[start : start + 3]]
+        assert scores == sorted(scores, reverse=True)
+    assert [row[1:] for row in rows[3:6]] == [["0.0000", ""], ["-inf", ""], ["-inf", ""]]
+    assert len({row[2] for row in rows[:3]}) == 3
+
+
+def test_at_a_terminal_each_line_is_answered_at_once(model: Path) -> None:
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [*NMT, "translate", str(model)]
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        os.close(theirs)
+        assert process.stdout is not None
+        for _ in range(2):
+            os.write(ours, b"the dog sees the cat\n")
+            assert process.stdout.readline().endswith(b"\n")
+        os.write(ours, b"\x04")  # end of input
+        rest, errors = process.communicate(timeout=60)
+    os.close(ours)
+    assert (rest, errors, process.returncode) == (b"", b"", 0)
+
+
+def test_a_reader_that_leaves_early_is_no_error(model: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*NMT, "translate", str(model)], env=environment, **pipes) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        _, errors = process.communicate(b"the dog\n" * 100, timeout=60)
+    assert errors == b""
+    assert process.returncode == 128 + signal.SIGPIPE
+
+
+@pytest.mark.parametrize("output", [[], ["-o", "/dev/full"]], ids=["stdout", "file"])
+def test_a_full_disk_while_translating_is_a_sentence(model: Path, output: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            [*NMT, "translate", str(model), *output],
+            input=b"the dog\n",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+    assert ended.returncode == 1
+    place = "/dev/full" if output else "to standard output"
+    assert ended.stderr.decode() == f"nmt: Cannot write {place}: No space left on device.\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_bar_appears_only_before_a_person_who_waits(monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(progress, "DELAY", 0.05)
+    quick = list(progress.shown(range(3), "translating", total=3, quiet=quiet))
+    assert screen.getvalue() == ""
+    slow = list(progress.shown((time.sleep(0.1) or item for item in range(3)), "translating", total=3, quiet=quiet))
+    assert quick == slow == [0, 1, 2]
+    assert ("translating" in screen.getvalue()) is not quiet
+
+
+def test_input_that_is_not_there_or_is_the_output(model: Path, tmp_path: Path) -> None:
+    assert (
+        bad(nmt("translate", model, "-i", tmp_path / "no"), 1)
+        == f"Cannot open {tmp_path}/no: No such file or directory."
+    )
+    (tmp_path / "text").write_text("the dog\n")
+    same = nmt("translate", model, "-i", tmp_path / "text", "-o", tmp_path / "text")
+    assert "is the input itself" in bad(same, 2)
+    assert (tmp_path / "text").read_text() == "the dog\n"
+
+
+def test_folders_that_are_no_model(tmp_path: Path) -> None:
+    sentence = bad(nmt("translate", tmp_path), 1)
+    assert sentence == f"{tmp_path} is not a model folder: it has none of {', '.join(FILES)}."
+
+
+# --- evaluate, score, plot, average, info -----------------------------------------------------------------------
+
+
+def test_figures_come_with_interval_signature_and_comparison(model: Path, corpus: Path, tmp_path: Path) -> None:
+    output, other = tmp_path / "out.de", tmp_path / "other.de"
+    reference = (corpus / "valid.de").read_text().splitlines()
+    other.write_text("".join(f"{line}\n" for line in [*reference[:20], *["Hund Katze heute"] * 20]))
+    arguments = ["--split", "valid", "--baseline", other, "--bootstrap", "50", "--json", "-o", output]
+    report = json.loads(good(nmt("evaluate", model, *arguments)))
+    scores = {score["metric"]: score for score in report["scores"]}
+    assert set(scores) == {"BLEU", "chrF2", "TER"}
+    assert scores["BLEU"]["score"] > 60
+    assert scores["BLEU"]["margin"] is not None
+    assert "tok:13a" in scores["BLEU"]["signature"]
+    assert report["sentences"] == 40
+    assert report["alignment"] is None
+    baseline, system = (item for item in report["comparison"] if item["score"]["metric"] == "BLEU")
+    assert (baseline["system"], system["system"]) == ("baseline", "system")
+    assert baseline["score"]["score"] < system["score"]["score"] == scores["BLEU"]["score"]
+    assert baseline["score"]["margin"] > 0
+    assert system["p_value"] < 0.05
+    assert len(output.read_text().splitlines()) == 40
+
+
+def test_files_are_scored_without_a_model(corpus: Path, tmp_path: Path) -> None:
+    reference = corpus / "valid.de"
+    text = good(nmt("evaluate", "--hyp", "-", "--ref", reference, "--bootstrap", "20", stdin=reference.read_bytes()))
+    [bleu, chrf, ter] = text.splitlines()
+    assert bleu.startswith("BLEU   100.00 ± 0.00  nrefs:1|bs:20|")
+    assert chrf.startswith("chrF2  100.00")
+    assert ter.startswith("TER      0.00")
+    (tmp_path / "short.de").write_text("ein Hund\n")
+    sentence = bad(nmt("evaluate", "--hyp", tmp_path / "short.de", "--ref", reference), 1)
+    assert sentence == f"{reference} has 40 lines, but {tmp_path}/short.de has 1: the lines do not correspond."
+
+
+def test_the_published_form_is_tokenised_and_lowercased(tmp_path: Path) -> None:
+    pytest.importorskip("sacremoses")
+    (tmp_path / "hyp").write_text("EIN Hund , der „ bellt “ !\n" * 2)
+    (tmp_path / "ref").write_text('Ein Hund, der "bellt"!\n' * 2)
+    arguments = ["evaluate", "--hyp", tmp_path / "hyp", "--ref", tmp_path / "ref", "--bootstrap", "0"]
+    report = json.loads(good(nmt(*arguments, "--published", "--language", "de", "--json")))
+    assert "tok:none" in report["scores"][0]["signature"]
+    assert report["scores"][0]["score"] == pytest.approx(100)
+    assert "give --language" in bad(nmt(*arguments, "--published"), 2)
+
+
+def test_the_sample_is_evaluated_with_its_gold_links(model: Path) -> None:
+    arguments = ["--split", "sample:valid", "--beam-size", "1", "--bootstrap", "0"]
+    last = good(nmt("evaluate", model, *arguments)).splitlines()[-1]
+    assert last.startswith("AER ")
+    assert last.endswith("500 sentence pairs)")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "There is nothing to evaluate"),
+        (["--hyp", "a"], "There is nothing to evaluate"),
+        (["somewhere", "--hyp", "a", "--ref", "b"], "not both"),
+        (["somewhere", "--published", "--tokenize", "intl"], "leave out --tokenize"),
+        (["somewhere", "--tokenize", "nonsense"], "There is no tokeniser 'nonsense'"),
+        (["somewhere", "--baseline", "x", "--bootstrap", "0"], "needs --bootstrap 2 or more, but it is 0"),
+    ],
+)
+def test_evaluation_that_cannot_be_is_refused_at_once(arguments: list[str], sentence: str) -> None:
+    assert sentence in bad(nmt("evaluate", *arguments), 2)
+
+
+def test_known_translations_are_scored_line_by_line(model: Path, corpus: Path, tmp_path: Path) -> None:
+    ended = nmt("score", model, "-s", corpus / "valid.en", "-t", corpus / "valid.de")
+    scores = [float(line) for line in good(ended).splitlines()]
+    assert len(scores) == 40
+    assert max(scores) <= 0
+    assert b"40 lines" in ended.stderr
+    assert b"perplexity" in ended.stderr
+    (tmp_path / "short").write_text("ein Hund\n")
+    ended = nmt("score", model, "-s", corpus / "valid.en", "-t", tmp_path / "short", "-q")
+    assert ended.returncode == 1
+    assert f"valid.en has 40 lines, but {tmp_path}/short has 1".encode() in ended.stderr
+
+
+def test_alignments_are_drawn_for_found_and_given_translations(model: Path, tmp_path: Path) -> None:
+    ended = nmt("plot", model, "the old dog sees", "-o", tmp_path / "found.png", "-q")
+    assert good(ended).strip() == str(tmp_path / "found.png")
+    assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")
+    good(nmt("plot", model, "the old dog sees", "--target", "der alte Hund", "-o", tmp_path / "given.svg"))
+    drawn = (tmp_path / "given.svg").read_text()
+    assert all(f">{word}<" in drawn for word in ["the", "old", "dog", "sees", "der", "alte", "Hund"])
+
+
+@pytest.mark.parametrize(
+    ("sentence", "options", "status", "message"),
+    [
+        ("", [], 1, "The sentence to plot is empty."),
+        ("\x01", [], 1, "The sentence to plot is empty."),
+        ("the dog", ["--target", ""], 1, "There is nothing to draw"),
+        ("the dog", ["-o", "picture.bmp"], 2, "picture.bmp"),
+    ],
+)
+def test_what_cannot_be_drawn(
+    model: Path, tmp_path: Path, sentence: str, options: list[str], status: int, message: str
+) -> None:
+    assert message in bad(nmt("plot", model, sentence, "-q", *options, cwd=tmp_path), status)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_best_checkpoints_are_averaged_into_a_model(model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "mean"
+    assert good(nmt("average", model, "-o", output)).strip() == str(output)
+    assert sorted(path.name for path in output.iterdir()) == sorted(FILES)
+    assert "exists already" in bad(nmt("average", model, "-o", output), 2)
+
+
+def test_info_says_what_a_model_is(model: Path) -> None:
+    with (model / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "tra')  # a crash may leave half a line
+    described = dict(line.split(maxsplit=1) for line in good(nmt("info", model)).splitlines())
+    assert described["languages"] == "en -> de"
+    assert described["attention"] == "additive, global"
+    assert "best valid" not in described
+    assert "BLEU" in described["best"]
+
+
+# --- corpora, recipes, usage ------------------------------------------------------------------------------------
+
+
+def test_corpora_are_listed_and_checked(tmp_path: Path) -> None:
+    listed = good(nmt("corpora"))
+    assert good(nmt("corpora", "list")) == listed
+    assert all(name in listed for name in ("sample:", "multi30k", "hansards-en-fr"))
+    (tmp_path / "multi30k").mkdir()
+    (tmp_path / "multi30k" / "val.en").write_text("not what it should be\n")
+    ended = nmt("corpora", "check", "multi30k", NMT_CORPORA=str(tmp_path))
+    assert ended.returncode == 1
+    assert f"different  multi30k/val.en  {tmp_path}/multi30k/val.en" in ended.stdout.decode()
+    assert "missing    multi30k/val.de" in ended.stdout.decode()
+    assert "did you mean multi30k?" in bad(nmt("corpora", "fetch", "multi30"), 1)
+
+
+def test_recipes_are_listed_shown_and_described() -> None:
+    assert "quickstart" in good(nmt("recipe", "list"))
+    assert good(nmt("recipe", "show", "quickstart")) == (ROOT / "recipes" / "quickstart.yaml").read_text()
+    assert json.loads(good(nmt("recipe", "schema")))["title"] == "Recipe"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["trian"], "No such command 'trian'. Did you mean 'train'"),
+        (["--frobnicate"], "No such option: --frobnicate"),
+        (["train"], "Missing argument 'RECIPE'. See `nmt train --help`."),
+        (["train", "nothing"], "There is no recipe 'nothing': give a YAML file, or one of"),
+        (["train", "quickstart", "--set", "model.dropuot=1"], "did you mean 'dropout'?"),
+        (["train", "quickstart", "--set", "model.attention={score: none, window: local-p}"], "has nothing to act on"),
+        (["train", "quickstart", "--threads", "0"], "'--threads'"),
+        (["translate", "x", "--beam-size", "few"], "'--beam-size'"),
+        (["translate", "x", "--device", "abacus"], "Cannot compute on device 'abacus'"),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_a_sentence(arguments: list[str], sentence: str) -> None:
+    assert sentence in bad(nmt(*arguments), 2)
+
+
+COMMANDS = ["train", "average", "translate", "evaluate", "score", "plot", "info"]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "corpora list", "corpora fetch", "corpora check", "recipe show"])
+def test_every_help_has_examples(command: str) -> None:
+    text = good(nmt(*command.split(), "--help"))
+    assert "Examples" in text
+    assert text.count(f"nmt {command.split(maxsplit=1)[0]}") > 1
+
+
+def test_without_arguments_the_help_is_shown() -> None:
+    assert good(nmt()) == good(nmt("--help"))
+    assert good(nmt("--version")).startswith("nmt 0.")

@@ -1,0 +1,294 @@
+"""A recipe means what it says: nothing in it is ignored, guessed or silently another type."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.errors import UsageError
+from nmt.model.seq2seq import build_model
+from nmt.recipe import (
+    Recipe,
+    changed_keys,
+    dump_recipe,
+    find_recipe,
+    load_recipe,
+    parse_recipe,
+    parse_yaml,
+    recipe_schema,
+    shipped_recipes,
+)
+
+ROOT = Path(__file__).resolve().parents[1]
+MINIMAL = 'name: small\ndata: {source: en, target: de, train: "sample:train", valid: "sample:valid"}\n'
+
+
+@pytest.fixture
+def minimal(tmp_path: Path) -> Path:
+    path = tmp_path / "minimal.yaml"
+    path.write_text(MINIMAL)
+    return path
+
+
+def refusal(path: Path, *overrides: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        load_recipe(path, overrides)
+    return str(caught.value)
+
+
+# --- strictness -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("model.dropuot=0.2", "unknown key 'model.dropuot'; did you mean 'dropout'?"),
+        ("modle.dropout=0.2", "unknown key 'modle'; did you mean 'model'?"),
+        ("model.attention.score.sizes=3", "unknown key 'model.attention.score.sizes'; did you mean 'size'?"),
+        ("training.xyxyxy=3", "unknown key 'training.xyxyxy'."),
+        ("model.attention.score=aditive", "'model.attention.score' cannot be 'aditive'; did you mean 'additive'?"),
+        ("training.optimizer.kind=adamm", "'training.optimizer' cannot be 'adamm'; did you mean 'adam'?"),
+        ("model.embedding=big", "'model.embedding': input should be a valid integer, but is 'big'."),
+        ("model.embedding=2.5", "'model.embedding'"),
+        ("model.embedding=true", "'model.embedding'"),
+        ("model.embedding=0", "'model.embedding': input should be greater than or equal to 1, but is 0."),
+        ("model.dropout.embedding=1.0", "'model.dropout.embedding'"),
+        ("model.attention=3", "'model.attention' is a section with keys of its own, but is 3."),
+        ("training.validation.metric=blue", "'training.validation.metric'"),
+        ("data.train=null", "'data.train'"),
+        ("data.train=7", "'data.train'"),
+        ("name=../elsewhere", "'name'"),
+        ("seed=1e3", "'seed'"),
+    ],
+)
+def test_wrong_keys_and_values_are_named_with_their_dotted_path(minimal: Path, override: str, sentence: str) -> None:
+    message = refusal(minimal, override)
+    assert sentence in message
+    assert message.startswith(f"{minimal}: ")
+    assert "\n" not in message
+
+
+def test_every_wrong_key_is_named_at_once(minimal: Path) -> None:
+    message = refusal(minimal, "model.embeding=1", "training.epoch=2")
+    assert "model.embeding" in message
+    assert "training.epoch" in message
+
+
+def test_missing_sections_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "empty.yaml"
+    path.write_text("name: x\ndata: {source: en}\n")
+    message = refusal(path)
+    for key in ("data.target", "data.train", "data.valid"):
+        assert f"'{key}' is missing." in message
+
+
+def test_a_recipe_cannot_be_changed(minimal: Path) -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        load_recipe(minimal).seed = 2  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["model.attention.score=none", "model.attention.window=local-p"], "window local-p has nothing to act on"),
+        (["model.attention.score=dot", "model.decoder.hidden=300"], "decoder.hidden = 2 x encoder.hidden"),
+        (["model.tie=target", "model.embedding=128"], "tie: target needs decoder.readout.size = embedding"),
+        (["model.tie=all", "subwords.joint=false"], "needs subwords.joint: true"),
+        (["subwords.kind=char", "subwords.sampling=0.1"], "sampling needs kind unigram or bpe"),
+        (["subwords.source_model=x.model"], "source_model and target_model go together"),
+        (["subwords.size=270"], "leaves no room beside the 256 byte pieces"),
+    ],
+)
+def test_impossible_combinations_say_what_to_change(minimal: Path, overrides: list[str], sentence: str) -> None:
+    assert sentence in refusal(minimal, *overrides)
+
+
+# --- YAML -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-3", 1e-3),
+        ("1E5", 1e5),
+        ("1.", 1.0),
+        (".5", 0.5),
+        ("-3", -3),
+        ("012", 12),
+        ("no", "no"),
+        ("yes", "yes"),
+        ("on", "on"),
+        ("true", True),
+        ("null", None),
+        ("~", None),
+        ("", None),
+        ("2024-01-31", "2024-01-31"),
+        ("12:30:00", "12:30:00"),
+        ("1_000", "1_000"),
+        ("0x1f", "0x1f"),
+        (".nan", ".nan"),
+        ("{a: [1, 2e0]}", {"a": [1, 2.0]}),
+    ],
+)
+def test_yaml_reads_what_is_written(text: str, value: object) -> None:
+    read = parse_yaml(text, "here")
+    assert read == value
+    assert type(read) is type(value)
+
+
+def test_norwegian_is_a_language(minimal: Path) -> None:
+    assert load_recipe(minimal, ["data.target=no"]).data.target == "no"
+
+
+def test_a_rate_in_scientific_notation_is_a_number(minimal: Path) -> None:
+    assert load_recipe(minimal, ["training.optimizer.rate=5e-4"]).training.optimizer.rate == 5e-4
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("name: a\nname: b\n", "line 2: the key 'name' occurs twice."),
+        ("name: a\ndata:\n  source: en\n  source: de\n", "line 4: the key 'source' occurs twice."),
+        ("name: [a\n", "line 2"),
+        ("name: a\n\tseed: 1\n", "line 2"),
+        ("- a\n- b\n", "a recipe is a mapping of sections (name, data, model, ...), but this is a list."),
+        ("", "but this is nothing."),
+        ("name: !!python/object:os.system x\n", "line 1"),
+        ("name: a\n---\nname: b\n", "line 2"),
+    ],
+)
+def test_bad_yaml_is_refused_with_its_line(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    message = refusal(path)
+    assert message.startswith(str(path))
+    assert sentence in message
+
+
+def test_files_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "latin.yaml").write_bytes("name: Ä".encode("latin-1"))
+    assert "Cannot read the recipe" in refusal(tmp_path / "latin.yaml")
+    assert "Cannot read the recipe" in refusal(tmp_path / "nowhere.yaml")
+    assert "Cannot read the recipe" in refusal(tmp_path)
+
+
+# --- overrides --------------------------------------------------------------------------------------------------
+
+
+def test_overrides_reach_into_sections_and_unions(minimal: Path) -> None:
+    recipe = load_recipe(
+        minimal,
+        [
+            "model.dropout=0.3",
+            "model.attention.score=concat",
+            "model.attention.score.size=64",
+            "model.attention.window={kind: local-p, half_width: 4}",
+            "training.optimizer.kind=adamw",
+            "training.updates=null",
+            "data.test=a=b",
+        ],
+    )
+    dropout = recipe.model.dropout
+    assert (dropout.embedding, dropout.annotations, dropout.recurrent, dropout.readout) == (0.3, 0.3, 0.0, 0.3)
+    assert recipe.model.attention.model_dump() == {
+        "score": {"kind": "concat", "size": 64},
+        "window": {"kind": "local-p", "half_width": 4},
+    }
+    assert recipe.training.optimizer.kind == "adamw"
+    assert recipe.data.test == "a=b"
+
+
+@pytest.mark.parametrize("override", ["model.dropout", "=1", "model..dropout=1", ".a=1", ""])
+def test_an_override_needs_key_and_value(minimal: Path, override: str) -> None:
+    assert refusal(minimal, override) == f"--set takes a.b=value, but got '{override}'."
+
+
+def test_an_override_cannot_reach_into_a_value(minimal: Path) -> None:
+    message = refusal(minimal, "model.embedding=8", "model.embedding.size=9")
+    assert message == "--set model.embedding.size=9: 'embedding' is a whole number, so it has no key 'size'."
+    assert "--set model.tie=[" in refusal(minimal, "model.tie=[")
+
+
+# --- round trip and schema --------------------------------------------------------------------------------------
+
+SETTINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "seed": st.integers(-(2**40), 2**40),
+        "subwords": st.fixed_dictionaries(
+            {"kind": st.sampled_from(["unigram", "bpe"]), "size": st.integers(300, 9000)}
+        ),
+        "model": st.fixed_dictionaries(
+            {
+                "tie": st.sampled_from(["none", "target", "all"]),
+                "attention": st.fixed_dictionaries(
+                    {
+                        "score": st.sampled_from(["additive", "dot", "general", "concat", "location"]),
+                        "window": st.sampled_from(["global", "local-m", {"kind": "local-p", "half_width": 3}]),
+                    }
+                ),
+                "dropout": st.floats(0, 0.99),
+            }
+        ),
+        "training": st.fixed_dictionaries(
+            {
+                "clip_norm": st.none() | st.floats(1e-6, 1e6),
+                "optimizer": st.fixed_dictionaries({"kind": st.just("sgd"), "rate": st.floats(1e-12, 10)}),
+                "schedule": st.sampled_from(["constant", "inverse-sqrt", "cosine", "plateau", "halving"]),
+            }
+        ),
+    },
+)
+
+
+@given(settings=SETTINGS, train=st.text(min_size=1, max_size=20), language=st.sampled_from(["no", "on", "en", "1e3"]))
+def test_a_dumped_recipe_loads_unchanged(
+    tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any], train: str, language: str
+) -> None:
+    data = {"source": language, "target": "de", "train": train, "valid": "null"}
+    recipe = parse_recipe({"name": "round-trip", "data": data, **settings}, "the test")
+    path = tmp_path_factory.getbasetemp() / "dumped.yaml"
+    path.write_text(dump_recipe(recipe), encoding="utf-8")
+    assert load_recipe(path) == recipe
+    assert changed_keys(recipe, path) == []
+
+
+def test_changed_keys_are_dotted(minimal: Path) -> None:
+    changed = load_recipe(minimal, ["model.attention.score=dot", "training.epochs=3"])
+    assert changed_keys(changed, minimal) == [
+        "model.attention.score.kind",
+        "model.attention.score.size",
+        "training.epochs",
+    ]
+
+
+def test_the_schema_describes_every_key_for_editors() -> None:
+    schema = recipe_schema()
+    assert json.loads(json.dumps(schema)) == schema
+    assert set(schema["properties"]) == set(Recipe.model_fields)
+    assert schema["additionalProperties"] is False
+    assert "Papineni" not in schema["$defs"]["AdditiveScore"]["description"]
+    assert "Bahdanau" in schema["$defs"]["AdditiveScore"]["description"]
+
+
+# --- what ships -------------------------------------------------------------------------------------------------
+
+
+def test_the_shipped_recipes_are_found_by_path_and_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = {path.relative_to(ROOT / "recipes") for path in (ROOT / "recipes").rglob("*.yaml")}
+    assert {Path(f"{name}.yaml") for name in shipped_recipes()} == files
+    assert find_recipe("quickstart") == find_recipe("quickstart.yaml") == find_recipe("recipes/quickstart.yaml")
+    with pytest.raises(UsageError, match=r"There is no recipe 'quick': .*quickstart"):
+        find_recipe("quick")
+
+
+@pytest.mark.parametrize("name", sorted(shipped_recipes()))
+def test_every_recipe_parses_and_builds_its_model(name: str) -> None:
+    recipe = load_recipe(shipped_recipes()[name])
+    model = build_model(recipe.model, source_size=recipe.subwords.size, target_size=recipe.subwords.size)
+    assert sum(parameter.numel() for parameter in model.parameters()) > 0
+    assert recipe.data.test is not None

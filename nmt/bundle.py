@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from nmt.data.subwords import Subwords
-from nmt.errors import DataError
+from nmt.errors import DataError, UsageError
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.recipe import Recipe, dump_recipe, load_recipe
 
@@ -57,7 +58,10 @@ class Bundle:
     def load(cls, folder: Path, device: torch.device | str = "cpu", *, weights: bool = True) -> Bundle:
         """Read a model folder, or all but its weights. Raises DataError if it is none, or lacks or contradicts a part."""
         check_folder(folder, [RECIPE, SOURCE, TARGET, *([WEIGHTS] if weights else [])])
-        recipe = load_recipe(folder / RECIPE)
+        try:
+            recipe = load_recipe(folder / RECIPE)
+        except UsageError as error:
+            raise DataError(str(error)) from None
         bundle = cls.fresh(recipe, Subwords.load(folder / SOURCE), Subwords.load(folder / TARGET))
         if weights:
             load_weights(bundle.model, folder / WEIGHTS)
@@ -131,7 +135,8 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             f"Cannot write {path}: {error.strerror or error}. What was there before is unchanged."
         ) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

@@ -47,7 +47,9 @@ def make_batch(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], rows: Seque
 def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
     """Sequences of ids as one tensor, filled with PAD on the right."""
     width = max(map(len, sequences), default=0)
-    return torch.tensor([[*ids, *[PAD] * (width - len(ids))] for ids in sequences], dtype=torch.long).view(len(sequences), width)
+    return torch.tensor([[*ids, *[PAD] * (width - len(ids))] for ids in sequences], dtype=torch.long).view(
+        len(sequences), width
+    )
 
 
 def plan_batches(

@@ -143,9 +143,12 @@ class Subwords:
 
     def sample(self, text: str, alpha: float, *, seed: int | None = None) -> list[int]:
         """Ids of a random segmentation of a text; see `sample_batch`."""
-        return self.sample_batch([text], alpha, seed=seed)[0].tolist()
+        ids: list[int] = self.sample_batch([text], alpha, seed=seed)[0].tolist()
+        return ids
 
-    def sample_batch(self, texts: Sequence[str], alpha: float, *, seed: int | None = None) -> list[npt.NDArray[np.int32]]:
+    def sample_batch(
+        self, texts: Sequence[str], alpha: float, *, seed: int | None = None
+    ) -> list[npt.NDArray[np.int32]]:
         """Ids of a random segmentation of each text (Kudo 2018; BPE dropout, Provilkov et al. 2020).
 
         Args:

@@ -24,7 +24,11 @@ class GruCell(nn.Module):
         orthogonal_per_gate_(self.recurrent.weight)
 
     def forward(
-        self, projected: Float[Tensor, "B G"], hidden: Float[Tensor, "B H"], cell: Tensor | None, mask: Tensor | None = None
+        self,
+        projected: Float[Tensor, "B G"],
+        hidden: Float[Tensor, "B H"],
+        cell: Tensor | None,
+        mask: Tensor | None = None,
     ) -> tuple[Float[Tensor, "B H"], None]:
         recurrent = self.recurrent(dropped(hidden, mask))
         width = hidden.shape[1]
@@ -44,7 +48,11 @@ class LstmCell(nn.Module):
         orthogonal_per_gate_(self.recurrent.weight)
 
     def forward(
-        self, projected: Float[Tensor, "B G"], hidden: Float[Tensor, "B H"], cell: Tensor | None, mask: Tensor | None = None
+        self,
+        projected: Float[Tensor, "B G"],
+        hidden: Float[Tensor, "B H"],
+        cell: Tensor | None,
+        mask: Tensor | None = None,
     ) -> tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]:
         assert cell is not None
         keep_in, forget, candidate, out = (projected + self.recurrent(dropped(hidden, mask))).chunk(4, dim=1)

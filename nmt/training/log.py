@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -33,7 +33,7 @@ class Log:
         self.live = self._live() if self.console.is_terminal and not quiet else None
         self.task: TaskID | None = None
 
-    def __enter__(self) -> Log:
+    def __enter__(self) -> Self:
         if self.live is not None:
             self.live.start()
         return self

@@ -110,7 +110,7 @@ class Epoch:
     """The corpus as an epoch sees it, and the batches of each of its updates."""
 
     corpus: Encoded
-    groups: list[list[np.ndarray]]
+    groups: list[list[list[int]]]
 
 
 class Trainer:
@@ -176,7 +176,8 @@ class Trainer:
             epoch=number,
         )
         size = self.settings.accumulate
-        return Epoch(corpus, [plan[start : start + size] for start in range(0, len(plan), size)])
+        batches = [rows.tolist() for rows in plan]
+        return Epoch(corpus, [batches[start : start + size] for start in range(0, len(batches), size)])
 
     def _due(self) -> bool:
         """Whether this update is followed by a validation: every so often, and at the end."""
@@ -195,12 +196,12 @@ class Trainer:
 
     # --- one update ----------------------------------------------------------------------------------------------
 
-    def _update(self, group: Sequence[np.ndarray]) -> None:
+    def _update(self, group: Sequence[Sequence[int]]) -> None:
         """Gradients of the mean loss a target piece over the group, clipped, and a step of the optimiser."""
         self.model.train()
         for own in self.optimizer.param_groups:
             own["lr"] = self.settings.optimizer.rate * rate_factor(self.settings.schedule, self._clock())
-        batches = [make_batch(self.epoch.corpus[rows], rows.tolist()) for rows in group]
+        batches = [make_batch(self.epoch.corpus[rows], rows) for rows in group]
         words = sum(batch.tokens for batch in batches)
         nll = 0.0
         for batch in batches:
@@ -301,7 +302,7 @@ class Trainer:
         order = np.argsort(corpus.target_lengths, kind="stable")
         nll, words = 0.0, 0
         for rows in cut(order, corpus.source_lengths + 1, corpus.target_lengths + 1, self.settings.batch_tokens):
-            batch = make_batch(corpus[rows]).to(self.device)
+            batch = make_batch(corpus[rows.tolist()]).to(self.device)
             nll += float(self._loss(batch, 0.0)[1])
             words += batch.tokens
         return nll / words

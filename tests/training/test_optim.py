@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from nmt import recipe
 from nmt.training.optim import Clock, MovingAverage, build_optimizer, rate_factor, using
 
@@ -45,13 +46,15 @@ def test_moving_average_follows_its_equation() -> None:
 
 def test_using_puts_the_weights_back_even_after_an_error() -> None:
     weights = {"w": torch.ones(2)}
-    with pytest.raises(KeyError), using({"w": torch.zeros(2)}, weights):
+    with pytest.raises(KeyError), using({"w": torch.zeros(2)}, weights):  # noqa: PT012
         assert float(weights["w"].sum()) == 0
         raise KeyError
     assert float(weights["w"].sum()) == 2
 
 
-@pytest.mark.parametrize("chosen", [recipe.Adam(rate=0.1), recipe.Adam(kind="adamw", rate=0.1), recipe.Sgd(rate=0.1, momentum=0.9)])
+@pytest.mark.parametrize(
+    "chosen", [recipe.Adam(rate=0.1), recipe.Adam(kind="adamw", rate=0.1), recipe.Sgd(rate=0.1, momentum=0.9)]
+)
 def test_every_optimiser_goes_downhill(chosen: recipe.Optimizer) -> None:
     weight = torch.nn.Parameter(torch.tensor([3.0]))
     optimizer = build_optimizer(chosen, [weight])

@@ -56,7 +56,7 @@ class Attention(nn.Module):
         Without a score the context is the same summary of the source at every step (Cho et al. 2014) and nothing is attended.
         """
         if self.score is None:
-            return memory.summary, memory.summary.new_zeros(memory.mask.shape)
+            return memory.summary, at_least_fp32(memory.summary.new_zeros(memory.mask.shape))
         weights = self.weights(query, position, memory)
         context = torch.bmm(weights.unsqueeze(1).to(memory.annotations.dtype), memory.annotations).squeeze(1)
         return context, weights
@@ -75,6 +75,6 @@ class Attention(nn.Module):
 
 def masked_softmax(scores: Float[Tensor, "B S"], allowed: Bool[Tensor, "B S"]) -> Float[Tensor, "B S"]:
     """Softmax over the allowed positions, exactly 0 elsewhere; a row that allows none is all 0."""
-    allowed = allowed & scores.isfinite()
+    allowed = allowed & (scores != float("-inf"))
     scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
     return torch.softmax(scores, dim=-1) * allowed

@@ -49,7 +49,7 @@ class Log:
     def say(self, text: str) -> None:
         """A line for the person at the terminal."""
         if not self.quiet:
-            self.console.print(text, markup=False)
+            self.console.print(text, markup=False, emoji=False)
 
     def trained(self, record: Record) -> None:
         """What was measured over the last updates: loss, perplexity, tokens a second."""

@@ -593,34 +593,28 @@ def _sentence(error: Any) -> str:
 
 def _dotted(location: tuple[int | str, ...]) -> str:
     """The path as it stands in the YAML, without the tag that a union adds after its own key."""
-    return ".".join(str(part) for part in _without_tags(location))
-
-
-def _without_tags(location: tuple[int | str, ...]) -> list[int | str]:
-    path: list[int | str] = []
-    schema: Any = Recipe.model_json_schema()
-    node, definitions = schema, schema["$defs"]
-    for part in location:
-        node = _resolve(node, definitions)
-        if "oneOf" in node and part in node.get("discriminator", {}).get("mapping", {}):
-            node = {"$ref": node["discriminator"]["mapping"][part]}
-            continue
-        path.append(part)
-        node = node.get("properties", {}).get(part, {})
-    return path
+    return ".".join(str(part) for part in _follow(location)[0])
 
 
 def _keys_at(location: tuple[int | str, ...]) -> list[str]:
     """The keys that the section at this location knows."""
+    return list(_follow(location)[1].get("properties", {}))
+
+
+def _follow(location: tuple[int | str, ...]) -> tuple[list[int | str], Any]:
+    """The keys on the way through the schema to a location, unions' tags left out, and the schema found there."""
     schema: Any = Recipe.model_json_schema()
+    path: list[int | str] = []
     node, definitions = schema, schema["$defs"]
     for part in location:
         node = _resolve(node, definitions)
-        if "oneOf" in node and part in node["discriminator"]["mapping"]:
-            node = {"$ref": node["discriminator"]["mapping"][part]}
+        tagged = node["discriminator"]["mapping"] if "oneOf" in node else {}
+        if part in tagged:
+            node = {"$ref": tagged[part]}
         else:
+            path.append(part)
             node = node.get("properties", {}).get(part, {})
-    return list(_resolve(node, definitions).get("properties", {}))
+    return path, _resolve(node, definitions)
 
 
 def _resolve(node: Any, definitions: Any) -> Any:

@@ -141,11 +141,6 @@ class Subwords:
         )
         return [index for index, count in zip(ids, words, strict=True) for _ in range(max(count, 1))]
 
-    def sample(self, text: str, alpha: float, *, seed: int | None = None) -> list[int]:
-        """Ids of a random segmentation of a text; see `sample_batch`."""
-        ids: list[int] = self.sample_batch([text], alpha, seed=seed)[0].tolist()
-        return ids
-
     def sample_batch(
         self, texts: Sequence[str], alpha: float, *, seed: int | None = None
     ) -> list[npt.NDArray[np.int32]]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.corpus import ParallelCorpus, load_corpus
-from nmt.data.encoded import EncodedCorpus, encode_corpus
+from nmt.data.encoded import EncodedCorpus
 from nmt.data.subwords import Subwords
 from nmt.recipe import Recipe
 
@@ -78,11 +78,6 @@ class Sampled:
 
     def __getitem__(self, rows: Sequence[int]) -> list[tuple[list[int], list[int]]]:
         return [(self.sources[row].tolist(), self.targets[row].tolist()) for row in rows]
-
-
-def training_corpus(recipe: Recipe, text: ParallelCorpus, source: Subwords, target: Subwords) -> EncodedCorpus:
-    """What is trained on: encoded and filtered."""
-    return encode_corpus(text, source, target, recipe.data.filters)
 
 
 def corpus_of_epoch(recipe: Recipe, corpus: EncodedCorpus, source: Subwords, target: Subwords, epoch: int) -> Encoded:

@@ -29,7 +29,7 @@ from nmt.training.checkpoint import BEST, Progress, State, best_file, has_state,
 from nmt.training.log import Log
 from nmt.training.loss import cross_entropy
 from nmt.training.optim import Clock, MovingAverage, build_optimizer, copy_into, rate_factor, using
-from nmt.training.text import Encoded, TrainingText, corpus_of_epoch, training_corpus
+from nmt.training.text import Encoded, TrainingText, corpus_of_epoch
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Trainer:
         self.optimizer = build_optimizer(self.settings.optimizer, self.model.parameters())
         self.average = MovingAverage(self.weights, self.settings.ema) if self.settings.ema else None
         self.precision = choose_precision(self.settings.precision, device)
-        self.corpus = training_corpus(self.recipe, text.train, bundle.source, bundle.target)
+        self.corpus = encode_corpus(text.train, bundle.source, bundle.target, self.recipe.data.filters)
         self.validation = encode_corpus(text.valid, bundle.source, bundle.target, None)
         self.progress = Progress()
         self.epoch = self._open_epoch(0)
@@ -284,7 +284,8 @@ class Trainer:
         self.save()
 
     def _where(self) -> dict[str, Any]:
-        return {"epoch": self.progress.epoch + 1, "update": self.progress.update, "seconds": self.progress.seconds}
+        epoch = min(self.progress.epoch + 1, self.settings.epochs)  # the last one may have ended
+        return {"epoch": epoch, "update": self.progress.update, "seconds": self.progress.seconds}
 
     def _judge(self) -> dict[str, Any]:
         """Perplexity of the validation text, and BLEU of its real decoding where that decides."""

@@ -108,7 +108,9 @@ class AdditiveScore(Section):
 
     kind: Literal["additive"] = "additive"
     size: Size = 256
-    """Width of the hidden layer, n' in the paper."""
+    """Width of the hidden layer, n' in the paper; the heads share it."""
+    coverage: bool = False
+    """Let the score see how much weight each word has had so far (Tu et al. 2016)."""
 
 
 class DotScore(Section):
@@ -128,6 +130,7 @@ class ConcatScore(Section):
 
     kind: Literal["concat"] = "concat"
     size: Size = 256
+    coverage: bool = False
 
 
 class LocationScore(Section):
@@ -159,6 +162,9 @@ class LocalMonotonicWindow(Section):
 
     kind: Literal["local-m"] = "local-m"
     half_width: Size = 10
+    """D, in pieces."""
+    ratio: Positive = 1.0
+    """Source pieces a target piece, for languages of different length: p_t = ratio t, rounded."""
 
 
 class LocalPredictiveWindow(Section):
@@ -174,6 +180,8 @@ Window = Annotated[GlobalWindow | LocalMonotonicWindow | LocalPredictiveWindow, 
 class Attention(Section):
     score: Score = AdditiveScore()
     window: Window = GlobalWindow()
+    heads: Size = 1
+    """Attentions side by side, each over its own share of projected state and annotations (Vaswani et al. 2017, 3.2.2)."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -181,16 +189,34 @@ class Attention(Section):
             raise ValueError(
                 f"window {self.window.kind} has nothing to act on, because score is none: set window: global or choose a score"
             )
+        if self.score.kind == "none" and self.heads > 1:
+            raise ValueError(
+                f"heads {self.heads} have nothing to attend with, because score is none: set heads: 1 or choose a score"
+            )
+        if self.score.kind in ("additive", "concat") and self.score.size % self.heads:
+            raise ValueError(f"heads must divide score.size, but they are {self.heads} and {self.score.size}")
         return self
 
 
 class Encoder(Section):
-    """Bidirectional recurrent encoder."""
+    """Recurrent encoder."""
 
     cell: Literal["gru", "lstm"] = "gru"
     hidden: Size = 256
-    """Width of one direction; annotations are twice as wide."""
+    """Width of one direction; annotations of both directions are twice as wide."""
     layers: Size = 1
+    direction: Literal["both", "forward", "reversed"] = "both"
+    """How the source is read: both ways (Bahdanau et al. 2015), left to right, or right to left, which is the source reversal of
+    Sutskever et al. (2014) and Luong et al. (2015). Annotations keep the order of the words whatever way they were read."""
+    residual: bool = False
+    """Add to what a layer puts out what it read, from the second layer on (Wu et al. 2016, 3.1)."""
+    layer_norm: bool = False
+    """Normalise what enters the gates (Ba et al. 2016); no fused kernel does that, so it is slower."""
+
+    @property
+    def annotation(self) -> int:
+        """Width of an annotation h_j."""
+        return 2 * self.hidden if self.direction == "both" else self.hidden
 
 
 class AttendThenUpdate(Section):
@@ -243,8 +269,13 @@ class Decoder(Section):
     layers: Size = 1
     order: Order = AttendThenUpdate()
     readout: Readout = MaxoutReadout()
-    bridge: Literal["backward", "final", "mean", "zero"] = "backward"
-    """What s_0 is made of: the backward state at the first word (Bahdanau), both final states, the mean annotation, nothing."""
+    bridge: Literal["backward", "final", "mean", "copy", "zero"] = "backward"
+    """What s_0 is made of: the backward state at the first word (Bahdanau), the final states of the top layer, the mean
+    annotation, the final states of each layer as they are (Luong), nothing."""
+    residual: bool = False
+    """As in the encoder."""
+    layer_norm: bool = False
+    """As in the encoder."""
 
 
 class Dropout(Section):
@@ -254,8 +285,10 @@ class Dropout(Section):
     word: Fraction = 0.0
     """Of whole words, whose embedding is then all zero (Sennrich and Zhang 2019)."""
     annotations: Fraction = 0.2
+    layers: Fraction = 0.0
+    """Between stacked layers (Zaremba et al. 2014); in the decoder a new mask a step."""
     recurrent: Fraction = 0.0
-    """On what the decoder's recurrent matrices see, one mask a sentence, and between layers of the encoder."""
+    """On what the decoder's recurrent matrices see, one mask a sentence."""
     readout: Fraction = 0.2
     variational: bool = False
     """One mask for all time steps of a sentence (Gal and Ghahramani 2016) instead of a new one for each."""
@@ -278,17 +311,38 @@ class Model(Section):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        annotation, hidden = 2 * self.encoder.hidden, self.decoder.hidden
+        annotation, hidden, heads = self.encoder.annotation, self.decoder.hidden, self.attention.heads
         if self.attention.score.kind == "dot" and annotation != hidden:
+            sides = "2 x encoder.hidden" if self.encoder.direction == "both" else "encoder.hidden"
             raise ValueError(
-                f"attention.score dot needs decoder.hidden = 2 x encoder.hidden, but they are {hidden} and 2 x {self.encoder.hidden}: "
+                f"attention.score dot needs decoder.hidden = {sides}, but they are {hidden} and {annotation}: "
                 "change one or use score: general"
             )
+        if annotation % heads or hidden % heads:
+            raise ValueError(
+                f"attention.heads must divide decoder.hidden and the width of an annotation, but {heads} does not divide "
+                f"{hidden} and {annotation}"
+            )
+        self._possible_bridge()
         if self.tie != "none" and self.decoder.readout.size != self.embedding:
             raise ValueError(
                 f"tie: {self.tie} needs decoder.readout.size = embedding, but they are {self.decoder.readout.size} and {self.embedding}"
             )
         return self
+
+    def _possible_bridge(self) -> None:
+        encoder, decoder = self.encoder, self.decoder
+        if decoder.bridge == "backward" and encoder.direction == "forward":
+            raise ValueError(
+                "decoder.bridge backward needs an encoder that reads backwards: use bridge: final, or encoder.direction both"
+            )
+        ours = (decoder.cell, decoder.layers, decoder.hidden)
+        theirs = (encoder.cell, encoder.layers, encoder.annotation)
+        if decoder.bridge == "copy" and ours != theirs:
+            raise ValueError(
+                "decoder.bridge copy needs an encoder of the decoder's cell, layers and width, "
+                f"but they are {', '.join(map(str, theirs))} and {', '.join(map(str, ours))}"
+            )
 
 
 # --- training and decoding --------------------------------------------------------------------------------------
@@ -370,6 +424,48 @@ class Validation(Section):
     """How many of the best checkpoints stay; with more than one their average becomes the model if it validates better."""
 
 
+class GuidedAlignment(Section):
+    """Cross-entropy of the attention against given word links, beside that of the words (Chen et al. 2016; Mi et al. 2016)."""
+
+    links: str
+    """A file with a line `i-j i-j ...` (source-target word, from 0) a pair of data.train, or `gold`: those of the sample."""
+    weight: Positive = 0.5
+    """What a nat of a linked piece's attention counts beside a nat of a predicted piece."""
+    decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """What the weight is multiplied with after every epoch, for links that are only to show the way."""
+
+
+class LinearDecay(Section):
+    """min(1, max(floor, offset - slope u))."""
+
+    kind: Literal["linear"] = "linear"
+    floor: Fraction = 0.25
+    """The least probability, at which the decay ends; epsilon in the paper."""
+    offset: Positive = 1.0
+    """k in the paper; above 1, the first updates are fed the reference alone."""
+    slope: Positive = 1e-4
+    """Of one update; c in the paper."""
+
+
+class ExponentialDecay(Section):
+    """base^u."""
+
+    kind: Literal["exponential"] = "exponential"
+    base: Annotated[float, Field(gt=0, lt=1)] = 0.9999
+    """k in the paper."""
+
+
+class InverseSigmoidDecay(Section):
+    """scale / (scale + exp(u / scale)): near 1 at first, 1/2 at update scale x ln(scale)."""
+
+    kind: Literal["inverse-sigmoid"] = "inverse-sigmoid"
+    scale: Annotated[float, Field(ge=1)] = 1000.0
+    """k in the paper, in updates; the larger, the slower."""
+
+
+ScheduledSampling = Annotated[LinearDecay | ExponentialDecay | InverseSigmoidDecay, _BY_KIND, _kind("inverse-sigmoid")]
+
+
 class Training(Section):
     epochs: Size = 30
     updates: Size | None = None
@@ -382,6 +478,11 @@ class Training(Section):
     schedule: Schedule = ConstantSchedule()
     clip_norm: Positive | None = 1.0
     label_smoothing: Fraction = 0.1
+    guided_alignment: GuidedAlignment | None = None
+    """Train the attention on word links too; null leaves it to itself."""
+    scheduled_sampling: ScheduledSampling | None = None
+    """How the probability of feeding the decoder the reference's word, not one it drew itself, falls with update u (Bengio et al.
+    2015, 2.4); null always feeds the reference."""
     ema: Fraction | None = None
     """Decay of an exponential moving average of the weights, which is then what is validated and saved."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
@@ -420,7 +521,21 @@ class Recipe(Section):
     def _possible(self) -> Self:
         if self.model.tie == "all" and not self.subwords.joint:
             raise ValueError("model.tie: all shares the embeddings of both languages, which needs subwords.joint: true")
+        self._possible_guidance()
         return self
+
+    def _possible_guidance(self) -> None:
+        guided = self.training.guided_alignment
+        if guided is not None and self.model.attention.score.kind == "none":
+            raise ValueError(
+                "training.guided_alignment has no attention to guide, because model.attention.score is none: "
+                "leave it out or choose a score"
+            )
+        if guided is not None and guided.links == "gold" and not self.data.train.startswith("sample:"):
+            raise ValueError(
+                f"training.guided_alignment.links: gold needs a corpus that has links, sample:train, but data.train is "
+                f"{self.data.train}: name a file of links"
+            )
 
 
 # --- reading and writing ----------------------------------------------------------------------------------------
@@ -448,6 +563,8 @@ class _Dumper(yaml.SafeDumper):
     yaml_implicit_resolvers = {}  # noqa: RUF012 -- as in the loader
 
 
+_BREAKS = frozenset("\x85\u2028\u2029")
+
 for _tag, _pattern, _first in (
     ("null", r"^(?:null|~|)$", ["n", "~", ""]),
     ("bool", r"^(?:true|false)$", ["t", "f"]),
@@ -456,6 +573,12 @@ for _tag, _pattern, _first in (
 ):
     for _class in (_Loader, _Dumper):
         _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
+_Dumper.add_representer(  # in other quotes these would be line breaks, which come back as spaces
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style='"' if _BREAKS & set(text) else None
+    ),
+)
 _Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))  # 012 is twelve, not YAML 1.1's octal
 
 
@@ -491,7 +614,20 @@ def shipped_recipes() -> dict[str, Path]:
 
 
 def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
-    """Read a recipe file, apply `a.b=value` overrides, validate. Raises UsageError."""
+    """Read a recipe file, apply `a.b=value` overrides, validate. Raises UsageError.
+
+    A recipe that says `base: FILE` or the name of a shipped recipe is that one with what it says itself laid over it.
+    """
+    tree = _read_tree(path, ())
+    for override in overrides:
+        _set(tree, override)
+    return parse_recipe(tree, str(path))
+
+
+def _read_tree(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
+    """The plain tree of a recipe file, laid over its base; `readers` are the files on whose behalf it is read."""
+    if path.resolve() in readers:
+        raise UsageError(f"{path}: the recipe is its own base; take 'base' out of one of the files.")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -501,9 +637,24 @@ def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
         raise UsageError(
             f"{path}: a recipe is a mapping of sections (name, data, model, ...), but this is {_article(tree)}."
         )
-    for override in overrides:
-        _set(tree, override)
-    return parse_recipe(tree, str(path))
+    base = tree.pop("base", None)
+    if base is None:
+        return tree
+    if not isinstance(base, str):
+        raise UsageError(f"{path}: 'base' is the file or the name of a recipe, but is {_article(base)}.")
+    beside = path.parent / base
+    return _laid_over(_read_tree(beside if beside.is_file() else find_recipe(base), (*readers, path.resolve())), tree)
+
+
+def _laid_over(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
+    """The base with the tree's values in place of its own; sections join unless they are of another kind."""
+    joined = dict(base)
+    for key, value in tree.items():
+        below = base.get(key)
+        if isinstance(below, dict) and isinstance(value, dict) and value.get("kind") in (None, below.get("kind")):
+            value = _laid_over(below, value)
+        joined[key] = value
+    return joined
 
 
 def parse_recipe(tree: Mapping[str, Any], where: str) -> Recipe:
@@ -535,8 +686,11 @@ def _differences(one: Any, other: Any, at: str = "") -> list[str]:
 
 
 def recipe_schema() -> dict[str, Any]:
-    """The JSON Schema of a recipe, for editors that complete and check YAML."""
-    return Recipe.model_json_schema()
+    """The JSON Schema of a recipe file, for editors that complete and check YAML."""
+    schema = Recipe.model_json_schema()
+    schema["properties"]["base"] = {"type": "string", "description": "A recipe that this one is laid over."}
+    schema["anyOf"] = [{"required": schema.pop("required")}, {"required": ["base"]}]
+    return schema
 
 
 def _set(tree: dict[str, Any], override: str) -> None:
@@ -546,8 +700,10 @@ def _set(tree: dict[str, Any], override: str) -> None:
         raise UsageError(f"--set takes a.b=value, but got '{override}'.")
     *parents, last = path.split(".")
     for parent in parents:
-        child = tree.setdefault(parent, {})
-        if isinstance(child, str):  # a union written as its bare kind
+        child = tree.get(parent)
+        if child is None:  # not there, or an optional section that is off
+            child = tree[parent] = {}
+        elif isinstance(child, str):  # a union written as its bare kind
             child = tree[parent] = {"kind": child}
         if not isinstance(child, dict):
             raise UsageError(f"--set {override}: '{parent}' is {_article(child)}, so it has no key '{last}'.")
@@ -618,6 +774,7 @@ def _follow(location: tuple[int | str, ...]) -> tuple[list[int | str], Any]:
 
 
 def _resolve(node: Any, definitions: Any) -> Any:
-    while "$ref" in node:
-        node = definitions[node["$ref"].rsplit("/", 1)[-1]]
+    """What a reference, or a section that may be null, stands for."""
+    while "$ref" in node or "anyOf" in node:
+        node = definitions[node["$ref"].rsplit("/", 1)[-1]] if "$ref" in node else node["anyOf"][0]
     return node

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -21,16 +21,49 @@ from nmt.model.windows import at_least_fp32, build_window
 
 @dataclass(frozen=True)
 class Memory:
-    """What a decoder reads: the annotations h_j, their projection for the score, which are real, and the fixed-length summary."""
+    """What a decoder reads: the annotations h_j, their projection for the score, which are real, and the fixed-length summary.
 
-    annotations: Float[Tensor, "B S A"]
-    keys: Float[Tensor, "B S D"]
-    mask: Bool[Tensor, "B S"]
-    summary: Float[Tensor, "B A"]
+    With several heads, N is batch x heads: each head reads a memory of its own.
+    """
 
-    def select(self, rows: Int[Tensor, " N"]) -> Memory:
-        """The memory of the given rows, in their order."""
-        return Memory(self.annotations[rows], self.keys[rows], self.mask[rows], self.summary[rows])
+    annotations: Float[Tensor, "N S A"]
+    keys: Float[Tensor, "N S D"]
+    mask: Bool[Tensor, "N S"]
+    summary: Float[Tensor, "B C"]
+    positions: Int[Tensor, "N S"]
+    """Where in the sentence each annotation stands, from 0."""
+    coverage: Float[Tensor, "N S"] | None = None
+    """The weight that each position has had in the steps before, for scores that look at it."""
+    heads: int = 1
+
+    def select(self, rows: Int[Tensor, " M"]) -> Memory:
+        """The memory of the given sentences, in their order."""
+        each = rows
+        if self.heads > 1:
+            each = (rows.unsqueeze(1) * self.heads + torch.arange(self.heads, device=rows.device)).flatten()
+        return replace(
+            self,
+            annotations=self.annotations[each],
+            keys=self.keys[each],
+            mask=self.mask[each],
+            summary=self.summary[rows],
+            positions=self.positions[each],
+        )
+
+    def near(self, first: Int[Tensor, " N"], width: int) -> Memory:
+        """The memory of `width` neighbouring positions, from `first` on: all that a local window has to look at."""
+        if width == self.mask.shape[1]:
+            return self
+        positions = first.unsqueeze(1) + torch.arange(width, device=first.device)
+        annotations = gathered(self.annotations, positions)
+        keys = annotations if self.keys is self.annotations else gathered(self.keys, positions)
+        coverage = None if self.coverage is None else self.coverage.gather(1, positions)
+        return Memory(annotations, keys, self.mask.gather(1, positions), self.summary, positions, coverage, self.heads)
+
+
+def gathered(values: Float[Tensor, "N S D"], positions: Int[Tensor, "N W"]) -> Float[Tensor, "N W D"]:
+    """The values at the given positions of each sentence."""
+    return values.gather(1, positions.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
 
 
 class Attention(nn.Module):
@@ -40,41 +73,96 @@ class Attention(nn.Module):
         super().__init__()
         self.score = build_score(chosen.score, query=query, annotation=annotation)
         self.window = build_window(chosen.window, query=query)
+        self.covers = self.score is not None and self.score.covers
 
     def remember(
-        self, annotations: Float[Tensor, "B S A"], mask: Bool[Tensor, "B S"], summary: Float[Tensor, "B A"]
+        self, annotations: Float[Tensor, "N S A"], mask: Bool[Tensor, "N S"], summary: Float[Tensor, "B C"]
     ) -> Memory:
         """Annotations with what can be computed from them once a sentence."""
         keys = annotations if self.score is None else self.score.keys(annotations)
-        return Memory(annotations, keys, mask, summary)
+        positions = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+        return Memory(annotations, keys, mask, summary, positions)
 
     def forward(
-        self, query: Float[Tensor, "B H"], position: Int[Tensor, " B"], memory: Memory
-    ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B S"]]:
+        self, query: Float[Tensor, "N H"], position: Int[Tensor, " N"], memory: Memory
+    ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N S"]]:
         """Context c_i and weights alpha_ij for the state that asks at step `position` (0-based).
 
         Without a score the context is the same summary of the source at every step (Cho et al. 2014) and nothing is attended.
         """
         if self.score is None:
             return memory.summary, at_least_fp32(memory.summary.new_zeros(memory.mask.shape))
-        weights = self.weights(query, position, memory)
-        context = torch.bmm(weights.unsqueeze(1).to(memory.annotations.dtype), memory.annotations).squeeze(1)
-        return context, weights
-
-    def weights(self, query: Float[Tensor, "B H"], position: Int[Tensor, " B"], memory: Memory) -> Float[Tensor, "B S"]:
-        assert self.score is not None
-        scores = at_least_fp32(self.score(query, memory))
         if self.window is None:
-            return masked_softmax(scores, memory.mask)
-        factor = self.window(query, position, memory.mask)
-        return masked_softmax(scores, memory.mask & (factor > 0)) * factor
+            weights = masked_softmax(at_least_fp32(self.score(query, memory)), memory.mask)
+            return weighted_sum(weights, memory.annotations), weights
+        center = self.window.center(query, position, memory.mask)
+        seen = memory.near(*self.window.span(center, memory.mask.shape[1]))
+        factor = self.window.factor(seen.positions, center)
+        weights = masked_softmax(at_least_fp32(self.score(query, seen)), seen.mask & (factor > 0)) * factor
+        everywhere = weights.new_zeros(memory.mask.shape).scatter(1, seen.positions, weights)
+        return weighted_sum(weights, seen.annotations), everywhere
 
     if TYPE_CHECKING:
         __call__ = forward
 
 
-def masked_softmax(scores: Float[Tensor, "B S"], allowed: Bool[Tensor, "B S"]) -> Float[Tensor, "B S"]:
+class MultiHeadAttention(nn.Module):
+    """Attentions side by side: head k asks with its share of W s and reads its share of U h_j (Vaswani et al. 2017, 3.2.2).
+
+    Any score and window can be the attention of a head. The contexts are laid side by side, and the weights that are shown,
+    and that coverage counts, are their mean over the heads.
+    """
+
+    def __init__(self, chosen: recipe.Attention, *, query: int, annotation: int) -> None:
+        super().__init__()
+        self.heads = chosen.heads
+        self.query = nn.Linear(query, query, bias=False)
+        self.annotation = nn.Linear(annotation, annotation, bias=False)
+        one = chosen.model_copy(update={"score": _share(chosen.score, chosen.heads)})
+        self.each = Attention(one, query=query // chosen.heads, annotation=annotation // chosen.heads)
+        self.covers = self.each.covers
+
+    def remember(
+        self, annotations: Float[Tensor, "B S A"], mask: Bool[Tensor, "B S"], summary: Float[Tensor, "B C"]
+    ) -> Memory:
+        """Annotations with what can be computed from them once a sentence, a memory a head."""
+        projected = self.annotation(annotations).unflatten(-1, (self.heads, -1)).transpose(1, 2).flatten(0, 1)
+        memory = self.each.remember(projected, mask.repeat_interleave(self.heads, 0), summary)
+        return replace(memory, heads=self.heads)
+
+    def forward(
+        self, query: Float[Tensor, "B H"], position: Int[Tensor, " B"], memory: Memory
+    ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B S"]]:
+        """Contexts of all heads side by side, and the mean of their weights."""
+        batch = len(query)
+        queries = self.query(query).reshape(batch * self.heads, -1)
+        contexts, weights = self.each(queries, position.repeat_interleave(self.heads), memory)
+        return contexts.reshape(batch, -1), weights.reshape(batch, self.heads, -1).mean(1)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def _share(score: recipe.Score, heads: int) -> recipe.Score:
+    """The score of one of several heads, which share the width of its hidden layer."""
+    if isinstance(score, recipe.AdditiveScore | recipe.ConcatScore):
+        return score.model_copy(update={"size": score.size // heads})
+    return score
+
+
+def weighted_sum(weights: Float[Tensor, "N S"], annotations: Float[Tensor, "N S A"]) -> Float[Tensor, "N A"]:
+    """c_i = sum_j alpha_ij h_j."""
+    return torch.bmm(weights.unsqueeze(1).to(annotations.dtype), annotations).squeeze(1)
+
+
+def masked_softmax(scores: Float[Tensor, "N S"], allowed: Bool[Tensor, "N S"]) -> Float[Tensor, "N S"]:
     """Softmax over the allowed positions, exactly 0 elsewhere; a row that allows none is all 0."""
     allowed = allowed & (scores != float("-inf"))
     scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
     return torch.softmax(scores, dim=-1) * allowed
+
+
+def build_attention(chosen: recipe.Attention, *, query: int, annotation: int) -> Attention | MultiHeadAttention:
+    """The attention of a recipe, for queries [B query] and annotations [B S annotation]."""
+    kind = Attention if chosen.heads == 1 else MultiHeadAttention
+    return kind(chosen, query=query, annotation=annotation)

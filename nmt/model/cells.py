@@ -13,14 +13,17 @@ class GruCell(nn.Module):
     """r, z = sigmoid(W x + U s); n = tanh(W x + r * (U s)); s' = (1 - z) * n + z * s (Cho et al. 2014; r after U as in cuDNN).
 
     W x comes in from outside, ready for the three gates. Dropout, as a mask over s, touches U s alone: on the way that s itself
-    takes it would grow or fade with every step (Semeniuta et al. 2016).
+    takes it would grow or fade with every step (Semeniuta et al. 2016). Layer normalisation acts on W x and on U s, over all
+    gates together (Ba et al. 2016, eq. 20).
     """
 
     gates = 3
 
-    def __init__(self, hidden: int) -> None:
+    def __init__(self, hidden: int, *, layer_norm: bool = False) -> None:
         super().__init__()
         self.recurrent = nn.Linear(hidden, 3 * hidden)
+        self.norm_input = build_norm(3 * hidden, layer_norm=layer_norm)
+        self.norm_recurrent = build_norm(3 * hidden, layer_norm=layer_norm)
         orthogonal_per_gate_(self.recurrent.weight)
 
     def forward(
@@ -30,7 +33,8 @@ class GruCell(nn.Module):
         cell: Tensor | None,
         mask: Tensor | None = None,
     ) -> tuple[Float[Tensor, "B H"], None]:
-        recurrent = self.recurrent(dropped(hidden, mask))
+        projected = self.norm_input(projected)
+        recurrent = self.norm_recurrent(self.recurrent(dropped(hidden, mask)))
         width = hidden.shape[1]
         reset, update = torch.sigmoid(projected[:, : 2 * width] + recurrent[:, : 2 * width]).chunk(2, dim=1)
         new = torch.tanh(projected[:, 2 * width :] + reset * recurrent[:, 2 * width :])
@@ -38,13 +42,19 @@ class GruCell(nn.Module):
 
 
 class LstmCell(nn.Module):
-    """i, f, o = sigmoid(W x + U s); g = tanh(W x + U s); c' = f * c + i * g; s' = o * tanh(c') (Hochreiter and Schmidhuber 1997)."""
+    """i, f, o = sigmoid(W x + U s); g = tanh(W x + U s); c' = f * c + i * g; s' = o * tanh(c') (Hochreiter and Schmidhuber 1997).
+
+    Layer normalisation acts on W x, on U s, and on c' where s' is made of it (Ba et al. 2016, eq. 20 to 22).
+    """
 
     gates = 4
 
-    def __init__(self, hidden: int) -> None:
+    def __init__(self, hidden: int, *, layer_norm: bool = False) -> None:
         super().__init__()
         self.recurrent = nn.Linear(hidden, 4 * hidden)
+        self.norm_input = build_norm(4 * hidden, layer_norm=layer_norm)
+        self.norm_recurrent = build_norm(4 * hidden, layer_norm=layer_norm)
+        self.norm_cell = build_norm(hidden, layer_norm=layer_norm)
         orthogonal_per_gate_(self.recurrent.weight)
 
     def forward(
@@ -55,9 +65,10 @@ class LstmCell(nn.Module):
         mask: Tensor | None = None,
     ) -> tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]:
         assert cell is not None
-        keep_in, forget, candidate, out = (projected + self.recurrent(dropped(hidden, mask))).chunk(4, dim=1)
+        recurrent = self.norm_recurrent(self.recurrent(dropped(hidden, mask)))
+        keep_in, forget, candidate, out = (self.norm_input(projected) + recurrent).chunk(4, dim=1)
         new_cell = torch.sigmoid(forget) * cell + torch.sigmoid(keep_in) * torch.tanh(candidate)
-        return torch.sigmoid(out) * torch.tanh(new_cell), new_cell
+        return torch.sigmoid(out) * torch.tanh(self.norm_cell(new_cell)), new_cell
 
 
 def dropped(hidden: Float[Tensor, "B H"], mask: Tensor | None) -> Float[Tensor, "B H"]:
@@ -69,8 +80,12 @@ GATES = {"gru": GruCell.gates, "lstm": LstmCell.gates}
 """How many gates W x must be computed for."""
 
 
-def build_cell(kind: Literal["gru", "lstm"], hidden: int) -> GruCell | LstmCell:
-    return GruCell(hidden) if kind == "gru" else LstmCell(hidden)
+def build_cell(kind: Literal["gru", "lstm"], hidden: int, *, layer_norm: bool = False) -> GruCell | LstmCell:
+    return GruCell(hidden, layer_norm=layer_norm) if kind == "gru" else LstmCell(hidden, layer_norm=layer_norm)
+
+
+def build_norm(width: int, *, layer_norm: bool) -> nn.Module:
+    return nn.LayerNorm(width) if layer_norm else nn.Identity()
 
 
 def orthogonal_per_gate_(weight: Tensor) -> None:

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from nmt import recipe
-from nmt.model.attention import Attention, Memory
+from nmt.model.attention import Memory, build_attention
 from nmt.model.cells import GATES, Dropout, build_cell
 from nmt.model.encoder import Encoded
 from nmt.model.readout import build_readout
@@ -34,12 +34,15 @@ class DecoderState:
     """The LSTM's second state."""
     feed: Float[Tensor, "B R"] | None = None
     """The readout of the step before, with input feeding."""
+    coverage: Float[Tensor, "B S"] | None = None
+    """The weight that each source word has had so far, for scores that look at it."""
 
     def select(self, rows: Int[Tensor, " N"]) -> DecoderState:
         """The state of the given rows, in their order."""
         cell = None if self.cell is None else self.cell[rows]
         feed = None if self.feed is None else self.feed[rows]
-        return DecoderState(self.hidden[rows], self.position[rows], cell, feed)
+        coverage = None if self.coverage is None else self.coverage[rows]
+        return DecoderState(self.hidden[rows], self.position[rows], cell, feed, coverage)
 
 
 @dataclass(frozen=True)
@@ -52,17 +55,24 @@ class Decoded:
 
 
 class Recurrence(nn.Module):
-    """L stacked cells; the first reads the sum of the projected inputs, each other one the layer below."""
+    """L stacked cells; the first reads the sum of the projected inputs, each other one what the layer below puts out.
+
+    A layer puts out its state, with residual connections plus what it read, from the second layer on (Wu et al. 2016, 3.1).
+    """
 
     def __init__(self, chosen: recipe.Decoder, *, inputs: dict[str, int], dropout: recipe.Dropout) -> None:
         super().__init__()
-        self.cells = nn.ModuleList(build_cell(chosen.cell, chosen.hidden) for _ in range(chosen.layers))
+        self.cells = nn.ModuleList(
+            build_cell(chosen.cell, chosen.hidden, layer_norm=chosen.layer_norm) for _ in range(chosen.layers)
+        )
+        self.residual = chosen.residual
         width = GATES[chosen.cell] * chosen.hidden
         self.inputs = nn.ModuleDict(
             {name: nn.Linear(size, width, bias=name == "word") for name, size in inputs.items()}
         )
         self.below = nn.ModuleList(nn.Linear(chosen.hidden, width) for _ in range(chosen.layers - 1))
         self.dropout = Dropout(dropout.recurrent, variational=dropout.variational)
+        self.between = nn.Dropout(dropout.layers)
         for linear in [*self.inputs.values(), *self.below]:
             nn.init.xavier_uniform_(linear.weight)
 
@@ -71,20 +81,27 @@ class Recurrence(nn.Module):
         projected: Tensor = self.inputs[name](values)
         return projected
 
-    def forward(self, projected: Float[Tensor, "B G"], state: DecoderState, masks: Tensor | None) -> DecoderState:
-        """The state after one step. `masks` [B L H] is each sentence's dropout on the recurrent matrices, if any."""
+    def forward(
+        self, projected: Float[Tensor, "B G"], state: DecoderState, masks: Tensor | None
+    ) -> tuple[Float[Tensor, "B H"], DecoderState]:
+        """What the top layer puts out, and the state after one step.
+
+        `masks` [B L H] is each sentence's dropout on the recurrent matrices, if any.
+        """
         hidden: list[Tensor] = []
         cells: list[Tensor] = []
+        output = projected
         for depth, cell in enumerate(self.cells):
             if depth:
-                projected = self.below[depth - 1](hidden[-1])
+                projected = self.below[depth - 1](self.between(output))
             before = None if state.cell is None else state.cell[:, depth]
             mask = None if masks is None else masks[:, depth]
             new_hidden, new_cell = cell(projected, state.hidden[:, depth], before, mask)
+            output = output + new_hidden if self.residual and depth else new_hidden
             hidden.append(new_hidden)
             cells.append(new_cell)
         new_cells = None if state.cell is None else torch.stack(cells, dim=1)
-        return replace(state, hidden=torch.stack(hidden, dim=1), cell=new_cells)
+        return output, replace(state, hidden=torch.stack(hidden, dim=1), cell=new_cells)
 
     def masks(self, state: DecoderState) -> Tensor | None:
         """The dropout of the states that the recurrent matrices see, one mask a sentence; None outside of training."""
@@ -96,7 +113,36 @@ class Recurrence(nn.Module):
         __call__ = forward
 
 
-class AttendThenUpdate(nn.Module):
+class AttentionalDecoder(nn.Module):
+    """What both orders share: an attention that a state asks, and a count of the steps and of what was attended to."""
+
+    def __init__(self, model: recipe.Model) -> None:
+        super().__init__()
+        annotation, hidden = model.encoder.annotation, model.decoder.hidden
+        self.attention = build_attention(model.attention, query=hidden, annotation=annotation)
+        self.readout = build_readout(
+            model.decoder.readout, hidden=hidden, embedding=model.embedding, context=annotation
+        )
+
+    def start(self, state: DecoderState, memory: Memory) -> DecoderState:
+        """The state before the first step; nothing has been attended to."""
+        if not self.attention.covers:
+            return state
+        return replace(state, coverage=state.hidden.new_zeros(len(state.hidden), memory.mask.shape[1]))
+
+    def attend(
+        self, query: Float[Tensor, "B H"], state: DecoderState, memory: Memory
+    ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B S"], DecoderState]:
+        """Context and weights for the state that asks, and the state with this step counted."""
+        if state.coverage is None:
+            context, weights = self.attention(query, state.position, memory)
+            return context, weights, replace(state, position=state.position + 1)
+        covered = replace(memory, coverage=state.coverage.repeat_interleave(memory.heads, 0))
+        context, weights = self.attention(query, state.position, covered)
+        return context, weights, replace(state, position=state.position + 1, coverage=state.coverage + weights)
+
+
+class AttendThenUpdate(AttentionalDecoder):
     """s_{i-1} asks, and the context enters the recurrence; the readout t_i reads s_i, E y_{i-1} and c_i (Bahdanau et al. 2015).
 
     Conditional, the word enters first and the state that has read it asks (Sennrich et al. 2017, A):
@@ -106,33 +152,26 @@ class AttendThenUpdate(nn.Module):
     aligns: Literal["predicted", "fed"] = "predicted"
 
     def __init__(self, model: recipe.Model, *, conditional: bool) -> None:
-        super().__init__()
-        annotation, hidden = 2 * model.encoder.hidden, model.decoder.hidden
-        self.attention = Attention(model.attention, query=hidden, annotation=annotation)
+        super().__init__(model)
+        annotation = model.encoder.annotation
         reads = {"context": annotation} if conditional else {"word": model.embedding, "context": annotation}
         self.recurrence = Recurrence(model.decoder, inputs=reads, dropout=model.dropout)
         self.asking = None
         if conditional:
             self.asking = Recurrence(model.decoder, inputs={"word": model.embedding}, dropout=model.dropout)
-        self.readout = build_readout(
-            model.decoder.readout, hidden=hidden, embedding=model.embedding, context=annotation
-        )
-
-    def start(self, state: DecoderState) -> DecoderState:
-        return state
 
     def forward(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
         words = (self.asking or self.recurrence).project("word", embedded)
         masks = self.recurrence.masks(state)
         hidden, contexts, alignment = [], [], []
         for word in words.unbind(1):
+            query = state.hidden[:, -1]
             if self.asking is not None:
-                state = self.asking(word, state, masks)
-            context, weights = self.attention(state.hidden[:, -1], state.position, memory)
+                query, state = self.asking(word, state, masks)
+            context, weights, state = self.attend(query, state, memory)
             read = self.recurrence.project("context", context)
-            state = self.recurrence(read if self.asking is not None else word + read, state, masks)
-            state = replace(state, position=state.position + 1)
-            hidden.append(state.hidden[:, -1])
+            output, state = self.recurrence(read if self.asking is not None else word + read, state, masks)
+            hidden.append(output)
             contexts.append(context)
             alignment.append(weights)
         readouts = self.readout(torch.stack(hidden, 1), embedded, torch.stack(contexts, 1))
@@ -142,7 +181,7 @@ class AttendThenUpdate(nn.Module):
         __call__ = forward
 
 
-class UpdateThenAttend(nn.Module):
+class UpdateThenAttend(AttentionalDecoder):
     """h_t asks once it is computed, and the readout h~_t reads h_t and c_t (Luong et al. 2015).
 
     With input feeding the recurrence also reads h~_{t-1}.
@@ -151,19 +190,15 @@ class UpdateThenAttend(nn.Module):
     aligns: Literal["predicted", "fed"]
 
     def __init__(self, model: recipe.Model, *, input_feeding: bool) -> None:
-        super().__init__()
-        annotation, hidden = 2 * model.encoder.hidden, model.decoder.hidden
-        self.attention = Attention(model.attention, query=hidden, annotation=annotation)
+        super().__init__(model)
         self.aligns = "predicted" if model.attention.score.kind == "location" else "fed"
         self.feeds = model.decoder.readout.size if input_feeding else 0
         inputs = {"word": model.embedding} | ({"feed": self.feeds} if self.feeds else {})
         self.recurrence = Recurrence(model.decoder, inputs=inputs, dropout=model.dropout)
-        self.readout = build_readout(
-            model.decoder.readout, hidden=hidden, embedding=model.embedding, context=annotation
-        )
 
-    def start(self, state: DecoderState) -> DecoderState:
-        """The first step is fed zeros."""
+    def start(self, state: DecoderState, memory: Memory) -> DecoderState:
+        """The state before the first step, which is fed zeros."""
+        state = super().start(state, memory)
         if not self.feeds:
             return state
         return replace(state, feed=state.hidden.new_zeros(len(state.hidden), self.feeds))
@@ -175,10 +210,10 @@ class UpdateThenAttend(nn.Module):
         for step, word in enumerate(words.unbind(1)):
             if state.feed is not None:
                 word = word + self.recurrence.project("feed", state.feed)
-            state = self.recurrence(word, state, masks)
-            context, weights = self.attention(state.hidden[:, -1], state.position, memory)
-            readout = self.readout(state.hidden[:, -1], embedded[:, step], context)
-            state = replace(state, position=state.position + 1, feed=readout if self.feeds else None)
+            output, state = self.recurrence(word, state, masks)
+            context, weights, state = self.attend(output, state, memory)
+            readout = self.readout(output, embedded[:, step], context)
+            state = replace(state, feed=readout if self.feeds else None)
             readouts.append(readout)
             alignment.append(weights)
         return Decoded(torch.stack(readouts, 1), torch.stack(alignment, 1), state)
@@ -188,40 +223,40 @@ class UpdateThenAttend(nn.Module):
 
 
 class Bridge(nn.Module):
-    """s_0 = tanh(W_s x), one row a layer: x is h_1<- (Bahdanau et al. 2015, A.2.2), both final states, or the mean annotation."""
+    """s_0, one row a layer: tanh(W_s x), where x is h_1<- (Bahdanau et al. 2015, A.2.2), the top layer's final states, or the
+    mean annotation; or each layer's final state as it is (Luong et al. 2015, as Sutskever et al. 2014).
+    """
 
-    def __init__(self, chosen: recipe.Decoder, *, annotation: int) -> None:
+    def __init__(self, model: recipe.Model) -> None:
         super().__init__()
-        self.reads, self.layers, self.hidden, self.lstm = (
-            chosen.bridge,
-            chosen.layers,
-            chosen.hidden,
-            chosen.cell == "lstm",
-        )
-        width = annotation // 2 if chosen.bridge == "backward" else annotation
-        if chosen.bridge != "zero":
+        chosen, encoder = model.decoder, model.encoder
+        self.reads, self.shape, self.lstm = chosen.bridge, (chosen.layers, chosen.hidden), chosen.cell == "lstm"
+        self.backward = encoder.hidden
+        if chosen.bridge in ("backward", "final", "mean"):
+            width = encoder.hidden if chosen.bridge == "backward" else encoder.annotation
             self.linear = nn.Linear(width, chosen.layers * chosen.hidden)
 
-    def forward(self, encoded: Encoded, memory: Memory) -> DecoderState:
-        batch = len(memory.mask)
-        if self.reads == "zero":
-            hidden = encoded.annotations.new_zeros(batch, self.layers * self.hidden)
-        else:
-            hidden = torch.tanh(self.linear(self.read(encoded, memory)))
-        hidden = hidden.view(batch, self.layers, self.hidden)
+    def forward(self, encoded: Encoded) -> DecoderState:
+        hidden, batch = self.hidden(encoded), len(encoded.mask)
         position = torch.zeros(batch, dtype=torch.long, device=hidden.device)
-        return DecoderState(hidden, position, torch.zeros_like(hidden) if self.lstm else None)
+        cell = (torch.zeros_like(hidden) if encoded.cell is None else encoded.cell) if self.lstm else None
+        return DecoderState(hidden, position, cell)
 
-    def read(self, encoded: Encoded, memory: Memory) -> Tensor:
+    def hidden(self, encoded: Encoded) -> Float[Tensor, "B L H"]:
         match self.reads:
             case "backward":
-                return encoded.backward_final
+                read = encoded.final[:, -1, -self.backward :]
             case "final":
-                return memory.summary
+                read = encoded.final[:, -1]
             case "mean":
-                return encoded.annotations.sum(1) / memory.mask.sum(1, keepdim=True)
+                read = encoded.annotations.sum(1) / encoded.mask.sum(1, keepdim=True)
+            case "copy":
+                return encoded.final
+            case "zero":
+                return encoded.final.new_zeros(len(encoded.mask), *self.shape)
             case _:
-                raise AssertionError(self.reads)
+                assert_never(self.reads)
+        return torch.tanh(self.linear(read)).view(len(read), *self.shape)
 
     if TYPE_CHECKING:
         __call__ = forward

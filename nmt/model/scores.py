@@ -1,6 +1,6 @@
 """Score functions e_ij: how well the decoder state that asks (the query) matches each source annotation.
 
-Each class maps a query [B H] and the `Memory` to scores [B S]; `keys` is what can be computed from the annotations once a
+Each class maps a query [N H] and the `Memory` to scores [N S]; `keys` is what can be computed from the annotations once a
 sentence. Masking, window and softmax are shared by all and live in `attention.py`.
 """
 
@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 class Score(nn.Module):
     """What all score functions share: by default the annotations themselves are the keys."""
 
-    def keys(self, annotations: Float[Tensor, "B S A"]) -> Float[Tensor, "B S D"]:
+    covers = False
+    """Whether the score looks at the memory's coverage."""
+
+    def keys(self, annotations: Float[Tensor, "N S A"]) -> Float[Tensor, "N S D"]:
         return annotations
 
-    def forward(self, query: Float[Tensor, "B H"], memory: Memory) -> Float[Tensor, "B S"]:
+    def forward(self, query: Float[Tensor, "N H"], memory: Memory) -> Float[Tensor, "N S"]:
         raise AssertionError(f"{type(self).__name__} does not say how it scores")
 
     if TYPE_CHECKING:
@@ -32,21 +35,30 @@ class Score(nn.Module):
 
 
 class AdditiveScore(Score):
-    """e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j) (Bahdanau et al. 2015, A.1.2); keys are U_a h_j."""
+    """e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j) (Bahdanau et al. 2015, A.1.2); keys are U_a h_j.
 
-    def __init__(self, query: int, annotation: int, size: int) -> None:
+    With coverage, V_a C_{i-1,j} is added within the tanh, where C_{i-1,j} = sum_{k<i} alpha_kj is the weight that word j has had
+    so far: the linguistic coverage of Tu et al. (2016), eq. 6 to 8, with a fertility of 1.
+    """
+
+    def __init__(self, query: int, annotation: int, size: int, *, coverage: bool = False) -> None:
         super().__init__()
         self.query = nn.Linear(query, size)
         self.key = nn.Linear(annotation, size, bias=False)
         self.v = nn.Linear(size, 1, bias=False)
+        self.covers = coverage
+        self.coverage = nn.Linear(1, size, bias=False) if coverage else None
 
-    def keys(self, annotations: Float[Tensor, "B S A"]) -> Float[Tensor, "B S D"]:
+    def keys(self, annotations: Float[Tensor, "N S A"]) -> Float[Tensor, "N S D"]:
         projected: Tensor = self.key(annotations)
         return projected
 
-    def forward(self, query: Float[Tensor, "B H"], memory: Memory) -> Float[Tensor, "B S"]:
-        matched = torch.tanh(memory.keys + self.query(query).unsqueeze(1))
-        scores: Tensor = self.v(matched).squeeze(-1)
+    def forward(self, query: Float[Tensor, "N H"], memory: Memory) -> Float[Tensor, "N S"]:
+        matched = memory.keys + self.query(query).unsqueeze(1)
+        if self.coverage is not None:
+            assert memory.coverage is not None
+            matched = matched + self.coverage(memory.coverage.unsqueeze(-1).to(matched.dtype))
+        scores: Tensor = self.v(torch.tanh(matched)).squeeze(-1)
         return scores
 
 
@@ -56,15 +68,15 @@ class ConcatScore(AdditiveScore):
     W_a [h_t; h_s] is the sum of a product with each half of W_a, so this is the additive score without its bias.
     """
 
-    def __init__(self, query: int, annotation: int, size: int) -> None:
-        super().__init__(query, annotation, size)
+    def __init__(self, query: int, annotation: int, size: int, *, coverage: bool = False) -> None:
+        super().__init__(query, annotation, size, coverage=coverage)
         self.query = nn.Linear(query, size, bias=False)
 
 
 class DotScore(Score):
     """score(h_t, h_s) = h_t^T h_s (Luong et al. 2015, eq. 8)."""
 
-    def forward(self, query: Float[Tensor, "B H"], memory: Memory) -> Float[Tensor, "B S"]:
+    def forward(self, query: Float[Tensor, "N H"], memory: Memory) -> Float[Tensor, "N S"]:
         return torch.bmm(memory.keys.to(query.dtype), query.unsqueeze(-1)).squeeze(-1)
 
 
@@ -75,7 +87,7 @@ class GeneralScore(DotScore):
         super().__init__()
         self.key = nn.Linear(annotation, query, bias=False)
 
-    def keys(self, annotations: Float[Tensor, "B S A"]) -> Float[Tensor, "B S D"]:
+    def keys(self, annotations: Float[Tensor, "N S A"]) -> Float[Tensor, "N S D"]:
         projected: Tensor = self.key(annotations)
         return projected
 
@@ -90,19 +102,21 @@ class LocationScore(Score):
         super().__init__()
         self.position = nn.Linear(query, max_source, bias=False)
 
-    def forward(self, query: Float[Tensor, "B H"], memory: Memory) -> Float[Tensor, "B S"]:
+    def forward(self, query: Float[Tensor, "N H"], memory: Memory) -> Float[Tensor, "N S"]:
         scores: Tensor = self.position(query)
-        beyond = memory.mask.shape[1] - scores.shape[1]
-        return nn.functional.pad(scores, (0, max(beyond, 0)), value=float("-inf"))[:, : memory.mask.shape[1]]
+        known = scores.shape[1]
+        return scores.gather(1, memory.positions.clamp(max=known - 1)).masked_fill(
+            memory.positions >= known, float("-inf")
+        )
 
 
 def build_score(chosen: recipe.Score, *, query: int, annotation: int) -> Score | None:
     """The score function of a recipe, for queries [B query] and annotations [B S annotation]; None is no attention."""
     match chosen:
         case recipe.AdditiveScore():
-            return AdditiveScore(query, annotation, chosen.size)
+            return AdditiveScore(query, annotation, chosen.size, coverage=chosen.coverage)
         case recipe.ConcatScore():
-            return ConcatScore(query, annotation, chosen.size)
+            return ConcatScore(query, annotation, chosen.size, coverage=chosen.coverage)
         case recipe.DotScore():
             return DotScore()
         case recipe.GeneralScore():

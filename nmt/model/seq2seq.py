@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -20,13 +19,13 @@ class Seq2Seq(nn.Module):
 
     def __init__(self, model: recipe.Model, *, source_size: int, target_size: int) -> None:
         super().__init__()
-        annotation = 2 * model.encoder.hidden
         self.source_embedding = nn.Embedding(source_size, model.embedding)
         self.target_embedding = (
             self.source_embedding if model.tie == "all" else nn.Embedding(target_size, model.embedding)
         )
-        self.encoder = Encoder(model.encoder, embedding=model.embedding, dropout=model.dropout)
-        self.bridge = Bridge(model.decoder, annotation=annotation)
+        keeps_cells = model.decoder.bridge == "copy" and model.decoder.cell == "lstm"
+        self.encoder = Encoder(model.encoder, embedding=model.embedding, dropout=model.dropout, keeps_cells=keeps_cells)
+        self.bridge = Bridge(model)
         self.decoder = build_decoder(model)
         self.output = nn.Linear(model.decoder.readout.size, target_size)
         embedding_dropout = Dropout(model.dropout.embedding, variational=model.dropout.variational)
@@ -48,9 +47,8 @@ class Seq2Seq(nn.Module):
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> tuple[Memory, DecoderState]:
         """Annotations of the source and the state s_0 that the decoder starts from."""
         encoded = self.encoder(self.dropout(self.source_embedding(source)), source_mask)
-        summary = torch.cat([encoded.forward_final, encoded.backward_final], dim=-1)
-        memory = self.decoder.attention.remember(encoded.annotations, source_mask, summary)
-        return memory, self.decoder.start(self.bridge(encoded, memory))
+        memory = self.decoder.attention.remember(encoded.annotations, source_mask, encoded.final[:, -1])
+        return memory, self.decoder.start(self.bridge(encoded), memory)
 
     def step(
         self, token: Int[Tensor, " B"], state: DecoderState, memory: Memory

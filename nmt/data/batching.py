@@ -24,6 +24,8 @@ class Batch:
     target_mask: Bool[Tensor, "B T"]
     rows: tuple[int, ...] = ()
     """Where the pairs stand in the corpus."""
+    links: Bool[Tensor, "B T S"] | None = None
+    """Which source piece each piece of `target_out` translates, where that is given; end marks and padding have none."""
 
     @property
     def tokens(self) -> int:
@@ -33,15 +35,20 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         """The same batch, its tensors on a device."""
         source, target_in, target_out = (ids.to(device) for ids in (self.source, self.target_in, self.target_out))
-        return Batch(source, source != PAD, target_in, target_out, target_out != PAD, self.rows)
+        links = None if self.links is None else self.links.to(device)
+        return Batch(source, source != PAD, target_in, target_out, target_out != PAD, self.rows, links)
 
 
-def make_batch(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], rows: Sequence[int] = ()) -> Batch:
+def make_batch(
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
+    rows: Sequence[int] = (),
+    links: Bool[Tensor, "B T S"] | None = None,
+) -> Batch:
     """Pad encoded pairs (ids without special marks) into a Batch."""
     source = pad([[*source, EOS] for source, _ in pairs])
     target_in = pad([[BOS, *target] for _, target in pairs])
     target_out = pad([[*target, EOS] for _, target in pairs])
-    return Batch(source, source != PAD, target_in, target_out, target_out != PAD, tuple(rows))
+    return Batch(source, source != PAD, target_in, target_out, target_out != PAD, tuple(rows), links)
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:

@@ -49,8 +49,11 @@ class EncodedCorpus:
 
     def text(self, rows: Sequence[int]) -> list[tuple[str, str]]:
         """The text of both sides of each row."""
-        originals = [self._rows[int(row)].as_py() for row in rows]
-        return [(self._corpus.source[row], self._corpus.target[row]) for row in originals]
+        return [(self._corpus.source[row], self._corpus.target[row]) for row in self.originals(rows)]
+
+    def originals(self, rows: Sequence[int]) -> list[int]:
+        """Where each row stood in the corpus before it was filtered."""
+        return [self._rows[int(row)].as_py() for row in rows]
 
 
 class _Lists:

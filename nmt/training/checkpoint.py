@@ -37,6 +37,10 @@ class Progress:
     """Negative log-likelihood of the words since the last line of the log, in nats."""
     words: int = 0
     """Target pieces since the last line of the log."""
+    guidance: float = 0.0
+    """Cross-entropy of the attention of linked pieces since the last line of the log, in nats."""
+    guided: int = 0
+    """Linked target pieces since the last line of the log."""
     best: float | None = None
     """The best validation figure so far."""
     stale: int = 0

@@ -12,8 +12,10 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
+
+from nmt.data.batching import Batch
 
 CHUNK = 1024
 """Words whose logits are in memory at a time on the fast path."""
@@ -42,6 +44,14 @@ def cross_entropy(
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """The same, a chunk of words at a time: logits are never held together and their gradient is formed in the forward pass."""
     return _ChunkedCrossEntropy.apply(readouts, weight, bias, target, smoothing)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def loss_of_batch(
+    readouts: Float[Tensor, "B T R"], output: nn.Linear, batch: Batch, *, smoothing: float
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """Smoothed and plain loss of a batch, each the sum over its target pieces; padding counts for nothing."""
+    real = batch.target_mask
+    return cross_entropy(readouts[real], output.weight, output.bias, batch.target_out[real], smoothing)
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):

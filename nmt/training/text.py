@@ -14,23 +14,24 @@ from nmt.data.corpus import ParallelCorpus, load_corpus
 from nmt.data.encoded import EncodedCorpus
 from nmt.data.subwords import Subwords
 from nmt.recipe import Recipe
+from nmt.training.links import WordLinks, load_links
 
 
 @dataclass(frozen=True)
 class TrainingText:
-    """The corpora that a run trains on and is validated with."""
+    """The corpora that a run trains on and is validated with, and the word links that guide its attention, if any."""
 
     train: ParallelCorpus
     valid: ParallelCorpus
+    links: WordLinks | None = None
 
     @classmethod
     def load(cls, recipe: Recipe) -> TrainingText:
-        """Read both. Raises DataError naming file and line of what cannot be used."""
+        """Read all of it. Raises DataError naming file and line of what cannot be used."""
         data = recipe.data
-        return cls(
-            load_corpus(data.train, source=data.source, target=data.target),
-            load_corpus(data.valid, source=data.source, target=data.target),
-        )
+        train, valid = (load_corpus(text, source=data.source, target=data.target) for text in (data.train, data.valid))
+        guided = recipe.training.guided_alignment
+        return cls(train, valid, None if guided is None else load_links(guided.links, train, source=data.source))
 
     def subwords(self, recipe: Recipe) -> tuple[Subwords, Subwords]:
         """The subword models of source and target: the recipe's files, or newly trained on the training text."""

@@ -5,31 +5,32 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from nmt.bundle import WEIGHTS, Bundle, check_folder, load_tensors, save_tensors, weights_of
-from nmt.data.batching import Batch, cut, make_batch, plan_batches
+from nmt.data.batching import Batch, make_batch, plan_batches
 from nmt.data.encoded import encode_corpus
-from nmt.decoding.translator import Translator
 from nmt.device import autocast, choose_precision
 from nmt.errors import DataError, NmtError, UsageError
-from nmt.evaluation import metrics
 from nmt.recipe import Recipe, changed_keys
 from nmt.training.average import mean_weights
 from nmt.training.checkpoint import BEST, Progress, State, best_file, has_state, load_state, save_state
+from nmt.training.guidance import guided_cross_entropy, links_of_rows, weight_in_epoch
+from nmt.training.links import PieceLinks
 from nmt.training.log import Log
-from nmt.training.loss import cross_entropy
+from nmt.training.loss import loss_of_batch
 from nmt.training.optim import Clock, MovingAverage, build_optimizer, copy_into, rate_factor, using
+from nmt.training.sampling import gold_probability, mix
 from nmt.training.text import Encoded, TrainingText, corpus_of_epoch
+from nmt.training.validation import Validator
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,10 @@ class Trainer:
         self.average = MovingAverage(self.weights, self.settings.ema) if self.settings.ema else None
         self.precision = choose_precision(self.settings.precision, device)
         self.corpus = encode_corpus(text.train, bundle.source, bundle.target, self.recipe.data.filters)
-        self.validation = encode_corpus(text.valid, bundle.source, bundle.target, None)
+        self.links: PieceLinks | None = None
+        if text.links is not None:
+            self.links = PieceLinks(text.links, self.corpus, bundle.source, bundle.target)
+        self.validator = Validator(bundle, text.valid, precision=self.precision, device=device)
         self.progress = Progress()
         self.epoch = self._open_epoch(0)
         updates = min(len(self.epoch.groups) * self.settings.epochs, self.settings.updates or math.inf)
@@ -201,11 +205,11 @@ class Trainer:
         self.model.train()
         for own in self.optimizer.param_groups:
             own["lr"] = self.settings.optimizer.rate * rate_factor(self.settings.schedule, self._clock())
-        batches = [make_batch(self.epoch.corpus[rows], rows) for rows in group]
+        batches = [self._batch(rows) for rows in group]
         words = sum(batch.tokens for batch in batches)
         nll = 0.0
         for batch in batches:
-            loss, plain = self._loss(batch.to(self.device), self.settings.label_smoothing)
+            loss, plain = self._loss(batch)
             torch.autograd.backward(loss / words)
             nll += float(plain)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
@@ -218,13 +222,29 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         self._count(nll, words)
 
-    def _loss(self, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
-        """Smoothed and plain loss of a batch, each the sum over its target pieces."""
+    def _batch(self, rows: Sequence[int]) -> Batch:
+        """Rows of the epoch's corpus, with links if training is guided and words of the model's own if that is scheduled."""
+        pairs = self.epoch.corpus[rows]
+        links = None if self.links is None else self.links.of_batch(pairs, rows)
+        batch = make_batch(pairs, rows, links).to(self.device)
+        decay = self.settings.scheduled_sampling
+        if decay is None:
+            return batch
         with autocast(self.precision, self.device):
-            readouts, _ = self.model(batch.source, batch.source_mask, batch.target_in)
-            real = readouts[batch.target_mask]
-            output = self.model.output
-            return cross_entropy(real, output.weight, output.bias, batch.target_out[batch.target_mask], smoothing)
+            return replace(batch, target_in=mix(self.model, batch, gold_probability(decay, self.progress.update)))
+
+    def _loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """What a batch is trained on, and its plain loss, each the sum over its target pieces."""
+        with autocast(self.precision, self.device):
+            readouts, alignment = self.model(batch.source, batch.source_mask, batch.target_in)
+            smoothing = self.settings.label_smoothing
+            loss, plain = loss_of_batch(readouts, self.model.output, batch, smoothing=smoothing)
+        if self.settings.guided_alignment is not None:
+            guidance, guided = guided_cross_entropy(alignment, links_of_rows(batch, self.model.aligns))
+            loss = loss + weight_in_epoch(self.settings.guided_alignment, self.progress.epoch) * guidance
+            self.progress.guidance += float(guidance.detach())
+            self.progress.guided += guided
+        return loss, plain
 
     def _clock(self) -> Clock:
         progress, settings = self.progress, self.settings
@@ -245,15 +265,18 @@ class Trainer:
         if progress.update % self.settings.log_every == 0:
             self.log.trained(self._training_record())
             progress.nll, progress.words, self.logged_at = 0.0, 0, progress.seconds
+            progress.guidance, progress.guided = 0.0, 0
 
     def _training_record(self) -> dict[str, Any]:
         progress = self.progress
         loss, seconds = progress.nll / progress.words, max(progress.seconds - self.logged_at, 1e-9)
+        alignment = {"alignment_loss": progress.guidance / progress.guided} if progress.guided else {}
         return {
             "epoch": progress.epoch + 1,
             "update": progress.update,
             "loss": loss,
             "perplexity": math.exp(min(loss, 100)),
+            **alignment,
             "tokens_per_second": progress.words / seconds,
             "rate": self.optimizer.param_groups[0]["lr"],
             "seconds": progress.seconds,
@@ -273,8 +296,8 @@ class Trainer:
         self._tick()
         logged_for = self.progress.seconds - self.logged_at
         with using(self.average.weights, self.weights) if self.average is not None else _as_it_is():
-            record = self._judge()
-            figure = self._figure(record)
+            record = self.validator.judge()
+            figure = self.validator.figure(record)
             improved = self.progress.best is None or figure > self.progress.best
             self._keep(figure, improved=improved)
         self._follow_plateau(improved=improved)
@@ -286,44 +309,6 @@ class Trainer:
     def _where(self) -> dict[str, Any]:
         epoch = min(self.progress.epoch + 1, self.settings.epochs)  # the last one may have ended
         return {"epoch": epoch, "update": self.progress.update, "seconds": self.progress.seconds}
-
-    def _judge(self) -> dict[str, Any]:
-        """Perplexity of the validation text, and BLEU of its real decoding where that decides."""
-        self.model.eval()
-        loss = self._validation_loss()
-        record = {"loss": loss, "perplexity": math.exp(min(loss, 100))}
-        if self.settings.validation.metric == "bleu":
-            record["bleu"] = self._validation_bleu()
-        return record
-
-    @torch.inference_mode()
-    def _validation_loss(self) -> float:
-        """Negative log-likelihood a target piece, in nats."""
-        corpus = self.validation
-        order = np.argsort(corpus.target_lengths, kind="stable")
-        nll, words = 0.0, 0
-        for rows in cut(order, corpus.source_lengths + 1, corpus.target_lengths + 1, self.settings.batch_tokens):
-            batch = make_batch(corpus[rows.tolist()]).to(self.device)
-            nll += float(self._loss(batch, 0.0)[1])
-            words += batch.tokens
-        return nll / words
-
-    def _validation_bleu(self) -> float:
-        decoding = self.recipe.decoding.model_copy(update={"beam_size": self.settings.validation.beam_size})
-        translator = Translator.of(
-            self.model,
-            self.bundle.source,
-            self.bundle.target,
-            decoding=decoding,
-            precision=self.precision,
-            alignments=False,
-        )
-        translations = [found.text for found in translator.translate(self.text.valid.source)]
-        return metrics.bleu(translations, list(self.text.valid.target))
-
-    def _figure(self, record: Mapping[str, Any]) -> float:
-        """What validations are compared by; higher is better."""
-        return float(record["bleu"] if self.settings.validation.metric == "bleu" else -record["perplexity"])
 
     def _keep(self, figure: float, *, improved: bool) -> None:
         """Save the weights as the model if they are the best, and among the best few if they belong there."""
@@ -351,10 +336,10 @@ class Trainer:
             return
         last = {name: value.clone() for name, value in self.weights.items()}
         copy_into(self.weights, mean_weights([load_tensors(best_file(self.folder, update)) for _, update in kept]))
-        record = self._judge()
-        improved = self._figure(record) > self.progress.best
+        record = self.validator.judge()
+        improved = self.validator.figure(record) > self.progress.best
         if improved:
-            self.progress.best = self._figure(record)
+            self.progress.best = self.validator.figure(record)
             save_tensors(self.weights, self.folder / WEIGHTS)
         self.log.validated({**self._where(), **record, "best": improved, "note": f"mean of the best {len(kept)}"})
         copy_into(self.weights, last)

@@ -64,10 +64,10 @@ def test_the_pairs_can_be_read_back_out_of_a_batch(pairs: list[tuple[list[int], 
 
 
 def test_moving_a_batch_moves_every_tensor_and_keeps_the_rows() -> None:
-    moved = make_batch([([7], [8])], rows=[4]).to("meta")
+    moved = make_batch([([7], [8])], [4], torch.ones(1, 2, 2, dtype=torch.bool)).to("meta")
     tensors = [value for value in vars(moved).values() if isinstance(value, torch.Tensor)]
     assert isinstance(moved, Batch)
-    assert len(tensors) == 5
+    assert len(tensors) == 6
     assert all(tensor.device.type == "meta" for tensor in tensors)
     assert moved.rows == (4,)
 

@@ -79,6 +79,8 @@ def test_a_run_folder_is_a_model_folder_with_its_record(small: Path, tmp_path: P
             "accumulate": 2,
             "validation": {"keep_best": 2, "every": 5},
             "schedule": {"kind": "plateau", "patience": 1},
+            "guided_alignment": {"links": "train.align", "decay": 0.5},
+            "scheduled_sampling": {"kind": "inverse-sigmoid", "scale": 10},
         },
     ],
     ids=["plain", "everything"],
@@ -86,6 +88,7 @@ def test_a_run_folder_is_a_model_folder_with_its_record(small: Path, tmp_path: P
 def test_stopped_and_resumed_is_the_same_as_uninterrupted(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, training: dict[str, Any]
 ) -> None:
+    monkeypatch.chdir(small)  # where the links are
     chosen = recipe(
         small,
         training={"epochs": 3, **training},

@@ -10,12 +10,14 @@ LETTERS = "abcdefgh"
 
 
 def write_reversal(folder: Path, *, pairs: int = 1500, held_out: int = 60, longest: int = 7) -> None:
-    """Files train.src, train.tgt, valid.src, valid.tgt: letters, and the same letters backwards."""
+    """Files train.src, train.tgt, valid.src, valid.tgt: letters, and the same letters backwards; train.align: their links."""
     draw = random.Random(5)
     lines = [[draw.choice(LETTERS) for _ in range(draw.randint(1, longest))] for _ in range(pairs + held_out)]
     for name, part in (("train", lines[:pairs]), ("valid", lines[pairs:])):
         (folder / f"{name}.src").write_text("".join(" ".join(line) + "\n" for line in part))
         (folder / f"{name}.tgt").write_text("".join(" ".join(reversed(line)) + "\n" for line in part))
+    anti_diagonals = (" ".join(f"{i}-{len(line) - 1 - i}" for i in range(len(line))) for line in lines[:pairs])
+    (folder / "train.align").write_text("".join(f"{links}\n" for links in anti_diagonals))
 
 
 def recipe(folder: Path, *, training: dict[str, Any] | None = None, **sections: Any) -> Recipe:

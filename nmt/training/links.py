@@ -1,0 +1,135 @@
+"""Word links of a training corpus, and the links between pieces that they are in a batch.
+
+Links are held outside of the encoded text, under the row numbers of the corpus before it was filtered, and become links
+between pieces when a batch is made. So neither filters, nor shuffling, nor segmentations that are drawn anew touch them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from nmt.data.catalogue import any_compression
+from nmt.data.corpus import ParallelCorpus, read_lines
+from nmt.data.encoded import EncodedCorpus
+from nmt.data.subwords import Subwords
+from nmt.errors import DataError
+from nmt.evaluation.alignment import Links, flip, parse_pharaoh
+
+_Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
+
+
+@dataclass(frozen=True)
+class WordLinks:
+    """The (source, target) word positions that are linked in each pair of a corpus, one pair after the other."""
+
+    positions: npt.NDArray[np.int32]
+    """[links, 2], each counted from 0 in its own sentence."""
+    starts: npt.NDArray[np.int64]
+    """[pairs + 1]: where the links of each pair begin."""
+
+    @classmethod
+    def of(cls, pairs: Iterable[Links]) -> WordLinks:
+        """The links of each pair in order."""
+        found = [sorted(links) for links in pairs]
+        count = sum(map(len, found))
+        flat = np.fromiter(chain.from_iterable(chain.from_iterable(found)), np.int32, 2 * count)
+        return cls(flat.reshape(-1, 2), np.cumsum([0, *map(len, found)]))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, row: int) -> npt.NDArray[np.int32]:
+        """[links, 2] of one pair."""
+        return self.positions[self.starts[row] : self.starts[row + 1]]
+
+
+class PieceLinks:
+    """Makes the links between the pieces of a batch: two pieces are linked if the words that they are parts of are."""
+
+    def __init__(self, words: WordLinks, corpus: EncodedCorpus, source: Subwords, target: Subwords) -> None:
+        self.words, self.corpus, self.source, self.target = words, corpus, source, target
+
+    def of_batch(self, pairs: _Pairs, rows: Sequence[int]) -> Bool[Tensor, "B T S"]:
+        """Which pieces are linked, for pairs of ids and the rows of the encoded corpus that they are of.
+
+        Both sides are padded as in a `Batch`, with an end mark, which like the padding has no link.
+        """
+        sources = _padded([self.source.word_of(source) for source, _ in pairs])
+        targets = _padded([self.target.word_of(target) for _, target in pairs])
+        found = [self.words[original] for original in self.corpus.originals(rows)]
+        of, positions = np.repeat(np.arange(len(rows)), [len(links) for links in found]), np.concatenate(found)
+        # One more than there are words, so that -1 is a place which stays empty.
+        width, height = (
+            max(side.max(), positions[:, i].max(initial=0)) + 2 for i, side in ((0, sources), (1, targets))
+        )
+        linked = np.zeros((len(rows), height, width), dtype=np.bool_)
+        linked[of, positions[:, 1], positions[:, 0]] = True
+        every = np.arange(len(rows))[:, None, None]
+        return torch.from_numpy(linked[every, targets[:, :, None], sources[:, None, :]])
+
+
+def _padded(word_of: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:
+    """The word of every piece, [rows, longest + 1]; -1, which is no word's number, for end mark and padding."""
+    padded = np.full((len(word_of), max(map(len, word_of)) + 1), -1)
+    for row, words in enumerate(word_of):
+        padded[row, : len(words)] = words
+    return padded
+
+
+def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
+    """The links of every pair of a corpus. Sure (`i-j`) and possible (`ipj`) ones count alike.
+
+    Args:
+        name: a file in Pharaoh format, also compressed, or `gold` for those that the sample corpus carries.
+        corpus: the pairs that they are of, line by line.
+        source: language code of the source side.
+
+    Raises:
+        DataError: there is no such file, it has another number of lines than the corpus has pairs, or a line has something
+            that is no link or a link beyond its sentences; the sentence names file and line.
+    """
+    if name == "gold":
+        return WordLinks.of(_of_sample(corpus, source))
+    path = Path(name).expanduser()
+    return WordLinks.of(_of_file(any_compression(path) or path, corpus))
+
+
+def _of_sample(corpus: ParallelCorpus, source: str) -> Iterator[Links]:
+    """The links that the grammar knows, in the direction that is trained."""
+    from nmt.data.sample import examples  # not at the top: it generates its sentences
+
+    for example in examples(corpus.name.removeprefix("sample:")):
+        yield example.links if source == "en" else flip(example.links)
+
+
+def _of_file(path: Path, corpus: ParallelCorpus) -> Iterator[Links]:
+    """The links of each line, held against the pair that it is of."""
+    for number, (line, pair) in enumerate(zip_longest(read_lines(path), corpus.pairs()), start=1):
+        if line is None or pair is None:
+            lines = sum(1 for _ in read_lines(path))
+            raise DataError(
+                f"{path} has {lines:,} lines, but {corpus.name} has {len(corpus):,} pairs: "
+                "line n must hold the links of pair n."
+            )
+        where = f"{path}, line {number}"
+        links = parse_pharaoh(line, where).possible
+        _check_within(links, len(pair[0].split()), len(pair[1].split()), where)
+        yield links
+
+
+def _check_within(links: Links, source_words: int, target_words: int, where: str) -> None:
+    for source, target in sorted(links):
+        if source >= source_words or target >= target_words:
+            raise DataError(
+                f"{where}: the link {source}-{target} lies beyond the sentences, which have {source_words} source and "
+                f"{target_words} target words, counted from 0."
+            )

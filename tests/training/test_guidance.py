@@ -1,0 +1,172 @@
+"""Guided alignment: the loss is its equation, meets the word it is meant for, and teaches a model where to look."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import gradcheck
+
+from nmt.aligning import word_alignment
+from nmt.bundle import Bundle
+from nmt.data.batching import make_batch
+from nmt.data.corpus import load_corpus
+from nmt.decoding.translator import Translator
+from nmt.evaluation.alignment import alignment_error_rate, argmax_links
+from nmt.recipe import GuidedAlignment
+from nmt.training.guidance import FLOOR, guided_cross_entropy, links_of_rows, weight_in_epoch
+from nmt.training.trainer import train
+from tests.reference import guidance as reference
+from tests.training.toy import recipe, write_reversal
+
+CPU = torch.device("cpu")
+LUONG = {"order": {"kind": "update-then-attend"}, "readout": {"kind": "attentional", "size": 32}, "hidden": 48}
+
+
+def given(batch: int = 3, target: int = 5, source: int = 4) -> tuple[Tensor, Tensor]:
+    """Scores and links at random; one row has no link, one is linked to everything."""
+    torch.manual_seed(2)
+    scores = torch.randn(batch, target, source, dtype=torch.float64, requires_grad=True)
+    links = torch.rand(batch, target, source) < 0.4
+    links[0, 0], links[1, 2] = False, True
+    return scores, links
+
+
+# --- the equation -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6], ids=["global", "local-p"])
+@pytest.mark.parametrize("window", [4, 2])
+def test_the_loss_follows_the_equation(share: float, window: int) -> None:
+    scores, links = given()
+    alignment = torch.softmax(scores.detach(), dim=-1) * share
+    alignment[:, :, window:] = 0
+    total, guided = guided_cross_entropy(alignment, links)
+    expected = [
+        reference.guided_cross_entropy(weights, linked, FLOOR)
+        for weights, linked in zip(alignment.numpy(), links.numpy(), strict=True)
+    ]
+    np.testing.assert_allclose(total.item(), sum(loss for loss, _ in expected), rtol=0, atol=1e-10)
+    assert guided == sum(count for _, count in expected)
+
+
+def test_a_value_that_fits_on_paper() -> None:
+    alignment = torch.tensor([[[0.5, 0.25, 0.25], [0.1, 0.8, 0.1]]], dtype=torch.float64)
+    links = torch.tensor([[[True, True, False], [False, False, False]]])
+    total, guided = guided_cross_entropy(alignment, links)
+    assert total.item() == pytest.approx(0.5 * np.log(2) + 0.5 * np.log(4))
+    assert guided == 1
+
+
+def test_the_gradient_is_that_of_the_function() -> None:
+    scores, links = given()
+    assert gradcheck(lambda inputs: guided_cross_entropy(torch.softmax(inputs, dim=-1), links)[0], [scores])
+
+
+def test_without_links_nothing_is_lost_and_nothing_pulls() -> None:
+    scores, links = given()
+    total, guided = guided_cross_entropy(torch.softmax(scores, dim=-1), torch.zeros_like(links))
+    total.backward()
+    assert total.item() == guided == 0
+    assert (scores.grad == 0).all()
+
+
+def test_links_outside_of_a_window_stay_finite() -> None:
+    alignment = torch.zeros(1, 2, 3, requires_grad=True)
+    total, _ = guided_cross_entropy(alignment, torch.ones(1, 2, 3, dtype=torch.bool))
+    total.backward()
+    assert total.isfinite()
+    assert (alignment.grad == 0).all()
+
+
+def test_batch_companions_and_padding_add_nothing() -> None:
+    scores, links = given()
+    alignment = torch.softmax(scores.detach(), dim=-1)
+    wider = torch.nn.functional.pad(alignment, (0, 2, 0, 3)), torch.nn.functional.pad(links, (0, 2, 0, 3))
+    together = guided_cross_entropy(*wider)
+    apart = [guided_cross_entropy(*pair) for pair in zip(alignment.split(1), links.split(1), strict=True)]
+    torch.testing.assert_close(together[0], sum(loss for loss, _ in apart), rtol=0, atol=1e-12)
+    assert together[1] == sum(count for _, count in apart)
+
+
+def test_the_weight_decays_by_epoch() -> None:
+    chosen = GuidedAlignment(links="gold", weight=0.8, decay=0.5)
+    assert [weight_in_epoch(chosen, epoch) for epoch in range(3)] == [0.8, 0.4, 0.2]
+    assert weight_in_epoch(GuidedAlignment(links="gold"), 100) == 0.5
+
+
+# --- which row --------------------------------------------------------------------------------------------------
+
+
+def linked_batch() -> Any:
+    links = torch.zeros(2, 4, 3, dtype=torch.bool)
+    links[0, 0, 1] = links[0, 2, 0] = links[1, 0, 0] = True
+    return make_batch([([5, 6], [7, 8, 9]), ([5], [7])], links=links)
+
+
+def test_rows_of_the_predicted_word_are_those_of_the_target() -> None:
+    batch = linked_batch()
+    assert torch.equal(links_of_rows(batch, "predicted"), batch.links)
+
+
+def test_rows_of_the_fed_word_are_one_later() -> None:
+    batch = linked_batch()
+    rows = links_of_rows(batch, "fed")
+    assert not rows[:, 0].any()
+    assert torch.equal(rows[:, 1:], batch.links[:, :-1])
+
+
+def test_a_fed_word_that_is_not_the_references_has_no_known_link() -> None:
+    batch = linked_batch()
+    mixed = batch.target_in.clone()
+    mixed[0, 1] = 11
+    batch = replace(batch, target_in=mixed)
+    assert links_of_rows(batch, "fed").nonzero().tolist() == [[0, 3, 0], [1, 1, 0]]
+    assert torch.equal(links_of_rows(batch, "predicted"), batch.links)
+
+
+# --- what it does -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reversal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reversal")
+    write_reversal(folder, pairs=600, held_out=40)
+    return folder
+
+
+def error_rate(run: Path, corpus: Path) -> float:
+    """AER of the model on the held-out text."""
+    bundle = Bundle.load(run)
+    pairs = list(load_corpus(f"{corpus}/valid", source="src", target="tgt").pairs())
+    found = [argmax_links(word_alignment(one, bundle).weights) for one in Translator([bundle]).score(pairs)]
+    lengths = [len(source.split()) for source, _ in pairs]
+    gold = [{(i, n - 1 - i) for i in range(n)} for n in lengths]
+    return alignment_error_rate(found, gold, gold).aer
+
+
+def records(run: Path) -> list[dict[str, Any]]:
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return [record for record in map(json.loads, lines) if record["kind"] == "train"]
+
+
+@pytest.mark.parametrize("order", ["attend-then-update", "update-then-attend"])
+def test_a_guided_model_aligns_better_after_the_same_updates(reversal: Path, tmp_path: Path, order: str) -> None:
+    model: dict[str, Any] = {"embedding": 32, "encoder": {"hidden": 32}, "dropout": 0.0}
+    model["decoder"] = LUONG if order == "update-then-attend" else {"hidden": 48, "readout": {"size": 32}}
+    model["attention"] = {"score": "general"}
+    few = {"epochs": 3, "validation": {"metric": "perplexity"}}
+    rates: dict[str, float] = {}
+    for name, guided in (("alone", None), ("guided", {"links": f"{reversal}/train.align", "weight": 1.0})):
+        chosen = recipe(reversal, model=model, training={**few, "guided_alignment": guided})
+        train(chosen, tmp_path / name, device=CPU, quiet=True)
+        rates[name] = error_rate(tmp_path / name, reversal)
+    assert rates["guided"] < 0.15, rates
+    assert rates["guided"] < rates["alone"] / 2, rates
+    losses = [record["alignment_loss"] for record in records(tmp_path / "guided")]
+    assert losses[-1] < losses[0] / 2
+    assert not any("alignment_loss" in record for record in records(tmp_path / "alone"))

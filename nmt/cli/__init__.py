@@ -7,6 +7,7 @@ import typer
 
 from nmt import __version__
 from nmt.cli.commands import Commands
+from nmt.cli.comparing import compare
 from nmt.cli.drawing import plot
 from nmt.cli.evaluating import evaluate
 from nmt.cli.inspecting import corpora_app, info, recipe_app
@@ -23,7 +24,11 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _panel, _functions in ((_MAKE, (train, average)), (_USE, (translate, evaluate, score, plot)), (_LOOK, (info,))):
+for _panel, _functions in (
+    (_MAKE, (train, average, compare)),
+    (_USE, (translate, evaluate, score, plot)),
+    (_LOOK, (info,)),
+):
     for _function in _functions:
         app.command(rich_help_panel=_panel)(_function)
 app.add_typer(recipe_app, rich_help_panel=_LOOK)

@@ -40,7 +40,7 @@ def plot(
       nmt plot runs/bahdanau "A man is riding a horse." --target "Ein Mann reitet auf einem Pferd." -o align.svg
     """
     set_up(quiet=quiet, threads=threads)
-    from nmt.cli.words import word_alignment
+    from nmt.aligning import word_alignment
     from nmt.plotting.heatmap import plot_alignment
     from nmt.plotting.style import file_format
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from nmt.evaluation.alignment import AlignmentErrorRate
     from nmt.evaluation.metrics import Comparison, Score
 
-SAMPLE = "sample:"
-
 
 @dataclass(frozen=True)
 class _Text:
@@ -108,8 +106,9 @@ def evaluate(
     """Print BLEU, chrF and TER with confidence intervals and sacreBLEU's signatures.
 
     `±` is half a 95 % interval by bootstrap resampling. With --baseline a paired bootstrap test says whether the two
-    systems differ. On the embedded sample, whose grammar knows which words belong together, the alignment error rate
-    follows: the links are read off the attention while the model reads the reference.
+    systems differ. On text whose word links are known (the embedded sample, `hansards-en-fr/gold.trial`, or a Pharaoh file
+    `test.align` beside `test.en` and `test.fr`) the alignment error rate follows: the links are read off the attention
+    while the model reads the reference.
 
     [bold]Examples[/bold]
 
@@ -210,20 +209,15 @@ def _translate(bundle: Bundle, corpus: ParallelCorpus, *, quiet: bool, **options
 def _alignment_error_rate(
     bundle: Bundle, corpus: ParallelCorpus, *, quiet: bool, **options: Any
 ) -> AlignmentErrorRate | None:
-    """How well attention finds the grammar's links, when the model reads the references of the sample; else None."""
-    if not corpus.name.startswith(SAMPLE) or bundle.recipe.model.attention.score.kind == "none":
-        return None
-    from nmt.cli.words import word_alignment
-    from nmt.data.sample import examples
-    from nmt.evaluation.alignment import alignment_error_rate, argmax_links, flip
+    """How well attention finds the known links of a text, when the model reads its references; None if none are known."""
+    from nmt.aligning import error_rate, gold_links, word_alignment
 
-    gold = [item.links for item in examples(corpus.name.removeprefix(SAMPLE))]
-    if bundle.recipe.data.source != "en":
-        gold = [flip(links) for links in gold]
+    gold = gold_links(corpus.name, source=bundle.recipe.data.source)
+    if gold is None or bundle.recipe.model.attention.score.kind == "none":
+        return None
     translator = build_translator([bundle], **options)
     found = shown(translator.score(corpus.pairs()), "aligning", total=len(corpus), quiet=quiet)
-    links = [argmax_links(word_alignment(item, bundle).weights) for item in found]
-    return alignment_error_rate(links, gold, gold)
+    return error_rate((word_alignment(item, bundle) for item in found), gold)
 
 
 # --- what is printed --------------------------------------------------------------------------------------------

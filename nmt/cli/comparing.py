@@ -1,0 +1,276 @@
+"""`nmt compare`: several recipes trained under one budget, and a table of what they came to."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import typer
+
+from nmt.cli.options import Device, Quiet, set_up
+from nmt.cli.progress import is_watched, shown
+from nmt.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from nmt.comparison.measure import HeldOut
+    from nmt.comparison.plan import Candidate
+    from nmt.comparison.runs import Share
+    from nmt.comparison.table import Row, Table
+
+
+def compare(
+    recipes: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RECIPE...",
+            help="YAML files, folders of them, or recipes that ship with nmt; `attention` or `attention/*` names a whole group.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="The folder of runs and table.", show_default=False)
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change one setting of every recipe; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    split: Annotated[
+        str, typer.Option(metavar="test|valid|LOCATOR", help="The text to translate: one of the recipes', or a corpus.")
+    ] = "test",
+    aligned: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOCATOR",
+            help="A text with gold links, for the alignment error rate. [dim]\\[default: the split or its corpus's][/dim]",
+            show_default=False,
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The recipe that others are tested against by paired bootstrap.", show_default=False
+        ),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, help="Trainings at a time.", rich_help_panel="Machine")
+    ] = 1,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="CPU threads of each training. [dim]\\[default: the cores divided by --jobs][/dim]",
+            show_default=False,
+            rich_help_panel="Machine",
+        ),
+    ] = None,
+    device: Device = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Train several recipes under one budget and compare them: quality, alignments and speed.
+
+    The folder gets `table.md`, which is also printed, `table.json` with every digit, `by-length.png` with BLEU against
+    source length, and a model folder for each recipe under `runs/`.
+
+    The same command goes on where it was stopped and does nothing twice, so that a recipe may be added later. Models are
+    measured one at a time once all are trained. On a CPU, as many --jobs as cores train fastest.
+
+    [bold]Examples[/bold]
+
+      nmt compare a.yaml b.yaml --set training.epochs=5 -o table
+
+      nmt compare "recipes/multi30k-en-de/*" --jobs 2 --baseline bahdanau -o table
+    """
+    from nmt.comparison import plan
+
+    candidates = plan.find_candidates(recipes, settings or (), out)
+    _check_baseline(baseline, candidates)
+    plan.check_folder(candidates)
+    set_up(quiet=quiet, threads=None)
+    from nmt.comparison.measure import HeldOut
+    from nmt.comparison.runs import stoppable, train_all
+
+    share = _share(jobs, threads, device)
+    with plan.locked(out) as lock, stoppable():
+        text = HeldOut.load(candidates[0].recipe, split, aligned)  # what is wrong with it is said before the work
+        plan.write_recipes(candidates)
+        with _Watch(candidates, quiet=quiet) as watch:
+            problems = train_all(candidates, share, watch, inherited=[lock])
+        rows = _measured(candidates, problems, text, share, quiet=quiet)
+        table = _table(rows, text, share, baseline)
+        _write(table, out)
+    typer.echo(table.markdown(), nl=False)
+    if any(row.problem for row in rows):
+        raise typer.Exit(1)
+
+
+def _check_baseline(baseline: str | None, candidates: Sequence[Candidate]) -> None:
+    names = [candidate.name for candidate in candidates]
+    if baseline is not None and (baseline not in names or len(names) < 2):
+        raise UsageError(f"--baseline {baseline} must be one of two or more recipes, which are {', '.join(names)}.")
+
+
+def _share(jobs: int, threads: int | None, device: str) -> Share:
+    """The part of the machine that each training may use."""
+    from nmt.comparison.machine import processor
+    from nmt.comparison.runs import Share
+    from nmt.device import choose_device
+
+    each = threads or max(1, len(os.sched_getaffinity(0)) // jobs)
+    return Share(jobs, each, device, processor(choose_device(device)))
+
+
+# --- measuring and writing --------------------------------------------------------------------------------------
+
+
+def _measured(
+    candidates: Sequence[Candidate], problems: dict[str, str], text: HeldOut, share: Share, *, quiet: bool
+) -> list[Row]:
+    """A row a candidate, one after the other, each with all of the machine."""
+    import torch
+
+    from nmt.comparison.table import Row
+
+    torch.set_num_threads(share.threads * share.jobs)
+    rows = []
+    for candidate in candidates:
+        problem = problems.get(candidate.name)
+        try:
+            figures = None if problem else _figures(candidate, text, share, quiet=quiet)
+        except (DataError, UsageError) as error:
+            figures, problem = None, str(error)
+        rows.append(Row(candidate, figures, problem))
+    return rows
+
+
+def _figures(candidate: Candidate, text: HeldOut, share: Share, *, quiet: bool) -> Any:
+    from nmt.comparison.measure import known_figures, measure
+    from nmt.device import choose_device
+
+    machine = f"{share.processor}, {share.threads * share.jobs}"
+    if known := known_figures(candidate, text, machine):
+        return known
+    _say(f"{candidate.name}: measuring", quiet=quiet)
+
+    def passed(items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
+        return shown(items, f"{candidate.name}: {what}", total=total, quiet=quiet)
+
+    return measure(candidate, text, machine, device=choose_device(share.device), shown=passed)
+
+
+def _table(rows: list[Row], text: HeldOut, share: Share, baseline: str | None) -> Table:
+    from nmt.comparison.table import Table, with_p_values
+
+    data = rows[0].candidate.recipe.data
+    name = f"{_short(text.corpus.name)} ({data.source} → {data.target}), {len(text.corpus):,} sentence pairs"
+    aligned = f"{_short(text.aligned.name)} ({len(text.aligned):,} sentence pairs)" if text.gold else None
+    machine = f"{share.processor}; trainings at a time: {share.jobs}, CPU threads of each: {share.threads}, "
+    machine += f"of measuring: {share.jobs * share.threads}"
+    command = shlex.join(["nmt", *map(_short, sys.argv[1:])])
+    if baseline is not None:
+        rows = with_p_values(rows, baseline, list(text.corpus.target))
+    return Table(rows, name, aligned, machine, command, baseline)
+
+
+def _short(argument: str) -> str:
+    """An argument without the folders of this machine."""
+    key, equals, value = argument.rpartition("=")
+    return f"{key}{equals}{Path(value).name}" if Path(value).is_absolute() else argument
+
+
+def _write(table: Table, folder: Path) -> None:
+    from nmt.comparison.plan import write_text
+    from nmt.comparison.table import describe
+    from nmt.plotting.by_length import Line, plot_by_length
+
+    write_text(folder / "table.json", table.json())
+    write_text(folder / "table.md", table.markdown())
+    lines, buckets, counts = [], [], []
+    for row in table.rows:
+        if row.figures is not None:
+            score, *others = describe(row.candidate.recipe).values()
+            lines.append(Line(row.candidate.name, [item.bleu for item in row.figures.by_length], score, str(others)))
+            buckets = [str(item) for item in row.figures.by_length]
+            counts = [item.sentences for item in row.figures.by_length]
+    if lines:
+        plot_by_length(lines, buckets, counts, folder / "by-length.png")
+
+
+# --- progress ---------------------------------------------------------------------------------------------------
+
+
+def _say(line: str, *, quiet: bool) -> None:
+    if not quiet:
+        typer.echo(line, err=True)
+
+
+class _Watch:
+    """Shows how the trainings go: a live line for each on a terminal, plain lines elsewhere, nothing if quiet."""
+
+    def __init__(self, candidates: Sequence[Candidate], *, quiet: bool) -> None:
+        self.quiet, self.count = quiet, len(candidates)
+        self.done = sum(candidate.marker.is_file() for candidate in candidates)
+        self.live: Any = _bars() if is_watched(quiet=quiet) and self.done < self.count else None
+        self.tasks: dict[str, Any] = {}
+        self.last: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    def started(self, candidate: Candidate) -> None:
+        """A training began, or goes on."""
+        if self.live is None:
+            self._say(f"{candidate.name}: training")
+        else:
+            total = candidate.recipe.training.epochs
+            self.tasks[candidate.name] = self.live.add_task(candidate.name, total=total, news="starting")
+
+    def moved(self, candidate: Candidate, records: Sequence[Any]) -> None:
+        """A training wrote down what it measured."""
+        for record in records:
+            validated = record["kind"] == "valid"
+            if validated:
+                figure = f"BLEU {record['bleu']:.2f}" if "bleu" in record else f"ppl {record['perplexity']:.2f}"
+                self.last[candidate.name] = figure
+            news = f"epoch {record['epoch']}  update {record['update']:,}  {self.last.get(candidate.name, '')}"
+            if self.live is not None:
+                done = record["epoch"] - (not validated)
+                self.live.update(self.tasks[candidate.name], completed=done, news=news)
+            elif validated:
+                self._say(f"{candidate.name}: {news}")
+
+    def ended(self, candidate: Candidate, problem: str | None) -> None:
+        """A training came to its end, or failed."""
+        if self.live is not None:
+            self.live.remove_task(self.tasks.pop(candidate.name))
+        self.done += 1
+        outcome = "trained" if problem is None else f"failed: {problem} See {candidate.log}."
+        self._say(f"{candidate.name}: {outcome}  ({self.done} of {self.count})")
+
+    def _say(self, line: str) -> None:
+        if self.live is not None:
+            self.live.console.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)
+        else:
+            _say(line, quiet=self.quiet)
+
+
+def _bars() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=16), TimeElapsedColumn())
+    return Progress(*columns, TextColumn("{task.fields[news]}"), console=Console(stderr=True), transient=True)

@@ -1,0 +1,1 @@
+"""Several recipes under one budget: plan, train side by side, measure alike, tabulate."""

@@ -1,0 +1,172 @@
+"""What is compared: recipes that share their data, each with its places in the folder of the comparison.
+
+recipes/NAME.yaml       the complete effective recipe
+runs/NAME/              its run folder, a model folder like any other
+logs/NAME.log           what its training said
+rows/NAME.json          its figures, with the key of what they were measured on
+translations/NAME.txt   its translations
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from nmt.errors import DataError, UsageError
+from nmt.recipe import Recipe, changed_keys, dump_recipe, find_recipe, load_recipe, shipped_recipes
+
+_SAME = ("source", "target", "train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One recipe of a comparison, and where what belongs to it lies."""
+
+    recipe: Recipe
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """That of the recipe, unique in a comparison."""
+        return self.recipe.name
+
+    @property
+    def recipe_file(self) -> Path:
+        """The complete effective recipe."""
+        return self.folder / "recipes" / f"{self.name}.yaml"
+
+    @property
+    def run(self) -> Path:
+        """The run folder."""
+        return self.folder / "runs" / self.name
+
+    @property
+    def marker(self) -> Path:
+        """Says that training has ended, and how it was done."""
+        return self.run / "trained.json"
+
+    @property
+    def log(self) -> Path:
+        """What the training process wrote."""
+        return self.folder / "logs" / f"{self.name}.log"
+
+    @property
+    def row(self) -> Path:
+        """The figures."""
+        return self.folder / "rows" / f"{self.name}.json"
+
+    @property
+    def translations(self) -> Path:
+        """The translations, a line each."""
+        return self.folder / "translations" / f"{self.name}.txt"
+
+
+def find_candidates(names: Iterable[str], overrides: Sequence[str], folder: Path) -> list[Candidate]:
+    """The recipes of files, folders, shipped names or patterns of them, in this order, with the same overrides.
+
+    Raises:
+        UsageError: no such recipe, two of one name, or recipes whose data differ.
+    """
+    paths = [path for name in names for path in _recipe_files(name)]
+    candidates = [Candidate(load_recipe(path, overrides), folder) for path in dict.fromkeys(paths)]
+    for number, (candidate, path) in enumerate(zip(candidates, dict.fromkeys(paths), strict=True)):
+        if candidate.name in {earlier.name for earlier in candidates[:number]}:
+            raise UsageError(
+                f"{path}: another recipe is named '{candidate.name}' too; each row needs a name of its own."
+            )
+        _check_data(candidates[0].recipe, candidate.recipe)
+    return candidates
+
+
+def _recipe_files(name: str) -> list[Path]:
+    """The files that one argument names: a file, all of a folder, a shipped recipe, or all that a pattern fits."""
+    if Path(name).is_dir():
+        found = sorted(Path(name).glob("*.yaml"))
+    else:
+        stem = name.removesuffix(".yaml").removeprefix("recipes/").rstrip("/")
+        shipped = sorted(shipped_recipes().items())
+        found = [path for known, path in shipped if fnmatch(known, stem) or fnmatch(known, f"{stem}/*")]
+    return found if found and not Path(name).is_file() else [find_recipe(name)]
+
+
+def _check_data(first: Recipe, other: Recipe) -> None:
+    """Raises UsageError if figures of the two would not be about the same text."""
+    one, two = first.data.model_dump(), other.data.model_dump()
+    if different := [f"data.{key}" for key in _SAME if one[key] != two[key]]:
+        raise UsageError(
+            f"{first.name} and {other.name} differ in {', '.join(different)}, so their figures would not compare: "
+            "give recipes of the same data, or set it with --set."
+        )
+
+
+def check_folder(candidates: Iterable[Candidate]) -> None:
+    """Raises UsageError if an earlier run in the folder was of another recipe than the one that is asked for now."""
+    for candidate in candidates:
+        started = candidate.run / "recipe.yaml"
+        changed = changed_keys(candidate.recipe, started) if started.is_file() else []
+        if changed:
+            raise UsageError(
+                f"{candidate.run} was trained with another {', '.join(changed)}: "
+                "choose another --out, or remove that folder to train it again."
+            )
+
+
+def write_recipes(candidates: Iterable[Candidate]) -> None:
+    """Write down what will be trained, so that a recipe edited meanwhile changes nothing. Raises DataError."""
+    for candidate in candidates:
+        write_text(candidate.recipe_file, dump_recipe(candidate.recipe))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file at once or not at all. Raises DataError."""
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise DataError(f"Cannot write {path}: {error.strerror or error}.") from None
+
+
+def settings(recipe: Recipe) -> dict[str, Any]:
+    """The recipe as dotted keys and plain values."""
+    return dict(_flat(json.loads(recipe.model_dump_json()), ""))
+
+
+def _flat(tree: dict[str, Any], at: str) -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{at}{key}.")
+        else:
+            yield f"{at}{key}", value
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[int]:
+    """Keep the folder to one comparison at a time; gives the descriptor that holds the lock.
+
+    Training processes inherit it: should this process be killed, they still hold the folder until they end.
+
+    Raises:
+        UsageError: another comparison, or a training that it started, is at work in it.
+        DataError: the folder cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise DataError(f"Cannot write to {folder}: {error.strerror or error}.") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield descriptor
+    except BlockingIOError:
+        raise UsageError(f"Another comparison, or a training that it started, is at work in {folder}.") from None
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,404 @@
+"""Comparing recipes: what may be compared, trainings side by side that stop and go on, figures, tables, the command."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from nmt.aligning import aligned_text, gold_links
+from nmt.bundle import Bundle
+from nmt.comparison.lengths import SMALLEST, length_buckets
+from nmt.comparison.measure import Figures, HeldOut, LengthScore, known_figures, measure
+from nmt.comparison.plan import Candidate, check_folder, find_candidates, locked, write_recipes
+from nmt.comparison.runs import Share, Stopped, train_all
+from nmt.comparison.table import Row, Table, describe, with_p_values
+from nmt.errors import DataError, UsageError
+from nmt.recipe import load_recipe, parse_recipe
+from nmt.training.checkpoint import has_state
+from tests.training import toy
+
+pytestmark = pytest.mark.xdist_group("comparison")  # one worker, so that the models are trained once
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARE = Share(jobs=2, threads=1, device="cpu", processor="test")
+
+
+def tree(folder: Path, name: str, *, score: str = "general", **training: Any) -> dict[str, Any]:
+    """A recipe that trains in seconds, on the reversal corpus in `folder`."""
+    own = json.loads(
+        toy.recipe(folder, training={"epochs": 20, "updates": 20, "batch_tokens": 512, **training}).model_dump_json()
+    )
+    own["name"] = name
+    own["data"]["test"] = f"{folder}/valid"
+    own["model"]["attention"]["score"] = {"kind": score}
+    return own
+
+
+def write(folder: Path, name: str, **settings: Any) -> Path:
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(tree(folder, name, **settings)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    toy.write_reversal(folder, pairs=600, held_out=80)
+    return folder
+
+
+class Seen:
+    """Remembers what it is told, and may stop the comparison at the first record."""
+
+    def __init__(self, *, stop: bool = False) -> None:
+        self.stop = stop
+        self.begun: list[str] = []
+        self.outcomes: dict[str, str | None] = {}
+        self.updates: list[int] = []
+
+    def started(self, candidate: Candidate) -> None:
+        self.begun.append(candidate.name)
+
+    def moved(self, candidate: Candidate, records: Sequence[Any]) -> None:
+        self.updates += [record["update"] for record in records]
+        if records and self.stop:
+            raise Stopped(signal.SIGINT)
+
+    def ended(self, candidate: Candidate, problem: str | None) -> None:
+        self.outcomes[candidate.name] = problem
+
+
+def unshown(items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
+    yield from items
+
+
+# --- what is compared -------------------------------------------------------------------------------------------
+
+
+def test_recipes_are_found_by_file_folder_and_shipped_name(corpus: Path, tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(tree(corpus, name)))
+    assert [own.name for own in find_candidates([str(tmp_path)], (), tmp_path)] == ["a", "b"]
+    named = find_candidates([str(tmp_path / "b.yaml"), str(tmp_path)], ["training.epochs=7"], tmp_path)
+    assert [(own.name, own.recipe.training.epochs) for own in named] == [("b", 7), ("a", 7)]
+    [shipped] = find_candidates(["quick*"], (), tmp_path)
+    assert shipped.name == "quickstart"
+    with pytest.raises(UsageError, match="There is no recipe 'nosuch'"):
+        find_candidates(["nosuch"], (), tmp_path)
+
+
+def test_what_cannot_be_compared_is_refused(corpus: Path, tmp_path: Path) -> None:
+    one, other = write(corpus, "one"), tmp_path / "other.yaml"
+    other.write_text(yaml.safe_dump(tree(corpus, "one", epochs=1)))
+    with pytest.raises(UsageError, match="another recipe is named 'one' too"):
+        find_candidates([str(one), str(other)], (), tmp_path)
+    different = tree(corpus, "two")
+    different["data"]["train"] = "sample:train"
+    other.write_text(yaml.safe_dump(different))
+    with pytest.raises(UsageError, match=r"one and two differ in data.train, so"):
+        find_candidates([str(one), str(other)], (), tmp_path)
+
+
+def test_a_run_of_another_recipe_is_not_taken_for_this_one(corpus: Path, tmp_path: Path) -> None:
+    [candidate] = find_candidates([str(write(corpus, "one"))], (), tmp_path)
+    check_folder([candidate])
+    candidate.run.mkdir(parents=True)
+    (candidate.run / "recipe.yaml").write_text(yaml.safe_dump(tree(corpus, "one", epochs=1)))
+    with pytest.raises(UsageError, match=r"runs/one was trained with another training.epochs: choose another --out"):
+        check_folder([candidate])
+
+
+def test_a_folder_is_used_by_one_comparison_at_a_time(tmp_path: Path) -> None:
+    with locked(tmp_path / "new"), pytest.raises(UsageError, match="is at work in"), locked(tmp_path / "new"):
+        pass
+    with locked(tmp_path / "new"):
+        pass
+
+
+# --- training, measuring ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Candidate], Seen, dict[str, str]]:
+    """Three recipes trained two at a time: a good one, one without attention, and one that diverges."""
+    write(corpus, "good")
+    write(corpus, "blind", score="none")
+    write(corpus, "bad", optimizer={"kind": "sgd", "rate": 1e30}, clip_norm=None)
+    names = [str(corpus / f"{name}.yaml") for name in ("good", "bad", "blind")]
+    candidates = find_candidates(names, (), tmp_path_factory.mktemp("table"))
+    write_recipes(candidates)
+    seen = Seen()
+    return candidates, seen, train_all(candidates, SHARE, seen)
+
+
+def test_a_failing_training_leaves_the_others_alone(
+    trained: tuple[list[Candidate], Seen, dict[str, str]],
+) -> None:
+    candidates, seen, problems = trained
+    assert seen.begun == ["good", "bad", "blind"]
+    assert list(problems) == ["bad"]
+    assert problems["bad"].startswith("Training diverged at update")
+    assert seen.outcomes == {"good": None, "bad": problems["bad"], "blind": None}
+    assert max(seen.updates) == 20
+    for candidate in (candidates[0], candidates[2]):
+        assert Bundle.load(candidate.run).recipe == candidate.recipe
+        assert json.loads(candidate.marker.read_text())["threads"] == 1
+        assert "good" not in candidate.log.read_text() or candidate.name == "good"
+
+
+def test_what_is_trained_is_not_trained_again(trained: tuple[list[Candidate], Seen, dict[str, str]]) -> None:
+    seen = Seen()
+    assert not train_all([trained[0][0], trained[0][2]], SHARE, seen)
+    assert seen.begun == []
+
+
+def test_a_stopped_training_goes_on_where_it_was(corpus: Path, tmp_path: Path) -> None:
+    path = write(corpus, "long", updates=60, log_every=2, validation={"every": 30, "metric": "perplexity"})
+    candidates = find_candidates([str(path)], (), tmp_path)
+    write_recipes(candidates)
+    with pytest.raises(Stopped, match="the same command goes on"):
+        train_all(candidates, SHARE, Seen(stop=True))
+    assert has_state(candidates[0].run)
+    assert not candidates[0].marker.exists()
+    assert not train_all(candidates, SHARE, Seen())
+    updates = [json.loads(line)["update"] for line in (candidates[0].run / "metrics.jsonl").read_text().splitlines()]
+    assert updates == sorted(updates)
+    assert updates[-1] == 60
+    assert "saved" in candidates[0].log.read_text()  # the first sitting ended as Ctrl-C ends it
+
+
+def test_figures_are_those_of_the_model_and_are_kept(trained: tuple[list[Candidate], Seen, dict[str, str]]) -> None:
+    good, _, blind = trained[0]
+    text = HeldOut.load(good.recipe, "test", None)
+    figures = measure(good, text, "here", device=torch.device("cpu"), shown=unshown)
+    log = [json.loads(line) for line in (good.run / "metrics.jsonl").read_text().splitlines()]
+    # The test text is the validation text, so the trainer has measured the same before.
+    best = next(record for record in reversed(log) if record.get("best"))
+    assert figures.perplexity == pytest.approx(best["perplexity"], rel=1e-3)
+    assert figures.parameters == sum(value.numel() for value in Bundle.load(good.run).model.parameters())
+    assert figures.entropy is not None
+    assert 0 < figures.entropy < np.log(8)
+    assert (figures.updates, figures.aer) == (20, None)
+    assert figures.sentences_per_second > 0
+    assert sum(item.sentences for item in figures.by_length) == 80
+    assert known_figures(good, text, "here") == figures
+    assert known_figures(good, text, "elsewhere") is None
+    assert known_figures(replace(good, recipe=other_beam(good)), text, "here") is None
+    assert measure(blind, text, "here", device=torch.device("cpu"), shown=unshown).entropy is None
+
+
+def other_beam(candidate: Candidate) -> Any:
+    own = json.loads(candidate.recipe.model_dump_json())
+    own["decoding"]["beam_size"] = 7
+    return parse_recipe(own, "test")
+
+
+def test_links_beside_the_text_give_an_alignment_error_rate(
+    trained: tuple[list[Candidate], Seen, dict[str, str]], corpus: Path, tmp_path: Path
+) -> None:
+    good = trained[0][0]
+    lines = (corpus / "valid.src").read_text().splitlines()[:20]
+    for side, change in (("src", lambda words: words), ("tgt", lambda words: words[::-1])):
+        (tmp_path / f"links.{side}").write_text("".join(" ".join(change(line.split())) + "\n" for line in lines))
+    counts = [len(line.split()) for line in lines]
+    text = "".join(" ".join(f"{i}-{count - 1 - i}" for i in range(count)) + "\n" for count in counts)
+    (tmp_path / "links.align").write_text(text)
+    figures = measure(
+        good, HeldOut.load(good.recipe, "test", f"{tmp_path}/links"), "x", device=torch.device("cpu"), shown=unshown
+    )
+    assert figures.aer is not None
+    assert 0 <= figures.aer <= 1
+    (tmp_path / "links.align").write_text("0-0\n")
+    with pytest.raises(DataError, match=r"has 20 sentence pairs, but gold links of 1\."):
+        HeldOut.load(good.recipe, "test", f"{tmp_path}/links.{{src,tgt}}")
+    (tmp_path / "links.align").unlink()
+    with pytest.raises(UsageError, match="no gold links are known for this text"):
+        HeldOut.load(good.recipe, "test", f"{tmp_path}/links")
+
+
+# --- gold links -------------------------------------------------------------------------------------------------
+
+
+def test_the_samples_links_are_flipped_for_the_other_direction() -> None:
+    forward, backward = gold_links("sample:test", source="en"), gold_links("sample:test", source="de")
+    assert forward is not None
+    assert backward == [item.flipped() for item in forward]
+    assert gold_links("multi30k/test_2016_flickr", source="en") is None
+
+
+def test_the_hansards_are_judged_on_their_gold_links(corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NMT_CORPORA", str(corpora))
+    own = tree(Path("nowhere"), "x")["data"] | {"source": "en", "target": "fr", "train": "hansards-en-fr/train"}
+    data = parse_recipe({"name": "x", "data": own}, "test").data
+    assert aligned_text(data, "hansards-en-fr/test") == "hansards-en-fr/gold.trial"
+    gold = gold_links("hansards-en-fr/gold.trial", source="fr")
+    assert gold is not None
+    assert len(gold) == 37
+    assert (5, 3) in gold[0].sure  # English first in the file: 3-5
+
+
+# --- buckets and tables -----------------------------------------------------------------------------------------
+
+
+def test_buckets_hold_every_sentence_once_and_enough_of_them() -> None:
+    draw = np.random.default_rng(1)
+    lines = [" ".join(["w"] * length) for length in draw.poisson(12, size=1000)]
+    buckets = length_buckets(lines)
+    assert sorted(row for bucket in buckets for row in bucket.rows) == list(range(1000))
+    assert all(len(bucket.rows) >= SMALLEST for bucket in buckets)
+    assert 4 <= len(buckets) <= 10
+    assert all(one.high < two.low for one, two in pairwise(buckets))
+    for bucket in buckets:
+        assert {len(lines[row].split()) for row in bucket.rows} <= set(range(bucket.low, bucket.high + 1))
+
+
+def test_few_sentences_make_one_bucket() -> None:
+    [bucket] = length_buckets(["a b", "a", "", "a b c d e f"])
+    assert (bucket.low, bucket.high, bucket.rows) == (0, 6, (0, 1, 2, 3))
+
+
+FIGURES = Figures(
+    parameters=1_234_567,
+    vocabulary="v",
+    perplexity=8.0,
+    word_perplexity=20.0,
+    bleu=30.0,
+    bleu_margin=1.0,
+    chrf=50.0,
+    chrf_margin=1.0,
+    aer=0.25,
+    precision=0.7,
+    recall=0.8,
+    entropy=1.0,
+    by_length=(LengthScore(1, 9, 40, 31.0), LengthScore(10, 10, 60, 29.0)),
+    epochs=5,
+    updates=100,
+    training_seconds=90.0,
+    tokens_per_second=5000.0,
+    trained_with={"jobs": 1},
+    decoding_seconds=10.0,
+    sentences_per_second=10.0,
+    signatures={"BLEU": "nrefs:1"},
+)
+
+
+def table(corpus: Path, **settings: Any) -> Table:
+    """A good row, a better one whose attention differs, and one that failed."""
+    one, two, three = (
+        Candidate(parse_recipe(tree(corpus, name, score=score), "x"), corpus)
+        for name, score in (("one", "general"), ("two", "additive"), ("three", "general"))
+    )
+    rows = [Row(one, FIGURES), Row(two, replace(FIGURES, bleu=31.5, perplexity=7.0), p_values={"BLEU": 0.01})]
+    return Table([*rows, Row(three, None, "It diverged.")], "text", "links", "machine", "nmt compare", **settings)
+
+
+def test_the_table_lines_up_marks_the_best_and_tells_of_failures(corpus: Path) -> None:
+    text = table(corpus, baseline="one").markdown()
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    first, second = rows[:5], rows[5:]
+    assert len({len(line) for line in first}) == len({len(line) for line in second}) == 1
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in first]
+    assert cells[0][:5] == ["model", "score", "parameters", "perplexity", "BLEU"]  # all windows and orders are alike
+    assert cells[2][:5] == ["one", "general", "1.23 M", "8.00", "30.00 ± 1.00"]
+    assert cells[3][:5] == ["two", "additive", "1.23 M", "**7.00**", "**31.50** ± 1.00*"]
+    assert cells[4] == ["three", "general", *["–"] * (len(cells[0]) - 2)]
+    assert "All: window global, order attend-then-update." in text
+    assert "**three** has no figures: It diverged." in text
+    assert "| model | 1–9 (40) |  10 (60) |" in text
+
+
+def test_perplexities_of_different_vocabularies_have_no_best(corpus: Path) -> None:
+    own = table(corpus)
+    assert own.rows[1].figures is not None
+    other = replace(own.rows[1], figures=replace(own.rows[1].figures, vocabulary="w"))
+    assert "**7.00**" not in replace(own, rows=[own.rows[0], other]).markdown()
+
+
+def test_the_json_holds_what_the_table_rounds(corpus: Path) -> None:
+    content = json.loads(table(corpus).json())
+    assert [row["name"] for row in content["rows"]] == ["one", "two", "three"]
+    assert Figures.from_dict(content["rows"][0]["figures"]) == FIGURES
+    assert content["rows"][2]["problem"] == "It diverged."
+    assert content["rows"][0]["settings"]["model.attention.score.kind"] == "general"
+    assert asdict(FIGURES)["by_length"][0] == content["rows"][0]["figures"]["by_length"][0]
+
+
+def test_settings_that_differ_beside_the_attention_are_told(corpus: Path) -> None:
+    recipes = [parse_recipe(tree(corpus, name, epochs=epochs), "x") for name, epochs in (("one", 2), ("two", 3))]
+    rows = [Row(Candidate(recipe, corpus), FIGURES) for recipe in recipes]
+    text = Table(rows, "text", None, "machine", "nmt compare").markdown()
+    assert "The recipes also differ in training.epochs." in text
+    assert "Budget: 2 to 3 epochs, at most 20 updates, batches of 512 target tokens." in text
+
+
+def test_p_values_are_those_of_the_paired_test(corpus: Path, tmp_path: Path) -> None:
+    references = [f"the small dog number {i} sees a big cat" for i in range(30)]
+    rows = []
+    for name, lines in (("one", references), ("two", [line.replace("dog", "bird") for line in references])):
+        candidate = Candidate(parse_recipe(tree(corpus, name), "x"), tmp_path)
+        candidate.translations.parent.mkdir(exist_ok=True)
+        candidate.translations.write_text("".join(f"{line}\n" for line in lines))
+        rows.append(Row(candidate, FIGURES))
+    one, two = with_p_values(rows, "two", references)
+    assert one.p_values["BLEU"] < 0.05
+    assert not two.p_values
+
+
+def test_every_attention_recipe_is_described() -> None:
+    folder = ROOT / "recipes" / "attention"
+    described = [str(describe(load_recipe(path))) for path in sorted(folder.glob("*.yaml"))]
+    assert len(set(described)) == len(described)
+
+
+# --- the command ------------------------------------------------------------------------------------------------
+
+
+def nmt(*arguments: object) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
+    command = [sys.executable, "-m", "nmt.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+
+
+def test_the_command_finishes_an_earlier_comparison(
+    trained: tuple[list[Candidate], Seen, dict[str, str]], corpus: Path
+) -> None:
+    good = trained[0][0]
+    before = time.time()
+    files = [corpus / "good.yaml", corpus / "blind.yaml"]
+    ended = nmt("compare", *files, "--out", good.folder, "--baseline", "blind", "--threads", 1)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == (good.folder / "table.md").read_text()
+    assert ended.stdout.startswith("# 2 recipes under one budget")
+    assert str(corpus) not in ended.stdout
+    assert "measuring" in ended.stderr
+    assert (good.folder / "by-length.png").read_bytes().startswith(b"\x89PNG")
+    assert good.marker.stat().st_mtime < before
+    assert [row["name"] for row in json.loads((good.folder / "table.json").read_text())["rows"]] == ["good", "blind"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--baseline", "nobody"], "--baseline nobody must be one of two or more recipes, which are good."),
+        (["--split", "nowhere/at.all"], "There is no file"),
+    ],
+)
+def test_the_command_says_what_is_wrong(corpus: Path, tmp_path: Path, arguments: list[str], sentence: str) -> None:
+    write(corpus, "good")
+    ended = nmt("compare", corpus / "good.yaml", "--out", tmp_path / "out", *arguments)
+    assert ended.returncode in (1, 2)
+    assert ended.stdout == ""
+    [line] = ended.stderr.splitlines()
+    assert line.startswith(f"nmt: {sentence}")

@@ -17,8 +17,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from nmt.bundle import Bundle
 from nmt.cli import progress
-from tests.test_bundle import FILES
+from nmt.cli.inspecting import info
+from nmt.data.subwords import Subwords
+from tests.test_bundle import FILES, small_recipe
 
 pytestmark = pytest.mark.xdist_group("cli")  # one worker, so that the model is trained once
 
@@ -494,9 +497,32 @@ def test_info_says_what_a_model_is(model: Path) -> None:
         file.write('{"kind": "tra')  # a crash may leave half a line
     described = dict(line.split(maxsplit=1) for line in good(nmt("info", model)).splitlines())
     assert described["languages"] == "en -> de"
+    assert described["encoder"] == "bidirectional GRU, 1 layer of 2 x 32"
     assert described["attention"] == "additive, global"
+    assert described["decoder"] == "GRU, 1 layer of 48, attend-then-update"
     assert "best valid" not in described
     assert "BLEU" in described["best"]
+
+
+def test_info_names_every_switch_that_leaves_the_plain_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subwords = Subwords.train(["a dog", "a cat"], kind="char", size=10, byte_fallback=False)
+    stack = {"cell": "lstm", "layers": 2, "residual": True, "layer_norm": True, "hidden": 8}
+    score = {"kind": "concat", "size": 8, "coverage": True}
+    made = small_recipe(
+        encoder={**stack, "direction": "reversed"},
+        attention={"score": score, "window": "local-m", "heads": 2},
+        decoder={**stack, "bridge": "copy", "order": "update-then-attend", "readout": {"kind": "tanh", "size": 8}},
+    )
+    Bundle.fresh(made, subwords, subwords).save(tmp_path / "model")
+    info(tmp_path / "model")
+    described = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert described["encoder"] == "right-to-left LSTM, 2 layers of 8, residual, layer-normed"
+    assert described["attention"] == "concat, local-m, 2 heads, coverage"
+    assert described["decoder"] == (
+        "LSTM, 2 layers of 8, residual, layer-normed, update-then-attend with input feeding"
+    )
 
 
 # --- corpora, recipes, usage ------------------------------------------------------------------------------------

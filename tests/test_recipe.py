@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nmt.errors import UsageError
@@ -49,8 +49,31 @@ def refusal(path: Path, *overrides: str) -> str:
         ("modle.dropout=0.2", "unknown key 'modle'; did you mean 'model'?"),
         ("model.attention.score.sizes=3", "unknown key 'model.attention.score.sizes'; did you mean 'size'?"),
         ("training.xyxyxy=3", "unknown key 'training.xyxyxy'."),
+        (
+            "training.guided_alignment={links: gold, wieght: 1}",
+            "'training.guided_alignment.wieght'; did you mean 'weight'?",
+        ),
+        ("training.guided_alignment.weight=1", "'training.guided_alignment.links' is missing."),
+        (
+            "training.guided_alignment.decay=1.5",
+            "'training.guided_alignment.decay': input should be less than or equal to 1",
+        ),
+        (
+            "training.scheduled_sampling=liner",
+            "'training.scheduled_sampling' cannot be 'liner'; did you mean 'linear'?",
+        ),
+        (
+            "training.scheduled_sampling={kind: linear, slop: 1}",
+            "unknown key 'training.scheduled_sampling.slop'; did you mean 'slope'?",
+        ),
+        ("training.scheduled_sampling.scale=0.5", "'training.scheduled_sampling.scale'"),
         ("model.attention.score=aditive", "'model.attention.score' cannot be 'aditive'; did you mean 'additive'?"),
         ("training.optimizer.kind=adamm", "'training.optimizer' cannot be 'adamm'; did you mean 'adam'?"),
+        ("model.attention.heads=0", "'model.attention.heads': input should be greater than or equal to 1, but is 0."),
+        ("model.attention.score={kind: dot, coverage: true}", "unknown key 'model.attention.score.coverage'"),
+        ("model.attention.window={kind: local-m, ratio: 0}", "'model.attention.window.ratio'"),
+        ("model.encoder.direction=backward", "'model.encoder.direction'"),
+        ("model.dropout.layer=0.2", "unknown key 'model.dropout.layer'; did you mean 'layers'?"),
         ("model.embedding=big", "'model.embedding': input should be a valid integer, but is 'big'."),
         ("model.embedding=2.5", "'model.embedding'"),
         ("model.embedding=true", "'model.embedding'"),
@@ -95,11 +118,34 @@ def test_a_recipe_cannot_be_changed(minimal: Path) -> None:
     [
         (["model.attention.score=none", "model.attention.window=local-p"], "window local-p has nothing to act on"),
         (["model.attention.score=dot", "model.decoder.hidden=300"], "decoder.hidden = 2 x encoder.hidden"),
+        (
+            ["model.attention.score=dot", "model.encoder.direction=forward"],
+            "attention.score dot needs decoder.hidden = encoder.hidden, but they are 512 and 256",
+        ),
+        (["model.attention.heads=3", "model.attention.score=general"], "heads must divide decoder.hidden"),
+        (["model.attention.heads=2", "model.decoder.hidden=511"], "but 2 does not divide 511 and 512"),
+        (["model.attention.heads=3"], "heads must divide score.size, but they are 3 and 256"),
+        (["model.attention.heads=2", "model.attention.score=none"], "heads 2 have nothing to attend with"),
+        (
+            ["model.encoder.direction=forward"],
+            "bridge backward needs an encoder that reads backwards: use bridge: final",
+        ),
+        (
+            ["model.decoder.bridge=copy", "model.decoder.layers=2"],
+            "copy needs an encoder of the decoder's cell, layers and width, but they are gru, 1, 512 and gru, 2, 512",
+        ),
+        (["model.decoder.bridge=copy", "model.encoder.cell=lstm"], "but they are lstm, 1, 512 and gru, 1, 512"),
+        (["model.decoder.bridge=copy", "model.encoder.direction=reversed"], "but they are gru, 1, 256 and gru, 1, 512"),
         (["model.tie=target", "model.embedding=128"], "tie: target needs decoder.readout.size = embedding"),
         (["model.tie=all", "subwords.joint=false"], "needs subwords.joint: true"),
         (["subwords.kind=char", "subwords.sampling=0.1"], "sampling needs kind unigram or bpe"),
         (["subwords.source_model=x.model"], "source_model and target_model go together"),
         (["subwords.size=270"], "leaves no room beside the 256 byte pieces"),
+        (
+            ["training.guided_alignment.links=gold", "model.attention.score=none"],
+            "training.guided_alignment has no attention to guide",
+        ),
+        (["training.guided_alignment.links=gold", "data.train=a/train"], "links: gold needs a corpus that has links"),
     ],
 )
 def test_impossible_combinations_say_what_to_change(minimal: Path, overrides: list[str], sentence: str) -> None:
@@ -194,8 +240,9 @@ def test_overrides_reach_into_sections_and_unions(minimal: Path) -> None:
     dropout = recipe.model.dropout
     assert (dropout.embedding, dropout.annotations, dropout.recurrent, dropout.readout) == (0.3, 0.3, 0.0, 0.3)
     assert recipe.model.attention.model_dump() == {
-        "score": {"kind": "concat", "size": 64},
+        "score": {"kind": "concat", "size": 64, "coverage": False},
         "window": {"kind": "local-p", "half_width": 4},
+        "heads": 1,
     }
     assert recipe.training.optimizer.kind == "adamw"
     assert recipe.data.test == "a=b"
@@ -244,6 +291,8 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
+@example(settings={}, train="\x85", language="no")
+@example(settings={}, train="a \u2028 b\u2029", language="no")
 @given(settings=SETTINGS, train=st.text(min_size=1, max_size=20), language=st.sampled_from(["no", "on", "en", "1e3"]))
 def test_a_dumped_recipe_loads_unchanged(
     tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any], train: str, language: str
@@ -261,6 +310,7 @@ def test_changed_keys_are_dotted(minimal: Path) -> None:
     assert changed_keys(changed, minimal) == [
         "model.attention.score.kind",
         "model.attention.score.size",
+        "model.attention.score.coverage",
         "training.epochs",
     ]
 
@@ -268,7 +318,7 @@ def test_changed_keys_are_dotted(minimal: Path) -> None:
 def test_the_schema_describes_every_key_for_editors() -> None:
     schema = recipe_schema()
     assert json.loads(json.dumps(schema)) == schema
-    assert set(schema["properties"]) == set(Recipe.model_fields)
+    assert set(schema["properties"]) == {*Recipe.model_fields, "base"}
     assert schema["additionalProperties"] is False
     assert "Papineni" not in schema["$defs"]["AdditiveScore"]["description"]
     assert "Bahdanau" in schema["$defs"]["AdditiveScore"]["description"]

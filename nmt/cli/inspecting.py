@@ -12,6 +12,7 @@ from nmt.errors import DataError
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
+    from nmt.recipe import Attention, Decoder, Encoder
 
 recipe_app = typer.Typer(
     name="recipe", help="List and show recipes, and print the schema that editors check them with."
@@ -36,7 +37,7 @@ def info(model: Model) -> None:
 
 def _description(bundle: Bundle) -> dict[str, str]:
     recipe, model = bundle.recipe, bundle.recipe.model
-    encoder, attention, decoder = model.encoder, model.attention, model.decoder
+    encoder, decoder = model.encoder, model.decoder
     feeding = " with input feeding" if getattr(decoder.order, "input_feeding", False) else ""
     subwords = f"{len(bundle.source):,}" + (" joint" if recipe.subwords.joint else f" + {len(bundle.target):,}")
     return {
@@ -44,9 +45,9 @@ def _description(bundle: Bundle) -> dict[str, str]:
         "languages": f"{recipe.data.source} -> {recipe.data.target}",
         "trained on": recipe.data.train,
         "subwords": f"{subwords} ({recipe.subwords.kind})",
-        "encoder": f"bidirectional {encoder.cell.upper()}, {_layers(encoder.layers)} of 2 x {encoder.hidden}",
-        "attention": f"{attention.score.kind}, {attention.window.kind}",
-        "decoder": f"{decoder.cell.upper()}, {_layers(decoder.layers)} of {decoder.hidden}, {decoder.order.kind}{feeding}",
+        "encoder": f"{_WAYS[encoder.direction]} {_stack(encoder)}",
+        "attention": _attention(model.attention),
+        "decoder": f"{_stack(decoder)}, {decoder.order.kind}{feeding}",
         "readout": f"{decoder.readout.kind} of {decoder.readout.size}",
         "embedding": f"{model.embedding}, tied: {model.tie}",
         "parameters": f"{sum(parameter.numel() for parameter in bundle.model.parameters()):,}",
@@ -54,8 +55,20 @@ def _description(bundle: Bundle) -> dict[str, str]:
     }
 
 
-def _layers(count: int) -> str:
-    return f"{count} layer" + "s" * (count > 1)
+_WAYS = {"both": "bidirectional", "forward": "left-to-right", "reversed": "right-to-left"}
+
+
+def _stack(chosen: Encoder | Decoder) -> str:
+    """Cell, layers and width of an encoder or decoder, and what they have beside."""
+    twice = "2 x " if getattr(chosen, "direction", None) == "both" else ""
+    layers = f"{chosen.layers} layer" + "s" * (chosen.layers > 1)
+    residual = ", residual" * (chosen.residual and chosen.layers > 1)
+    return f"{chosen.cell.upper()}, {layers} of {twice}{chosen.hidden}{residual}{', layer-normed' * chosen.layer_norm}"
+
+
+def _attention(chosen: Attention) -> str:
+    heads = f", {chosen.heads} heads" if chosen.heads > 1 else ""
+    return f"{chosen.score.kind}, {chosen.window.kind}{heads}{', coverage' * getattr(chosen.score, 'coverage', False)}"
 
 
 def _best(folder: Path) -> dict[str, str]:

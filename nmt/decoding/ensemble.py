@@ -62,11 +62,6 @@ class Ensemble:
         self.precision = precision
         self.device = next(self.models[0].parameters()).device
 
-    @property
-    def aligns_predicted(self) -> bool:
-        """Whether row t of what `step` returns belongs to the piece that the step predicts, in every shown member."""
-        return all(model.aligns == "predicted" for model in self._shown())
-
     @contextmanager
     def evaluating(self) -> Iterator[None]:
         """No gradients, no dropout, the chosen precision; afterwards each model is in the mode it was in before."""
@@ -102,9 +97,7 @@ class Ensemble:
     def force(self, sources: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]) -> Forced:
         """Forced decoding: what the models think of known targets.
 
-        Row t of the alignment belongs to target piece t, the end mark's row being the last. A model whose rows belong
-        to the word *fed* at a step (Luong et al. 2015, footnote 14) is fed the end mark too, and its first row, that of
-        the start mark, is dropped.
+        Row t of the alignment belongs to target piece t, the end mark's row being the last.
 
         Args:
             sources: for each member, the source ids of each sentence, without special marks.
@@ -114,14 +107,10 @@ class Ensemble:
         log_probs, alignments = [], []
         for member, (model, source) in enumerate(zip(self.models, sources, strict=True)):
             batch = make_batch(list(zip(source, targets, strict=True))).to(self.device)
-            fed = member < shown and model.aligns == "fed"
-            target_in = torch.cat([batch.target_in[:, :1], batch.target_out], dim=1) if fed else batch.target_in
-            readouts, alignment = model(batch.source, batch.source_mask, target_in)
-            length = batch.target_out.shape[1]
-            log_probs.append(_gold_log_probs(model, readouts[:, :length], batch.target_out))
+            readouts, alignment = model(batch.source, batch.source_mask, batch.target_in)
+            log_probs.append(_gold_log_probs(model, readouts, batch.target_out))
             if member < shown:
-                rows = alignment[:, 1:] if fed else alignment
-                alignments.append(rows.float() * batch.target_mask[:, :, None])
+                alignments.append(alignment.float() * batch.target_mask[:, :, None])
         return Forced(_log_mean_exp(log_probs), self._mean(alignments))
 
     def _shown(self) -> tuple[Seq2Seq, ...]:

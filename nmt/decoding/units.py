@@ -1,10 +1,4 @@
-"""Decoding of units of text that are already cut into pieces: a batch in, hypotheses with their alignments out.
-
-Row t of every alignment that leaves this room belongs to target piece t, whichever word the model's own row t belongs
-to. Luong's content scores look at the source for the word just *fed* (Luong et al. 2015, footnote 14): their row for
-piece t is that of step t + 1, where the piece is fed. Search ends before the last piece is fed, so for such models the
-hypotheses that it found are forced once more, with their end mark.
-"""
+"""Decoding of units of text that are already cut into pieces: a batch in, hypotheses with their alignments out."""
 
 from __future__ import annotations
 
@@ -129,18 +123,10 @@ class UnitDecoder:
         self, units: Sequence[Unit], found: Sequence[Sequence[Hypothesis]]
     ) -> list[list[Float[Tensor, "_T _S"]]]:
         """The alignment of each hypothesis, row t for target piece t, without padding."""
-        alignments = [
+        return [
             [hypothesis.alignment[:, : len(unit.ids[0]) + 1].clone() for hypothesis in ranked]
             for unit, ranked in zip(units, found, strict=True)
         ]
-        if self.ensemble.aligns_predicted:
-            return alignments
-        for rank in range(max(map(len, found))):  # one rank at a time needs no more memory than the search did
-            rows = [row for row, ranked in enumerate(found) if rank < len(ranked)]
-            forced = self.force([units[row] for row in rows], [found[row][rank].ids for row in rows])
-            for row, hypothesis in zip(rows, forced, strict=True):
-                alignments[row][rank] = hypothesis.alignment[: len(alignments[row][rank])]
-        return alignments
 
     def _sources(self, units: Sequence[Unit]) -> list[Int[Tensor, "B _S"]]:
         """The padded source of each member, with end marks."""

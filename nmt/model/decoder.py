@@ -3,14 +3,16 @@
     attend-then-update  (Bahdanau et al. 2015, 3.1)     c_i = attend(s_{i-1});  s_i = f(s_{i-1}, E y_{i-1}, c_i)
     update-then-attend  (Luong et al. 2015, 3)          h_t = f(h_{t-1}, E y_{t-1});  c_t = attend(h_t)
 
-With input feeding (Luong 3.3) the readout h~_{t-1} enters f beside the embedded word. All steps of a known target and a
+In both orders row t of the alignment belongs to the word that step t predicts: that is what attention learns to look up, in
+update-then-attend too, although h_t has just read the word before. With input feeding (Luong 3.3) the readout h~_{t-1}
+enters f beside the embedded word. All steps of a known target and a
 single step of search run the same code: a step is a target of one word.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import torch
 from jaxtyping import Float, Int
@@ -149,8 +151,6 @@ class AttendThenUpdate(AttentionalDecoder):
     s'_i = f(s_{i-1}, E y_{i-1});  c_i = attend(s'_i);  s_i = g(s'_i, c_i).
     """
 
-    aligns: Literal["predicted", "fed"] = "predicted"
-
     def __init__(self, model: recipe.Model, *, conditional: bool) -> None:
         super().__init__(model)
         annotation = model.encoder.annotation
@@ -187,11 +187,8 @@ class UpdateThenAttend(AttentionalDecoder):
     With input feeding the recurrence also reads h~_{t-1}.
     """
 
-    aligns: Literal["predicted", "fed"]
-
     def __init__(self, model: recipe.Model, *, input_feeding: bool) -> None:
         super().__init__(model)
-        self.aligns = "predicted" if model.attention.score.kind == "location" else "fed"
         self.feeds = model.decoder.readout.size if input_feeding else 0
         inputs = {"word": model.embedding} | ({"feed": self.feeds} if self.feeds else {})
         self.recurrence = Recurrence(model.decoder, inputs=inputs, dropout=model.dropout)

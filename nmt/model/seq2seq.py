@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -38,11 +38,6 @@ class Seq2Seq(nn.Module):
             nn.init.normal_(self.output.weight, std=model.decoder.readout.size**-0.5)
         else:
             self.output.weight = self.target_embedding.weight
-
-    @property
-    def aligns(self) -> Literal["predicted", "fed"]:
-        """Which word row t of an alignment belongs to: the one predicted at step t or the one fed to it (Luong, footnote 14)."""
-        return self.decoder.aligns
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> tuple[Memory, DecoderState]:
         """Annotations of the source and the state s_0 that the decoder starts from."""

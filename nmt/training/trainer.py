@@ -23,7 +23,7 @@ from nmt.errors import DataError, NmtError, UsageError
 from nmt.recipe import Recipe, changed_keys
 from nmt.training.average import mean_weights
 from nmt.training.checkpoint import BEST, Progress, State, best_file, has_state, load_state, save_state
-from nmt.training.guidance import guided_cross_entropy, links_of_rows, weight_in_epoch
+from nmt.training.guidance import guided_cross_entropy, weight_in_epoch
 from nmt.training.links import PieceLinks
 from nmt.training.log import Log
 from nmt.training.loss import loss_of_batch
@@ -239,8 +239,8 @@ class Trainer:
             readouts, alignment = self.model(batch.source, batch.source_mask, batch.target_in)
             smoothing = self.settings.label_smoothing
             loss, plain = loss_of_batch(readouts, self.model.output, batch, smoothing=smoothing)
-        if self.settings.guided_alignment is not None:
-            guidance, guided = guided_cross_entropy(alignment, links_of_rows(batch, self.model.aligns))
+        if self.settings.guided_alignment is not None and batch.links is not None:
+            guidance, guided = guided_cross_entropy(alignment, batch.links)
             loss = loss + weight_in_epoch(self.settings.guided_alignment, self.progress.epoch) * guidance
             self.progress.guidance += float(guidance.detach())
             self.progress.guided += guided

@@ -1,4 +1,6 @@
-"""Cells, encoder and readouts by themselves: equations, gradients, initialisation, dropout."""
+"""Cells, encoder, bridge and readouts by themselves: equations, gradients, initialisation, dropout."""
+
+from itertools import product
 
 import numpy as np
 import pytest
@@ -7,10 +9,11 @@ from torch.autograd import gradcheck
 
 from nmt import recipe
 from nmt.model.cells import Dropout, WordDropout, build_cell, orthogonal_per_gate_
-from nmt.model.encoder import Encoder
+from nmt.model.decoder import Bridge
+from nmt.model.encoder import Encoded, Encoder
 from nmt.model.readout import build_readout
 from tests.reference import decoder, recurrent
-from tests.reference.settings import CELLS, READOUTS
+from tests.reference.settings import CELLS, DIRECTIONS, READOUTS
 
 READOUT = {"maxout": recipe.MaxoutReadout, "tanh": recipe.TanhReadout, "attentional": recipe.AttentionalReadout}
 
@@ -30,19 +33,21 @@ def doubles(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, dtype=torch.float64)
 
 
+@pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize("kind", CELLS)
-def test_a_cell_follows_its_equation(kind: str) -> None:
-    cell = randomised(build_cell(kind, 3))
+def test_a_cell_follows_its_equation(kind: str, layer_norm: bool) -> None:
+    cell = randomised(build_cell(kind, 3, layer_norm=layer_norm))
     x, s, c = doubles(2, 4), doubles(2, 3), doubles(2, 3)
     w, b = doubles(cell.gates * 3, 4), doubles(cell.gates * 3)
     new_s, new_c = cell(x @ w.T + b, s, c if kind == "lstm" else None)
     u, b_u = (value.detach().numpy() for value in (cell.recurrent.weight, cell.recurrent.bias))
+    norms = numpy_weights(cell) if layer_norm else None
     for row in range(2):
         arrays = (x[row].numpy(), s[row].numpy())
         if kind == "gru":
-            expected = recurrent.gru_cell(*arrays, w.numpy(), b.numpy(), u, b_u)
+            expected = recurrent.gru_cell(*arrays, w.numpy(), b.numpy(), u, b_u, norms)
         else:
-            expected, memory = recurrent.lstm_cell(*arrays, c[row].numpy(), w.numpy(), b.numpy(), u, b_u)
+            expected, memory = recurrent.lstm_cell(*arrays, c[row].numpy(), w.numpy(), b.numpy(), u, b_u, norms)
             np.testing.assert_allclose(new_c[row].detach(), memory, rtol=0, atol=1e-10)
         np.testing.assert_allclose(new_s[row].detach(), expected, rtol=0, atol=1e-10)
 
@@ -59,8 +64,17 @@ def test_a_cell_is_the_one_of_pytorch(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_gradients_of_a_cell(kind: str) -> None:
-    cell = randomised(build_cell(kind, 3))
+def test_a_normed_cell_sees_neither_the_scale_nor_the_shift_of_what_it_reads(kind: str) -> None:
+    cell = randomised(build_cell(kind, 3, layer_norm=True))
+    read, s, c = doubles(2, cell.gates * 3), doubles(2, 3), doubles(2, 3)
+    torch.testing.assert_close(cell(100 * read + 7, s, c)[0], cell(100 * read, s, c)[0], rtol=0, atol=1e-9)
+    torch.testing.assert_close(cell(100 * read, s, c)[0], cell(read, s, c)[0], rtol=0, atol=1e-3)  # epsilon remains
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+@pytest.mark.parametrize("kind", CELLS)
+def test_gradients_of_a_cell(kind: str, layer_norm: bool) -> None:
+    cell = randomised(build_cell(kind, 3, layer_norm=layer_norm))
     inputs = [doubles(2, cell.gates * 3), doubles(2, 3), *([doubles(2, 3)] if kind == "lstm" else [])]
 
     def run(projected: torch.Tensor, s: torch.Tensor, c: torch.Tensor | None = None):
@@ -81,48 +95,109 @@ def test_every_gate_starts_orthogonal(gates: int) -> None:
 # --- encoder ------------------------------------------------------------------------------------------------------
 
 
-def encoder_of(cell: str, layers: int) -> Encoder:
-    chosen = recipe.Encoder.model_validate({"cell": cell, "hidden": 2, "layers": layers})
-    return randomised(Encoder(chosen, embedding=3, dropout=recipe.Dropout(annotations=0, recurrent=0)))
+STACK = {"layers": 1, "direction": "both", "residual": False, "layer_norm": False}
+KINDS = [
+    {**STACK, "cell": cell, "direction": direction, "layers": layers, "layer_norm": layer_norm, "residual": layers > 1}
+    for cell, direction, layers, layer_norm in product(CELLS, DIRECTIONS, (1, 2), (False, True))
+]
+"""Every kind of encoder; stacked ones are residual here, and plain where whole models are compared."""
+NAMES = [f"{kind['cell']}-{kind['direction']}-{kind['layers']}{'-normed' * kind['layer_norm']}" for kind in KINDS]
 
 
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("cell", CELLS)
-def test_annotations_and_final_states_follow_the_equations(cell: str, layers: int) -> None:
-    encoder, lengths = encoder_of(cell, layers), (4, 1, 3)
+def encoder_of(kind: dict, *, keeps_cells: bool = False) -> Encoder:
+    chosen = recipe.Encoder.model_validate({**kind, "hidden": 2})
+    dropout = recipe.Dropout(annotations=0, recurrent=0)
+    return randomised(Encoder(chosen, embedding=3, dropout=dropout, keeps_cells=keeps_cells))
+
+
+def tensors_of(encoded: Encoded) -> dict[str, torch.Tensor]:
+    made = {"annotations": encoded.annotations, "final": encoded.final, "cell": encoded.cell}
+    return {name: value for name, value in made.items() if value is not None}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=NAMES)
+def test_annotations_and_final_states_follow_the_equations(kind: dict) -> None:
+    keeps_cells = kind["cell"] == "lstm"
+    encoder, lengths = encoder_of(kind, keeps_cells=keeps_cells), (4, 1, 3)
     embedded, mask = doubles(3, 4, 3), torch.arange(4).unsqueeze(0) < torch.tensor(lengths).unsqueeze(1)
     with torch.no_grad():
         encoded = encoder(embedded, mask)
     for row, length in enumerate(lengths):
-        annotations, last_right, first_left = recurrent.encoder(
-            list(embedded[row, :length].numpy()), {"cell": cell, "layers": layers}, numpy_weights(encoder)
-        )
+        words = list(embedded[row, :length].numpy())
+        annotations, finals, cells = recurrent.encoder(words, kind, numpy_weights(encoder))
         np.testing.assert_allclose(encoded.annotations[row, :length], annotations, rtol=0, atol=1e-10)
-        np.testing.assert_allclose(encoded.forward_final[row], last_right, rtol=0, atol=1e-10)
-        np.testing.assert_allclose(encoded.backward_final[row], first_left, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(encoded.final[row], finals, rtol=0, atol=1e-10)
+        if keeps_cells:
+            np.testing.assert_allclose(encoded.cell[row], cells, rtol=0, atol=1e-10)
     assert (encoded.annotations[~mask] == 0).all()
+    assert (encoded.cell is not None) == keeps_cells
 
 
-@pytest.mark.parametrize("cell", CELLS)
-def test_what_stands_in_the_padding_changes_nothing(cell: str) -> None:
-    encoder, mask = encoder_of(cell, 2), torch.tensor([[True, True, False, False], [True, True, True, True]])
+@pytest.mark.parametrize(("direction", "layer_norm"), list(product(DIRECTIONS, (False, True))))
+def test_keeping_the_second_states_changes_nothing_else(direction: str, layer_norm: bool) -> None:
+    kind = {**STACK, "cell": "lstm", "layers": 2, "direction": direction, "layer_norm": layer_norm}
+    embedded, mask = doubles(3, 4, 3), torch.arange(4).unsqueeze(0) < torch.tensor([[4], [1], [3]])
+    with torch.no_grad():
+        kept, forgotten = (encoder_of(kind, keeps_cells=keeps)(embedded, mask) for keeps in (True, False))
+    assert forgotten.cell is None
+    torch.testing.assert_close(kept.annotations, forgotten.annotations, rtol=0, atol=1e-12)
+    torch.testing.assert_close(kept.final, forgotten.final, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("cell", "layer_norm"), list(product(CELLS, (False, True))))
+def test_a_reversed_encoder_is_a_forward_one_on_the_reversed_sentence(cell: str, layer_norm: bool) -> None:
+    kind = {**STACK, "cell": cell, "layers": 2, "layer_norm": layer_norm, "residual": True}
+    reads = [encoder_of({**kind, "direction": way}, keeps_cells=cell == "lstm") for way in ("reversed", "forward")]
+    weights = reads[0].state_dict()
+    reads[1].load_state_dict({name.replace("leftward", "rightward"): value for name, value in weights.items()})
+    sentence = doubles(1, 4, 3)
+    padded = torch.cat([sentence, doubles(1, 2, 3)], 1)
+    with torch.no_grad():
+        ours = reads[0](padded, torch.arange(6).unsqueeze(0) < 4)
+        theirs = reads[1](sentence.flip(1), torch.ones(1, 4, dtype=torch.bool))
+    torch.testing.assert_close(ours.annotations[:, :4], theirs.annotations.flip(1), rtol=0, atol=1e-12)
+    torch.testing.assert_close(ours.final, theirs.final, rtol=0, atol=1e-12)
+    if cell == "lstm":
+        torch.testing.assert_close(ours.cell, theirs.cell, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind["layers"] == 2])
+def test_what_stands_in_the_padding_changes_nothing(kind: dict) -> None:
+    encoder = encoder_of(kind, keeps_cells=kind["cell"] == "lstm")
+    mask = torch.tensor([[True, True, False, False], [True, True, True, True]])
     embedded = doubles(2, 4, 3)
     noisy = torch.where(mask.unsqueeze(-1), embedded, 100 * doubles(2, 4, 3))
     with torch.no_grad():
-        quiet, loud = encoder(embedded, mask), encoder(noisy, mask)
-    for name in ("annotations", "forward_final", "backward_final"):
-        assert torch.equal(getattr(quiet, name), getattr(loud, name)), name
+        quiet, loud = tensors_of(encoder(embedded, mask)), tensors_of(encoder(noisy, mask))
+    for name, value in quiet.items():
+        assert torch.equal(value, loud[name]), name
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind["layers"] == 2])
+def test_gradients_of_the_encoder(kind: dict) -> None:
+    encoder = encoder_of(kind, keeps_cells=kind["cell"] == "lstm")
+    mask = torch.tensor([[True, True, False], [True, True, True]])
+
+    def run(embedded: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(tensors_of(encoder(embedded, mask)).values())
+
+    assert gradcheck(run, [doubles(2, 3, 3).requires_grad_()])
+
+
+# --- bridge -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_gradients_of_the_encoder(cell: str) -> None:
-    encoder, mask = encoder_of(cell, 2), torch.tensor([[True, True, False], [True, True, True]])
-
-    def run(embedded: torch.Tensor):
-        encoded = encoder(embedded, mask)
-        return encoded.annotations, encoded.forward_final, encoded.backward_final
-
-    assert gradcheck(run, [doubles(2, 3, 3).requires_grad_()])
+def test_the_copy_bridge_has_no_weights_and_hands_on_each_layers_own_states(cell: str) -> None:
+    sizes = {"cell": cell, "layers": 2}
+    tree = {"encoder": {**sizes, "hidden": 2}, "decoder": {**sizes, "hidden": 4, "bridge": "copy"}}
+    bridge = Bridge(recipe.Model.model_validate(tree))
+    final, second = doubles(3, 2, 4), doubles(3, 2, 4) if cell == "lstm" else None
+    state = bridge(Encoded(doubles(3, 5, 4), torch.ones(3, 5, dtype=torch.bool), final, second))
+    assert not list(bridge.parameters())
+    assert torch.equal(state.hidden, final)
+    assert state.cell is second
+    assert state.position.tolist() == [0, 0, 0]
 
 
 # --- readouts -----------------------------------------------------------------------------------------------------

@@ -31,3 +31,10 @@ def product(matrix: Array, vector: Array) -> Array:
 
 def logistic(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x))
+
+
+def layer_norm(a: Array, gain: Array, bias: Array, epsilon: float = 1e-5) -> Array:
+    """g (a - mu) / sigma + b over the units of a layer (Ba et al. 2016, eq. 3 and 4); epsilon under the root as in PyTorch."""
+    mu = sum(a.tolist()) / len(a)
+    variance = sum((unit - mu) ** 2 for unit in a.tolist()) / len(a)
+    return np.array([gain[k] * (a[k] - mu) / math.sqrt(variance + epsilon) + bias[k] for k in range(len(a))])

@@ -1,6 +1,8 @@
 """Scores, windows, weights and context of one decoder step over one sentence.
 
-Positions are counted from 0. `query` is the decoder state that asks: s_{i-1} of Bahdanau, h_t of Luong.
+Positions are counted from 0. `query` is the decoder state that asks: s_{i-1} of Bahdanau, h_t of Luong. `coverage` is the
+weight that every position has had in the steps before, C_{i-1,j} = sum_{k<i} alpha_kj (Tu et al. 2016, eq. 7, with a fertility
+of 1), or None for a score that does not look at it.
 """
 
 import math
@@ -12,16 +14,25 @@ from tests.reference.algebra import Array, Weights, inner, logistic, product, un
 # --- scores: e_ij of the query and every annotation h_j -----------------------------------------------------------
 
 
-def additive_scores(query: Array, annotations: Array, weights: Weights) -> Array:
-    """e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j), with a bias beside W_a (Bahdanau et al. 2015, A.1.2)."""
+def additive_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
+    """e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j), with a bias beside W_a (Bahdanau et al. 2015, A.1.2).
+
+    With coverage e_ij = v_a^T tanh(W_a s_{i-1} + U_a h_j + V_a C_{i-1,j}) (Tu et al. 2016, eq. 6).
+    """
     w_a, b_a, u_a, v_a = weights["query.weight"], weights["query.bias"], weights["key.weight"], weights["v.weight"][0]
     scores = np.zeros(len(annotations))
     for j in range(len(annotations)):
-        scores[j] = inner(v_a, np.tanh(product(w_a, query) + b_a + product(u_a, annotations[j])))
+        seen = covered(coverage, j, weights)
+        scores[j] = inner(v_a, np.tanh(product(w_a, query) + b_a + product(u_a, annotations[j]) + seen))
     return scores
 
 
-def dot_scores(query: Array, annotations: Array, weights: Weights) -> Array:
+def covered(coverage: Array | None, j: int, weights: Weights) -> Array | float:
+    """V_a C_{i-1,j}."""
+    return 0.0 if coverage is None else product(weights["coverage.weight"], coverage[j : j + 1])
+
+
+def dot_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
     """score(h_t, h_s) = h_t^T h_s (Luong et al. 2015, eq. 8, first row)."""
     scores = np.zeros(len(annotations))
     for s in range(len(annotations)):
@@ -29,7 +40,7 @@ def dot_scores(query: Array, annotations: Array, weights: Weights) -> Array:
     return scores
 
 
-def general_scores(query: Array, annotations: Array, weights: Weights) -> Array:
+def general_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
     """score(h_t, h_s) = h_t^T W_a h_s (Luong et al. 2015, eq. 8, second row)."""
     w_a = weights["key.weight"]
     scores = np.zeros(len(annotations))
@@ -40,16 +51,17 @@ def general_scores(query: Array, annotations: Array, weights: Weights) -> Array:
     return scores
 
 
-def concat_scores(query: Array, annotations: Array, weights: Weights) -> Array:
-    """score(h_t, h_s) = v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, eq. 8, third row)."""
+def concat_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
+    """score(h_t, h_s) = v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, eq. 8, third row), + V_a C within as above."""
     w_a = np.concatenate([weights["query.weight"], weights["key.weight"]], axis=1)
     scores = np.zeros(len(annotations))
     for s in range(len(annotations)):
-        scores[s] = inner(weights["v.weight"][0], np.tanh(product(w_a, np.concatenate([query, annotations[s]]))))
+        both = product(w_a, np.concatenate([query, annotations[s]]))
+        scores[s] = inner(weights["v.weight"][0], np.tanh(both + covered(coverage, s, weights)))
     return scores
 
 
-def location_scores(query: Array, annotations: Array, weights: Weights) -> Array:
+def location_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
     """The logits W_a h_t of a_t = softmax(W_a h_t) (Luong et al. 2015, eq. 7); no row of W_a, no weight."""
     by_position = product(weights["position.weight"], query)
     scores = np.full(len(annotations), -math.inf)
@@ -74,9 +86,12 @@ def global_window(length: int) -> Array:
     return np.ones(length)
 
 
-def local_monotonic_window(step: int, length: int, half_width: int) -> Array:
-    """[p_t - D, p_t + D] with p_t = t (Luong et al. 2015, 3.2), cut off at the sentence's ends; p_t stays in the sentence."""
-    p_t = step if step < length else length - 1
+def local_monotonic_window(step: int, length: int, half_width: int, ratio: float) -> Array:
+    """[p_t - D, p_t + D] with p_t = t (Luong et al. 2015, 3.2), cut off at the sentence's ends; p_t stays in the sentence.
+
+    With a ratio, p_t = round(ratio t), of two neighbours as near the even one.
+    """
+    p_t = min(round(ratio * step), length - 1)
     factor = np.zeros(length)
     for s in range(p_t - half_width, p_t + half_width + 1):
         if 0 <= s < length:
@@ -101,7 +116,7 @@ def local_predictive_window(query: Array, length: int, half_width: int, weights:
 
 def window_factor(query: Array, step: int, length: int, window: dict, weights: Weights) -> Array:
     if window["kind"] == "local-m":
-        return local_monotonic_window(step, length, window["half_width"])
+        return local_monotonic_window(step, length, window["half_width"], window["ratio"])
     if window["kind"] == "local-p":
         return local_predictive_window(query, length, window["half_width"], under(weights, "window"))
     return global_window(length)
@@ -132,16 +147,47 @@ def expected_annotation(alpha: Array, annotations: Array) -> Array:
 
 
 def attend(
-    query: Array, step: int, annotations: Array, summary: Array, attention: dict, weights: Weights
+    query: Array,
+    step: int,
+    annotations: Array,
+    summary: Array,
+    coverage: Array,
+    attention: dict,
+    weights: Weights,
 ) -> tuple[Array, Array]:
-    """c_i and alpha_i: align(h_t, h_s) exp(...), not normalised again after the Gaussian (Luong et al. 2015, eq. 10).
-
-    Without a score the context is the encoder's summary at every step (Cho et al. 2014, eq. 7) and nothing is weighed.
-    """
-    kind = attention["score"]["kind"]
-    if kind == "none":
+    """c_i and alpha_i. Without a score the context is the encoder's summary at every step (Cho et al. 2014, eq. 7)."""
+    if attention["score"]["kind"] == "none":
         return summary, np.zeros(len(annotations))
-    scores = SCORES[kind](query, annotations, under(weights, "score"))
+    seen = coverage if attention["score"].get("coverage") else None
+    if attention["heads"] > 1:
+        return attend_with_heads(query, step, annotations, seen, attention, weights)
+    return attend_once(query, step, annotations, seen, attention, weights)
+
+
+def attend_with_heads(
+    query: Array, step: int, annotations: Array, coverage: Array | None, attention: dict, weights: Weights
+) -> tuple[Array, Array]:
+    """c_i = [head_1; ...; head_n], head_k = attend(W_k s, U_k h_j), where W_k and U_k are the k-th equal parts of the rows of
+    square W and U (Vaswani et al. 2017, 3.2.2, without the output's projection); alpha_i is the mean over the heads.
+    """
+    heads = attention["heads"]
+    asking, asked = len(query) // heads, annotations.shape[1] // heads
+    contexts, alpha = [], np.zeros(len(annotations))
+    for k in range(heads):
+        w_k = weights["query.weight"][k * asking : (k + 1) * asking]
+        u_k = weights["annotation.weight"][k * asked : (k + 1) * asked]
+        read = np.stack([product(u_k, h_j) for h_j in annotations])
+        head, looked = attend_once(product(w_k, query), step, read, coverage, attention, under(weights, "each"))
+        contexts.append(head)
+        alpha = alpha + looked / heads
+    return np.concatenate(contexts), alpha
+
+
+def attend_once(
+    query: Array, step: int, annotations: Array, coverage: Array | None, attention: dict, weights: Weights
+) -> tuple[Array, Array]:
+    """align(h_t, h_s) exp(...), not normalised again after the Gaussian (Luong et al. 2015, eq. 10), and what it weighs."""
+    scores = SCORES[attention["score"]["kind"]](query, annotations, coverage, under(weights, "score"))
     factor = window_factor(query, step, len(annotations), attention["window"], weights)
     alpha = masked_softmax(scores, factor > 0) * factor
     return expected_annotation(alpha, annotations), alpha

@@ -36,62 +36,84 @@ Unrolled = tuple[Array, Array]
 
 
 def attend_then_update(
-    words: list[Array], states: list[Array], annotations: Array, summary: Array, settings: dict, weights: Weights
+    words: list[Array],
+    states: list[Array],
+    memories: list[Array],
+    annotations: Array,
+    summary: Array,
+    settings: dict,
+    weights: Weights,
 ) -> Unrolled:
     """c_i = attend(s_{i-1}), s_i = f(s_{i-1}, E y_{i-1}, c_i), t_i = g(s_i, E y_{i-1}, c_i) (Bahdanau et al. 2015, 3.1, A.2.2)."""
-    decoder, recurrence = settings["decoder"], under(weights, "recurrence")
+    decoder, attention, recurrence = settings["decoder"], under(weights, "attention"), under(weights, "recurrence")
     w = np.concatenate([recurrence["inputs.word.weight"], recurrence["inputs.context.weight"]], axis=1)
-    memories = [np.zeros(len(s)) for s in states]
+    coverage = np.zeros(len(annotations))
     readouts, alignment = [], []
     for i, word in enumerate(words):
-        context, alpha = attend(states[-1], i, annotations, summary, settings["attention"], under(weights, "attention"))
+        context, alpha = attend(states[-1], i, annotations, summary, coverage, settings["attention"], attention)
+        coverage = coverage + alpha
         x = np.concatenate([word, context])
-        states, memories = stacked_step(
-            x, w, recurrence["inputs.word.bias"], states, memories, decoder["cell"], recurrence
+        top, states, memories = stacked_step(
+            x, w, recurrence["inputs.word.bias"], states, memories, decoder, recurrence
         )
         readout = READOUTS[decoder["readout"]["kind"]]
-        readouts.append(readout(states[-1], word, context, under(weights, "readout")))
+        readouts.append(readout(top, word, context, under(weights, "readout")))
         alignment.append(alpha)
     return np.stack(readouts), np.stack(alignment)
 
 
 def conditional_attend_then_update(
-    words: list[Array], states: list[Array], annotations: Array, summary: Array, settings: dict, weights: Weights
+    words: list[Array],
+    states: list[Array],
+    memories: list[Array],
+    annotations: Array,
+    summary: Array,
+    settings: dict,
+    weights: Weights,
 ) -> Unrolled:
     """s'_i = f(s_{i-1}, E y_{i-1}), c_i = attend(s'_i), s_i = g(s'_i, c_i): f and g are two stacks (Sennrich et al. 2017, 3.2)."""
-    decoder, first, second = settings["decoder"], under(weights, "asking"), under(weights, "recurrence")
+    decoder, attention = settings["decoder"], under(weights, "attention")
+    first, second = under(weights, "asking"), under(weights, "recurrence")
     w_f, b_f, w_g = first["inputs.word.weight"], first["inputs.word.bias"], second["inputs.context.weight"]
-    memories = [np.zeros(len(s)) for s in states]
+    coverage = np.zeros(len(annotations))
     readouts, alignment = [], []
     for i, word in enumerate(words):
-        states, memories = stacked_step(word, w_f, b_f, states, memories, decoder["cell"], first)
-        context, alpha = attend(states[-1], i, annotations, summary, settings["attention"], under(weights, "attention"))
-        states, memories = stacked_step(context, w_g, np.zeros(len(w_g)), states, memories, decoder["cell"], second)
+        top, states, memories = stacked_step(word, w_f, b_f, states, memories, decoder, first)
+        context, alpha = attend(top, i, annotations, summary, coverage, settings["attention"], attention)
+        coverage = coverage + alpha
+        top, states, memories = stacked_step(context, w_g, np.zeros(len(w_g)), states, memories, decoder, second)
         readout = READOUTS[decoder["readout"]["kind"]]
-        readouts.append(readout(states[-1], word, context, under(weights, "readout")))
+        readouts.append(readout(top, word, context, under(weights, "readout")))
         alignment.append(alpha)
     return np.stack(readouts), np.stack(alignment)
 
 
 def update_then_attend(
-    words: list[Array], states: list[Array], annotations: Array, summary: Array, settings: dict, weights: Weights
+    words: list[Array],
+    states: list[Array],
+    memories: list[Array],
+    annotations: Array,
+    summary: Array,
+    settings: dict,
+    weights: Weights,
 ) -> Unrolled:
     """h_t = f(h_{t-1}, [E y_{t-1}; h~_{t-1}]), c_t = attend(h_t), h~_t (Luong et al. 2015, 3; input feeding: 3.3, figure 4)."""
-    decoder, recurrence = settings["decoder"], under(weights, "recurrence")
+    decoder, attention, recurrence = settings["decoder"], under(weights, "attention"), under(weights, "recurrence")
     feeding = decoder["order"]["input_feeding"]
     w = recurrence["inputs.word.weight"]
     if feeding:
         w = np.concatenate([w, recurrence["inputs.feed.weight"]], axis=1)
-    memories = [np.zeros(len(s)) for s in states]
+    coverage = np.zeros(len(annotations))
     h_tilde = np.zeros(decoder["readout"]["size"])
     readouts, alignment = [], []
     for t, word in enumerate(words):
         x = np.concatenate([word, h_tilde]) if feeding else word
-        states, memories = stacked_step(
-            x, w, recurrence["inputs.word.bias"], states, memories, decoder["cell"], recurrence
+        top, states, memories = stacked_step(
+            x, w, recurrence["inputs.word.bias"], states, memories, decoder, recurrence
         )
-        context, alpha = attend(states[-1], t, annotations, summary, settings["attention"], under(weights, "attention"))
-        h_tilde = READOUTS[decoder["readout"]["kind"]](states[-1], word, context, under(weights, "readout"))
+        context, alpha = attend(top, t, annotations, summary, coverage, settings["attention"], attention)
+        coverage = coverage + alpha
+        h_tilde = READOUTS[decoder["readout"]["kind"]](top, word, context, under(weights, "readout"))
         readouts.append(h_tilde)
         alignment.append(alpha)
     return np.stack(readouts), np.stack(alignment)
@@ -101,15 +123,14 @@ def seq2seq(source: list[int], target_in: list[int], settings: dict, weights: We
     """Readouts [T R], alignment [T S] and logits [T V] of one sentence for known target words."""
     source_words = [weights["source_embedding.weight"][j] for j in source]
     target_words = [weights["target_embedding.weight"][i] for i in target_in]
-    annotations, last_right, first_left = encoder(source_words, settings["encoder"], under(weights, "encoder"))
-    s_0 = bridge(annotations, last_right, first_left, settings["decoder"], under(weights, "bridge"))
-    summary = np.concatenate([last_right, first_left])
+    annotations, finals, cells = encoder(source_words, settings["encoder"], under(weights, "encoder"))
+    s_0, c_0 = bridge(annotations, finals, cells, settings, under(weights, "bridge"))
     order = settings["decoder"]["order"]
     if order["kind"] == "update-then-attend":
         unroll = update_then_attend
     else:
         unroll = conditional_attend_then_update if order["conditional"] else attend_then_update
-    readouts, alignment = unroll(target_words, s_0, annotations, summary, settings, under(weights, "decoder"))
+    readouts, alignment = unroll(target_words, s_0, c_0, annotations, finals[-1], settings, under(weights, "decoder"))
     return readouts, alignment, np.stack([output_layer(readout, under(weights, "output")) for readout in readouts])
 
 

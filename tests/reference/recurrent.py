@@ -1,98 +1,151 @@
-"""Recurrent cells, with PyTorch's order of gates, and the bidirectional encoder."""
+"""Recurrent cells, with PyTorch's order of gates, the encoder, the decoder's stack, and the bridge between them."""
 
 import math
 
 import numpy as np
 
-from tests.reference.algebra import Array, Weights, inner, logistic, product, under
+from tests.reference.algebra import Array, Weights, layer_norm, logistic, product, under
 
 
-def gru_cell(x: Array, s: Array, w: Array, b_w: Array, u: Array, b_u: Array) -> Array:
+def gru_cell(x: Array, s: Array, w: Array, b_w: Array, u: Array, b_u: Array, norms: Weights | None = None) -> Array:
     """s' = (1 - z) n + z s with gates r, z and proposal n in the rows of W and U, in this order (Cho et al. 2014, eq. 5 to 8).
 
-    As in PyTorch and cuDNN the reset gate acts on U s + b and z keeps the old state.
+    As in PyTorch and cuDNN the reset gate acts on U s + b and z keeps the old state. Normalised, LN(W x + b) and LN(U s + b)
+    stand for W x + b and U s + b, each over all gates together (Ba et al. 2016, eq. 20).
     """
     size = len(s)
+    a = normalised(product(w, x) + b_w, norms, "norm_input")
+    m = normalised(product(u, s) + b_u, norms, "norm_recurrent")
     result = np.zeros(size)
     for k in range(size):
-        r = logistic(inner(w[k], x) + b_w[k] + inner(u[k], s) + b_u[k])
-        z = logistic(inner(w[size + k], x) + b_w[size + k] + inner(u[size + k], s) + b_u[size + k])
-        proposed = inner(w[2 * size + k], x) + b_w[2 * size + k]
-        n = math.tanh(proposed + r * (inner(u[2 * size + k], s) + b_u[2 * size + k]))
+        r = logistic(a[k] + m[k])
+        z = logistic(a[size + k] + m[size + k])
+        n = math.tanh(a[2 * size + k] + r * m[2 * size + k])
         result[k] = (1 - z) * n + z * s[k]
     return result
 
 
-def lstm_cell(x: Array, s: Array, c: Array, w: Array, b_w: Array, u: Array, b_u: Array) -> tuple[Array, Array]:
-    """c' = f c + i g, s' = o tanh(c'), rows in the order i, f, g, o (Hochreiter and Schmidhuber 1997; Gers et al. 2000)."""
+def lstm_cell(
+    x: Array, s: Array, c: Array, w: Array, b_w: Array, u: Array, b_u: Array, norms: Weights | None = None
+) -> tuple[Array, Array]:
+    """c' = f c + i g, s' = o tanh(c'), rows in the order i, f, g, o (Hochreiter and Schmidhuber 1997; Gers et al. 2000).
+
+    Normalised, LN(W x + b) and LN(U s + b) stand for W x + b and U s + b, and s' = o tanh(LN(c')) (Ba et al. 2016, eq. 20 to 22).
+    """
     size = len(s)
+    a = normalised(product(w, x) + b_w, norms, "norm_input")
+    m = normalised(product(u, s) + b_u, norms, "norm_recurrent")
     state, memory = np.zeros(size), np.zeros(size)
     for k in range(size):
-        i, f, g, o = (inner(w[row], x) + b_w[row] + inner(u[row], s) + b_u[row] for row in range(k, 4 * size, size))
+        i, f, g, _ = (a[row] + m[row] for row in range(k, 4 * size, size))
         memory[k] = logistic(f) * c[k] + logistic(i) * math.tanh(g)
-        state[k] = logistic(o) * math.tanh(memory[k])
+    shown = normalised(memory, norms, "norm_cell")
+    for k in range(size):
+        state[k] = logistic(a[3 * size + k] + m[3 * size + k]) * math.tanh(shown[k])
     return state, memory
 
 
-def run(kind: str, inputs: list[Array], weights: Weights) -> list[Array]:
-    """The states of one direction after each input, from the zero state."""
-    w, b_w, u, b_u = (weights[f"{name}_l0"] for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh"))
+def normalised(a: Array, norms: Weights | None, name: str) -> Array:
+    return a if norms is None else layer_norm(a, norms[f"{name}.weight"], norms[f"{name}.bias"])
+
+
+def cell_step(
+    x: Array, s: Array, c: Array, w: Array, b_w: Array, u: Array, b_u: Array, settings: dict, norms: Weights
+) -> tuple[Array, Array]:
+    """s' and c' of either kind of cell; a GRU has no c and leaves it alone."""
+    chosen = norms if settings["layer_norm"] else None
+    if settings["cell"] == "gru":
+        return gru_cell(x, s, w, b_w, u, b_u, chosen), c
+    return lstm_cell(x, s, c, w, b_w, u, b_u, chosen)
+
+
+# --- encoder ------------------------------------------------------------------------------------------------------
+
+
+def run(inputs: list[Array], settings: dict, weights: Weights) -> tuple[list[Array], Array]:
+    """The states of one direction after each input, from the zero state, and the last c."""
+    names = ("weight_ih_l0", "bias_ih_l0", "weight_hh_l0", "bias_hh_l0")
+    if settings["layer_norm"]:
+        names = ("input.weight", "input.bias", "cell.recurrent.weight", "cell.recurrent.bias")
+    w, b_w, u, b_u = (weights[name] for name in names)
     s = c = np.zeros(u.shape[1])
     states = []
     for x in inputs:
-        if kind == "gru":
-            s = gru_cell(x, s, w, b_w, u, b_u)
-        else:
-            s, c = lstm_cell(x, s, c, w, b_w, u, b_u)
+        s, c = cell_step(x, s, c, w, b_w, u, b_u, settings, under(weights, "cell"))
         states.append(s)
-    return states
+    return states, c
 
 
-def encoder(words: list[Array], settings: dict, weights: Weights) -> tuple[Array, Array, Array]:
-    """h_j = [h_j->; h_j<-] for embedded words, layer upon layer; also h_S-> and h_1<- (Bahdanau et al. 2015, 3.2 and A.2.1)."""
-    layer_input = words
+def encoder(words: list[Array], settings: dict, weights: Weights) -> tuple[Array, list[Array], list[Array]]:
+    """h_j = [h_j->; h_j<-] for embedded words, layer upon layer (Bahdanau et al. 2015, 3.2 and A.2.1), or one of the two alone.
+
+    Also [h_S->; h_1<-] of each layer, and the same of an LSTM's c. Residual, a layer above the first puts out the sum of its state
+    and of what it read, x^i = m^i + x^{i-1} (Wu et al. 2016, eq. 6), while the state that goes on in time stays m^i.
+    """
+    outputs, finals, memories = words, [], []
     for layer in range(settings["layers"]):
-        rightward = run(settings["cell"], layer_input, under(weights, f"rightward.{layer}"))
-        leftward = run(settings["cell"], layer_input[::-1], under(weights, f"leftward.{layer}"))[::-1]
-        layer_input = [np.concatenate([rightward[j], leftward[j]]) for j in range(len(words))]
-    return np.stack(layer_input), rightward[-1], leftward[0]
+        sides, ends, cells = [], [], []
+        if settings["direction"] != "reversed":
+            states, c = run(outputs, settings, under(weights, f"rightward.{layer}"))
+            sides, ends, cells = [*sides, states], [*ends, states[-1]], [*cells, c]
+        if settings["direction"] != "forward":
+            states, c = run(outputs[::-1], settings, under(weights, f"leftward.{layer}"))
+            sides, ends, cells = [*sides, states[::-1]], [*ends, states[-1]], [*cells, c]
+        joined = [np.concatenate([side[j] for side in sides]) for j in range(len(words))]
+        if settings["residual"] and layer:
+            joined = [joined[j] + outputs[j] for j in range(len(words))]
+        outputs = joined
+        finals.append(np.concatenate(ends))
+        memories.append(np.concatenate(cells))
+    return np.stack(outputs), finals, memories
+
+
+# --- decoder ------------------------------------------------------------------------------------------------------
 
 
 def stacked_step(
-    x: Array, w: Array, b_w: Array, states: list[Array], memories: list[Array], kind: str, weights: Weights
-) -> tuple[list[Array], list[Array]]:
-    """One step of the decoder's stack: W acts on the lowest layer's input, each other layer reads the state below."""
+    x: Array, w: Array, b_w: Array, states: list[Array], memories: list[Array], settings: dict, weights: Weights
+) -> tuple[Array, list[Array], list[Array]]:
+    """One step of the decoder's stack: what its top layer puts out, and the states and c of all layers.
+
+    W acts on the lowest layer's input, each other layer reads what the one below puts out: its state, residual with what it read
+    itself added from the second layer on, x^i = m^i + x^{i-1} (Wu et al. 2016, eq. 6).
+    """
     new_states, new_memories = [], []
     for layer in range(len(states)):
         if layer:
-            x, below = new_states[-1], under(weights, f"below.{layer - 1}")
-            w, b_w = below["weight"], below["bias"]
-        u, b_u = weights[f"cells.{layer}.recurrent.weight"], weights[f"cells.{layer}.recurrent.bias"]
-        if kind == "gru":
-            s, c = gru_cell(x, states[layer], w, b_w, u, b_u), memories[layer]
-        else:
-            s, c = lstm_cell(x, states[layer], memories[layer], w, b_w, u, b_u)
+            w, b_w = weights[f"below.{layer - 1}.weight"], weights[f"below.{layer - 1}.bias"]
+        cell = under(weights, f"cells.{layer}")
+        u, b_u = cell["recurrent.weight"], cell["recurrent.bias"]
+        s, c = cell_step(x, states[layer], memories[layer], w, b_w, u, b_u, settings, cell)
+        x = s + x if settings["residual"] and layer else s
         new_states.append(s)
         new_memories.append(c)
-    return new_states, new_memories
+    return x, new_states, new_memories
 
 
-def bridge(annotations: Array, last_right: Array, first_left: Array, decoder: dict, weights: Weights) -> list[Array]:
-    """s_0 of every layer.
+def bridge(
+    annotations: Array, finals: list[Array], memories: list[Array], settings: dict, weights: Weights
+) -> tuple[list[Array], list[Array]]:
+    """s_0 and c_0 of every layer; c_0 is zero unless copied.
 
     backward: tanh(W_s h_1<-) (Bahdanau et al. 2015, A.2.2); final: the same of [h_S->; h_1<-]; mean: of (1/S) sum_j h_j;
-    zero: nothing crosses.
+    copy: each layer's last state and c as they are (Sutskever et al. 2014, 2); zero: nothing crosses.
     """
+    decoder, width = settings["decoder"], settings["encoder"]["hidden"]
     layers, hidden = decoder["layers"], decoder["hidden"]
+    zeros = [np.zeros(hidden) for _ in range(layers)]
     if decoder["bridge"] == "zero":
-        return [np.zeros(hidden) for _ in range(layers)]
+        return zeros, zeros
+    if decoder["bridge"] == "copy":
+        return finals, memories
     if decoder["bridge"] == "backward":
-        x = first_left
+        x = finals[-1][-width:]
     elif decoder["bridge"] == "final":
-        x = np.concatenate([last_right, first_left])
+        x = finals[-1]
     else:
         x = np.zeros(annotations.shape[1])
         for h_j in annotations:
             x = x + h_j / len(annotations)
     s_0 = np.tanh(product(weights["linear.weight"], x) + weights["linear.bias"])
-    return [s_0[layer * hidden : (layer + 1) * hidden] for layer in range(layers)]
+    return [s_0[layer * hidden : (layer + 1) * hidden] for layer in range(layers)], zeros

@@ -12,12 +12,33 @@ SCORES = ("additive", "dot", "general", "concat", "location", "none")
 WINDOWS = ("global", "local-m", "local-p")
 CELLS = ("gru", "lstm")
 READOUTS = ("maxout", "tanh", "attentional")
-BRIDGES = ("backward", "final", "mean", "zero")
+BRIDGES = ("backward", "final", "mean", "copy", "zero")
+DIRECTIONS = ("both", "forward", "reversed")
 
 ATTENTIONS = [pair for pair in product(SCORES, WINDOWS) if pair[0] != "none" or pair[1] == "global"]
 """Every score with every window that it can have."""
 
 SCORE_SIZES = {"additive": {"size": 4}, "concat": {"size": 4}, "location": {"max_source": 6}}
+
+SWITCHES: dict[str, dict] = {
+    "forward": {"direction": "forward", "bridge": "final", "layers": 2},
+    "reversed": {"direction": "reversed", "layers": 2, "cell": "lstm"},
+    "residual": {"residual": True, "layers": 3},
+    "residual-lstm": {"residual": True, "layers": 2, "cell": "lstm", "bridge": "mean"},
+    "layer-norm": {"layer_norm": True, "layers": 2},
+    "layer-norm-lstm": {"layer_norm": True, "layers": 2, "cell": "lstm"},
+    "copy": {"bridge": "copy", "layers": 2},
+    "copy-lstm": {"bridge": "copy", "layers": 2, "cell": "lstm"},
+    "copy-lstm-reversed-normed": {"bridge": "copy", "cell": "lstm", "direction": "reversed", "layer_norm": True},
+    "heads": {"heads": 2, "score": "dot"},
+    "heads-local-p": {"heads": 2, "score": "general", "window": "local-p"},
+    "coverage": {"coverage": True},
+    "coverage-concat": {"coverage": True, "score": "concat", "window": "local-m"},
+    "heads-coverage": {"heads": 2, "coverage": True},
+    "heads-coverage-local-p": {"heads": 2, "coverage": True, "window": "local-p"},
+    "ratio": {"window": "local-m", "ratio": 1.5},
+}
+"""What `small` takes for each switch that leaves the plain model of the papers, alone and where two touch each other."""
 
 
 def small(
@@ -25,9 +46,15 @@ def small(
     score: str = "additive",
     window: str = "global",
     half_width: int = 1,
+    ratio: float = 1.0,
+    heads: int = 1,
+    coverage: bool = False,
     order: str = "bahdanau",
     cell: str = "gru",
     layers: int = 1,
+    direction: str = "both",
+    residual: bool = False,
+    layer_norm: bool = False,
     readout: str = "maxout",
     bridge: str = "backward",
     tie: str = "none",
@@ -37,18 +64,25 @@ def small(
     dropout: dict | float = 0.0,
 ) -> dict:
     """A model of a few hundred weights, no two of its widths alike unless a setting asks for it."""
+    stack = {"cell": cell, "layers": layers, "residual": residual, "layer_norm": layer_norm}
+    windows = {
+        "global": {},
+        "local-m": {"half_width": half_width, "ratio": ratio},
+        "local-p": {"half_width": half_width},
+    }
+    same_width = score == "dot" or bridge == "copy"
     return {
         "embedding": embedding,
         "tie": tie,
-        "encoder": {"cell": cell, "hidden": annotation // 2, "layers": layers},
+        "encoder": {**stack, "hidden": annotation // 2 if direction == "both" else annotation, "direction": direction},
         "attention": {
-            "score": {"kind": score, **SCORE_SIZES.get(score, {})},
-            "window": {"kind": window} | ({} if window == "global" else {"half_width": half_width}),
+            "score": {"kind": score, **SCORE_SIZES.get(score, {})} | ({"coverage": True} if coverage else {}),
+            "window": {"kind": window, **windows[window]},
+            "heads": heads,
         },
         "decoder": {
-            "cell": cell,
-            "hidden": hidden or (annotation if score == "dot" else annotation + 1),
-            "layers": layers,
+            **stack,
+            "hidden": hidden or annotation + (0 if same_width else heads),
             "order": ORDERS[order],
             "readout": {"kind": readout, "size": embedding if tie != "none" else 2},
             "bridge": bridge,

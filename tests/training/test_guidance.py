@@ -1,7 +1,6 @@
 """Guided alignment: the loss is its equation, meets the word it is meant for, and teaches a model where to look."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,11 @@ from torch.autograd import gradcheck
 
 from nmt.aligning import word_alignment
 from nmt.bundle import Bundle
-from nmt.data.batching import make_batch
 from nmt.data.corpus import load_corpus
 from nmt.decoding.translator import Translator
 from nmt.evaluation.alignment import alignment_error_rate, argmax_links
 from nmt.recipe import GuidedAlignment
-from nmt.training.guidance import FLOOR, guided_cross_entropy, links_of_rows, weight_in_epoch
+from nmt.training.guidance import FLOOR, guided_cross_entropy, weight_in_epoch
 from nmt.training.trainer import train
 from tests.reference import guidance as reference
 from tests.training.toy import recipe, write_reversal
@@ -97,36 +95,6 @@ def test_the_weight_decays_by_epoch() -> None:
     chosen = GuidedAlignment(links="gold", weight=0.8, decay=0.5)
     assert [weight_in_epoch(chosen, epoch) for epoch in range(3)] == [0.8, 0.4, 0.2]
     assert weight_in_epoch(GuidedAlignment(links="gold"), 100) == 0.5
-
-
-# --- which row --------------------------------------------------------------------------------------------------
-
-
-def linked_batch() -> Any:
-    links = torch.zeros(2, 4, 3, dtype=torch.bool)
-    links[0, 0, 1] = links[0, 2, 0] = links[1, 0, 0] = True
-    return make_batch([([5, 6], [7, 8, 9]), ([5], [7])], links=links)
-
-
-def test_rows_of_the_predicted_word_are_those_of_the_target() -> None:
-    batch = linked_batch()
-    assert torch.equal(links_of_rows(batch, "predicted"), batch.links)
-
-
-def test_rows_of_the_fed_word_are_one_later() -> None:
-    batch = linked_batch()
-    rows = links_of_rows(batch, "fed")
-    assert not rows[:, 0].any()
-    assert torch.equal(rows[:, 1:], batch.links[:, :-1])
-
-
-def test_a_fed_word_that_is_not_the_references_has_no_known_link() -> None:
-    batch = linked_batch()
-    mixed = batch.target_in.clone()
-    mixed[0, 1] = 11
-    batch = replace(batch, target_in=mixed)
-    assert links_of_rows(batch, "fed").nonzero().tolist() == [[0, 3, 0], [1, 1, 0]]
-    assert torch.equal(links_of_rows(batch, "predicted"), batch.links)
 
 
 # --- what it does -----------------------------------------------------------------------------------------------

@@ -342,3 +342,63 @@ def test_every_recipe_parses_and_builds_its_model(name: str) -> None:
     model = build_model(recipe.model, source_size=recipe.subwords.size, target_size=recipe.subwords.size)
     assert sum(parameter.numel() for parameter in model.parameters()) > 0
     assert recipe.data.test is not None
+
+
+# --- recipes laid over others -----------------------------------------------------------------------------------
+
+
+def test_a_recipe_says_only_what_differs_from_its_base(minimal: Path, tmp_path: Path) -> None:
+    minimal.write_text(MINIMAL + "model: {attention: {score: {kind: additive, size: 64}}, decoder: {hidden: 32}}\n")
+    child = tmp_path / "child.yaml"
+    child.write_text(
+        "base: minimal.yaml\nname: child\nmodel: {attention: {score: {coverage: true}, window: local-m}}\n"
+    )
+    recipe = load_recipe(child, ["training.epochs=2"])
+    score = recipe.model.attention.score
+    assert (recipe.name, recipe.training.epochs, recipe.model.decoder.hidden) == ("child", 2, 32)
+    assert (score.kind, getattr(score, "size", None), getattr(score, "coverage", None)) == ("additive", 64, True)
+    assert recipe.model.attention.window.kind == "local-m"
+    assert "base" not in dump_recipe(recipe)
+
+
+def test_a_section_of_another_kind_replaces_that_of_the_base(minimal: Path, tmp_path: Path) -> None:
+    minimal.write_text(MINIMAL + "model: {attention: {score: {kind: additive, size: 64}}}\n")
+    child = tmp_path / "child.yaml"
+    child.write_text("base: minimal.yaml\nmodel: {attention: {score: {kind: concat, coverage: true}}}\n")
+    score = load_recipe(child).model.attention.score
+    assert (score.kind, getattr(score, "size", None)) == ("concat", 256)
+
+
+def test_a_base_may_be_a_recipe_that_ships(tmp_path: Path) -> None:
+    child = tmp_path / "child.yaml"
+    child.write_text("base: quickstart\nname: child\n")
+    shipped = load_recipe(find_recipe("quickstart"))
+    assert load_recipe(child) == shipped.model_copy(update={"name": "child"})
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("base: child.yaml", "child.yaml: the recipe is its own base"),
+        ("base: nowhere.yaml", "There is no recipe 'nowhere.yaml'"),
+        ("base: [a]", "child.yaml: 'base' is the file or the name of a recipe, but is a list."),
+        ("base: minimal.yaml\nmodle: {}", "unknown key 'modle'"),
+    ],
+)
+def test_a_base_that_cannot_be_used_is_named(minimal: Path, text: str, sentence: str) -> None:
+    child = minimal.parent / "child.yaml"
+    child.write_text(text + "\n")
+    assert sentence in refusal(child)
+
+
+def test_every_preset_differs_from_the_first_in_attention_order_readout_and_bridge_alone() -> None:
+    presets = {name: load_recipe(path) for name, path in shipped_recipes().items() if name.startswith("attention/")}
+    assert len(presets) == 18
+    first = presets["attention/bahdanau-rnnsearch"]
+    for name, preset in presets.items():
+        assert name == f"attention/{preset.name}"
+        decoder = preset.model.decoder.model_copy(
+            update={key: getattr(first.model.decoder, key) for key in ("order", "readout", "bridge")}
+        )
+        model = preset.model.model_copy(update={"attention": first.model.attention, "decoder": decoder})
+        assert preset.model_copy(update={"name": first.name, "model": model}) == first

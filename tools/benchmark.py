@@ -28,7 +28,9 @@ def main() -> None:
     """Run what was asked for: Markdown on standard output, all figures as JSON with --json."""
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True)
-    attention = commands.add_parser("attention", help="time of an attention step against source length, global and local")
+    attention = commands.add_parser(
+        "attention", help="time of an attention step against source length, global and local"
+    )
     attention.add_argument("--windows", type=int, default=7, help="timings of each, of which the median counts")
     attention.add_argument("--threads", type=int, help="CPU threads; by default one a core")
     attention.add_argument("--json", metavar="FILE", help="also write the figures")
@@ -100,7 +102,10 @@ def repeat(run: Callable[[], None], times: int) -> None:
 
 def attention_table(figures: list[dict], kind: str) -> str:
     """Rows of score and window, columns of source length."""
-    rows = [f"| score | window | {' | '.join(f'S = {length:,}' for length in LENGTHS)} |", "|---|---|" + "---|" * len(LENGTHS)]
+    rows = [
+        f"| score | window | {' | '.join(f'S = {length:,}' for length in LENGTHS)} |",
+        "|---|---|" + "---|" * len(LENGTHS),
+    ]
     for score in SCORES:
         for window in WINDOWS:
             times = [row[kind] for row in figures if row["score"] == score and row["window"] == window]

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from nmt import __version__
+from nmt.cli.aligning import align
 from nmt.cli.commands import Commands
 from nmt.cli.comparing import compare
 from nmt.cli.drawing import plot
@@ -26,7 +27,7 @@ app = typer.Typer(
 )
 for _panel, _functions in (
     (_MAKE, (train, average, compare)),
-    (_USE, (translate, evaluate, score, plot)),
+    (_USE, (translate, evaluate, score, align, plot)),
     (_LOOK, (info,)),
 ):
     for _function in _functions:

@@ -29,7 +29,7 @@ from nmt.errors import DataError, UsageError
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
     from nmt.data.corpus import ParallelCorpus
-    from nmt.evaluation.alignment import AlignmentErrorRate
+    from nmt.evaluation.error_rate import AlignmentErrorRate
     from nmt.evaluation.metrics import Comparison, Score
 
 
@@ -108,7 +108,7 @@ def evaluate(
     `±` is half a 95 % interval by bootstrap resampling. With --baseline a paired bootstrap test says whether the two
     systems differ. On text whose word links are known (the embedded sample, `hansards-en-fr/gold.trial`, or a Pharaoh file
     `test.align` beside `test.en` and `test.fr`) the alignment error rate follows: the links are read off the attention
-    while the model reads the reference.
+    while the model reads the reference; in brackets its own 95 % interval.
 
     [bold]Examples[/bold]
 
@@ -134,7 +134,7 @@ def evaluate(
         translations = _translate(bundle, corpus, quiet=quiet, decoding=decoding, **settings)
         language = bundle.recipe.data.target
         text = _Text(corpus.name, language, str(model), translations, [list(corpus.target)], other)
-        errors = _alignment_error_rate(bundle, corpus, quiet=quiet, **settings)
+        errors = _alignment_error_rate(bundle, corpus, quiet=quiet, bootstrap=bootstrap, **settings)
     options: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase, "bootstrap": bootstrap}
     if published:
         _report(text.map(_published_form(text.language)), errors, as_json=as_json, **{**options, "tokenize": "none"})
@@ -207,7 +207,7 @@ def _translate(bundle: Bundle, corpus: ParallelCorpus, *, quiet: bool, **options
 
 
 def _alignment_error_rate(
-    bundle: Bundle, corpus: ParallelCorpus, *, quiet: bool, **options: Any
+    bundle: Bundle, corpus: ParallelCorpus, *, quiet: bool, bootstrap: int, **options: Any
 ) -> AlignmentErrorRate | None:
     """How well attention finds the known links of a text, when the model reads its references; None if none are known."""
     from nmt.aligning import error_rate, gold_links, word_alignment
@@ -217,7 +217,7 @@ def _alignment_error_rate(
         return None
     translator = build_translator([bundle], **options)
     found = shown(translator.score(corpus.pairs()), "aligning", total=len(corpus), quiet=quiet)
-    return error_rate((word_alignment(item, bundle) for item in found), gold)
+    return error_rate((word_alignment(item, bundle) for item in found), gold, bootstrap=bootstrap)
 
 
 # --- what is printed --------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nmt.errors import DataError
+
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
     from nmt.decoding.translator import Translator
@@ -80,6 +82,12 @@ def load_models(folders: Sequence[Path], device: str) -> list[Bundle]:
 
     place = choose_device(device)
     return [Bundle.load(folder, place) for folder in folders]
+
+
+def need_attention(bundle: Bundle, folder: Path) -> None:
+    """Raise DataError if a model has no alignments to give."""
+    if bundle.recipe.model.attention.score.kind == "none":
+        raise DataError(f"{folder} was trained without attention (score: none), so it aligns nothing.")
 
 
 def build_translator(

@@ -5,7 +5,7 @@ import logging
 import lzma
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
@@ -111,7 +111,23 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
         counts = [count + (line is not None) for count, line in zip(counts, pair, strict=True)]
         if counts[0] == counts[1]:
             yield pair
+    _check_counts((source, target), counts)
+
+
+def count_pairs(source: Path, target: Path) -> int | None:
+    """The number of pairs of two files; None if one can be read only once. Raises DataError like `read_parallel`."""
+    from nmt.data.corpus import read_lines
+
+    paths = source, target
+    if any(path.exists() and not path.is_file() for path in paths):
+        return None
+    counts = [sum(1 for _ in read_lines(path)) for path in paths]
+    _check_counts(paths, counts)
+    return counts[0]
+
+
+def _check_counts(paths: Sequence[Path], counts: Sequence[int]) -> None:
     if counts[0] != counts[1]:
         raise DataError(
-            f"{source} has {counts[0]:,} lines, but {target} has {counts[1]:,}: line n of one must translate line n of the other."
+            f"{paths[0]} has {counts[0]:,} lines, but {paths[1]} has {counts[1]:,}: line n of one must translate line n of the other."
         )

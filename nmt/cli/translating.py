@@ -1,8 +1,11 @@
 """`nmt translate` and `nmt score`."""
 
+from __future__ import annotations
+
 import math
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +26,7 @@ from nmt.cli.options import (
     Threads,
     build_translator,
     load_models,
+    need_attention,
     set_up,
 )
 from nmt.cli.progress import is_watched, shown
@@ -30,6 +34,7 @@ from nmt.cli.streams import STANDARD, count_lines, is_terminal, open_input, open
 from nmt.errors import UsageError
 
 if TYPE_CHECKING:
+    from nmt.bundle import Bundle
     from nmt.decoding.translator import Translation
 
 _NOTHING = "-inf", ""
@@ -54,6 +59,12 @@ def translate(
         int | None,
         typer.Option(min=1, metavar="N", help="Write the N best translations of each line.", show_default=False),
     ] = None,
+    alignments: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write the word links of each translation: i-j, source first.", show_default=False
+        ),
+    ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Write the score before each translation.")] = False,
     length_penalty: LengthPenalty = None,
     coverage_penalty: CoveragePenalty = None,
@@ -71,17 +82,24 @@ def translate(
     from 1; where fewer than N were found, the score of the rest is -inf. A score is the log-probability under the
     length and coverage penalty. At a terminal each line is answered at once.
 
+    With --alignments a file gets a line [cyan]i-j[/cyan] ... for each line written: word j of the translation, counted
+    from 0, attended most to word i of the source.
+
     [bold]Examples[/bold]
 
       echo "A man is riding a horse." | nmt translate runs/bahdanau
 
       nmt translate runs/a runs/b -i test.en -o test.de --beam-size 10 --n-best 3
+
+      nmt translate runs/bahdanau -i test.en -o test.de --alignments test.align
     """
-    if STANDARD not in (source, output) and output.exists() and output.samefile(source):
-        raise UsageError(f"{output} is the input itself: write to another file.")
+    _check_places(source, output, alignments)
     set_up(quiet=quiet, threads=threads)
+    bundles = load_models(models, device)
+    if alignments is not None:
+        need_attention(bundles[0], models[0])
     translator = build_translator(
-        load_models(models, device),
+        bundles,
         precision=precision,
         decoding={
             "beam_size": beam_size,
@@ -92,9 +110,10 @@ def translate(
         n_best=n_best or 1,
         batch_tokens=batch_tokens,
         window=1 if is_terminal(source) else WINDOW,  # a person at a terminal waits for each line
-        alignments=False,
+        alignments=alignments is not None,
     )
-    with open_input(source) as reading, open_output(output) as writing:
+    with open_input(source) as reading, open_output(output) as writing, ExitStack() as stack:
+        linking = None if alignments is None else stack.enter_context(open_output(alignments))
         hidden = quiet or not is_watched(quiet=quiet) or is_terminal(source) or writing.isatty()
         found_lines = translator.translate(text_lines(reading, source))
         total = None if hidden else count_lines(source)
@@ -102,13 +121,37 @@ def translate(
             for line in _lines(found, number, n_best=n_best, scores=scores):
                 writing.write(line.encode("utf-8", "replace") + b"\n")
             writing.flush()
+            if linking is not None:
+                linking.writelines(line.encode() + b"\n" for line in _links(found, bundles[0], n_best or 1))
+                linking.flush()
 
 
-def _lines(found: "Translation", number: int, *, n_best: int | None, scores: bool) -> Iterator[str]:
+def _check_places(source: Path, output: Path, alignments: Path | None) -> None:
+    """Raise UsageError where one file would be two things."""
+    for path in (output, alignments):
+        if path is not None and STANDARD not in (source, path) and path.exists() and path.samefile(source):
+            raise UsageError(f"{path} is the input itself: write to another file.")
+    if alignments is not None and (alignments == output or alignments.absolute() == output.absolute()):
+        raise UsageError(
+            "Translations and --alignments cannot go to the same place: name another file for one of them."
+        )
+
+
+def _lines(found: Translation, number: int, *, n_best: int | None, scores: bool) -> Iterator[str]:
     """What is written for one line of input."""
     ranked = [(f"{hypothesis.score:.4f}", hypothesis.text) for hypothesis in found.hypotheses]
     for score, text in islice(chain(ranked, repeat(_NOTHING)), n_best or 1):
         yield "\t".join([str(number)] * bool(n_best) + [score] * bool(n_best or scores) + [text])
+
+
+def _links(found: Translation, bundle: Bundle, lines: int) -> Iterator[str]:
+    """The links of each translation of a line, then empty lines for those that were not found."""
+    from nmt.aligning import word_alignment
+    from nmt.evaluation.alignment import argmax_links, format_pharaoh
+
+    for rank in range(lines):
+        known = rank < len(found.hypotheses)
+        yield format_pharaoh(argmax_links(word_alignment(found, bundle, rank).weights)) if known else ""
 
 
 def score(
@@ -148,7 +191,7 @@ def score(
         typer.echo(summary, err=True)
 
 
-def _print_scores(scored: Iterable["Translation"], *, normalise: bool) -> str:
+def _print_scores(scored: Iterable[Translation], *, normalise: bool) -> str:
     """Print a line for each pair, and return the summary."""
     lines, pieces, total = 0, 0, 0.0
     for lines, found in enumerate(scored, start=1):  # noqa: B007 -- counted for the summary

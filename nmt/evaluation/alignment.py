@@ -1,4 +1,4 @@
-"""From attention weights to alignments: words out of pieces, hard links, the Pharaoh format, the alignment error rate.
+"""From attention weights to alignments: words out of pieces, hard links, the Pharaoh format.
 
 A link is a pair (source word, target word) of 0-based positions. Matrices have a row a target word and a column a
 source word, [T S], like the paper's figures.
@@ -188,6 +188,16 @@ def flip(links: AbstractSet[tuple[int, int]]) -> Links:
     return frozenset((target, source) for source, target in links)
 
 
+def check_within(links: AbstractSet[tuple[int, int]], source_words: int, target_words: int, where: str) -> None:
+    """Raise DataError, which begins with `where`, at a link to a word that the sentences do not have."""
+    for source, target in sorted(links):
+        if source >= source_words or target >= target_words:
+            raise DataError(
+                f"{where}: the link {source}-{target} lies beyond the sentences, which have {source_words} source and "
+                f"{target_words} target words, counted from 0."
+            )
+
+
 # --- Pharaoh format ---------------------------------------------------------------------------------------------
 
 
@@ -219,14 +229,18 @@ def read_pharaoh(path: Path) -> list[GoldLinks]:
     Raises:
         DataError: a file that cannot be read, or a token that is not a link, with file and line.
     """
+    return [parse_pharaoh(line, f"{path}, line {number}") for number, line in enumerate(read_link_lines(path), start=1)]
+
+
+def read_link_lines(path: Path) -> list[str]:
+    """The lines of a file of links, in whatever format. Raises DataError if it cannot be read or is no text."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise DataError(f"Cannot read the alignments {path}: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not a file of alignments: byte {error.start} is not UTF-8.") from None
-    lines = text.removesuffix("\n").split("\n") if text else []
-    return [parse_pharaoh(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def write_pharaoh(path: Path, sentences: Iterable[GoldLinks | AbstractSet[tuple[int, int]]]) -> None:
@@ -236,73 +250,3 @@ def write_pharaoh(path: Path, sentences: Iterable[GoldLinks | AbstractSet[tuple[
             file.writelines(format_pharaoh(links) + "\n" for links in sentences)
     except OSError as error:
         raise DataError(f"Cannot write the alignments {path}: {error.strerror}.") from None
-
-
-# --- alignment error rate ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class AlignmentErrorRate:
-    """AER, precision and recall of a corpus, as fractions, and the counts they come from.
-
-    Attributes:
-        aer: 1 - (|A&S| + |A&P|) / (|A| + |S|); lower is better.
-        precision: |A&P| / |A|.
-        recall: |A&S| / |S|.
-        links: |A|, links that were predicted.
-        sure: |S|, sure links of the gold standard.
-        sentences: sentence pairs compared.
-    """
-
-    aer: float
-    precision: float
-    recall: float
-    links: int
-    sure: int
-    sentences: int
-
-    def __str__(self) -> str:
-        figures = f"AER {100 * self.aer:.1f}%  precision {100 * self.precision:.1f}%  recall {100 * self.recall:.1f}%"
-        return f"{figures}  ({self.links} links, {self.sure} sure, {self.sentences} sentence pairs)"
-
-
-def alignment_error_rate(
-    links: Sequence[AbstractSet[tuple[int, int]]],
-    sure: Sequence[AbstractSet[tuple[int, int]]],
-    possible: Sequence[AbstractSet[tuple[int, int]]],
-) -> AlignmentErrorRate:
-    """Compare predicted links with a gold standard over a whole corpus (Och and Ney 2003, section 5).
-
-        AER(S, P; A) = 1 - (|A & S| + |A & P|) / (|A| + |S|),  P includes S
-
-    with the counts summed over all sentences before dividing. With nothing to count, precision and recall are 1 and
-    AER is 0.
-
-    Args:
-        links: A, a set of (source, target) links a sentence pair.
-        sure: S, likewise.
-        possible: P, likewise; the sure links need not be repeated in it.
-
-    Raises:
-        DataError: different numbers of sentence pairs, or none.
-    """
-    if not len(links) == len(sure) == len(possible):
-        gold = f"{len(sure)} (sure) and {len(possible)} (possible)"
-        raise DataError(f"There are alignments of {len(links)} sentence pairs, but gold links of {gold}.")
-    if not links:
-        raise DataError("There are no alignments to compare.")
-    predicted, certain = sum(map(len, links)), sum(map(len, sure))
-    hits_sure = sum(len(a & s) for a, s in zip(links, sure, strict=True))
-    hits_possible = sum(len(a & (s | p)) for a, s, p in zip(links, sure, possible, strict=True))
-    return AlignmentErrorRate(
-        aer=1 - _ratio(hits_sure + hits_possible, predicted + certain),
-        precision=_ratio(hits_possible, predicted),
-        recall=_ratio(hits_sure, certain),
-        links=predicted,
-        sure=certain,
-        sentences=len(links),
-    )
-
-
-def _ratio(part: int, whole: int) -> float:
-    return part / whole if whole else 1.0

@@ -22,7 +22,7 @@ from nmt.data.corpus import ParallelCorpus, read_lines
 from nmt.data.encoded import EncodedCorpus
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
-from nmt.evaluation.alignment import Links, flip, parse_pharaoh
+from nmt.evaluation.alignment import Links, check_within, flip, parse_pharaoh
 
 _Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
 
@@ -122,14 +122,5 @@ def _of_file(path: Path, corpus: ParallelCorpus) -> Iterator[Links]:
             )
         where = f"{path}, line {number}"
         links = parse_pharaoh(line, where).possible
-        _check_within(links, len(pair[0].split()), len(pair[1].split()), where)
+        check_within(links, len(pair[0].split()), len(pair[1].split()), where)
         yield links
-
-
-def _check_within(links: Links, source_words: int, target_words: int, where: str) -> None:
-    for source, target in sorted(links):
-        if source >= source_words or target >= target_words:
-            raise DataError(
-                f"{where}: the link {source}-{target} lies beyond the sentences, which have {source_words} source and "
-                f"{target_words} target words, counted from 0."
-            )

@@ -1,4 +1,4 @@
-"""Which words a model links, and which ones people (or the sample's grammar) linked."""
+"""Which words people (or the sample's grammar) linked, and how far a model's links are from theirs."""
 
 from __future__ import annotations
 
@@ -6,38 +6,23 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nmt.data import catalogue
 from nmt.errors import DataError
+from nmt.evaluation.alignment import Alignment, GoldLinks, argmax_links, read_pharaoh
+from nmt.evaluation.error_rate import AlignmentErrorRate, alignment_error_rate
 
 if TYPE_CHECKING:
-    from nmt.bundle import Bundle
-    from nmt.data.subwords import Subwords
-    from nmt.decoding.translation import Translation
-    from nmt.evaluation.alignment import Alignment, AlignmentErrorRate, GoldLinks
     from nmt.recipe import Data
 
 _SAMPLE = "sample:"
 _LINKS = "align"
 
 
-def word_alignment(found: Translation, bundle: Bundle, rank: int = 0) -> Alignment:
-    """The alignment between whitespace-separated words of one hypothesis of a line, end marks left out."""
-    from nmt.evaluation.alignment import Alignment, merge_to_words
-
-    hypothesis = found.hypotheses[rank]
-    source, source_word_of = _words(bundle.source, found.source_ids, marks=1)
-    end_marks = len(hypothesis.alignment) - len(hypothesis.ids)
-    target, target_word_of = _words(bundle.target, hypothesis.ids, marks=end_marks)
-    size = len(target), len(source)
-    weights = merge_to_words(hypothesis.alignment.numpy(), source_word_of, target_word_of, size=size)
-    return Alignment(weights, source, target)
-
-
-def error_rate(alignments: Iterable[Alignment], gold: Sequence[GoldLinks]) -> AlignmentErrorRate:
+def error_rate(alignments: Iterable[Alignment], gold: Sequence[GoldLinks], *, bootstrap: int = 0) -> AlignmentErrorRate:
     """How far each target word's strongest link is from the gold links. Raises DataError if there are not as many."""
-    from nmt.evaluation.alignment import alignment_error_rate, argmax_links
-
     links = [argmax_links(alignment.weights) for alignment in alignments]
-    return alignment_error_rate(links, [item.sure for item in gold], [item.possible for item in gold])
+    sure, possible = [item.sure for item in gold], [item.possible for item in gold]
+    return alignment_error_rate(links, sure, possible, bootstrap=bootstrap)
 
 
 def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
@@ -49,9 +34,6 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
     Raises:
         DataError: a file of links that cannot be read, or that holds something else.
     """
-    from nmt.data import catalogue
-    from nmt.evaluation.alignment import GoldLinks, read_pharaoh
-
     name, _, split = locator.partition("/")
     if locator.startswith(_SAMPLE):
         from nmt.data.sample import examples
@@ -71,8 +53,6 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
 
 def aligned_text(data: Data, locator: str) -> str | None:
     """The text on which alignments can be judged: the one named if its links are known, else one of the same corpus."""
-    from nmt.data import catalogue
-
     if gold_links(locator, source=data.source) is not None:
         return locator
     name = data.train.partition("/")[0]
@@ -93,9 +73,3 @@ def _links_beside(locator: str) -> Path | None:
     stem = head.removesuffix(".") if brace else locator
     path = Path(f"{stem}.{_LINKS}").expanduser()
     return path if not locator.startswith("hf:") and path.is_file() else None
-
-
-def _words(subwords: Subwords, ids: Sequence[int], *, marks: int) -> tuple[tuple[str, ...], list[int]]:
-    """The words of a text, and the word of each of its pieces and end marks (-1 is none)."""
-    words = tuple(subwords.decode(ids).split())
-    return words, [*(subwords.word_of(ids) if words else [-1] * len(ids)), *[-1] * marks]

@@ -1,0 +1,62 @@
+"""The alignment of a hypothesis, between pieces as the model made it or between words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nmt.decoding.lines import clean
+from nmt.evaluation.alignment import Alignment, Matrix, merge_to_words
+
+if TYPE_CHECKING:
+    from nmt.bundle import Bundle
+    from nmt.data.subwords import Subwords
+    from nmt.decoding.translation import Translation
+
+
+def word_alignment(found: Translation, bundle: Bundle, rank: int = 0, *, shift: int = 0) -> Alignment:
+    """The alignment between whitespace-separated words of one hypothesis of a line, end marks left out.
+
+    Args:
+        found: what a translator of `bundle` made of the line.
+        bundle: the (first) model.
+        rank: which hypothesis, the best being 0.
+        shift: the row of each step is taken for that of the target piece so many places further on.
+    """
+    hypothesis = found.hypotheses[rank]
+    rows = _shifted(hypothesis.alignment.numpy(), shift)
+    marks = rows.shape[0] - len(hypothesis.ids), rows.shape[1] - len(found.source_ids)  # none where nothing was decoded
+    target, target_word_of = _words(bundle.target, hypothesis.ids, hypothesis.text, marks=marks[0])
+    source, source_word_of = _words(bundle.source, found.source_ids, found.source, marks=marks[1])
+    weights = merge_to_words(rows, source_word_of, target_word_of, size=(len(target), len(source)))
+    return Alignment(weights, source, target)
+
+
+def piece_alignment(found: Translation, bundle: Bundle, rank: int = 0, *, shift: int = 0) -> Alignment:
+    """The same between pieces as SentencePiece writes them (`▁` begins a word)."""
+    hypothesis = found.hypotheses[rank]
+    source, target = bundle.source.pieces(found.source_ids), bundle.target.pieces(hypothesis.ids)
+    rows = _shifted(hypothesis.alignment.numpy(), shift)
+    return Alignment(rows[: len(target), : len(source)], tuple(source), tuple(target))
+
+
+def _shifted(weights: Matrix, shift: int) -> Matrix:
+    """Row t at t + shift; rows of zeros where none came from, and what leaves the matrix is lost."""
+    count = len(weights)
+    down = max(-count, min(shift, count))
+    moved = np.zeros_like(weights)
+    moved[max(down, 0) : count + min(down, 0)] = weights[max(-down, 0) : count - max(down, 0)]
+    return moved
+
+
+def _words(subwords: Subwords, ids: Sequence[int], text: str, *, marks: int) -> tuple[tuple[str, ...], list[int]]:
+    """The words of a text, and the word of each of its pieces and end marks (-1 is none).
+
+    The words are those of the text itself, which may hold characters that the subwords do not know. Where the subwords
+    see another number of words, they are those that the ids stand for.
+    """
+    read, written = subwords.decode(ids).split(), clean(text).split()
+    words = written if len(written) == len(read) else read
+    return tuple(words), [*(subwords.word_of(ids) if words else [-1] * len(ids)), *[-1] * marks]

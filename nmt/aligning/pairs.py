@@ -1,0 +1,176 @@
+"""Pairs of lines in, their alignments and links out, one for each, in order, a window of pairs at a time."""
+
+from __future__ import annotations
+
+import logging
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat, tee
+from typing import TYPE_CHECKING, Literal, assert_never
+
+from nmt.aligning.matrices import piece_alignment, word_alignment
+from nmt.decoding.lines import clean
+from nmt.errors import UsageError
+from nmt.evaluation.alignment import Alignment, Links, Matrix, argmax_links, flip, threshold_links
+from nmt.evaluation.symmetrise import Heuristic, symmetrise
+
+if TYPE_CHECKING:
+    from nmt.bundle import Bundle
+    from nmt.decoding.translator import Translator
+
+logger = logging.getLogger(__name__)
+
+Pair = tuple[str, str]
+Level = Literal["words", "pieces"]
+Method = Literal["argmax", "threshold"]
+
+DEFAULT_THRESHOLD = 0.3
+"""Least weight of a link where the method is `threshold` and none is given."""
+_NAMED = 10
+"""Lines without links that are warned of one by one."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A model that reads pairs of lines.
+
+    Attributes:
+        bundle: the model.
+        translator: decodes with it.
+        level: what rows and columns stand for.
+        shift: the row of each step is taken for that of the target piece so many places further on. 0 fits the models of
+            this toolkit, whatever their order; -1 one whose rows belong to the word just fed (Luong et al. 2015, footnote
+            14).
+    """
+
+    bundle: Bundle
+    translator: Translator
+    level: Level = "words"
+    shift: int = 0
+
+    def read(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
+        """The alignment of each pair, by forced decoding."""
+        matrix = word_alignment if self.level == "words" else piece_alignment
+        for found in self.translator.score(pairs):
+            yield matrix(found, self.bundle, shift=self.shift)
+
+    def length(self, source: str, target: str) -> int:
+        """Pieces of the longer side."""
+        return max(len(self.bundle.source.encode(clean(source))), len(self.bundle.target.encode(clean(target))))
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """How links are read off alignments.
+
+    Attributes:
+        method: each target word's strongest source word, or every pair of words whose weight reaches the threshold.
+        threshold: least weight of a link, in (0, 1]; by default none for `argmax`, 0.3 for `threshold`.
+        heuristic: how the links of two directions become one set.
+        punctuation: whether words of nothing but punctuation may have links.
+
+    Raises:
+        UsageError: a threshold out of its range.
+    """
+
+    method: Method = "argmax"
+    threshold: float | None = None
+    heuristic: Heuristic = "grow-diag-final-and"
+    punctuation: bool = True
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and not 0 < self.threshold <= 1:
+            raise UsageError(f"A link threshold must lie above 0 and not above 1, but is {self.threshold}.")
+
+    def links(self, forward: Alignment, backward: Alignment | None = None) -> Links:
+        """The links of a pair; `backward` is what a model of the other direction makes of it."""
+        links = self._read_off(forward.weights)
+        if backward is not None:
+            links = symmetrise(links, flip(self._read_off(backward.weights)), self.heuristic)
+        return links if self.punctuation else _between_words(links, forward)
+
+    def _read_off(self, weights: Matrix) -> Links:
+        match self.method:
+            case "argmax":
+                return argmax_links(weights, self.threshold)
+            case "threshold":
+                return threshold_links(weights, self.threshold or DEFAULT_THRESHOLD)
+            case _:
+                assert_never(self.method)
+
+
+@dataclass(frozen=True)
+class AlignedPair:
+    """A pair's alignment by the (forward) model, and its links."""
+
+    alignment: Alignment
+    links: Links
+
+
+def align_pairs(
+    pairs: Iterable[Pair],
+    forward: Reader,
+    backward: Reader | None = None,
+    *,
+    extraction: Extraction,
+    longest: int,
+) -> Iterator[AlignedPair]:
+    """The alignment and links of each pair, in their order, holding at most a window of them.
+
+    A pair with a blank side has no links, and one with a side of more than `longest` pieces not even words; a warning
+    names its line.
+
+    Args:
+        pairs: source and target lines.
+        forward: reads the source and writes the target.
+        backward: a model of the other direction, whose links join those of the first.
+        extraction: how links are read off.
+        longest: most pieces of a side, since a matrix grows with the product of both.
+    """
+    readable = _readable(pairs, [forward] if backward is None else [forward, backward], longest)
+    # The two translators read ahead by the same window, so that between them no more than a window waits.
+    ahead, behind = tee(readable) if backward else (readable, iter(()))
+    backwards: Iterable[Alignment | None] = repeat(None)
+    if backward is not None:
+        backwards = backward.read((target, source) for source, target in behind)
+    for alignment, reverse in zip(forward.read(ahead), backwards, strict=False):
+        yield AlignedPair(alignment, extraction.links(alignment, reverse))
+
+
+def _readable(pairs: Iterable[Pair], readers: Sequence[Reader], longest: int) -> Iterator[Pair]:
+    """The pairs, with nothing in the place of those that are too long; warns of all that can have no links."""
+    bad = 0
+    for number, pair in enumerate(pairs, start=1):
+        length = _longest_side(pair, readers)
+        problem = f"has {length:,} pieces, more than {longest:,}" if length > longest else _blank_side(pair)
+        yield pair if length <= longest else ("", "")
+        bad += problem is not None
+        if problem is not None and bad <= _NAMED:
+            logger.warning("Line %d %s: it gets no links.", number, problem)
+    if bad > _NAMED:
+        logger.warning("%d lines in all get no links.", bad)
+
+
+def _longest_side(pair: Pair, readers: Sequence[Reader]) -> int:
+    forward, *backward = readers
+    return max(forward.length(*pair), *(reader.length(pair[1], pair[0]) for reader in backward), 0)
+
+
+def _blank_side(pair: Pair) -> str | None:
+    blank = [side for side, line in zip(("source", "target"), pair, strict=True) if not clean(line)]
+    return f"is blank in the {' and in the '.join(blank)}" if blank else None
+
+
+def _between_words(links: Links, alignment: Alignment) -> Links:
+    """The links of which neither end is punctuation."""
+    return frozenset(
+        (source, target)
+        for source, target in links
+        if not (_is_punctuation(alignment.source[source]) or _is_punctuation(alignment.target[target]))
+    )
+
+
+def _is_punctuation(word: str) -> bool:
+    """Whether a word, or a piece but for its word mark, has no character that is anything else."""
+    return all(unicodedata.category(character).startswith("P") for character in word.replace("▁", ""))

@@ -1,0 +1,264 @@
+"""`nmt align`: links of given translations, and how far they are from those of people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from nmt.cli.options import (
+    BatchTokens,
+    Device,
+    Model,
+    Precision,
+    Quiet,
+    Threads,
+    build_translator,
+    load_models,
+    need_attention,
+    set_up,
+)
+from nmt.cli.progress import shown
+from nmt.cli.streams import STANDARD, count_pairs, open_output, read_parallel
+from nmt.errors import UsageError
+
+if TYPE_CHECKING:
+    from nmt.aligning.pairs import AlignedPair
+    from nmt.bundle import Bundle
+    from nmt.evaluation.alignment import GoldLinks, Links
+    from nmt.evaluation.error_rate import AlignmentErrorRate
+
+LinksFormat = Literal["pharaoh", "json", "npz", "naacl"]
+_READ, _JUDGE = "How links are read off", "Judging them"
+
+
+def align(
+    model: Model,
+    source: Annotated[
+        Path, typer.Option("--source", "-s", metavar="FILE", help="Source text, a sentence a line.", show_default=False)
+    ],
+    target: Annotated[
+        Path, typer.Option("--target", "-t", metavar="FILE", help="Its translations, line by line.", show_default=False)
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write the links. [dim]\\[default: stdout; nowhere with --gold][/dim]",
+            show_default=False,
+        ),
+    ] = None,
+    form: Annotated[
+        LinksFormat, typer.Option("--format", help="Links alone (pharaoh, naacl), or words and matrices too.")
+    ] = "pharaoh",
+    level: Annotated[
+        Literal["words", "pieces"], typer.Option(help="Link whitespace-separated words, or subwords.")
+    ] = "words",
+    extract: Annotated[
+        Literal["argmax", "threshold"],
+        typer.Option(
+            help="Each target word's strongest source word, or every pair that is strong enough.", rich_help_panel=_READ
+        ),
+    ] = "argmax",
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            metavar="0..1",
+            help="Least weight of a link. [dim]\\[default: 0.3 for --extract threshold, else none][/dim]",
+            show_default=False,
+            rich_help_panel=_READ,
+        ),
+    ] = None,
+    reverse: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL",
+            help="A model of the other direction, which reads the target; its links join those of the first.",
+            show_default=False,
+            rich_help_panel=_READ,
+        ),
+    ] = None,
+    symmetrise: Annotated[
+        Literal["intersection", "union", "grow-diag-final-and"] | None,
+        typer.Option(
+            help="How the links of both directions join. [dim]\\[default: grow-diag-final-and][/dim]",
+            show_default=False,
+            rich_help_panel=_READ,
+        ),
+    ] = None,
+    no_punctuation: Annotated[
+        bool,
+        typer.Option("--no-punctuation", help="Drop links of words that are punctuation.", rich_help_panel=_READ),
+    ] = False,
+    shift: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Take the row of each step for that of the target piece N places further on; -1 for a model whose rows "
+            "belong to the word it was just fed (Luong et al. 2015, footnote 14). Holds for --reverse too.",
+            rich_help_panel=_READ,
+        ),
+    ] = 0,
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Links made by people, in Pharaoh (i-j sure, ipj possible) or NAACL format: print the error rate.",
+            show_default=False,
+            rich_help_panel=_JUDGE,
+        ),
+    ] = None,
+    gold_order: Annotated[
+        Literal["source-target", "target-source"],
+        typer.Option(help="Which side comes first in the links of --gold.", rich_help_panel=_JUDGE),
+    ] = "source-target",
+    bootstrap: Annotated[
+        int, typer.Option(min=0, help="Resamples for the interval of the error rate; 0 is off.", rich_help_panel=_JUDGE)
+    ] = 1000,
+    max_length: Annotated[
+        int, typer.Option(min=1, help="Most pieces of a side; a longer pair gets no links.", rich_help_panel="Machine")
+    ] = 500,
+    device: Device = "auto",
+    precision: Precision = "fp32",
+    threads: Threads = None,
+    batch_tokens: BatchTokens = 8192,
+    quiet: Quiet = False,
+) -> None:
+    """Print which source word each word of given translations is linked to, read off the model's attention.
+
+    There is a line [cyan]i-j[/cyan] ... for each pair, in order: source word i to target word j, counted from 0. A pair
+    with a blank or too long side has an empty line. Formats: [cyan]pharaoh[/cyan] is this; [cyan]json[/cyan] a line with
+    source, target, weights (a row a target word) and links; [cyan]npz[/cyan] arrays weights_N, links_N, source_N and
+    target_N of line N; [cyan]naacl[/cyan] lines `sentence source target S`, all counted from 1.
+
+    With --gold it is precision, recall and alignment error rate, with a 95 % bootstrap interval in brackets, instead.
+
+    [bold]Examples[/bold]
+
+      nmt align runs/en-de -s test.en -t test.de > test.align
+
+      nmt align runs/en-de -s test.en -t test.de --format json -o test.jsonl
+
+      nmt align runs/en-de -s test.en -t test.de --reverse runs/de-en --symmetrise intersection
+
+      nmt align runs/en-fr -s gold.en -t gold.fr --gold gold.align
+    """
+    set_up(quiet=quiet, threads=threads)
+    _check_options(form, output, level=level, gold=gold, symmetrise=symmetrise, reverse=reverse)
+    _check_output(output, [source, target] if gold is None else [source, target, gold])
+    from nmt.aligning.pairs import Extraction, Reader, align_pairs
+
+    extraction = Extraction(extract, threshold, symmetrise or "grow-diag-final-and", punctuation=not no_punctuation)
+    total = count_pairs(source, target)
+    known = None if gold is None else _read_gold(gold, total, flipped=gold_order == "target-source")
+    bundles = _load([model] if reverse is None else [model, reverse], device, level=level)
+    forward, *backward = (
+        Reader(bundle, build_translator([bundle], precision=precision, batch_tokens=batch_tokens), level, shift)
+        for bundle in bundles
+    )
+    lines = read_parallel(source, target)
+    aligned = align_pairs(lines, forward, *backward, extraction=extraction, longest=max_length)
+    place = STANDARD if output is None and known is None else output
+    hidden = quiet or (place == STANDARD and sys.stdout is not None and sys.stdout.isatty())
+    pairs = enumerate(shown(aligned, "aligning", total=total, quiet=hidden), start=1)
+    links = _write(pairs if known is None else _held_against(known, pairs), place, form, keep=known is not None)
+    if known is not None:
+        typer.echo(str(_error_rate(links, known, bootstrap)))
+
+
+def _check_options(
+    form: LinksFormat,
+    output: Path | None,
+    *,
+    level: str,
+    gold: Path | None,
+    symmetrise: str | None,
+    reverse: Path | None,
+) -> None:
+    """What cannot be is said before any work is done. Raises UsageError."""
+    if form == "npz" and output in (None, STANDARD):
+        raise UsageError("--format npz is not text for stdout: name a file with -o.")
+    if gold is not None and level == "pieces":
+        raise UsageError("--gold links words: leave out --level pieces.")
+    if gold is not None and output == STANDARD:
+        raise UsageError("--gold prints its figures on stdout: name a file for the links with -o.")
+    if symmetrise is not None and reverse is None:
+        raise UsageError("--symmetrise joins the links of two directions: give the other model with --reverse.")
+
+
+def _check_output(output: Path | None, inputs: Sequence[Path]) -> None:
+    for path in inputs:
+        if output is not None and output.exists() and path.exists() and output.samefile(path):
+            raise UsageError(f"{output} is the input itself: write to another file.")
+
+
+def _read_gold(path: Path, total: int | None, *, flipped: bool) -> list[GoldLinks]:
+    from nmt.evaluation.naacl import read_gold
+
+    gold = read_gold(path, total)
+    return [item.flipped() for item in gold] if flipped else gold
+
+
+def _load(folders: Sequence[Path], device: str, *, level: str) -> list[Bundle]:
+    """The model and perhaps one of the other direction. Raises UsageError if they do not fit, DataError without attention."""
+    bundles = load_models(folders, device)
+    for folder, bundle in zip(folders, bundles, strict=True):
+        need_attention(bundle, folder)
+    for forward, backward in pairwise(bundles):
+        one, other = forward.recipe.data, backward.recipe.data
+        if (one.source, one.target) != (other.target, other.source):
+            raise UsageError(
+                f"{folders[1]} translates {other.source} to {other.target}, but the reverse of {folders[0]} must "
+                f"translate {one.target} to {one.source}."
+            )
+        cuts = [(forward.source, backward.target), (forward.target, backward.source)]
+        if level == "pieces" and any(mine.fingerprint != theirs.fingerprint for mine, theirs in cuts):
+            raise UsageError(f"{folders[1]} cuts words into other pieces than {folders[0]}: leave out --level pieces.")
+    return bundles
+
+
+def _held_against(
+    gold: Sequence[GoldLinks], pairs: Iterable[tuple[int, AlignedPair]]
+) -> Iterator[tuple[int, AlignedPair]]:
+    """The pairs, once it is sure that their sentences have the words that gold links name. Raises DataError."""
+    from nmt.evaluation.alignment import check_within
+
+    for number, pair in pairs:
+        source, target = pair.alignment.source, pair.alignment.target
+        if number <= len(gold) and source and target:
+            check_within(gold[number - 1].possible, len(source), len(target), f"--gold, sentence pair {number}")
+        yield number, pair
+
+
+def _write(
+    pairs: Iterable[tuple[int, AlignedPair]], place: Path | None, form: LinksFormat, *, keep: bool
+) -> list[Links]:
+    """Write the pairs as they come, if there is a place to; the links of all of them if they are to be kept."""
+    from nmt.aligning.writing import pair_writer
+
+    kept = []
+    with ExitStack() as stack:
+        write = (
+            None if place is None else stack.enter_context(pair_writer(stack.enter_context(open_output(place)), form))
+        )
+        for number, pair in pairs:
+            if write is not None:
+                write(number, pair)
+            if keep:
+                kept.append(pair.links)
+    return kept
+
+
+def _error_rate(links: Sequence[Links], gold: Sequence[GoldLinks], bootstrap: int) -> AlignmentErrorRate:
+    from nmt.evaluation.error_rate import alignment_error_rate
+
+    return alignment_error_rate(
+        links, [item.sure for item in gold], [item.possible for item in gold], bootstrap=bootstrap
+    )

@@ -1,0 +1,158 @@
+"""The page as a text: what is in it, what cannot break out of it, and how large it gets."""
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt.errors import DataError, UsageError
+from nmt.evaluation.alignment import Alignment, GoldLinks, argmax_links
+from nmt.plotting.explorer import MOST_SENTENCES, Explored, Reading, explorer_page, is_page
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<!--<script>",
+    "&amp;&lt;",
+    '"\\',
+    "{{script}}",
+    "\u2028\u2029\x00\x7f",
+    "ליל",
+    "🂡",
+)
+
+
+def reading(source: str, target: str, *, seed: int = 0, **figures: float) -> Reading:
+    """Random weights between the words, and between halves of words."""
+    sides = source.split(), target.split()
+    halves = [[half for word in side for half in (f"▁{word[:2]}", word[2:]) if half] for side in sides]
+    words, pieces = (_random(*each, seed=seed) for each in (sides, halves))
+    return Reading(words, pieces, argmax_links(words.weights), figures)
+
+
+def _random(source: list[str], target: list[str], *, seed: int) -> Alignment:
+    weights = np.random.default_rng(seed).dirichlet(np.full(max(len(source), 1), 0.3), len(target))
+    return Alignment(weights[:, : len(source)], tuple(source), tuple(target))
+
+
+def data_of(page: str) -> Any:
+    """What a browser reads from the page's block of data: raw text up to the first end tag."""
+    return json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script', page, re.DOTALL)[0])
+
+
+class Parsed(HTMLParser):
+    """The elements of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def test_the_data_come_back_as_they_were() -> None:
+    gold = GoldLinks(frozenset({(0, 1)}), frozenset({(2, 0)}))
+    shown = [
+        Explored(3, (reading("a b c", "x y", bleu=12.345678, entropy=float("nan")),), "r s", gold),
+        Explored(7, (reading("d", ""),)),
+    ]
+    data = data_of(explorer_page(shown, ["one"], languages=("en", "de")))
+    assert data["models"] == ["one"]
+    assert data["languages"] == ["en", "de"]
+    first, second = data["sentences"]
+    assert (first["number"], first["reference"]) == (3, "r s")
+    assert first["gold"] == {"sure": [[0, 1]], "possible": [[2, 0]]}
+    [found] = first["readings"]
+    assert found["figures"] == {"bleu": 12.3457}
+    words = shown[0].readings[0].words
+    assert found["words"]["source"] == ["a", "b", "c"]
+    assert np.abs(np.array(found["words"]["weights"]) / 1000 - words.weights).max() <= 0.0005
+    assert {tuple(link) for link in found["links"]} == argmax_links(words.weights)
+    assert second["gold"] is None
+    assert second["readings"][0]["words"]["weights"] == []
+
+
+def test_pieces_that_are_the_words_are_not_repeated() -> None:
+    words = _random(["a"], ["b"], seed=0)
+    data = data_of(explorer_page([Explored(1, (Reading(words, words),))], ["m"]))
+    assert data["sentences"][0]["readings"][0]["pieces"] is None
+
+
+def test_hostile_text_stays_text() -> None:
+    plain = explorer_page([Explored(1, (reading("a", "b"),))], ["m"], title="t")
+    words = _random(list(HOSTILE), list(HOSTILE), seed=1)
+    text = " ".join(HOSTILE)
+    page = explorer_page([Explored(1, (Reading(words, words),), text)], [text], title=text)
+    assert [tag for tag, _ in Parsed(page).found] == [tag for tag, _ in Parsed(plain).found]
+    data = data_of(page)
+    assert data["models"] == [text]
+    assert data["sentences"][0]["readings"][0]["words"]["source"] == list(HOSTILE)
+    assert data["sentences"][0]["reference"] == text
+
+
+def test_a_lone_surrogate_can_be_written() -> None:
+    words = _random(["\udc80"], ["b"], seed=0)
+    page = explorer_page([Explored(1, (Reading(words, words),))], ["m"])
+    assert data_of(page)["sentences"][0]["readings"][0]["words"]["source"] == ["?"]
+
+
+def test_the_page_needs_nothing_else_and_may_run_nothing_else() -> None:
+    page = explorer_page([Explored(1, (reading("a", "b"),))], ["m"])
+    elements = Parsed(page).found
+    assert not [
+        name for _, attributes in elements for name in attributes if name in {"src", "href"} or name[:2] == "on"
+    ]
+    assert not re.search(
+        r"@import|url\(|fetch\(|XMLHttp|innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", page
+    )
+    assert set(re.findall(r"https?://[\w./]+", page)) <= {"http://www.w3.org/2000/svg"}
+    [policy] = [item["content"] for tag, item in elements if tag == "meta" and "http-equiv" in item]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; ")
+    for tag in ("style", 'script type="module"'):
+        [content] = re.findall(f"<{tag}>(.*?)</", page, re.DOTALL)
+        digest = b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+
+
+def test_hundreds_of_sentences_are_a_few_hundred_kilobytes() -> None:
+    text = " ".join(["word"] * 14)
+    sentences = [Explored(number, (reading(text, text, seed=number),)) for number in range(1, 201)]
+    # Weights far more diffuse than those of a trained model, and two pieces a word: more than any real text needs.
+    assert len(explorer_page(sentences, ["m"]).encode()) < 800_000
+
+
+def test_the_same_input_gives_the_same_page() -> None:
+    first, second = (explorer_page([Explored(1, (reading("a b", "c d"),))], ["m"]) for _ in range(2))
+    assert first == second
+
+
+def test_what_cannot_be_a_page_is_said() -> None:
+    one = Explored(1, (reading("a", "b"),))
+    with pytest.raises(DataError, match="no sentences"):
+        explorer_page([], ["m"])
+    with pytest.raises(DataError, match=f"at most {MOST_SENTENCES} sentences, but there are 501"):
+        explorer_page([one] * 501, ["m"])
+    with pytest.raises(UsageError, match="was given 3"):
+        explorer_page([one], ["a", "b", "c"])
+    with pytest.raises(ValueError, match="1 readings of 2 models"):
+        explorer_page([one], ["a", "b"])
+    with pytest.raises(ValueError, match="blue"):
+        explorer_page([Explored(1, (reading("a", "b", blue=1.0),))], ["m"])
+    outside = GoldLinks(frozenset({(0, 1)}), frozenset())
+    with pytest.raises(DataError, match="line 1: the link 0-1 lies beyond"):
+        explorer_page([Explored(1, (reading("a", "b"),), "b", outside)], ["m"])
+
+
+@pytest.mark.parametrize(("name", "expected"), [("a.html", True), ("a.HTM", True), ("a.png", False), ("html", False)])
+def test_the_suffix_asks_for_a_page(name: str, expected: bool) -> None:
+    assert is_page(Path(name)) is expected

@@ -1,0 +1,251 @@
+"""The page in a headless Chromium, used as a person uses it: pointer, keys, finger, slider, list, light and dark.
+
+Needs `pip install playwright` and a Chromium, which `$NMT_CHROMIUM` or the search path names (Debian: `apt install
+chromium`); without them it is skipped. Screenshots go to `$NMT_SCREENSHOTS`, or are thrown away.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt.evaluation.alignment import Alignment, GoldLinks, argmax_links
+from nmt.plotting.explorer import Explored, Reading, explorer_page
+
+api = pytest.importorskip("playwright.sync_api", reason="needs playwright and a Chromium")
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+HOSTILE = "</script><script>document.title='owned'</script>"
+LONG = " ".join(f"word{number}" for number in range(40))
+Open = Callable[..., Any]
+
+# Weights of "the dog sleeps now" -> "jetzt schläft der Hund": row a target word.
+WEIGHTS = [[0, 0, 0.05, 0.95], [0, 0.2, 0.8, 0], [0.9, 0.1, 0, 0], [0.3, 0.7, 0, 0]]
+SOURCE, TARGET = "the dog sleeps now", "jetzt schläft der Hund"
+
+
+def even(source: str, target: str) -> Alignment:
+    words = source.split(), target.split()
+    return Alignment(np.full((len(words[1]), len(words[0])), 1 / len(words[0])), tuple(words[0]), tuple(words[1]))
+
+
+def explored(number: int, words: Alignment, *, bleu: float, models: int, gold: GoldLinks | None = None) -> Explored:
+    halves = [
+        tuple(half for word in side for half in (f"▁{word[:2]}", word[2:]) if half)
+        for side in (words.source, words.target)
+    ]
+    pieces = even(" ".join(halves[0]), " ".join(halves[1]))
+    figures = {"bleu": bleu, "length": len(words.source)}
+    read = Reading(words, pieces, argmax_links(words.weights), figures)
+    return Explored(number, (read,) * models, " ".join(words.target), gold)
+
+
+def sentences(models: int = 1) -> list[Explored]:
+    known = Alignment(np.array(WEIGHTS), tuple(SOURCE.split()), tuple(TARGET.split()))
+    gold = GoldLinks(frozenset({(3, 0)}), frozenset({(2, 1)}))
+    hostile = even(f"{HOSTILE} <img src=x onerror=document.title='owned'>", "&lt;b&gt;")
+    others = [hostile, even("הכלב ישן עכשיו", "the dog sleeps"), even(LONG, LONG)]
+    rest = [explored(number, words, bleu=60.0 - number, models=models) for number, words in enumerate(others, start=2)]
+    return [explored(1, known, bleu=50.0, models=models, gold=gold), *rest]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    path = os.environ.get("NMT_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        pytest.skip("needs a Chromium: set NMT_CHROMIUM or install one")
+    with api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def visit(browser: Any, tmp_path: Path) -> Iterator[Open]:
+    """Opens a page; whatever it complains of, or asks a network for, fails the test."""
+    complaints: list[str] = []
+
+    def visit(*, width: int = 1200, height: int = 900, models: int = 1, **options: Any) -> Any:
+        path = tmp_path / "page.html"
+        path.write_text(
+            explorer_page(sentences(models), ["one", "two"][:models], languages=("en", "de")), encoding="utf-8"
+        )
+        page = browser.new_context(viewport={"width": width, "height": height}, **options).new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("request", lambda request: complaints.extend([request.url] * (not request.url.startswith("file:"))))
+        page.goto(path.as_uri())
+        return page
+
+    yield visit
+    assert complaints == []
+
+
+def take(page: Any, name: str) -> None:
+    if folder := os.environ.get("NMT_SCREENSHOTS"):
+        page.screenshot(path=str(Path(folder) / f"{name}.png"))
+
+
+def lit(page: Any) -> int:
+    """Ribbons that can be seen and are not dimmed."""
+    return int(page.locator(".ribbon:not([hidden]):not(.dim)").count())
+
+
+def place(page: Any) -> str:
+    return str(page.inner_text("#place"))
+
+
+def test_pointing_at_a_word_lights_up_its_partners_both_ways(visit: Open) -> None:
+    page = visit()
+    assert lit(page) == 7  # of eight weights, 0.05 is below the threshold
+    page.hover(".source .word >> nth=1")
+    assert lit(page) == 3
+    assert "Hund\u2069 0.70" in page.inner_text(".readout") or "Hund 0.70" in page.inner_text(".readout")
+    assert page.locator("thead th.chosen").inner_text() == "dog"
+    page.hover(".target .word >> nth=1")
+    assert lit(page) == 2
+    assert page.locator(".source .word >> nth=2").evaluate("word => word.style.getPropertyValue('--weight')") == "0.8"
+    page.hover("td[data-source='3'][data-target='0']")
+    assert lit(page) == 1
+    take(page, "pointed")
+    page.hover("h1")
+    assert lit(page) == 7
+
+
+def test_a_word_that_is_clicked_is_kept(visit: Open) -> None:
+    page = visit()
+    page.click(".target .word >> nth=0")
+    page.hover("h1")
+    assert lit(page) == 1
+    page.keyboard.press("Escape")
+    assert lit(page) == 7
+
+
+def test_keys_move_through_words_and_sentences(visit: Open) -> None:
+    page = visit()
+    page.focus(".source .word >> nth=0")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    focused = "document.activeElement.textContent"
+    assert page.evaluate(focused) == "sleeps"
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "sleeps: schläft 0.80, jetzt 0.05"
+    page.keyboard.press("ArrowDown")  # across its strongest ribbon
+    assert page.evaluate(focused) == "schläft"
+    page.keyboard.press("End")
+    assert page.evaluate(focused) == "Hund"
+    page.focus("#list")
+    page.keyboard.press("ArrowDown")
+    assert place(page) == "2 / 4"
+    page.keyboard.press("End")
+    assert place(page) == "4 / 4"
+    assert page.locator("[aria-selected=true]").get_attribute("id") == page.get_attribute(
+        "#list", "aria-activedescendant"
+    )
+
+
+def test_the_slider_hides_what_is_weaker(visit: Open) -> None:
+    page = visit()
+    page.locator("#threshold").fill("0.75")
+    assert lit(page) == 3
+    assert page.locator("td:not(.below)").count() == 3
+    assert page.inner_text("#threshold-value") == "0.75"
+    page.locator("#threshold").fill("0.01")
+    assert lit(page) == 8
+
+
+def test_words_or_subwords_and_gold(visit: Open) -> None:
+    page = visit()
+    assert page.locator(".gold").count() == 2
+    assert page.locator("td.sure").count() == page.locator("td.possible").count() == 1
+    page.uncheck("#gold")
+    assert page.locator(".gold >> visible=true").count() == 0
+    page.click("text=Subwords")
+    assert page.locator(".source .word").all_inner_texts() == ["▁th", "e", "▁do", "g", "▁sl", "eeps", "▁no", "w"]
+    assert page.is_hidden("#gold-choice")
+    take(page, "subwords")
+    page.click("text=Words >> nth=0")
+    assert page.locator(".source .word").count() == 4
+
+
+def test_the_list_is_sorted_both_ways(visit: Open) -> None:
+    page = visit()
+    page.select_option("#sort", label="BLEU")
+    numbers = page.locator("#list .number")
+    assert numbers.all_inner_texts() == ["1", "4", "3", "2"]
+    page.click("#direction")
+    assert numbers.all_inner_texts() == ["2", "3", "4", "1"]
+    assert place(page) == "1 / 4"
+    page.select_option("#sort", label="length")
+    assert page.locator("#list .figure").all_inner_texts()[0] == "40 words"
+    page.click("#list li >> nth=1")
+    assert place(page) == "2 / 4"
+
+
+def test_dark_as_the_system_is_or_as_one_likes(visit: Open) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    page = visit(color_scheme="dark")
+    assert page.evaluate(ground) == "rgb(21, 24, 28)"
+    take(page, "dark")
+    page.click("#theme")
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    assert page.get_attribute("#theme", "aria-pressed") == "false"
+    page = visit(color_scheme="light")
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+
+
+def test_a_phone_needs_no_sideways_scrolling_and_a_tap_keeps_a_word(visit: Open) -> None:
+    page = visit(width=360, height=740, has_touch=True, is_mobile=True, models=2)
+    for number in range(1, 5):
+        assert page.evaluate("document.documentElement.scrollWidth") == 360, number
+        if number < 4:
+            page.tap("#next")
+    assert page.locator(".ribbons.down").count() == 2
+    page.tap("#previous")
+    page.tap("#previous")
+    page.tap("#previous")
+    page.tap(".target .word >> nth=0")
+    assert page.locator(".word.chosen").count() == 2  # the second model follows
+    take(page, "phone")
+
+
+def test_text_from_right_to_left_runs_so(visit: Open) -> None:
+    page = visit()
+    page.click("#list li >> nth=2")
+    left = [page.locator(f".source .word >> nth={at}").bounding_box()["x"] for at in range(3)]
+    assert left == sorted(left, reverse=True)
+    heads = [page.locator(f"thead th >> nth={at}").bounding_box()["x"] for at in (1, 2, 3)]
+    assert heads == sorted(heads, reverse=True)
+    page.focus(".source .word >> nth=0")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.textContent") == "ישן"
+    take(page, "right-to-left")
+
+
+def test_hostile_text_is_shown_and_does_nothing(visit: Open) -> None:
+    page = visit()
+    page.click("#list li >> nth=1")
+    assert page.locator(".source .word").all_inner_texts()[0] == HOSTILE
+    assert page.locator("img").count() == 0
+    assert page.title() == "Alignments"
+
+
+def test_ribbons_meet_their_words(visit: Open) -> None:
+    page = visit()
+    ends = page.evaluate(
+        """() => [...document.querySelectorAll(".ribbon")].map((path) => {
+          const box = path.ownerSVGElement.getBoundingClientRect();
+          const middle = (side, at) => {
+            const word = document.querySelectorAll(`.${side} .word`)[at].getBoundingClientRect();
+            return word.x + word.width / 2 - box.x;
+          };
+          const end = path.getPointAtLength(path.getTotalLength());
+          const [first, last] = [path.getPointAtLength(0).x, end.x];
+          return [first - middle("source", path.dataset.source), last - middle("target", path.dataset.target)];
+        })"""
+    )
+    assert len(ends) == 8
+    assert np.abs(np.array(ends)).max() < 0.5

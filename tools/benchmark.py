@@ -74,30 +74,25 @@ def attention_milliseconds(score: str, window: str, length: int, windows: int) -
         positions = torch.arange(STEPS).unsqueeze(1).expand(-1, BATCH)
         return sum(attention(query, at, memory)[0].sum() for query, at in zip(queries, positions, strict=True))  # type: ignore[return-value]
 
-    def decode() -> None:
+    def decode() -> float:
         with torch.inference_mode():
             memory = attention.remember(annotations, mask, annotations[:, 0])
             start = time.perf_counter()
             for step in range(STEPS):
                 attention(queries[step], torch.full((BATCH,), step), memory)
-            timings.append(time.perf_counter() - start)
+            return time.perf_counter() - start
 
-    def train() -> None:
+    def train() -> float:
         start = time.perf_counter()
         torch.autograd.backward(steps())
-        timings.append(time.perf_counter() - start)
+        return time.perf_counter() - start
 
-    medians = []
-    for run in (decode, train):
-        timings: list[float] = []
-        repeat(run, windows + 2)
-        medians.append(1000 * statistics.median(timings[2:]) / STEPS)
-    return medians[0], medians[1]
+    return median_milliseconds(decode, windows), median_milliseconds(train, windows)
 
 
-def repeat(run: Callable[[], None], times: int) -> None:
-    for _ in range(times):
-        run()
+def median_milliseconds(run: Callable[[], float], times: int) -> float:
+    """Median of what `run` says it took, in milliseconds a step; the first two runs only warm up."""
+    return 1000 * statistics.median([run() for _ in range(times + 2)][2:]) / STEPS
 
 
 def attention_table(figures: list[dict], kind: str) -> str:

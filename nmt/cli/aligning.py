@@ -24,14 +24,13 @@ from nmt.cli.options import (
     set_up,
 )
 from nmt.cli.progress import shown
-from nmt.cli.streams import STANDARD, count_pairs, open_output, read_parallel
+from nmt.cli.streams import STANDARD, check_not_input, count_pairs, open_output, read_parallel
 from nmt.errors import UsageError
 
 if TYPE_CHECKING:
     from nmt.aligning.pairs import AlignedPair
     from nmt.bundle import Bundle
     from nmt.evaluation.alignment import GoldLinks, Links
-    from nmt.evaluation.error_rate import AlignmentErrorRate
 
 LinksFormat = Literal["pharaoh", "json", "npz", "naacl"]
 _READ, _JUDGE = "How links are read off", "Judging them"
@@ -152,7 +151,8 @@ def align(
     """
     set_up(quiet=quiet, threads=threads)
     _check_options(form, output, level=level, gold=gold, symmetrise=symmetrise, reverse=reverse)
-    _check_output(output, [source, target] if gold is None else [source, target, gold])
+    check_not_input(output, [source, target] if gold is None else [source, target, gold])
+    from nmt.aligning import error_rate_of_links
     from nmt.aligning.pairs import Extraction, Reader, align_pairs
 
     extraction = Extraction(extract, threshold, symmetrise or "grow-diag-final-and", punctuation=not no_punctuation)
@@ -170,7 +170,7 @@ def align(
     pairs = enumerate(shown(aligned, "aligning", total=total, quiet=hidden), start=1)
     links = _write(pairs if known is None else _held_against(known, pairs), place, form, keep=known is not None)
     if known is not None:
-        typer.echo(str(_error_rate(links, known, bootstrap)))
+        typer.echo(str(error_rate_of_links(links, known, bootstrap=bootstrap)))
 
 
 def _check_options(
@@ -191,12 +191,6 @@ def _check_options(
         raise UsageError("--gold prints its figures on stdout: name a file for the links with -o.")
     if symmetrise is not None and reverse is None:
         raise UsageError("--symmetrise joins the links of two directions: give the other model with --reverse.")
-
-
-def _check_output(output: Path | None, inputs: Sequence[Path]) -> None:
-    for path in inputs:
-        if output is not None and output.exists() and path.exists() and output.samefile(path):
-            raise UsageError(f"{output} is the input itself: write to another file.")
 
 
 def _read_gold(path: Path, total: int | None, *, flipped: bool) -> list[GoldLinks]:
@@ -254,11 +248,3 @@ def _write(
             if keep:
                 kept.append(pair.links)
     return kept
-
-
-def _error_rate(links: Sequence[Links], gold: Sequence[GoldLinks], bootstrap: int) -> AlignmentErrorRate:
-    from nmt.evaluation.error_rate import alignment_error_rate
-
-    return alignment_error_rate(
-        links, [item.sure for item in gold], [item.possible for item in gold], bootstrap=bootstrap
-    )

@@ -52,6 +52,8 @@ def read_request(
     force: bool,
 ) -> Request:
     """Gather the sentences from the command line and from files. Raises UsageError or DataError."""
+    from nmt.evaluation.naacl import read_gold
+
     if bool(sentences) == (source is not None):
         raise UsageError("Give sentences as arguments, or a file of them with -i (- is stdin), and not both.")
     if target is not None and (reference is not None or len(sentences) != 1):
@@ -62,7 +64,7 @@ def read_request(
     sources = list(sentences) if source is None else _lines(source)
     references = _lines(reference) if reference is not None else None if target is None else [target]
     forced = force or target is not None or gold is not None
-    return Request(sources, references, forced, None if gold is None else _gold(gold, len(sources)))
+    return Request(sources, references, forced, None if gold is None else read_gold(gold, len(sources)))
 
 
 def check_count(request: Request, *, page: bool) -> None:
@@ -107,12 +109,6 @@ def read(request: Request, translator: Translator) -> Iterator[Translation]:
 def _lines(path: Path) -> list[str]:
     with open_input(path) as stream:
         return list(text_lines(stream, path))
-
-
-def _gold(path: Path, sentences: int) -> list[GoldLinks]:
-    from nmt.evaluation.naacl import read_gold
-
-    return read_gold(path, sentences)
 
 
 def _readings(

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
-from nmt.errors import DataError
+from nmt.errors import DataError, UsageError
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +24,15 @@ _NAMED = 3
 def is_terminal(path: Path) -> bool:
     """Whether a person types the input."""
     return path == STANDARD and sys.stdin is not None and sys.stdin.isatty()
+
+
+def check_not_input(output: Path | None, inputs: Sequence[Path]) -> None:
+    """Raise UsageError if what is to be written is one of the files that are read."""
+    for path in inputs:
+        if output is None or STANDARD in (output, path):
+            continue
+        if output.exists() and path.exists() and output.samefile(path):
+            raise UsageError(f"{output} is the input itself: write to another file.")
 
 
 @contextmanager

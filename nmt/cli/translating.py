@@ -30,7 +30,16 @@ from nmt.cli.options import (
     set_up,
 )
 from nmt.cli.progress import is_watched, shown
-from nmt.cli.streams import STANDARD, count_lines, is_terminal, open_input, open_output, read_parallel, text_lines
+from nmt.cli.streams import (
+    STANDARD,
+    check_not_input,
+    count_lines,
+    is_terminal,
+    open_input,
+    open_output,
+    read_parallel,
+    text_lines,
+)
 from nmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -129,8 +138,7 @@ def translate(
 def _check_places(source: Path, output: Path, alignments: Path | None) -> None:
     """Raise UsageError where one file would be two things."""
     for path in (output, alignments):
-        if path is not None and STANDARD not in (source, path) and path.exists() and path.samefile(source):
-            raise UsageError(f"{path} is the input itself: write to another file.")
+        check_not_input(path, [source])
     if alignments is not None and (alignments == output or alignments.absolute() == output.absolute()):
         raise UsageError(
             "Translations and --alignments cannot go to the same place: name another file for one of them."

@@ -126,13 +126,9 @@ def write_recipes(candidates: Iterable[Candidate]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file at once or not at all. Raises DataError."""
-    temporary = path.with_name(f".{path.name}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        raise DataError(f"Cannot write {path}: {error.strerror or error}.") from None
+    from nmt.bundle import write_atomically  # not at the top: it brings torch, and what is wrong is said before that
+
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def settings(recipe: Recipe) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from nmt import recipe
+from nmt.model.encoder import take
 from nmt.model.scores import build_score
 from nmt.model.windows import at_least_fp32, build_window
 
@@ -55,15 +56,10 @@ class Memory:
         if width == self.mask.shape[1]:
             return self
         positions = first.unsqueeze(1) + torch.arange(width, device=first.device)
-        annotations = gathered(self.annotations, positions)
-        keys = annotations if self.keys is self.annotations else gathered(self.keys, positions)
+        annotations = take(self.annotations, positions)
+        keys = annotations if self.keys is self.annotations else take(self.keys, positions)
         coverage = None if self.coverage is None else self.coverage.gather(1, positions)
         return Memory(annotations, keys, self.mask.gather(1, positions), self.summary, positions, coverage, self.heads)
-
-
-def gathered(values: Float[Tensor, "N S D"], positions: Int[Tensor, "N W"]) -> Float[Tensor, "N W D"]:
-    """The values at the given positions of each sentence."""
-    return values.gather(1, positions.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
 
 
 class Attention(nn.Module):

@@ -136,12 +136,11 @@ class AttentionalDecoder(nn.Module):
         self, query: Float[Tensor, "B H"], state: DecoderState, memory: Memory
     ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B S"], DecoderState]:
         """Context and weights for the state that asks, and the state with this step counted."""
-        if state.coverage is None:
-            context, weights = self.attention(query, state.position, memory)
-            return context, weights, replace(state, position=state.position + 1)
-        covered = replace(memory, coverage=state.coverage.repeat_interleave(memory.heads, 0))
-        context, weights = self.attention(query, state.position, covered)
-        return context, weights, replace(state, position=state.position + 1, coverage=state.coverage + weights)
+        if state.coverage is not None:
+            memory = replace(memory, coverage=state.coverage.repeat_interleave(memory.heads, 0))
+        context, weights = self.attention(query, state.position, memory)
+        coverage = None if state.coverage is None else state.coverage + weights
+        return context, weights, replace(state, position=state.position + 1, coverage=coverage)
 
 
 class AttendThenUpdate(AttentionalDecoder):

@@ -136,9 +136,9 @@ def reversal(lengths: Int[Tensor, " B"], width: int) -> Int[Tensor, "B S"]:
     return torch.where(mirrored >= 0, mirrored, positions)
 
 
-def take(values: Float[Tensor, "B S D"], positions: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
+def take(values: Float[Tensor, "N S D"], positions: Int[Tensor, "N W"]) -> Float[Tensor, "N W D"]:
     """The values at the given positions of each sentence."""
-    return values.gather(1, positions.unsqueeze(-1).expand_as(values))
+    return values.gather(1, positions.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
 
 
 def build_layer(chosen: recipe.Encoder, width: int) -> UnrolledLayer | nn.GRU | nn.LSTM:

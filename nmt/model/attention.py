@@ -16,8 +16,10 @@ from torch import Tensor, nn
 
 from nmt import recipe
 from nmt.model.encoder import take
+from nmt.model.gathering import StepLinear, weighted_sum
+from nmt.model.precision import at_least_fp32
 from nmt.model.scores import build_score
-from nmt.model.windows import at_least_fp32, build_window
+from nmt.model.windows import build_window
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, chosen: recipe.Attention, *, query: int, annotation: int) -> None:
         super().__init__()
         self.heads = chosen.heads
-        self.query = nn.Linear(query, query, bias=False)
+        self.query = StepLinear(query, query, bias=False)
         self.annotation = nn.Linear(annotation, annotation, bias=False)
         one = chosen.model_copy(update={"score": _share(chosen.score, chosen.heads)})
         self.each = Attention(one, query=query // chosen.heads, annotation=annotation // chosen.heads)
@@ -144,11 +146,6 @@ def _share(score: recipe.Score, heads: int) -> recipe.Score:
     if isinstance(score, recipe.AdditiveScore | recipe.ConcatScore):
         return score.model_copy(update={"size": score.size // heads})
     return score
-
-
-def weighted_sum(weights: Float[Tensor, "N S"], annotations: Float[Tensor, "N S A"]) -> Float[Tensor, "N A"]:
-    """c_i = sum_j alpha_ij h_j."""
-    return torch.bmm(weights.unsqueeze(1).to(annotations.dtype), annotations).squeeze(1)
 
 
 def masked_softmax(scores: Float[Tensor, "N S"], allowed: Bool[Tensor, "N S"]) -> Float[Tensor, "N S"]:

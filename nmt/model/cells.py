@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from nmt.model.gathering import StepLinear, is_gathering
 
 
 class GruCell(nn.Module):
@@ -21,7 +23,7 @@ class GruCell(nn.Module):
 
     def __init__(self, hidden: int, *, layer_norm: bool = False) -> None:
         super().__init__()
-        self.recurrent = nn.Linear(hidden, 3 * hidden)
+        self.recurrent = StepLinear(hidden, 3 * hidden)
         self.norm_input = build_norm(3 * hidden, layer_norm=layer_norm)
         self.norm_recurrent = build_norm(3 * hidden, layer_norm=layer_norm)
         orthogonal_per_gate_(self.recurrent.weight)
@@ -35,10 +37,45 @@ class GruCell(nn.Module):
     ) -> tuple[Float[Tensor, "B H"], None]:
         projected = self.norm_input(projected)
         recurrent = self.norm_recurrent(self.recurrent(dropped(hidden, mask)))
+        return gru_gates(projected, recurrent, hidden.to(recurrent.dtype)), None
+
+
+def gru_gates(
+    projected: Float[Tensor, "B G"], recurrent: Float[Tensor, "B G"], hidden: Float[Tensor, "B H"]
+) -> Float[Tensor, "B H"]:
+    """s' of W x, U s and s; in a loop that gathers gradients as one node of the graph."""
+    if is_gathering():
+        return _GruGates.apply(projected, recurrent, hidden)  # type: ignore[no-any-return, no-untyped-call]
+    width = hidden.shape[1]
+    reset, update = torch.sigmoid(projected[:, : 2 * width] + recurrent[:, : 2 * width]).chunk(2, dim=1)
+    new = torch.tanh(projected[:, 2 * width :] + reset * recurrent[:, 2 * width :])
+    return torch.lerp(new, hidden, update)
+
+
+class _GruGates(torch.autograd.Function):
+    """With a = W x + U s of r and z, b = W x + r * (U s) of n, and g = dL/ds':
+
+    db = g (1 - z) (1 - n^2);  da = [db (U s), g (s - n)] r z (1 - r z);  dx = [da, db];  dU s = [da, db r];  ds = g z.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, projected: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
         width = hidden.shape[1]
-        reset, update = torch.sigmoid(projected[:, : 2 * width] + recurrent[:, : 2 * width]).chunk(2, dim=1)
-        new = torch.tanh(projected[:, 2 * width :] + reset * recurrent[:, 2 * width :])
-        return torch.lerp(new, hidden.to(new.dtype), update), None
+        gates = torch.add(projected[:, : 2 * width], recurrent[:, : 2 * width]).sigmoid_()
+        reset, update = gates.chunk(2, dim=1)
+        new = torch.addcmul(projected[:, 2 * width :], reset, recurrent[:, 2 * width :]).tanh_()
+        ctx.save_for_backward(gates, new, recurrent, hidden)
+        return torch.lerp(new, hidden, update)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, ...]:
+        gates, new, recurrent, hidden = ctx.saved_tensors
+        width, (reset, update) = hidden.shape[1], gates.chunk(2, dim=1)
+        d_hidden = upstream[0] * update
+        d_new = torch.ops.aten.tanh_backward(upstream[0] - d_hidden, new)
+        d_gates = torch.cat([d_new * recurrent[:, 2 * width :], upstream[0] * (hidden - new)], dim=1)
+        d_gates = torch.ops.aten.sigmoid_backward(d_gates, gates)
+        return torch.cat([d_gates, d_new], dim=1), torch.cat([d_gates, d_new * reset], dim=1), d_hidden
 
 
 class LstmCell(nn.Module):
@@ -51,7 +88,7 @@ class LstmCell(nn.Module):
 
     def __init__(self, hidden: int, *, layer_norm: bool = False) -> None:
         super().__init__()
-        self.recurrent = nn.Linear(hidden, 4 * hidden)
+        self.recurrent = StepLinear(hidden, 4 * hidden)
         self.norm_input = build_norm(4 * hidden, layer_norm=layer_norm)
         self.norm_recurrent = build_norm(4 * hidden, layer_norm=layer_norm)
         self.norm_cell = build_norm(hidden, layer_norm=layer_norm)

@@ -22,6 +22,7 @@ from nmt import recipe
 from nmt.model.attention import Memory, build_attention
 from nmt.model.cells import GATES, Dropout, build_cell
 from nmt.model.encoder import Encoded
+from nmt.model.gathering import StepLinear, gathering
 from nmt.model.readout import build_readout
 
 
@@ -70,9 +71,9 @@ class Recurrence(nn.Module):
         self.residual = chosen.residual
         width = GATES[chosen.cell] * chosen.hidden
         self.inputs = nn.ModuleDict(
-            {name: nn.Linear(size, width, bias=name == "word") for name, size in inputs.items()}
+            {name: StepLinear(size, width, bias=name == "word") for name, size in inputs.items()}
         )
-        self.below = nn.ModuleList(nn.Linear(chosen.hidden, width) for _ in range(chosen.layers - 1))
+        self.below = nn.ModuleList(StepLinear(chosen.hidden, width) for _ in range(chosen.layers - 1))
         self.dropout = Dropout(dropout.recurrent, variational=dropout.variational)
         self.between = nn.Dropout(dropout.layers)
         for linear in [*self.inputs.values(), *self.below]:
@@ -126,6 +127,18 @@ class AttentionalDecoder(nn.Module):
             model.decoder.readout, hidden=hidden, embedding=model.embedding, context=annotation
         )
 
+    def forward(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
+        """All steps of known target words."""
+        with gathering(torch.is_grad_enabled() and embedded.shape[1] > 1):
+            return self.unroll(embedded, state, memory)
+
+    def unroll(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
+        """The steps, one after the other."""
+        raise AssertionError(f"{type(self).__name__} does not say what a step is")
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
     def start(self, state: DecoderState, memory: Memory) -> DecoderState:
         """The state before the first step; nothing has been attended to."""
         if not self.attention.covers:
@@ -159,7 +172,7 @@ class AttendThenUpdate(AttentionalDecoder):
         if conditional:
             self.asking = Recurrence(model.decoder, inputs={"word": model.embedding}, dropout=model.dropout)
 
-    def forward(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
+    def unroll(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
         words = (self.asking or self.recurrence).project("word", embedded)
         masks = self.recurrence.masks(state)
         hidden, contexts, alignment = [], [], []
@@ -175,9 +188,6 @@ class AttendThenUpdate(AttentionalDecoder):
             alignment.append(weights)
         readouts = self.readout(torch.stack(hidden, 1), embedded, torch.stack(contexts, 1))
         return Decoded(readouts, torch.stack(alignment, 1), state)
-
-    if TYPE_CHECKING:
-        __call__ = forward
 
 
 class UpdateThenAttend(AttentionalDecoder):
@@ -199,7 +209,7 @@ class UpdateThenAttend(AttentionalDecoder):
             return state
         return replace(state, feed=state.hidden.new_zeros(len(state.hidden), self.feeds))
 
-    def forward(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
+    def unroll(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
         words = self.recurrence.project("word", embedded)
         masks = self.recurrence.masks(state)
         readouts, alignment = [], []
@@ -213,9 +223,6 @@ class UpdateThenAttend(AttentionalDecoder):
             readouts.append(readout)
             alignment.append(weights)
         return Decoded(torch.stack(readouts, 1), torch.stack(alignment, 1), state)
-
-    if TYPE_CHECKING:
-        __call__ = forward
 
 
 class Bridge(nn.Module):

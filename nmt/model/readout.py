@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from nmt import recipe
+from nmt.model.gathering import StepLinear
 
 
 class Readout(nn.Module):
@@ -16,9 +17,9 @@ class Readout(nn.Module):
 
     def __init__(self, *, hidden: int, embedding: int, context: int, size: int) -> None:
         super().__init__()
-        self.state = nn.Linear(hidden, size)
-        self.word = nn.Linear(embedding, size, bias=False)
-        self.context = nn.Linear(context, size, bias=False)
+        self.state = StepLinear(hidden, size)
+        self.word = StepLinear(embedding, size, bias=False)
+        self.context = StepLinear(context, size, bias=False)
 
     def total(self, hidden: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
         total: Tensor = self.state(hidden) + self.word(embedded) + self.context(context)
@@ -54,7 +55,7 @@ class AttentionalReadout(nn.Module):
 
     def __init__(self, *, hidden: int, context: int, size: int) -> None:
         super().__init__()
-        self.combine = nn.Linear(context + hidden, size, bias=False)
+        self.combine = StepLinear(context + hidden, size, bias=False)
 
     def forward(
         self, hidden: Float[Tensor, "... H"], embedded: Float[Tensor, "... E"], context: Float[Tensor, "... A"]

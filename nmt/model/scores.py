@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from nmt import recipe
+from nmt.model.gathering import StepLinear, additive_scores, dot_scores
 
 if TYPE_CHECKING:
     from nmt.model.attention import Memory
@@ -43,7 +44,7 @@ class AdditiveScore(Score):
 
     def __init__(self, query: int, annotation: int, size: int, *, coverage: bool = False) -> None:
         super().__init__()
-        self.query = nn.Linear(query, size)
+        self.query = StepLinear(query, size)
         self.key = nn.Linear(annotation, size, bias=False)
         self.v = nn.Linear(size, 1, bias=False)
         self.covers = coverage
@@ -54,11 +55,12 @@ class AdditiveScore(Score):
         return projected
 
     def forward(self, query: Float[Tensor, "N H"], memory: Memory) -> Float[Tensor, "N S"]:
-        matched = memory.keys + self.query(query).unsqueeze(1)
-        if self.coverage is not None:
-            assert memory.coverage is not None
-            matched = matched + self.coverage(memory.coverage.unsqueeze(-1).to(matched.dtype))
-        scores: Tensor = self.v(torch.tanh(matched)).squeeze(-1)
+        asked = self.query(query)
+        if self.coverage is None:
+            return additive_scores(asked, memory.keys, self.v)
+        assert memory.coverage is not None
+        covered = self.coverage(memory.coverage.unsqueeze(-1).to(asked.dtype))
+        scores: Tensor = self.v(torch.tanh(memory.keys + asked.unsqueeze(1) + covered)).squeeze(-1)
         return scores
 
 
@@ -70,14 +72,14 @@ class ConcatScore(AdditiveScore):
 
     def __init__(self, query: int, annotation: int, size: int, *, coverage: bool = False) -> None:
         super().__init__(query, annotation, size, coverage=coverage)
-        self.query = nn.Linear(query, size, bias=False)
+        self.query = StepLinear(query, size, bias=False)
 
 
 class DotScore(Score):
     """score(h_t, h_s) = h_t^T h_s (Luong et al. 2015, eq. 8)."""
 
     def forward(self, query: Float[Tensor, "N H"], memory: Memory) -> Float[Tensor, "N S"]:
-        return torch.bmm(memory.keys.to(query.dtype), query.unsqueeze(-1)).squeeze(-1)
+        return dot_scores(query, memory.keys)
 
 
 class GeneralScore(DotScore):
@@ -100,7 +102,7 @@ class LocationScore(Score):
 
     def __init__(self, query: int, max_source: int) -> None:
         super().__init__()
-        self.position = nn.Linear(query, max_source, bias=False)
+        self.position = StepLinear(query, max_source, bias=False)
 
     def forward(self, query: Float[Tensor, "N H"], memory: Memory) -> Float[Tensor, "N S"]:
         scores: Tensor = self.position(query)

@@ -15,6 +15,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from nmt import recipe
+from nmt.model.gathering import StepLinear
+from nmt.model.precision import at_least_fp32
 
 
 class Window(nn.Module):
@@ -69,8 +71,8 @@ class LocalPredictiveWindow(Window):
 
     def __init__(self, query: int, half_width: int) -> None:
         super().__init__(half_width)
-        self.hidden = nn.Linear(query, query, bias=False)
-        self.v = nn.Linear(query, 1, bias=False)
+        self.hidden = StepLinear(query, query, bias=False)
+        self.v = StepLinear(query, 1, bias=False)
 
     def center(
         self, query: Float[Tensor, "N H"], position: Int[Tensor, " N"], mask: Bool[Tensor, "N S"]
@@ -83,11 +85,6 @@ class LocalPredictiveWindow(Window):
         away = (positions - center.unsqueeze(1)).abs()
         gaussian = torch.exp(-(away**2) / (2 * (self.half_width / 2) ** 2))
         return gaussian * (away <= self.half_width)
-
-
-def at_least_fp32(values: Tensor) -> Tensor:
-    """Values in fp32 where they were computed in a shorter type: positions and softmaxes need the digits."""
-    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
 
 
 def build_window(chosen: recipe.Window, *, query: int) -> Window | None:

@@ -1,0 +1,249 @@
+"""Faster gradients for a loop over time steps: the gradient of what all steps share is formed once.
+
+Autograd forms the gradient of a weight W anew at every step t, g_t x_t^T, and adds it to the sum so far. Here the steps
+only keep x_t and g_t on the way back, and one product makes the sum when all of them are there:
+
+    dW = sum_t g_t x_t^T = [g_1 ... g_T] [x_1 ... x_T]^T
+
+The same goes for the annotations that every step sums up, and for the keys of the additive score. `gathering()` turns this
+on for what runs within it; outside of it the same modules are plain PyTorch, the reference that the tests compare with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nmt.model.precision import at_least_fp32, matmul_type
+
+
+class Gathering:
+    """One pass over the steps: the tensors that they have shared so far, as the steps see them."""
+
+    def __init__(self) -> None:
+        self.shared: dict[tuple[type[Uses], int], tuple[Sequence[Tensor], tuple[Tensor, ...], Uses]] = {}
+
+    def share(self, uses: type[Uses], *tensors: Tensor) -> tuple[tuple[Tensor, ...], Uses]:
+        """The tensors in the autocast type, if one is on, and the uses that their gradients will be made of."""
+        key = uses, id(tensors[0])
+        if key not in self.shared:
+            log = uses()
+            views = _Shared.apply(log, matmul_type(tensors[0]), *tensors)  # type: ignore[no-untyped-call]
+            self.shared[key] = tensors, views, log  # with the tensors themselves, lest another takes over the id
+        return self.shared[key][1:]
+
+
+_current: ContextVar[Gathering | None] = ContextVar("gathering", default=None)
+
+
+@contextmanager
+def gathering(on: bool = True) -> Iterator[None]:
+    """Form gradients of what the steps within share once. They cannot be differentiated again."""
+    token = _current.set(Gathering() if on else None)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def is_gathering() -> bool:
+    """Whether what runs now is within `gathering()`."""
+    return _current.get() is not None
+
+
+# --- what the steps call ------------------------------------------------------------------------------------------
+
+
+class StepLinear(nn.Linear):
+    """W x + b, which every step computes."""
+
+    def forward(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
+        current = _current.get()
+        if current is None:
+            return super().forward(values)
+        weights = (self.weight,) if self.bias is None else (self.weight, self.bias)
+        views, uses = current.share(LinearUses, *weights)
+        return _Linear.apply(values.to(views[0].dtype), uses, *views)  # type: ignore[no-any-return, no-untyped-call]
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def weighted_sum(weights: Float[Tensor, "N S"], annotations: Float[Tensor, "N S A"]) -> Float[Tensor, "N A"]:
+    """c_i = sum_j alpha_ij h_j."""
+    current = _current.get()
+    if current is None:
+        return torch.bmm(weights.unsqueeze(1).to(annotations.dtype), annotations).squeeze(1)
+    (shared,), uses = current.share(SumUses, annotations)
+    return _WeightedSum.apply(weights.to(shared.dtype), shared, uses)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def additive_scores(query: Float[Tensor, "N D"], keys: Float[Tensor, "N S D"], v: nn.Linear) -> Float[Tensor, "N S"]:
+    """v^T tanh(q + k_j)."""
+    current = _current.get()
+    if current is None:
+        scores: Tensor = v(torch.tanh(keys + query.unsqueeze(1))).squeeze(-1)
+        return scores
+    (shared, weight), uses = current.share(AdditiveUses, keys, v.weight)
+    return _AdditiveScores.apply(query.to(shared.dtype), shared, weight, uses)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def dot_scores(query: Float[Tensor, "N D"], keys: Float[Tensor, "N S D"]) -> Float[Tensor, "N S"]:
+    """q^T k_j."""
+    current = _current.get()
+    if current is None:
+        return torch.bmm(keys.to(query.dtype), query.unsqueeze(-1)).squeeze(-1)
+    (shared,), uses = current.share(DotUses, keys)
+    return _DotScores.apply(query.to(shared.dtype), shared, uses)  # type: ignore[no-any-return, no-untyped-call]
+
+
+# --- uses: what the steps keep on the way back, and the gradients that it makes -------------------------------------
+
+
+class Uses:
+    """What the steps that share some tensors keep on the way back."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[Tensor, ...]] = []
+
+    def keep(self, *tensors: Tensor) -> None:
+        self.kept.append(tensors)
+
+    def take(self) -> list[Tensor]:
+        """All that was kept, steps first; nothing is left, so that another backward pass starts anew."""
+        kept = [torch.stack(tensors) for tensors in zip(*self.kept, strict=True)]
+        self.kept.clear()
+        return kept
+
+    def gradients(self) -> tuple[Tensor, ...]:
+        """Of the shared tensors, in their order."""
+        raise AssertionError(f"{type(self).__name__} does not say what it makes of what was kept")
+
+
+class LinearUses(Uses):
+    """x_t and g_t -> dW = sum_t g_t x_t^T, db = sum_t g_t."""
+
+    def gradients(self) -> tuple[Tensor, ...]:
+        values, upstream = (kept.flatten(0, -2) for kept in self.take())
+        return upstream.T @ values, upstream.sum(0)
+
+
+class SumUses(Uses):
+    """alpha_t and g_t -> dh_j = sum_t alpha_tj g_t."""
+
+    def gradients(self) -> tuple[Tensor, ...]:
+        weights, upstream = self.take()  # [T N S], [T N A]
+        return (torch.bmm(weights.permute(1, 2, 0), upstream.transpose(0, 1)),)
+
+
+class DotUses(Uses):
+    """q_t and g_t -> dk_j = sum_t g_tj q_t."""
+
+    def gradients(self) -> tuple[Tensor, ...]:
+        queries, upstream = self.take()  # [T N D], [T N S]
+        return (torch.bmm(upstream.permute(1, 2, 0), queries.transpose(0, 1)),)
+
+
+class AdditiveUses(Uses):
+    """dk and dv, added up on the way: what they are made of has [N S D] numbers a step."""
+
+    def keep(self, *tensors: Tensor) -> None:
+        if not self.kept:
+            self.kept.append(tuple(at_least_fp32(tensor).clone() for tensor in tensors))
+            return
+        for total, tensor in zip(self.kept[0], tensors, strict=True):
+            total.add_(tensor)
+
+    def gradients(self) -> tuple[Tensor, ...]:
+        keys, v = self.take()  # [1 N S D], [1 1 D]
+        return keys[0], v[0]
+
+
+# --- the operations themselves --------------------------------------------------------------------------------------
+
+
+class _Shared(torch.autograd.Function):
+    """Tensors as they are, in the given type. Its backward runs after that of all steps."""
+
+    @staticmethod
+    def forward(ctx: Any, uses: Uses, dtype: torch.dtype, *tensors: Tensor) -> tuple[Tensor, ...]:
+        ctx.uses, ctx.dtypes = uses, [tensor.dtype for tensor in tensors]
+        ctx.set_materialize_grads(False)  # the steps send nothing along the graph: it all comes from `uses`
+        return tuple(tensor.view_as(tensor) if tensor.dtype == dtype else tensor.to(dtype) for tensor in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *_: None) -> tuple[Tensor | None, ...]:
+        if not ctx.uses.kept:
+            return (None, None, *[None] * len(ctx.dtypes))
+        gradients = zip(ctx.uses.gradients(), ctx.dtypes, strict=False)  # a layer may have no bias
+        return (None, None, *[gradient.to(dtype) for gradient, dtype in gradients])
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, uses: Uses, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        ctx.save_for_backward(values, weight)
+        ctx.uses = uses
+        return functional.linear(values, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        values, weight = ctx.saved_tensors
+        if ctx.needs_input_grad[2]:
+            ctx.uses.keep(values, upstream[0])
+        return (upstream[0] @ weight if ctx.needs_input_grad[0] else None, *[None] * (len(ctx.needs_input_grad) - 1))
+
+
+class _WeightedSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor, annotations: Tensor, uses: Uses) -> Tensor:
+        ctx.save_for_backward(weights, annotations)
+        ctx.uses = uses
+        return torch.bmm(weights.unsqueeze(1), annotations).squeeze(1)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        weights, annotations = ctx.saved_tensors
+        if ctx.needs_input_grad[1]:
+            ctx.uses.keep(weights, upstream[0])
+        return torch.bmm(annotations, upstream[0].unsqueeze(-1)).squeeze(-1), None, None
+
+
+class _DotScores(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, keys: Tensor, uses: Uses) -> Tensor:
+        ctx.save_for_backward(query, keys)
+        ctx.uses = uses
+        return torch.bmm(keys, query.unsqueeze(-1)).squeeze(-1)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        query, keys = ctx.saved_tensors
+        if ctx.needs_input_grad[1]:
+            ctx.uses.keep(query, upstream[0])
+        return torch.bmm(upstream[0].unsqueeze(1), keys).squeeze(1), None, None
+
+
+class _AdditiveScores(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, keys: Tensor, v: Tensor, uses: Uses) -> Tensor:
+        matched = torch.add(keys, query.unsqueeze(1)).tanh_()
+        ctx.save_for_backward(matched, v)
+        ctx.uses = uses
+        return functional.linear(matched, v).squeeze(-1)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        matched, v = ctx.saved_tensors
+        before_tanh = torch.ops.aten.tanh_backward(upstream[0].unsqueeze(-1) * v, matched)
+        if ctx.needs_input_grad[1]:
+            d_v = upstream[0].reshape(1, -1) @ matched.flatten(0, 1)
+            ctx.uses.keep(before_tanh, d_v)
+        return before_tanh.sum(1), None, None, None

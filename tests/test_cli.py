@@ -21,6 +21,7 @@ from nmt.bundle import Bundle
 from nmt.cli import progress
 from nmt.cli.inspecting import info
 from nmt.data.subwords import Subwords
+from nmt.decoding.translator import Translator
 from tests.test_bundle import FILES, small_recipe
 
 pytestmark = pytest.mark.xdist_group("cli")  # one worker, so that the model is trained once
@@ -467,6 +468,31 @@ def test_alignments_are_drawn_for_found_and_given_translations(model: Path, tmp_
     good(nmt("plot", model, "the old dog sees", "--target", "der alte Hund", "-o", tmp_path / "given.svg"))
     drawn = (tmp_path / "given.svg").read_text()
     assert all(f">{word}<" in drawn for word in ["the", "old", "dog", "sees", "der", "alte", "Hund"])
+
+
+def test_any_of_the_best_translations_is_drawn_alone_or_beside_the_others(model: Path, tmp_path: Path) -> None:
+    [found] = Translator([Bundle.load(model)], n_best=2).translate(["the old dog sees"])
+    titles = [
+        f"translation {rank}, score {item.score:.2f}".replace("-", "−") for rank, item in enumerate(found.hypotheses, 1)
+    ]
+    assert len(set(titles)) == 2
+    for options, shown in ((["--n-best", "2"], found.hypotheses), (["--rank", "2"], found.hypotheses[1:])):
+        ended = nmt("plot", model, "the old dog sees", *options, "-o", tmp_path / "best.svg", PYTHONUTF8="1")
+        good(ended)
+        assert ended.stderr.decode().splitlines() == [item.text for item in shown]
+        drawn = (tmp_path / "best.svg").read_text(encoding="utf-8")
+        assert [title for title in titles if title in drawn] == titles[-len(shown) :]
+
+
+def test_several_sentences_are_drawn_with_how_good_their_translations_are(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "some.en").write_text("the old dog sees\n\nthe dog\n")
+    (tmp_path / "some.de").write_text("der alte Hund sieht\n\nnichts davon\n")
+    files = ["-i", tmp_path / "some.en", "-r", tmp_path / "some.de"]
+    good(nmt("plot", model, *files, "-o", tmp_path / "some.svg", "-q"))
+    drawn = (tmp_path / "some.svg").read_text(encoding="utf-8")
+    assert "line 1 · BLEU 100.0" in drawn
+    assert "line 3 · BLEU 0.0" in drawn
+    assert "line 2" not in drawn
 
 
 @pytest.mark.parametrize(

@@ -76,30 +76,16 @@ def test_two_models_are_shown_over_gold_links(folder: Path) -> None:
     assert first["readings"][1]["pieces"]["target"] == [f"▁{word}" for word in TARGET[0].split()]
 
 
-def test_gold_links_are_outlined_in_a_picture_too(folder: Path) -> None:
-    (folder / "line").write_text("0-0 1p1\n")
-    arguments = [SOURCE[0], "--target", TARGET[0], "--gold", "line"]
-    good(nmt("plot", "one", *arguments, "-o", "gold.svg", "-q", cwd=folder))
-    assert "sure link" in (folder / "gold.svg").read_text()
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [
         (["-o", "a.html"], 2, "Give sentences as arguments, or a file of them with -i"),
         (["a dog", "-i", "text.en", "-o", "a.html"], 2, "and not both"),
-        (
-            ["-i", "text.en", "-o", "a.png"],
-            1,
-            "A picture shows one sentence, but there are 3: give one, or write a page",
-        ),
         (["-i", "many.en", "-o", "a.html"], 1, "A page holds at most 500 sentences, but there are 501: choose some"),
-        (
-            ["a dog", "--compare", "two", "-o", "a.png"],
-            2,
-            "--compare is for pages: write to a name that ends with .html",
-        ),
-        (["a dog", "--n-best", "2", "-o", "a.html"], 2, "--n-best is for pictures"),
+        (["a dog", "--n-best", "2", "-o", "a.html"], 2, "--n-best is for pictures: a page shows the best translation"),
+        (["a dog", "--rank", "1", "-o", "a.html"], 2, "--rank is for pictures"),
+        (["a dog", "--subwords", "-o", "a.html"], 2, "--subwords is for pictures"),
+        (["a dog", "--font", "x", "-o", "a.html"], 2, "--font is for pictures"),
         (
             ["a dog", "--gold", "gold", "-o", "a.html"],
             2,
@@ -116,8 +102,7 @@ def test_gold_links_are_outlined_in_a_picture_too(folder: Path) -> None:
         (["a dog", "--compare", "blind", "-o", "a.html"], 1, "blind was trained without attention"),
         ([" ", "-o", "a.html"], 1, "There are no sentences to explore: all lines are blank."),
         (["a dog", "--gold", "nowhere", "--target", "a", "-o", "a.html"], 1, "Cannot read the alignments nowhere"),
-        (["a dog", "-o", "a.bmp"], 2, "a.bmp"),
-        (["-i", "-", "-o", "a.png"], 1, "There is no sentence to plot: the input is empty."),
+        (["-i", "-", "-o", "a.html"], 1, "There is no sentence to plot: the input is empty."),
     ],
 )
 def test_what_cannot_be_explored(folder: Path, arguments: list[str], status: int, sentence: str) -> None:

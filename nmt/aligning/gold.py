@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.data import catalogue
+from nmt.decoding.words import words_of
 from nmt.errors import DataError
 from nmt.evaluation.alignment import Alignment, GoldLinks, Links, argmax_links, read_pharaoh
 from nmt.evaluation.error_rate import AlignmentErrorRate, alignment_error_rate
 
 if TYPE_CHECKING:
+    from nmt.bundle import Bundle
+    from nmt.decoding.translation import Translation
     from nmt.recipe import Data
 
 _SAMPLE = "sample:"
@@ -27,6 +32,26 @@ def error_rate_of_links(links: Sequence[Links], gold: Sequence[GoldLinks], *, bo
     """How far links are from the gold links. Raises DataError if there are not as many."""
     sure, possible = [item.sure for item in gold], [item.possible for item in gold]
     return alignment_error_rate(links, sure, possible, bootstrap=bootstrap)
+
+
+def links_of_pieces(gold: GoldLinks, found: Translation, bundle: Bundle, rank: int = 0) -> GoldLinks:
+    """Links between words as links between all their pieces, for the matrix of `piece_alignment`."""
+    hypothesis = found.hypotheses[rank]
+    source = _pieces_of(words_of(bundle.source, found.source_ids, found.source)[1])
+    target = _pieces_of(words_of(bundle.target, hypothesis.ids, hypothesis.text)[1])
+    sure, possible = (
+        frozenset(pair for word, other in links for pair in product(source[word], target[other]))
+        for links in (gold.sure, gold.possible)
+    )
+    return GoldLinks(sure, possible)
+
+
+def _pieces_of(word_of: Sequence[int]) -> dict[int, list[int]]:
+    """The pieces of each word."""
+    pieces: defaultdict[int, list[int]] = defaultdict(list)
+    for piece, word in enumerate(word_of):
+        pieces[word].append(piece)
+    return pieces
 
 
 def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmt.decoding.lines import clean
+from nmt.decoding.words import words_of
 from nmt.evaluation.alignment import Alignment, Matrix, merge_to_words
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
-    from nmt.data.subwords import Subwords
     from nmt.decoding.translation import Translation
 
 
@@ -28,8 +26,10 @@ def word_alignment(found: Translation, bundle: Bundle, rank: int = 0, *, shift: 
     hypothesis = found.hypotheses[rank]
     rows = _shifted(hypothesis.alignment.numpy(), shift)
     marks = rows.shape[0] - len(hypothesis.ids), rows.shape[1] - len(found.source_ids)  # none where nothing was decoded
-    target, target_word_of = _words(bundle.target, hypothesis.ids, hypothesis.text, marks=marks[0])
-    source, source_word_of = _words(bundle.source, found.source_ids, found.source, marks=marks[1])
+    target, target_word_of = words_of(bundle.target, hypothesis.ids, hypothesis.text)
+    source, source_word_of = words_of(bundle.source, found.source_ids, found.source)
+    target_word_of += [-1] * marks[0]
+    source_word_of += [-1] * marks[1]
     weights = merge_to_words(rows, source_word_of, target_word_of, size=(len(target), len(source)))
     return Alignment(weights, source, target)
 
@@ -49,14 +49,3 @@ def _shifted(weights: Matrix, shift: int) -> Matrix:
     moved = np.zeros_like(weights)
     moved[max(down, 0) : count + min(down, 0)] = weights[max(-down, 0) : count - max(down, 0)]
     return moved
-
-
-def _words(subwords: Subwords, ids: Sequence[int], text: str, *, marks: int) -> tuple[tuple[str, ...], list[int]]:
-    """The words of a text, and the word of each of its pieces and end marks (-1 is none).
-
-    The words are those of the text itself, which may hold characters that the subwords do not know. Where the subwords
-    see another number of words, they are those that the ids stand for.
-    """
-    read, written = subwords.decode(ids).split(), clean(text).split()
-    words = written if len(written) == len(read) else read
-    return tuple(words), [*(subwords.word_of(ids) if words else [-1] * len(ids)), *[-1] * marks]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
     from nmt.cli.exploring import Request
     from nmt.decoding.translator import Translator
 
-_PAGE = "Page"
-"""Panel of the options that are for .html."""
+_PICTURE, _PAGE = "Picture", "Page"
+"""Panels of the options that are for .png, .pdf and .svg, and for .html."""
 
 
 def plot(
     model: Model,
     sentences: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SENTENCE", help="The sentence to translate; several for a page.", show_default=False),
+        typer.Argument(metavar="SENTENCE", help="A sentence to translate; or more.", show_default=False),
     ] = None,
     output: Annotated[
         Path,
@@ -60,42 +61,86 @@ def plot(
             "--reference",
             "-r",
             metavar="FILE",
-            help="Known translations, line by line: the page shows them and BLEU.",
+            help="Known translations, line by line, to show how good those of the model are (BLEU).",
             show_default=False,
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Show how the model would read the source for the references.")
+        bool, typer.Option("--force", help="Show how the model would read the sources for the references.")
     ] = False,
     gold: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Links between sources and references that people made (i-j sure, ipj possible), to show over the "
-            "attention; the references are forced.",
+            help="Links between the words of sources and given translations that people made (i-j sure, ipj possible, a "
+            "line a sentence; or NAACL's format), to show over the attention, with its error rate. Implies --force.",
             show_default=False,
         ),
     ] = None,
+    beam_size: BeamSize = None,
+    n_best: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="Draw the N best translations side by side.", rich_help_panel=_PICTURE),
+    ] = 1,
+    rank: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="K",
+            help="Draw the K-th best translation alone.",
+            show_default=False,
+            rich_help_panel=_PICTURE,
+        ),
+    ] = None,
+    subwords: Annotated[
+        bool, typer.Option("--subwords", help="A row and a column for each subword.", rich_help_panel=_PICTURE)
+    ] = False,
+    style: Annotated[
+        Literal["color", "grey"],
+        typer.Option(help="Blue on white, or white on black as in the papers.", rich_help_panel=_PICTURE),
+    ] = "color",
+    font: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A font for the words, .ttf, .otf or .ttc. By default DejaVu Sans, and installed fonts for what it lacks.",
+            show_default=False,
+            rich_help_panel=_PICTURE,
+        ),
+    ] = None,
+    dpi: Annotated[float, typer.Option(help="Dots an inch of a PNG.", rich_help_panel=_PICTURE)] = 150,
     compare: Annotated[
         Path | None,
         typer.Option(
             metavar="MODEL", help="A second model beside the first.", show_default=False, rich_help_panel=_PAGE
         ),
     ] = None,
-    n_best: Annotated[int, typer.Option(min=1, metavar="N", help="Draw the N best translations side by side.")] = 1,
-    beam_size: BeamSize = None,
-    style: Annotated[
-        Literal["color", "grey"], typer.Option(help="Blue on white, or white on black as in the paper.")
-    ] = "color",
-    dpi: Annotated[float, typer.Option(help="Dots an inch of a PNG.")] = 150,
     device: Device = "auto",
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Draw which source words each word of the translation was aligned to.
+    """Draw which source words each word of a translation was aligned to.
 
-    A picture shows one sentence. A page (.html) shows up to 500, with ribbons and matrices to point at, between words or
-    subwords, sorted by BLEU, length, entropy or alignment error rate; it is one file, which works without any network.
+    Rows are target words, columns source words, colours attention weights from
+    0 to 1. The end of the name of FILE says what becomes of several sentences:
+
+      [cyan].png .svg[/cyan]   panels of one figure, 25 at most
+      [cyan].pdf[/cyan]        a page for each sentence
+      [cyan].html[/cyan]       a page to explore in a browser, one file without network:
+                  ribbons and matrices to point at, between words or subwords,
+                  sorted by BLEU, length, entropy or alignment error rate
+
+    The translation is what the beam search finds. A given one is drawn instead
+    with --target, or for each line of a file with --reference and --force.
+
+    Gold links are orange squares (white where --style is grey), dashed if they
+    are only possible ones. Diamonds show where the window of local attention
+    (local-m, local-p) had its centre.
+
+    Latin, Cyrillic, Greek, Arabic and Hebrew letters can always be drawn. For
+    others, such as Chinese and Japanese, an installed font is found or one is
+    given with --font; a warning names the characters that no font has. An .svg
+    leaves fonts to its viewer.
 
     [bold]Examples[/bold]
 
@@ -103,42 +148,86 @@ def plot(
 
       nmt plot runs/bahdanau "A man is riding a horse." --target "Ein Mann reitet auf einem Pferd." -o align.svg
 
+      nmt plot runs/bahdanau "A man is riding a horse." --n-best 4 --subwords --style grey -o beam.pdf
+
+      nmt plot runs/luong-local-p -i gold.en -r gold.fr --gold gold.align -o gold.pdf
+
       head -200 test.en | nmt plot runs/bahdanau -i - -o page.html
 
       nmt plot runs/bahdanau -i gold.en -r gold.fr --gold gold.align --compare runs/luong -o page.html
     """
     set_up(quiet=quiet, threads=threads)
-    from nmt.cli.exploring import check_count, read_request, write_page
+    from nmt.cli.exploring import read_request, write_page
+    from nmt.cli.picturing import Look, write_picture
     from nmt.plotting.explorer import is_page
 
     page = is_page(output)
     folders = [model] if compare is None else [model, compare]
-    _check_output(output, page=page, n_best=n_best, models=len(folders))
+    for_pictures = {"--n-best": n_best > 1, "--rank": rank, "--subwords": subwords, "--font": font}
+    _check_output(output, models=len(folders), for_pictures=[name for name, given in for_pictures.items() if given])
+    ranks = range(n_best) if rank is None else range(rank - 1, rank)
     request = read_request(sentences or [], source, target=target, reference=reference, gold=gold, force=force)
-    check_count(request, page=page)
-    readers = _readers(folders, device, beam_size=beam_size, n_best=n_best)
+    _check_ranks(n_best, rank, forced=request.forced)
+    _check_count(request, output, panels=len(ranks))
+    # A window's centre is counted from the beginning of the sentence, which is therefore not read in parts.
+    longest = {} if page else {"max_source": sys.maxsize}
+    readers = _readers(folders, device, beam_size=beam_size, n_best=ranks.stop, **longest)
     if page:
         write_page(output, request, readers, quiet=quiet)
     else:
         _, bundle, translator = readers[0]
-        _draw_picture(output, request, bundle, translator, style=style, dpi=dpi, quiet=quiet)
+        look = Look(ranks, subwords=subwords, style=style, font=font, dpi=dpi)
+        write_picture(output, request, bundle, translator, look, quiet=quiet)
     typer.echo(output)
 
 
-def _check_output(output: Path, *, page: bool, n_best: int, models: int) -> None:
+def _check_output(output: Path, *, models: int, for_pictures: Sequence[str]) -> None:
     """What cannot be is said before any work is done. Raises UsageError."""
+    from nmt.plotting.explorer import is_page
     from nmt.plotting.style import file_format
 
-    if page and n_best > 1:
-        raise UsageError("--n-best is for pictures: a page shows the best translation of each sentence.")
-    if not page:
+    if is_page(output) and for_pictures:
+        shows = "a page shows the best translation of each sentence, its words and its subwords"
+        raise UsageError(f"{for_pictures[0]} is for pictures: {shows}.")
+    if not is_page(output):
         file_format(output)
         if models > 1:
             raise UsageError(f"--compare is for pages: write to a name that ends with .html, not to '{output}'.")
 
 
+def _check_ranks(n_best: int, rank: int | None, *, forced: bool) -> None:
+    """Raises UsageError where there is nothing to choose from, or two ways were chosen."""
+    if n_best > 1 and rank is not None:
+        raise UsageError(
+            "Give --n-best for the best translations side by side, or --rank for one of them, and not both."
+        )
+    if forced and (n_best > 1 or rank is not None):
+        option = "--rank" if rank is not None else "--n-best"
+        raise UsageError(f"{option} chooses from what the model finds, but the translations are given.")
+
+
+def _check_count(request: Request, output: Path, *, panels: int) -> None:
+    """Say before any work is done that there are too many sentences, or none. Raises DataError.
+
+    `panels` is how many matrices a picture shows of each sentence.
+    """
+    from nmt.cli.picturing import MOST_PANELS
+    from nmt.plotting.explorer import MOST_SENTENCES, is_page
+
+    count = len(request.sources)
+    if not count:
+        raise DataError("There is no sentence to plot: the input is empty.")
+    whole = is_page(output) or output.suffix.lower() == ".pdf"
+    if whole and count > MOST_SENTENCES:
+        holds = f"{'A page' if is_page(output) else 'A PDF'} holds at most {MOST_SENTENCES} sentences"
+        raise DataError(f"{holds}, but there are {count:,}: choose some, for instance with `head`.")
+    if not is_page(output) and (made := panels if whole else count * panels) > MOST_PANELS:
+        remedy = "choose fewer" if count == 1 or whole else "write a .pdf, a page for each sentence, or a page.html"
+        raise DataError(f"A figure holds at most {MOST_PANELS} matrices, but there would be {made:,}: {remedy}.")
+
+
 def _readers(
-    folders: Sequence[Path], device: str, *, beam_size: int | None, n_best: int
+    folders: Sequence[Path], device: str, *, beam_size: int | None, **options: Any
 ) -> list[tuple[str, Bundle, Translator]]:
     """The models with their names and translators; names are those of the folders, or whole paths if these are equal."""
     bundles = load_models(folders, device)
@@ -148,32 +237,5 @@ def _readers(
     if len(set(names)) < len(names):
         names = [str(folder) for folder in folders]
     decoding = {"beam_size": beam_size}
-    translators = [build_translator([bundle], decoding=decoding, n_best=n_best) for bundle in bundles]
+    translators = [build_translator([bundle], decoding=decoding, **options) for bundle in bundles]
     return list(zip(names, bundles, translators, strict=True))
-
-
-def _draw_picture(
-    output: Path,
-    request: Request,
-    bundle: Bundle,
-    translator: Translator,
-    *,
-    style: Literal["color", "grey"],
-    dpi: float,
-    quiet: bool,
-) -> None:
-    """Draw the one sentence, a panel for each hypothesis."""
-    from nmt.aligning import word_alignment
-    from nmt.cli.exploring import read
-    from nmt.plotting.heatmap import plot_alignment
-
-    found = next(read(request, translator))
-    if not found.source_ids:
-        raise DataError("The sentence to plot is empty.")
-    panels = [word_alignment(found, bundle, rank) for rank in range(len(found.hypotheses))]
-    titles = [f"{rank}: {hypothesis.score:.2f}" for rank, hypothesis in enumerate(found.hypotheses, start=1)]
-    golds = None if request.gold is None else request.gold * len(panels)
-    plot_alignment(panels, output, title=titles if len(panels) > 1 else None, gold=golds, style=style, dpi=dpi)
-    if not quiet:
-        for panel in panels:
-            typer.echo(" ".join(panel.target), err=True)

@@ -67,19 +67,6 @@ def read_request(
     return Request(sources, references, forced, None if gold is None else read_gold(gold, len(sources)))
 
 
-def check_count(request: Request, *, page: bool) -> None:
-    """Say before any work is done that there are too many sentences, or none. Raises DataError."""
-    from nmt.plotting.explorer import MOST_SENTENCES
-
-    count, most = len(request.sources), MOST_SENTENCES if page else 1
-    if not count:
-        raise DataError("There is no sentence to plot: the input is empty.")
-    if count > most:
-        remedy = "choose some, for instance with `head`" if page else "give one, or write a page with -o page.html"
-        holds = f"A page holds at most {most} sentences" if page else "A picture shows one sentence"
-        raise DataError(f"{holds}, but there are {count:,}: {remedy}.")
-
-
 def write_page(
     output: Path, request: Request, models: Sequence[tuple[str, Bundle, Translator]], *, quiet: bool
 ) -> None:

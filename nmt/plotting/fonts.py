@@ -1,12 +1,20 @@
-"""Which installed fonts can write the words of a figure, and how wide the words come out."""
+"""Which installed fonts can write the words of a figure, and how wide the words come out.
+
+matplotlib joins the letters of Arabic and writes them from the right by itself (from 3.11 on, which the package needs).
+"""
 
 import logging
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
-from matplotlib.font_manager import FontProperties, fontManager, get_font
+from matplotlib.font_manager import FontPath, FontProperties, findSystemFonts, fontManager, get_font
 from matplotlib.textpath import TextToPath
+
+from nmt.errors import DataError
 
 BASE = "DejaVu Sans"  # ships with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew
 _PREFERRED = (
@@ -24,6 +32,9 @@ _PREFERRED = (
     "WenQuanYi Zen Hei",
     "Arial Unicode MS",
 )
+_JAPANESE = ("Noto Sans CJK JP", "Noto Sans JP", "IPAexGothic", "Hiragino Sans", "Yu Gothic")
+"""Preferred where there are kana; the same characters look somewhat different in China."""
+_KANA = frozenset(map(chr, range(0x3041, 0x3100)))
 # Fonts whose code points do not mean what they say, and coloured ones, which matplotlib cannot draw.
 _UNFIT = ("cm", "STIXNon", "STIXSize", "Last", "DejaVu Sans Display", "Noto Color Emoji", "Apple Color Emoji")
 _ELLIPSIS_FROM = 100  # characters; the longest words of real languages stay whole
@@ -44,15 +55,39 @@ def label(word: str) -> str:
     return f"{clean[:half]}…{clean[-half + 1 :]}"
 
 
-def choose_families(texts: Iterable[str], *, warn: bool = True) -> list[str]:
+def add_font(path: Path) -> str:
+    """Make a font file known to this process, and return the name of its family.
+
+    Raises:
+        DataError: a file that cannot be read, or holds no font.
+    """
+    before = len(fontManager.ttflist)
+    try:
+        path.open("rb").close()  # whose error has a reason
+        fontManager.addfont(path)
+    except OSError as error:
+        raise DataError(f"Cannot read the font {path}: {error.strerror}.") from None
+    except RuntimeError:
+        raise DataError(f"{path} is not a font that can be drawn: give a .ttf, .otf or .ttc file.") from None
+    added = fontManager.ttflist[before]
+    _forget()
+    # Whatever its weight is, it is the face that was asked for.
+    fontManager.ttflist.append(replace(added, style="normal", weight=400, stretch="normal"))
+    return str(added.name)
+
+
+def choose_families(texts: Iterable[str], *, first: Sequence[str] = (), warn: bool = True) -> list[str]:
     """Font families that together have all characters of the texts, as far as any installed font does.
 
-    The base font comes first; further ones are added only for characters it lacks, each time the one that has most of
-    those still missing. Characters that no font has are named in one warning of the log.
+    Those of `first` and the base font come first; further ones are added only for characters that they lack, each time
+    the one that has most of those still missing. Characters that no font has are named in one warning of the log.
     """
     wanted = {ord(character) for text in texts for character in text if _is_visible(character)}
-    families, missing = [BASE], wanted - _characters(BASE)
+    families = [*first, BASE]
+    missing = wanted.difference(*map(_characters, families))
     candidates = _candidates() if missing else []
+    if not any(chr(code) in _KANA for code in wanted):
+        candidates = sorted(candidates, key=_JAPANESE.__contains__)
     while missing:
         best = max(candidates, key=lambda family: len(missing & _characters(family)), default=BASE)
         if not missing & _characters(best):
@@ -83,6 +118,7 @@ def _is_visible(character: str) -> bool:
 @lru_cache(maxsize=1)
 def _candidates() -> list[str]:
     """Installed families worth falling back to, the preferred ones first."""
+    _notice_new_fonts()
     fit = sorted(name for name in _regular_faces() if not name.startswith(_UNFIT) and name != BASE)
     return [name for name in _PREFERRED if name in fit] + [name for name in fit if name not in _PREFERRED]
 
@@ -97,13 +133,37 @@ def _characters(family: str) -> frozenset[int]:
 
 
 @lru_cache(maxsize=1)
-def _regular_faces() -> dict[str, str]:
+def _regular_faces() -> dict[str, FontPath]:
     """File of the upright face of normal weight and width, by family."""
     faces = fontManager.ttflist
-    return {face.name: str(face.fname) for face in faces if (face.style, face.weight, face.stretch) == _REGULAR}
+    return {
+        face.name: FontPath(face.fname, face.index)
+        for face in faces
+        if (face.style, face.weight, face.stretch) == _REGULAR
+    }
+
+
+def _notice_new_fonts() -> None:
+    """Add the fonts that were installed after matplotlib made its list, which it does once in its life."""
+    known = {str(face.fname) for face in fontManager.ttflist}
+    for path in sorted(set(findSystemFonts()) - known):
+        with suppress(OSError, RuntimeError):  # no font, or one of a kind that matplotlib cannot read
+            fontManager.addfont(path)
+    _forget()
+
+
+def _forget() -> None:
+    """After the list of fonts has changed."""
+    for cached in (_candidates, _characters, _regular_faces):
+        cached.cache_clear()
 
 
 def _complaint(missing: Iterable[int]) -> str:
     characters = [chr(code) for code in sorted(missing)]
     shown = " ".join(characters[:20]) + (f" and {len(characters) - 20} more" if len(characters) > 20 else "")
-    return f"No installed font can draw {shown}: boxes stand in. Install a font for this script, or write an SVG."
+    asian = any(unicodedata.category(char) == "Lo" and unicodedata.east_asian_width(char) == "W" for char in characters)
+    family, package = ("Noto Sans CJK", "fonts-noto-cjk") if asian else ("one of the Noto family", "fonts-noto-core")
+    return (
+        f"No installed font can draw {shown}: boxes stand in. Install a font that can, such as {family} (on Debian and "
+        f"Ubuntu `apt install {package}`), give the file of one, or write an SVG, which takes the fonts of its viewer."
+    )

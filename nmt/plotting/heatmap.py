@@ -1,8 +1,9 @@
 """Alignment heatmaps like figure 3 of Bahdanau et al. (2015): source words on top, target words on the left."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal, Self, TypeVar
 
@@ -15,21 +16,59 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from nmt.errors import DataError, UsageError
-from nmt.evaluation.alignment import Alignment, GoldLinks
-from nmt.plotting.fonts import choose_families, label
+from nmt.evaluation.alignment import Alignment, GoldLinks, Matrix
+from nmt.plotting.fonts import add_font, choose_families, label, text_width
 from nmt.plotting.layout import LABEL_PAD, TITLE_SIZE, Layout, Panel, cell_side
-from nmt.plotting.style import INK, ORANGE, file_format, house_style, save
+from nmt.plotting.style import INK, MAGENTA, ORANGE, file_format, house_style, save, save_pages
 
 Gold = GoldLinks | AbstractSet[tuple[int, int]]
 Style = Literal["color", "grey"]
+Mark = Literal["sure", "possible", "center"]
 T = TypeVar("T")
 
+LEGEND_SIZE, LEGEND_UNIT = 9.0, 0.2  # points, and inches to a mark
 ANNOTATED_UP_TO = 12  # words; in larger matrices, figures in the cells are noise
 
 _BLUES = LinearSegmentedColormap.from_list(
     "nmt-blues", ["#edf2f8", "#c5d9ec", "#8fbbdc", "#5296c8", "#246aa8", "#0f427d", "#08264f"]
 )
 _GREYS = LinearSegmentedColormap.from_list("nmt-greys", ["black", "white"])
+
+
+@dataclass(frozen=True, eq=False)
+class Heatmap:
+    """One matrix, and what is drawn over it.
+
+    Attributes:
+        alignment: the weights [T S] with their words.
+        title: stands above it.
+        gold: links of annotators; outlined squares, dashed where only possible.
+        centers: where the local window of each row stood, p_t (Luong et al. 2015, eq. 9), [T K] for K heads; column j
+            reaches from j to j + 1, and NaN is not drawn.
+
+    Raises:
+        DataError: an alignment without words, or gold links outside it.
+        ValueError: centres of another number of rows.
+    """
+
+    alignment: Alignment
+    title: str = ""
+    gold: Gold | None = None
+    centers: Matrix | None = None
+
+    def __post_init__(self) -> None:
+        if not self.alignment.weights.size:
+            raise DataError("There is nothing to draw: an alignment needs at least one source and one target word.")
+        if self.centers is not None and len(self.centers) != len(self.alignment.target):
+            raise ValueError(f"There are {len(self.centers)} centres for {len(self.alignment.target)} target words.")
+        _check_within(self.links, self.alignment)
+
+    @property
+    def links(self) -> GoldLinks:
+        """The gold links; a plain set is of sure ones."""
+        if isinstance(self.gold, GoldLinks):
+            return self.gold
+        return GoldLinks(frozenset(self.gold or ()), frozenset())
 
 
 def plot_alignment(
@@ -39,6 +78,7 @@ def plot_alignment(
     title: str | Sequence[str] | None = None,
     gold: Gold | Sequence[Gold | None] | None = None,
     style: Style = "color",
+    font: Path | None = None,
     dpi: float = 150,
 ) -> None:
     """Draw alignment matrices, alpha_ij of target word i and source word j (Bahdanau et al. 2015, eq. 6), into a file.
@@ -52,28 +92,51 @@ def plot_alignment(
         title: one above each panel; a single one stands above the first.
         gold: links of annotators, as for `title`; outlined squares, dashed where only possible.
         style: `color`, or `grey` as in the paper (black is 0, white is 1).
+        font: a font file for the words; the installed ones fill in what it lacks.
         dpi: dots an inch of a PNG.
 
     Raises:
         UsageError: an unknown suffix or style, or a resolution out of range.
-        DataError: an alignment without words, gold links outside it, or a file that cannot be written.
+        DataError: an alignment without words, gold links outside it, no font, or a file that cannot be written.
         ValueError: more titles or gold standards than panels.
     """
-    kind, look = file_format(path), _Look.of(style)
     alignments = [alignment] if isinstance(alignment, Alignment) else list(alignment)
     titles = [title] if isinstance(title, str) else list(title or ())
     golds = [gold] if isinstance(gold, GoldLinks | AbstractSet) else list(gold or ())
-    if not alignments or not all(item.weights.size for item in alignments):
-        raise DataError("There is nothing to draw: an alignment needs at least one source and one target word.")
-    words = [label(word) for item in alignments for word in item.source + item.target]
+    count = len(alignments)
+    each = zip(alignments, _padded(titles, "", count), _padded(golds, None, count), strict=True)
+    plot_heatmaps([[Heatmap(*given) for given in each]], path, style=style, font=font, dpi=dpi)
+
+
+def plot_heatmaps(
+    pages: Sequence[Sequence[Heatmap]],
+    path: Path,
+    *,
+    style: Style = "color",
+    font: Path | None = None,
+    dpi: float = 150,
+) -> None:
+    """Draw matrices as panels of a page, or of several in a PDF; like `plot_alignment`.
+
+    Raises:
+        UsageError: several pages for a picture that has one; or as there.
+        DataError: nothing to draw; or as there.
+    """
+    kind, look = file_format(path), _Look.of(style)
+    if not pages or not all(pages):
+        raise DataError("There is nothing to draw: a picture needs at least one alignment.")
+    if len(pages) > 1 and kind != "pdf":
+        raise UsageError(f"A .{kind} has one page, but there are {len(pages)}: write a .pdf.")
+    words = [label(word) for item in chain(*pages) for word in item.alignment.source + item.alignment.target]
+    texts = [*words, *(item.title for item in chain(*pages))]
     # An SVG leaves the glyphs to its viewer, who may well have the fonts that this machine lacks.
-    families = choose_families([*titles, *words], warn=kind != "svg")
-    count, cell = len(alignments), cell_side(alignments)
-    links = [_checked(gold, item) for item, gold in zip(alignments, _padded(golds, None, count), strict=True)]
+    families = choose_families(texts, first=[add_font(font)] if font else [], warn=kind != "svg")
     with house_style(families):
-        headed = zip(alignments, _padded(titles, "", count), strict=True)
-        panels = [Panel.measure(item, heading, cell, families) for item, heading in headed]
-        save(_draw(alignments, panels, links, look), path, dpi=dpi)
+        figures = (_draw(page, look, families) for page in pages)
+        if len(pages) > 1:
+            save_pages(figures, path, dpi=dpi)
+        else:
+            save(next(figures), path, dpi=dpi)
 
 
 def _padded(given: Sequence[T], filler: T, count: int) -> list[T]:
@@ -83,17 +146,13 @@ def _padded(given: Sequence[T], filler: T, count: int) -> list[T]:
     return [*given, *[filler] * (count - len(given))]
 
 
-def _checked(gold: Gold | None, alignment: Alignment) -> GoldLinks | None:
-    """The gold links of a panel, all of which lie in its matrix."""
-    if gold is None:
-        return None
-    links = gold if isinstance(gold, GoldLinks) else GoldLinks(frozenset(gold), frozenset())
+def _check_within(links: GoldLinks, alignment: Alignment) -> None:
+    """Raises DataError at a gold link outside the matrix."""
     targets, sources = alignment.weights.shape
     for source, target in sorted(links.possible):
         if not (0 <= source < sources and 0 <= target < targets):
             pair = f"{sources} source and {targets} target words"
             raise DataError(f"The gold link {source}-{target} lies outside its sentence pair of {pair}.")
-    return links
 
 
 @dataclass(frozen=True)
@@ -106,6 +165,8 @@ class _Look:
         outline: squares of gold links.
         halo: border that keeps the outline visible on any cell, if it needs one.
         zero, one: text on cells of small and of large weight.
+        center: the window's centres.
+        center_halo: their border.
     """
 
     colormap: Colormap
@@ -114,14 +175,22 @@ class _Look:
     halo: str | None
     zero: str
     one: str
+    center: str
+    center_halo: str
 
     @classmethod
     def of(cls, style: Style) -> Self:
         match style:
             case "color":
-                return cls(_BLUES, grid="white", outline=ORANGE, halo=None, zero=INK, one="white")
+                return cls(
+                    _BLUES, grid="white", outline=ORANGE, halo=None, zero=INK, one="white",
+                    center=MAGENTA, center_halo="white",
+                )  # fmt: skip
             case "grey":
-                return cls(_GREYS, grid="#404040", outline="white", halo="black", zero="white", one=INK)
+                return cls(
+                    _GREYS, grid="#404040", outline="white", halo="black", zero="white", one=INK,
+                    center="white", center_halo="black",
+                )  # fmt: skip
             case _:
                 raise UsageError(f"There is no style '{style}' of heatmap; choose color or grey.")
 
@@ -133,24 +202,37 @@ class _Look:
             square.set_path_effects([withStroke(linewidth=3.2, foreground=self.halo)])
         return square
 
+    def draw_diamonds(self, axes: Axes, places: Sequence[tuple[float, float]], cell: float) -> None:
+        """The marks of a window's centres, for cells of the given side in inches."""
+        size = min(max(72 * cell * 0.26, 3.0), 7.5)
+        x, y = zip(*places, strict=True) if places else ((), ())
+        axes.plot(
+            x, y, linestyle="none", marker="D", markersize=size * 0.8, color=self.center,
+            markeredgecolor=self.center_halo, markeredgewidth=size / 7, clip_on=False,
+        )  # fmt: skip
+
 
 # --- drawing ----------------------------------------------------------------------------------------------------
 
 
-def _draw(
-    alignments: Sequence[Alignment], panels: Sequence[Panel], links: Sequence[GoldLinks | None], look: _Look
-) -> Figure:
-    layout = Layout.arrange(panels, legend=any(links))
+def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str]) -> Figure:
+    cell = cell_side([item.alignment for item in page])
+    panels = [Panel.measure(item.alignment, item.title, cell, families) for item in page]
+    legend = _Legend.of(page, families)
+    layout = Layout.arrange(panels, legend=legend.width)
     figure = Figure(figsize=(layout.width, layout.height), facecolor="white")
-    for alignment, panel, gold, (x, y) in zip(alignments, panels, links, layout.corners, strict=True):
+    annotated = all(max(item.alignment.weights.shape) <= ANNOTATED_UP_TO for item in page)
+    for item, panel, (x, y), corner in zip(page, panels, layout.corners, layout.titles, strict=True):
         axes = _axes(figure, x, y, panel.width, panel.height)
-        _draw_matrix(axes, alignment, panel, look)
-        for square in _squares(gold, look):
-            axes.add_patch(square)
-        _write(figure, x - panel.left + LABEL_PAD, y - panel.top, panel.title, TITLE_SIZE)
+        _draw_matrix(axes, item.alignment, panel, look)
+        if annotated:
+            _annotate(axes, item.alignment, look)
+        _draw_links(axes, item.links, look)
+        _draw_centers(axes, item.centers, panel, look, down=0.84 if annotated else 0.5)
+        _write(figure, *corner, panel.title, TITLE_SIZE)
     _draw_bar(_axes(figure, *layout.bar), look)
-    if any(links):
-        _draw_legend(figure, *layout.legend, look)
+    if legend.entries:
+        legend.draw(_axes(figure, *layout.legend, legend.width, LEGEND_UNIT), look)
     return figure
 
 
@@ -184,8 +266,6 @@ def _draw_matrix(axes: Axes, alignment: Alignment, panel: Panel, look: _Look) ->
             text.set(ha="left", va="baseline")
     else:
         axes.set_xticks(np.arange(sources) + 0.5, panel.source)
-    if max(targets, sources) <= ANNOTATED_UP_TO:
-        _annotate(axes, alignment, look)
 
 
 def _annotate(axes: Axes, alignment: Alignment, look: _Look) -> None:
@@ -196,9 +276,15 @@ def _annotate(axes: Axes, alignment: Alignment, look: _Look) -> None:
             axes.text(source + 0.5, target + 0.5, f"{weight:.2f}", color=color, fontsize=8, ha="center", va="center")
 
 
-def _squares(gold: GoldLinks | None, look: _Look) -> Iterator[Rectangle]:
-    for source, target in sorted(gold.possible if gold else ()):
-        yield look.square(source + 0.06, target + 0.06, 0.88, sure=gold is not None and (source, target) in gold.sure)
+def _draw_links(axes: Axes, gold: GoldLinks, look: _Look) -> None:
+    for source, target in sorted(gold.possible):
+        axes.add_patch(look.square(source + 0.06, target + 0.06, 0.88, sure=(source, target) in gold.sure))
+
+
+def _draw_centers(axes: Axes, centers: Matrix | None, panel: Panel, look: _Look, *, down: float) -> None:
+    """So far down each row, below what is written into its cells."""
+    places = [] if centers is None else [(x, row + down) for (row, _), x in np.ndenumerate(centers) if np.isfinite(x)]
+    look.draw_diamonds(axes, places, panel.cell)
 
 
 def _draw_bar(axes: Axes, look: _Look) -> None:
@@ -210,11 +296,42 @@ def _draw_bar(axes: Axes, look: _Look) -> None:
     bar.outline.set_linewidth(0.5)
 
 
-def _draw_legend(figure: Figure, x: float, y: float, look: _Look) -> None:
-    """What solid and dashed squares mean."""
-    axes = _axes(figure, x, y, 2.8, 0.2)
-    axes.set(xlim=(0, 14), ylim=(1, 0))
-    axes.set_axis_off()
-    for start, sure, meaning in ((0.1, True, "sure link"), (6.0, False, "possible link")):
-        axes.add_patch(look.square(start, 0.1, 0.8, sure=sure)).set_clip_on(False)
-        axes.text(start + 1.3, 0.5, meaning, fontsize=9, va="center")
+@dataclass(frozen=True)
+class _Legend:
+    """What the marks on a page mean, in one line.
+
+    Attributes:
+        entries: mark, meaning and where it begins, in units.
+        width: in inches; 0 for no legend.
+    """
+
+    entries: tuple[tuple[Mark, str, float], ...]
+    width: float
+
+    @classmethod
+    def of(cls, page: Sequence[Heatmap], families: Sequence[str]) -> Self:
+        """Only of marks that are there."""
+        marks: tuple[tuple[Mark, str, bool], ...] = (
+            ("sure", "sure link", any(item.links.sure for item in page)),
+            ("possible", "possible link", any(item.links.possible - item.links.sure for item in page)),
+            ("center", "window’s centre pₜ", any(item.centers is not None for item in page)),
+        )
+        entries: list[tuple[Mark, str, float]] = []
+        start = 0.1
+        for mark, meaning, is_there in marks:
+            if is_there:
+                entries.append((mark, meaning, start))
+                start += 2.4 + text_width(meaning, LEGEND_SIZE, families) / 72 / LEGEND_UNIT
+        return cls(tuple(entries), (start - 1) * LEGEND_UNIT if entries else 0.0)
+
+    def draw(self, axes: Axes, look: _Look) -> None:
+        """Into axes as wide as the legend and a unit high."""
+        axes.set(xlim=(0, self.width / LEGEND_UNIT), ylim=(1, 0))
+        axes.set_axis_off()
+        for mark, meaning, start in self.entries:
+            axes.add_patch(Rectangle((start, 0), 1, 1, facecolor=look.colormap(0.0), clip_on=False))
+            if mark == "center":
+                look.draw_diamonds(axes, [(start + 0.5, 0.5)], 1.5 * LEGEND_UNIT)
+            else:
+                axes.add_patch(look.square(start + 0.1, 0.1, 0.8, sure=mark == "sure"))
+            axes.text(start + 1.4, 0.5, meaning, fontsize=LEGEND_SIZE, va="center")

@@ -20,7 +20,7 @@ SMALLEST_CELL, LARGEST_CELL = 0.28, 0.6
 LONGEST_MATRIX = 28.0  # cells shrink beyond it
 BAR_WIDTH, BAR_WITH_LABELS, BAR_GAP = 0.12, 0.7, 0.2
 SHORTEST_BAR, LONGEST_BAR = 1.3, 2.5
-LEGEND_HEIGHT, LEGEND_WIDTH = 0.4, 3.0
+LEGEND_HEIGHT = 0.4
 
 
 def line_height(size: float) -> float:
@@ -84,7 +84,7 @@ class Panel:
         return cls(
             source, target, title, cell, size, slant, left,
             top=top + LABEL_PAD + title_height(title),
-            right=max(right, title_width - left - cell * len(source)),
+            right=max(right, LABEL_PAD + title_width - left - cell * len(source)),
         )  # fmt: skip
 
 
@@ -116,6 +116,7 @@ class Layout:
         width: of the page.
         height: of the page.
         corners: (x, y) of the top left corner of each panel's matrix.
+        titles: (x, y) of the top left corner of each panel's title; those of a row or column of panels are in line.
         bar: (x, y, width, height) of the colour bar.
         legend: (x, y) of the top left corner of the legend.
     """
@@ -123,30 +124,34 @@ class Layout:
     width: float
     height: float
     corners: tuple[tuple[float, float], ...]
+    titles: tuple[tuple[float, float], ...]
     bar: tuple[float, float, float, float]
     legend: tuple[float, float]
 
     @classmethod
-    def arrange(cls, panels: Sequence[Panel], *, legend: bool) -> Self:
-        """Panels in about as many rows as columns, matrices flush with each other; the colour bar at the right."""
+    def arrange(cls, panels: Sequence[Panel], *, legend: float) -> Self:
+        """Panels in about as many rows as columns, matrices flush with each other; the colour bar at the right.
+
+        `legend` is the width of the line below them; 0 is none.
+        """
         columns = ceil(sqrt(len(panels)))
         stacks = [panels[start::columns] for start in range(columns)]
         rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
-        lefts, right = _along(
-            [max(panel.left for panel in stack) for stack in stacks],
-            [max(panel.width + panel.right for panel in stack) for stack in stacks],
-        )
-        tops, bottom = _along(
-            [max(panel.top for panel in row) for row in rows],
-            [max(panel.height for panel in row) for row in rows],
-        )
+        before = [max(panel.left for panel in stack) for stack in stacks]
+        above = [max(panel.top for panel in row) for row in rows]
+        lefts, right = _along(before, [max(panel.width + panel.right for panel in stack) for stack in stacks])
+        tops, bottom = _along(above, [max(panel.height for panel in row) for row in rows])
+        places = [divmod(index, columns) for index in range(len(panels))]
         bar_left = lefts[-1] + max(panel.width for panel in stacks[-1]) + BAR_GAP
         bar_height = min(max(panels[0].height, SHORTEST_BAR), LONGEST_BAR)
         bottom = max(bottom, tops[0] + bar_height)
         return cls(
-            width=MARGIN + max(right, bar_left + BAR_WITH_LABELS, LEGEND_WIDTH if legend else 0.0),
+            width=MARGIN + max(right, bar_left + BAR_WITH_LABELS, MARGIN + legend),
             height=MARGIN + bottom + (LEGEND_HEIGHT if legend else 0.0),
-            corners=tuple((lefts[index % columns], tops[index // columns]) for index in range(len(panels))),
+            corners=tuple((lefts[column], tops[row]) for row, column in places),
+            titles=tuple(
+                (lefts[column] - before[column] + LABEL_PAD, tops[row] - above[row]) for row, column in places
+            ),
             bar=(bar_left, tops[0], BAR_WIDTH, bar_height),
             legend=(MARGIN, bottom + 0.1),
         )

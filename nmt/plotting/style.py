@@ -6,11 +6,12 @@ Figures are drawn with matplotlib's Figure alone: no pyplot, no display, nothing
 import io
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from matplotlib import style
+from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 
 from nmt.errors import DataError, UsageError
@@ -19,6 +20,7 @@ INK = "#262626"
 FAINT = "#8c8c8c"
 BLUE = "#1f5a99"
 ORANGE = "#e8710a"
+MAGENTA = "#c2126b"
 
 # The time of day and the version of the drawing program have no place in a figure that shall be reproducible.
 _METADATA: dict[str, dict[str, None]] = {
@@ -75,12 +77,31 @@ def save(figure: Figure, path: Path, *, dpi: float) -> None:
         DataError: a file that cannot be written.
     """
     kind = file_format(path)
+    _check_resolution(figure, kind, dpi)
+    picture = io.BytesIO()
+    figure.savefig(picture, format=kind, dpi=dpi, metadata=_METADATA[kind])
+    _write(path, picture)
+
+
+def save_pages(figures: Iterable[Figure], path: Path, *, dpi: float) -> None:
+    """Write a PDF with a page for each figure, as large as the figure; otherwise like `save`."""
+    picture = io.BytesIO()
+    with PdfPages(picture, metadata=_METADATA["pdf"]) as pages:
+        for figure in figures:
+            _check_resolution(figure, "pdf", dpi)
+            pages.savefig(figure, dpi=dpi)
+    _write(path, picture)
+
+
+def _check_resolution(figure: Figure, kind: str, dpi: float) -> None:
+    """Raises UsageError if the picture would get too large or none."""
     side = max(figure.get_size_inches()) * dpi
     if not 10 <= dpi <= 2400 or (kind == "png" and side > _LARGEST_SIDE):
         limits = f"choose 10 to 2400 dots an inch and at most {_LARGEST_SIDE:,} pixels"
         raise UsageError(f"A picture with {dpi:g} dots an inch would be {side:,.0f} pixels long: {limits}.")
-    picture = io.BytesIO()
-    figure.savefig(picture, format=kind, dpi=dpi, metadata=_METADATA[kind])
+
+
+def _write(path: Path, picture: io.BytesIO) -> None:
     try:
         path.write_bytes(picture.getvalue())
     except OSError as error:

@@ -2,20 +2,25 @@
 
 import logging
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.font_manager import FontProperties, fontManager
+from matplotlib.textpath import TextToPath
 from PIL import Image
 
 from nmt.errors import DataError, UsageError
 from nmt.evaluation.alignment import Alignment, GoldLinks
 from nmt.plotting import fonts
-from nmt.plotting.heatmap import plot_alignment
+from nmt.plotting.heatmap import Heatmap, plot_alignment, plot_heatmaps
 from nmt.plotting.layout import Layout, Panel, cell_side, line_height
 from nmt.plotting.style import house_style
 
@@ -38,6 +43,24 @@ def pixels(path: Path) -> np.ndarray:
 
 def texts(path: Path) -> list[str]:
     return [element.text or "" for element in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def magenta(picture: np.ndarray) -> np.ndarray:
+    """[height, width]: where the centres are, without their halo."""
+    red, green, blue = picture[..., 0], picture[..., 1], picture[..., 2]
+    return (red > 170) & (green < 60) & (blue > 70) & (blue < 140)
+
+
+def diamonds(path: Path) -> int:
+    """How many of an SVG's marks are centres, the legend's included."""
+    uses = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}use")
+    return sum("#c2126b" in use.get("style", "") for use in uses)
+
+
+def page_sizes(path: Path) -> list[tuple[float, float]]:
+    """Width and height of each page of a PDF, in points."""
+    boxes = re.findall(rb"/MediaBox \[ 0 0 ([0-9.]+) ([0-9.]+) \]", path.read_bytes())
+    return [(float(width), float(height)) for width, height in boxes]
 
 
 def orange(picture: np.ndarray) -> int:
@@ -118,6 +141,114 @@ def test_several_panels_share_a_figure(tmp_path: Path) -> None:
         plot_alignment(items, tmp_path / "a.svg", title=["1", "2", "3", "4"])
 
 
+def test_the_legend_names_the_marks_that_are_there_and_no_others(tmp_path: Path) -> None:
+    alignment, known = random_alignment(), {"sure link", "possible link", "window’s centre pₜ"}
+    centers = np.full((len(TARGET), 1), 2.0)
+    for item, names in [
+        (Heatmap(alignment), set()),
+        (Heatmap(alignment, gold=set()), set()),
+        (Heatmap(alignment, gold={(0, 0)}), {"sure link"}),
+        (Heatmap(alignment, gold=GoldLinks(frozenset(), frozenset({(0, 0)}))), {"possible link"}),
+        (Heatmap(alignment, centers=centers), {"window’s centre pₜ"}),
+        (Heatmap(alignment, gold=GOLD, centers=centers), known),
+    ]:
+        plot_heatmaps([[item]], tmp_path / "a.svg")
+        assert known & set(texts(tmp_path / "a.svg")) == names
+
+
+def test_panels_with_small_matrices_beside_a_large_one_carry_no_weights_either(tmp_path: Path) -> None:
+    small, large = (Alignment(np.eye(words) * 0.37, ("a",) * words, ("b",) * words) for words in (3, 13))
+    for items, shown in (([small, small], True), ([small, large], False)):
+        plot_alignment(items, tmp_path / "a.svg")
+        assert ("0.37" in texts(tmp_path / "a.svg")) is shown
+
+
+def test_titles_of_a_row_and_of_a_column_of_panels_are_in_line() -> None:
+    items = [
+        random_alignment(),
+        random_alignment((COMPOUND,)),
+        random_alignment(target=(COMPOUND,)),
+        random_alignment(),
+    ]
+    cell = cell_side(items)
+    layout = Layout.arrange([Panel.measure(item, "title", cell, [fonts.BASE]) for item in items], legend=0.0)
+    (left, top), (right, beside), (below_left, below), (below_right, last) = layout.titles
+    assert top == beside < below == last
+    assert left == below_left < right == below_right
+    for (x, y), (title_x, title_y) in zip(layout.corners, layout.titles, strict=True):
+        assert x > title_x
+        assert y > title_y
+
+
+# --- the window's centre ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [3, 13])
+def test_centers_lie_where_the_axis_of_words_says(tmp_path: Path, words: int) -> None:
+    """Against the cells of weight 1: a centre of 0.5 lies amid the first column, 3 at the right edge of the third."""
+    weights = np.zeros((words, words))
+    weights[0, 0] = weights[1, 2] = 1
+    centers = np.full((words, 1), np.nan)
+    centers[:2, 0] = 0.5, 3.0
+    item = Heatmap(Alignment(weights, ("a",) * words, ("b",) * words), centers=centers)
+    plot_heatmaps([[item]], tmp_path / "a.png", dpi=200)
+    picture = pixels(tmp_path / "a.png")
+    picture = picture[:, : picture.shape[1] * 3 // 4]  # without the colour bar
+    cells = np.argwhere(abs(picture - [8, 38, 79]).sum(axis=-1) < 12)
+    side = np.ptp(cells[:, 0]) / 2  # two rows of them
+    marks = np.argwhere(magenta(picture))
+    marks = marks[marks[:, 0] < cells[:, 0].max()]  # without the legend's
+    upper = marks[:, 0] < cells[:, 0].min() + side
+    assert marks[upper, 1].mean() == pytest.approx(cells[:, 1].min() + side / 2, abs=2.5)
+    lower = cells[cells[:, 0] > cells[:, 0].min() + 1.1 * side]
+    assert marks[~upper, 1].mean() == pytest.approx(lower[:, 1].max(), abs=2.5)
+    down = (marks[upper, 0].mean() - cells[:, 0].min()) / side  # below the figure in the cell, if there is one
+    assert down == pytest.approx(0.84 if words == 3 else 0.5, abs=0.04)
+
+
+def test_each_head_has_its_centers_and_unknown_ones_are_left_out(tmp_path: Path) -> None:
+    centers = np.array([[0.5, 1.5], [np.nan, 0.5], [3, 0]])
+    item = Heatmap(Alignment(np.eye(3), tuple("abc"), tuple("def")), centers=centers)
+    plot_heatmaps([[item]], tmp_path / "a.svg")
+    assert diamonds(tmp_path / "a.svg") == 5 + 1
+    plot_heatmaps([[item]], tmp_path / "a.png", style="grey")
+    assert (np.ptp(pixels(tmp_path / "a.png"), axis=-1) == 0).all()
+    with pytest.raises(ValueError, match="2 centres for 3 target words"):
+        Heatmap(item.alignment, centers=centers[:2])
+
+
+# --- pages ------------------------------------------------------------------------------------------------------
+
+
+def test_a_pdf_has_pages_as_large_as_what_is_on_them(tmp_path: Path) -> None:
+    small, large = Heatmap(random_alignment(), "one"), Heatmap(random_alignment(SOURCE * 4, TARGET * 4), "two")
+    plot_heatmaps([[small], [large], [small, small]], tmp_path / "a.pdf")
+    sizes = page_sizes(tmp_path / "a.pdf")
+    assert len(sizes) == 3
+    for page, size in zip([[small], [large], [small, small]], sizes, strict=True):
+        plot_heatmaps([page], tmp_path / "b.pdf")
+        assert page_sizes(tmp_path / "b.pdf") == [size]
+    assert len(set(sizes)) == 3
+    first = (tmp_path / "a.pdf").read_bytes()
+    plot_heatmaps([[small], [large], [small, small]], tmp_path / "a.pdf")
+    assert (tmp_path / "a.pdf").read_bytes() == first
+
+
+def test_what_has_one_page_takes_no_more(tmp_path: Path) -> None:
+    page = [Heatmap(random_alignment())]
+    for name in ("a.png", "a.svg"):
+        with pytest.raises(UsageError, match=r"has one page, but there are 2: write a \.pdf"):
+            plot_heatmaps([page, page], tmp_path / name)
+    for nothing in ([], [[]], [page, []]):
+        with pytest.raises(DataError, match="nothing to draw"):
+            plot_heatmaps(nothing, tmp_path / "a.pdf")
+    with pytest.raises(UsageError, match="100000"):
+        plot_heatmaps([page, page], tmp_path / "a.pdf", dpi=100000)
+    with pytest.raises(DataError, match="Cannot write"):
+        plot_heatmaps([page, page], tmp_path / "no" / "folder.pdf")
+    assert not list(tmp_path.iterdir())
+
+
 # --- legible at every size --------------------------------------------------------------------------------------
 
 
@@ -156,7 +287,7 @@ def test_the_figure_grows_with_the_words_to_a_limit(tmp_path: Path) -> None:
     sizes = []
     for words in (3, 20, 40, 60, 400):
         item = Alignment(np.zeros((words, words)), ("a",) * words, ("b",) * words)
-        sizes.append(Layout.arrange([Panel.measure(item, "", cell_side([item]), [fonts.BASE])], legend=False).width)
+        sizes.append(Layout.arrange([Panel.measure(item, "", cell_side([item]), [fonts.BASE])], legend=0.0).width)
     assert sizes == sorted(sizes)
     assert 15 < sizes[3] < 20
     assert sizes[4] < 30
@@ -263,3 +394,85 @@ def test_width_of_text_grows_with_its_size_and_leaves_room_for_missing_glyphs() 
     with house_style([fonts.BASE]):
         one, two = (fonts.text_width("\uf8f0" * count, 10, [fonts.BASE]) for count in (1, 2))
     assert two - one >= 10  # an em, which is what a character of China or Japan takes
+
+
+@pytest.mark.parametrize(("word", "package"), [("彼", "fonts-noto-cjk"), ("हिन्दी", "fonts-noto-core")])
+def test_the_warning_says_where_a_font_comes_from(
+    word: str, package: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fonts, "_candidates", list)
+    fonts.choose_families([word])
+    (record,) = caplog.records
+    assert f"`apt install {package}`" in record.getMessage()
+
+
+@pytest.fixture
+def known_fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list]:
+    """The fonts that matplotlib knows, which may change until the test ends."""
+    faces = list(fontManager.ttflist)
+    monkeypatch.setattr(fontManager, "ttflist", faces)
+    fonts._forget()
+    yield faces
+    fonts._forget()
+
+
+def face(name: str) -> Path:
+    """A font file that comes with matplotlib."""
+    return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name
+
+
+def test_a_font_is_found_that_was_installed_after_matplotlib_last_looked(
+    tmp_path: Path, known_fonts: list, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking = fonts._characters("STIXGeneral") - fonts._characters(fonts.BASE)
+    known_fonts[:] = [known for known in known_fonts if known.name == fonts.BASE]
+    fonts._forget()
+    (tmp_path / "broken.ttf").write_text("no font")
+    installed = [str(face("STIXGeneral.ttf")), str(tmp_path / "broken.ttf")]
+    monkeypatch.setattr(fonts, "findSystemFonts", lambda: installed)
+    characters = "".join(chr(code) for code in sorted(lacking) if fonts._is_visible(chr(code)))
+    assert fonts.choose_families([characters]) == [fonts.BASE, "STIXGeneral"]
+
+
+def test_a_font_file_goes_before_all_others_whatever_its_face(
+    tmp_path: Path, known_fonts: list, caplog: pytest.LogCaptureFixture
+) -> None:
+    known_fonts[:] = [known for known in known_fonts if known.name == fonts.BASE]
+    words = random_alignment(("x", "читает", "ك"))
+    plot_alignment(words, tmp_path / "a.svg", font=face("STIXGeneralBolIta.ttf"))
+    assert "'STIXGeneral', 'DejaVu Sans'" in (tmp_path / "a.svg").read_text()
+    plot_alignment(words, tmp_path / "given.png", font=face("STIXGeneralBolIta.ttf"))
+    plot_alignment(words, tmp_path / "usual.png")
+    assert (tmp_path / "given.png").read_bytes() != (tmp_path / "usual.png").read_bytes()
+    assert not caplog.records  # the base font fills in
+
+
+def test_what_is_no_font_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.ttf").write_text("no font")
+    with pytest.raises(DataError, match=r"a\.ttf is not a font"):
+        plot_alignment(random_alignment(), tmp_path / "a.png", font=tmp_path / "a.ttf")
+    with pytest.raises(DataError, match=r"Cannot read the font .*none\.otf"):
+        plot_alignment(random_alignment(), tmp_path / "a.png", font=tmp_path / "none.otf")
+
+
+def test_chinese_is_drawn_as_in_china_unless_there_are_kana(monkeypatch: pytest.MonkeyPatch) -> None:
+    asian = frozenset(map(ord, "彼读は"))
+    base = fonts._characters(fonts.BASE)
+    monkeypatch.setattr(fonts, "_candidates", lambda: ["Noto Sans CJK JP", "Noto Sans CJK SC"])
+    monkeypatch.setattr(fonts, "_characters", lambda family: base if family == fonts.BASE else asian)
+    assert fonts.choose_families(["读"])[1:] == ["Noto Sans CJK SC"]
+    assert fonts.choose_families(["彼", "は"])[1:] == ["Noto Sans CJK JP"]
+
+
+def test_arabic_letters_are_joined() -> None:
+    """Each has a form of its own within a word, which is narrower than when it stands alone."""
+    whole, alone = (sum(fonts.text_width(part, 20, [fonts.BASE]) for part in parts) for parts in (["كتاب"], "كتاب"))
+    assert whole < 0.9 * alone
+
+
+def test_hebrew_is_written_from_the_right() -> None:
+    """The outlines of a word begin at its left, with its last letter."""
+    outline = partial(TextToPath().get_text_path, FontProperties(family=fonts.BASE, size=20), ismath=False)
+    word, first, last = (np.asarray(outline(s=text)[0]) for text in ("שו", "ש", "ו"))
+    np.testing.assert_allclose(word[: len(last)], last, atol=0.5)
+    assert len(word) == len(first) + len(last)

@@ -1,0 +1,131 @@
+"""What `nmt plot -o FILE.png|pdf|svg` shows: the matrices of sentences, read with a given target or with what a model finds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+from nmt.cli.exploring import Request, read
+from nmt.cli.progress import shown
+from nmt.errors import DataError
+
+if TYPE_CHECKING:
+    from nmt.bundle import Bundle
+    from nmt.decoding.translation import Translation, TranslationHypothesis
+    from nmt.decoding.translator import Translator
+    from nmt.evaluation.alignment import Alignment
+    from nmt.plotting.heatmap import Heatmap
+
+MOST_PANELS = 25
+"""Matrices of a figure; in a PDF, where each sentence has a page, those of a page."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is shown of each sentence, and how.
+
+    Attributes:
+        ranks: which of its translations, the best being 0.
+        subwords: whether rows and columns are subwords rather than words.
+        style: of the heatmap.
+        font: a font file for the words; None for the installed fonts.
+        dpi: dots an inch of a PNG.
+    """
+
+    ranks: range
+    subwords: bool
+    style: Literal["color", "grey"]
+    font: Path | None
+    dpi: float
+
+
+def write_picture(
+    output: Path, request: Request, bundle: Bundle, translator: Translator, look: Look, *, quiet: bool
+) -> None:
+    """Let the model read the sentences, and draw their matrices: in a PDF a page a sentence, else in one figure."""
+    from nmt.plotting.heatmap import plot_heatmaps
+    from nmt.plotting.style import file_format
+
+    picture = _Picture(request, bundle, look)
+    watched = shown(read(request, translator), "reading", total=len(request.sources), quiet=quiet)
+    pages = [page for number, found in enumerate(watched, start=1) if (page := list(picture.panels(number, found)))]
+    if not pages:
+        raise DataError("There is nothing to draw: all lines are blank, or their translations are.")
+    if file_format(output) != "pdf":
+        pages = [list(chain(*pages))]
+    plot_heatmaps(pages, output, style=look.style, font=look.font, dpi=look.dpi)
+    if not quiet:
+        for panel in chain(*pages):
+            typer.echo(" ".join(panel.alignment.target), err=True)
+
+
+@dataclass(frozen=True)
+class _Picture:
+    """What is drawn of sentences that a model has read."""
+
+    request: Request
+    bundle: Bundle
+    look: Look
+
+    def panels(self, number: int, found: Translation) -> Iterator[Heatmap]:
+        """Those of the sentence in line `number`; what there is nothing to draw of is an error only if it stands alone."""
+        from nmt.aligning import word_alignment
+
+        alone, ranks, there = len(self.request.sources) == 1, self.look.ranks, len(found.hypotheses)
+        if not found.source_ids:
+            if alone:
+                raise DataError("The sentence to plot is empty.")
+            return
+        if there <= ranks.start:
+            raise DataError(
+                f"Line {number} has no translation number {ranks.stop}: the search ended with {there}. "
+                "Choose a lower one, or a larger --beam-size."
+            )
+        for rank in ranks[: there - ranks.start]:
+            words = word_alignment(found, self.bundle, rank)
+            if words.weights.size or alone:
+                yield self._panel(number, found, rank, words)
+            else:
+                _log.warning("Line %d is left out: its translation is empty.", number)
+
+    def _panel(self, number: int, found: Translation, rank: int, words: Alignment) -> Heatmap:
+        """One matrix, with its gold links and its window's centres."""
+        from nmt.aligning.centers import piece_centers, word_centers
+        from nmt.aligning.gold import links_of_pieces
+        from nmt.aligning.matrices import piece_alignment
+        from nmt.evaluation.alignment import check_within
+        from nmt.plotting.heatmap import Heatmap
+
+        gold = self.request.gold[number - 1] if self.request.gold else None
+        if gold:
+            check_within(gold.possible, len(words.source), len(words.target), f"Gold links, line {number}")
+        title = self._title(number, found.hypotheses[rank], rank, words)
+        if not self.look.subwords:
+            return Heatmap(words, title, gold, word_centers(found, self.bundle, rank))
+        pieces, links = piece_alignment(found, self.bundle, rank), gold
+        if gold:
+            links = links_of_pieces(gold, found, self.bundle, rank)
+        return Heatmap(pieces, title, links, piece_centers(found, self.bundle, rank))
+
+    def _title(self, number: int, hypothesis: TranslationHypothesis, rank: int, words: Alignment) -> str:
+        """What tells a panel from the others, and how good it is where that is known."""
+        from nmt.aligning import error_rate
+        from nmt.evaluation.sentence import sentence_bleu
+
+        request, said = self.request, []
+        if len(request.sources) > 1:
+            said.append(f"line {number}")
+        if self.look.ranks.stop > 1:
+            said.append(f"translation {rank + 1}, score {hypothesis.score:.2f}".replace("-", "−"))
+        if request.references is not None and not request.forced:
+            said.append(f"BLEU {sentence_bleu(hypothesis.text, request.references[number - 1]):.1f}")
+        if request.gold:
+            said.append(f"AER {100 * error_rate([words], [request.gold[number - 1]]).aer:.1f}%")
+        return " · ".join(said)

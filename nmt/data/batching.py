@@ -64,12 +64,15 @@ def plan_batches(
 ) -> list[np.ndarray]:
     """The rows of every batch of an epoch, in training order: a pure function of its arguments, so that it can be resumed.
 
-    Rows are shuffled, then sorted by target and source length, and cut where `batch_tokens` target tokens (padding and end
-    mark included) are reached or the source side would hold twice as many; the batches are then shuffled.
+    Rows are shuffled, then sorted by the length of their longer side and by how much longer it is, to and fro, so that a batch
+    over two lengths still holds rows alike. They are cut where `batch_tokens` target tokens (padding and end mark included) are
+    reached or the source side would hold twice as many; the batches are then shuffled.
     """
     generator = np.random.default_rng((seed, epoch))
     shuffled = generator.permutation(len(target_lengths))
-    order = shuffled[np.lexsort((source_lengths[shuffled], target_lengths[shuffled]))]
+    longer = np.maximum(source_lengths, target_lengths)[shuffled].astype(np.int64)
+    surplus = source_lengths[shuffled].astype(np.int64) - target_lengths[shuffled]
+    order = shuffled[np.lexsort((np.where(longer % 2, surplus, -surplus), longer))]
     batches = cut(order, source_lengths + 1, target_lengths + 1, batch_tokens)
     return [batches[i] for i in generator.permutation(len(batches))]
 

@@ -1,112 +1,133 @@
-"""Measure what the toolkit costs on this machine: `python tools/benchmark.py --help`."""
+"""Measure what the toolkit costs on this machine, as fractions of what the machine can do and beside other toolkits.
+
+    python tools/benchmark.py --peers DIR --json figures.json --markdown figures.md
+    python tools/benchmark.py train decode --quick
+
+The report goes to standard output. Text is Multi30k if it is at hand ($NMT_CORPORA or the cache), else the embedded
+sample. Run nothing beside it: a second process on the machine halves most figures.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
+import os
 import sys
-import time
-from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
-import torch
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from nmt import recipe
-from nmt.model.attention import build_attention
+from tools.benchmarks import attention, decoding, growth, report, starting, training
+from tools.benchmarks.joey import Joey
+from tools.benchmarks.measuring import Failed
+from tools.benchmarks.onmt import OpenNMT
+from tools.benchmarks.peers import Peer
+from tools.benchmarks.session import FULL, QUICK, Section, Session
 
-BATCH, STEPS, WIDTH = 16, 10, 512
-LENGTHS = (25, 50, 100, 250, 500, 1000)
-WINDOWS = {
-    "global": recipe.GlobalWindow(),
-    "local-m": recipe.LocalMonotonicWindow(),
-    "local-p": recipe.LocalPredictiveWindow(),
+PHASES = {
+    "train": training.train,
+    "decode": decoding.decode,
+    "start-up": starting.start,
+    "growth": growth.grow,
+    "file": growth.long_file,
+    "attention": attention.attend,
 }
-SCORES = {"additive": recipe.AdditiveScore(), "dot": recipe.DotScore(), "general": recipe.GeneralScore()}
 
 
-def main() -> None:
-    """Run what was asked for: Markdown on standard output, all figures as JSON with --json."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True)
-    attention = commands.add_parser(
-        "attention", help="time of an attention step against source length, global and local"
+def main() -> int:
+    """Run the phases asked for, write the report, and return 1 if a measurement failed."""
+    options = _options()
+    try:
+        session = _session(options)
+        _write(options, session, [])  # before hours are spent: can it be written at all?
+        sections: list[Section] = []
+        for phase in options.phases or PHASES:
+            if phase in PHASES:
+                sections.append(PHASES[phase](session))
+                _write(options, session, sections)  # what has been measured stays, whatever comes
+        print(report.markdown(session, sections))
+    except Failed as failure:
+        sys.exit(f"benchmark: {failure}")
+    except OSError as error:
+        sys.exit(f"benchmark: cannot write {error.filename}: {error.strerror}.")
+    except KeyboardInterrupt:
+        return 130
+    return 1 if session.failures else 0
+
+
+def _write(options: argparse.Namespace, session: Session, sections: list[Section]) -> None:
+    if options.markdown:
+        options.markdown.write_text(report.markdown(session, sections), encoding="utf-8")
+    if options.json:
+        options.json.write_text(report.as_json(session, sections), encoding="utf-8")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add(
+        "phases",
+        nargs="*",
+        metavar="PHASE",
+        help=f"what to measure: {', '.join(PHASES)}; peers only sets them up [all]",
     )
-    attention.add_argument("--windows", type=int, default=7, help="timings of each, of which the median counts")
-    attention.add_argument("--threads", type=int, help="CPU threads; by default one a core")
-    attention.add_argument("--json", metavar="FILE", help="also write the figures")
-    attention.set_defaults(run=benchmark_attention)
-    arguments = parser.parse_args()
-    if arguments.threads:
-        torch.set_num_threads(arguments.threads)
-    arguments.run(arguments)
-
-
-def benchmark_attention(arguments: argparse.Namespace) -> None:
-    """Milliseconds a step, decoding and training, for every score and window at growing source lengths."""
-    figures = []
-    for score in SCORES:
-        for window in WINDOWS:
-            for length in LENGTHS:
-                decode, train = attention_milliseconds(score, window, length, arguments.windows)
-                figures.append({"score": score, "window": window, "length": length, "decode": decode, "train": train})
-                print(f"\r{score} {window} S = {length}    ", end="", file=sys.stderr)
-    print(file=sys.stderr)
-    for kind in ("decode", "train"):
-        print(f"\n{kind}: milliseconds a step, {BATCH} sentences, annotations of {WIDTH}, D = 10\n")
-        print(attention_table(figures, kind))
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as stream:
-            json.dump({"threads": torch.get_num_threads(), "figures": figures}, stream, indent=2)
-
-
-def attention_milliseconds(score: str, window: str, length: int, windows: int) -> tuple[float, float]:
-    """Median time of a decoding step, and of a step of training with its share of the backward pass."""
-    torch.manual_seed(1)
-    attention = build_attention(
-        recipe.Attention(score=SCORES[score], window=WINDOWS[window]), query=WIDTH, annotation=WIDTH
+    add("--peers", type=Path, metavar="DIR", help="set OpenNMT-py and JoeyNMT up in DIR (once) and run them too")
+    add(
+        "--quick", action="store_true", help="a minute or two a phase, to see that everything runs; no figures to quote"
     )
-    annotations = torch.randn(BATCH, length, WIDTH, requires_grad=True)
-    queries = torch.randn(STEPS, BATCH, WIDTH, requires_grad=True)
-    mask = torch.ones(BATCH, length, dtype=torch.bool)
-
-    def steps() -> torch.Tensor:
-        memory = attention.remember(annotations, mask, annotations[:, 0])
-        positions = torch.arange(STEPS).unsqueeze(1).expand(-1, BATCH)
-        return sum(attention(query, at, memory)[0].sum() for query, at in zip(queries, positions, strict=True))  # type: ignore[return-value]
-
-    def decode() -> float:
-        with torch.inference_mode():
-            memory = attention.remember(annotations, mask, annotations[:, 0])
-            start = time.perf_counter()
-            for step in range(STEPS):
-                attention(queries[step], torch.full((BATCH,), step), memory)
-            return time.perf_counter() - start
-
-    def train() -> float:
-        start = time.perf_counter()
-        torch.autograd.backward(steps())
-        return time.perf_counter() - start
-
-    return median_milliseconds(decode, windows), median_milliseconds(train, windows)
-
-
-def median_milliseconds(run: Callable[[], float], times: int) -> float:
-    """Median of what `run` says it took, in milliseconds a step; the first two runs only warm up."""
-    return 1000 * statistics.median([run() for _ in range(times + 2)][2:]) / STEPS
+    add(
+        "--threads",
+        type=_positive,
+        default=len(os.sched_getaffinity(0)),
+        help="CPU threads of every system [%(default)s]",
+    )
+    add("--device", default="cpu", help="where nmt computes; peers run on the CPU only [%(default)s]")
+    add("--batch-tokens", type=_positive, default=4096, help="tokens in a batch, as each system counts [%(default)s]")
+    add("--windows", type=_positive, help="timings of each thing")
+    add("--updates", type=_positive, help="updates of each training that is timed, at least 15")
+    add("--model-updates", type=_positive, help="updates of the models that are decoded with")
+    add("--work", type=Path, metavar="DIR", help="where text and models are kept [benchmark in nmt's cache]")
+    add("--json", type=Path, metavar="FILE", help="write all figures")
+    add("--markdown", type=Path, metavar="FILE", help="write the report")
+    options = parser.parse_args()
+    for phase in options.phases:
+        if phase not in (*PHASES, "peers"):
+            parser.error(f"there is no phase '{phase}': choose from {', '.join((*PHASES, 'peers'))}")
+    if options.updates and options.updates < 15:
+        parser.error(f"--updates must be at least 15, since ten warm up, but is {options.updates}")
+    if options.peers and options.device != "cpu":
+        parser.error("--peers compares on the CPU: leave --device out")
+    if "peers" in options.phases and not options.peers:
+        parser.error("the phase peers needs --peers DIR")
+    return options
 
 
-def attention_table(figures: list[dict], kind: str) -> str:
-    """Rows of score and window, columns of source length."""
-    rows = [
-        f"| score | window | {' | '.join(f'S = {length:,}' for length in LENGTHS)} |",
-        "|---|---|" + "---|" * len(LENGTHS),
-    ]
-    for score in SCORES:
-        for window in WINDOWS:
-            times = [row[kind] for row in figures if row["score"] == score and row["window"] == window]
-            rows.append(f"| {score} | {window} | " + " | ".join(f"{value:.2f}" for value in times) + " |")
-    return "\n".join(rows)
+def _session(options: argparse.Namespace) -> Session:
+    from nmt.data.cache import cache_folder
+
+    given = {name: getattr(options, name) for name in ("windows", "updates", "model_updates")}
+    effort = replace(QUICK if options.quick else FULL, **{name: value for name, value in given.items() if value})
+    folder = (options.work or cache_folder() / "benchmark").resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    session = Session(folder, effort, options.threads, options.device, options.batch_tokens, peers=[])
+    if options.peers:
+        known: list[Peer] = [kind(options.peers.resolve(), options.threads) for kind in (OpenNMT, Joey)]
+        session.peers += [peer for peer in known if _is_set_up(session, peer)]
+    return session
+
+
+def _is_set_up(session: Session, peer: Peer) -> bool:
+    failures = len(session.failures)
+    session.attempt(f"peers: {peer.name}", peer.set_up)
+    return len(session.failures) == failures
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, but is {number}")
+    return number
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,7 +1,7 @@
 """The page in a headless Chromium, used as a person uses it: pointer, keys, finger, slider, list, light and dark.
 
-Needs `pip install playwright` and a Chromium, which `$NMT_CHROMIUM` or the search path names (Debian: `apt install
-chromium`); without them it is skipped. Screenshots go to `$NMT_SCREENSHOTS`, or are thrown away.
+Needs a Chromium, which `$NMT_CHROMIUM` or the search path names; `tools/test` unpacks Debian's where it can, and without one
+all is skipped. Screenshots go to `$NMT_SCREENSHOTS`, or are thrown away.
 """
 
 import os
@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from playwright.sync_api import sync_playwright
 
 from nmt.evaluation.alignment import Alignment, GoldLinks, argmax_links
 from nmt.plotting.explorer import Explored, Reading, explorer_page
 
-api = pytest.importorskip("playwright.sync_api", reason="needs playwright and a Chromium")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 HOSTILE = "</script><script>document.title='owned'</script>"
 LONG = " ".join(f"word{number}" for number in range(40))
@@ -57,7 +57,7 @@ def browser() -> Iterator[Any]:
     path = os.environ.get("NMT_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip("needs a Chromium: set NMT_CHROMIUM or install one")
-    with api.sync_playwright() as playwright:
+    with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield chromium
         chromium.close()

@@ -1,0 +1,248 @@
+"""What the benchmark makes of logs and figures: peers' logs by hand, ratios, tables; nothing here is timed."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from nmt.recipe import parse_recipe
+from nmt.training.log import METRICS
+from tools.benchmarks import joey, onmt, report, training
+from tools.benchmarks.measuring import Failed, Spread, run, work
+from tools.benchmarks.peers import Environment
+from tools.benchmarks.rates import Rate, number, ratios, section
+from tools.benchmarks.session import QUICK, Section, Session
+from tools.benchmarks.shared_model import VARIANTS
+from tools.benchmarks.text import Text
+
+ROOT = Path(__file__).resolve().parents[2]
+_STEP = "[2026-01-02 03:04:09,100 INFO] Step %d/   20; acc: 2.1; ppl: 7811.3; xent: 9.0; lr: 0.00100; sents:     700; bsz: %s tok/s;"
+ONMT_LOG = f"""\
+[2026-01-02 03:04:05,678 INFO] Starting training on CPU, could be very slow
+{_STEP % (5, "1800/2000/140; 2400/2500")}      3 sec;
+{_STEP % (10, "1900/2200/144; 2300/2700")}      6 sec;
+"""
+_WINDOW = "- INFO - joeynmt.training - Epoch   1, Step: %8d, Batch Loss:     7.123456, Batch Acc: 0.010000, Tokens per Sec: %8d"
+JOEY_LOG = f"""\
+2026-01-02 03:04:05,100 - INFO - joeynmt.training - EPOCH 1
+2026-01-02 03:04:09,100 {_WINDOW % (5, 1000)}, Lr: 0.001000
+2026-01-02 03:04:11,100 {_WINDOW % (10, 1200)}, Lr: 0.001000
+"""
+
+
+def rate(system: str, kind: str, median: float, **notes: float) -> Rate:
+    return Rate(
+        system, f"{kind} of {system}", kind, "fp32", Spread(median, median - 1, median + 1, 3), 2e9, 512.0, notes
+    )
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    made = Session(tmp_path, QUICK, threads=1, device="cpu", batch_tokens=4096, peers=[])
+    made.__dict__["machine"] = {
+        "processor": "a processor",
+        "threads": 1,
+        "torch": "2.0",
+        "auto": "bf16",
+        "fp32": Spread(1e12, 0.9e12, 1.1e12, 3),
+        "bf16": Spread(4e12, 3e12, 5e12, 3),
+    }
+    return made
+
+
+def test_a_spread_is_median_least_and_greatest() -> None:
+    assert Spread.of([5.0, 1.0, 2.0]) == Spread(2.0, 1.0, 5.0, 3)
+    with pytest.raises(Failed, match="not a single window"):
+        Spread.of([])
+
+
+# --- logs -------------------------------------------------------------------------------------------------------
+
+
+def test_opennmt_logs_source_and_target_pieces_and_the_target_counts() -> None:
+    assert onmt.windows(ONMT_LOG) == ([2500.0, 2700.0], 2100.0)
+
+
+def test_opennmt_reports_its_seconds_without_load() -> None:
+    assert onmt.seconds("[INFO] PRED SCORE: -0.3\n[INFO] Total translation time (s): 12.5\n[INFO] Average") == 12.5
+
+
+def test_joey_logs_its_speed_and_the_clock_tells_the_size_of_a_batch() -> None:
+    # 2 seconds at 1,200 a second are 2,400 pieces in 5 updates
+    assert joey.windows(JOEY_LOG) == ([1000.0, 1200.0], 480.0)
+
+
+def test_joey_reports_its_seconds_without_load() -> None:
+    assert joey.seconds("INFO - joeynmt.prediction - Generation took 23.4567[sec].") == 23.4567
+
+
+@pytest.mark.parametrize("parse", [onmt.windows, onmt.seconds, joey.windows, joey.seconds])
+def test_a_log_without_figures_is_quoted(parse: Any) -> None:
+    with pytest.raises(Failed, match="KeyError: 'spam'"):
+        parse("Traceback (most recent call last):\nKeyError: 'spam'\n")
+
+
+def test_the_windows_of_nmt_give_the_pieces_of_an_update() -> None:
+    records = [
+        {"kind": "train", "update": 5, "tokens_per_second": 100.0, "seconds": 10.0},
+        {"kind": "train", "update": 10, "tokens_per_second": 200.0, "seconds": 15.0},
+        {"kind": "valid", "update": 10, "loss": 1.0},
+    ]
+    speeds, pieces = training.windows("\n".join(map(json.dumps, records)))
+    assert speeds == [100.0, 200.0]
+    assert pieces == (10 * 100 + 5 * 200) / 10
+
+
+def test_nmt_logs_what_the_benchmark_reads(tmp_path: Path) -> None:
+    from nmt.training.log import Log
+
+    record = {"epoch": 1, "update": 5, "loss": 1.0, "perplexity": 2.0, "tokens_per_second": 100.0}
+    with Log(tmp_path, updates=5, quiet=True, tensorboard=False) as log:
+        log.trained({**record, "rate": 1e-3, "seconds": 10.0, "seconds_per_update": 2.0})
+    assert training.windows((tmp_path / METRICS).read_text()) == ([100.0], 200.0)
+
+
+# --- the shared model -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+def test_operations_are_those_of_the_weights_that_are_multiplied(variant: Any, tmp_path: Path) -> None:
+    from nmt.model.seq2seq import build_model
+
+    tree = yaml.safe_load(
+        variant.recipe(tmp_path, precision="fp32", updates=20, batch_tokens=4096).replace("1e-3", "0.001")
+    )
+    model = build_model(parse_recipe(tree, "recipe").model, source_size=700, target_size=700)
+    products = sum(
+        weight.numel()
+        for name, weight in model.named_parameters()
+        if weight.dim() == 2 and len(weight) > 1 and "embedding" not in name and "bridge" not in name
+    )
+    assert variant.source_products + variant.target_products(700) == products
+
+
+def test_training_costs_three_forward_passes_and_decoding_one_for_each_place_of_the_beam() -> None:
+    variant = VARIANTS[0]
+    source, target = variant.source_products, variant.target_products(8000)
+    assert variant.training_flop(8000, 0.5) == 3 * 2 * (target + 0.5 * source)
+    assert variant.decoding_flop(8000, 10.0, 20.0, beam=5) == 2 * (5 * 20 * target + 10 * source)
+
+
+# --- the report -------------------------------------------------------------------------------------------------
+
+
+def test_a_rate_is_compared_with_those_of_the_same_kind_of_others() -> None:
+    ours, theirs = rate("nmt", "beam 5", 600.0), rate("Other", "beam 5", 100.0)
+    rates = [ours, rate("nmt", "greedy", 900.0), theirs, rate("Other", "greedy", 50.0)]
+    assert ratios(ours, rates) == {"Other": 6.0}
+    assert ratios(theirs, rates) == {}
+
+
+def test_the_table_of_rates_has_fractions_ratios_and_notes(session: Session) -> None:
+    rates = [
+        replace(rate("nmt", "a", 100.0, BLEU=30.5), precision="bf16"),
+        rate("Other", "a", 40.0),
+        rate("nmt", "b", 7.0),
+    ]
+    made = section(session, rates, name="n", title="T", text="Said.", unit="pieces/s")
+    rows = [dict(zip(made.header, row, strict=True)) for row in made.rows]
+    assert rows[0]["of ceiling"] == "5.0%"  # 100 x 2 GFLOP of 4 TFLOP/s
+    assert rows[0]["x Other"] == "2.50 x"
+    assert rows[0]["BLEU"] == "30.5"
+    assert rows[0]["min to max"] == "99 to 101"
+    assert rows[1]["of ceiling"] == "8.0%"
+    assert rows[1]["x Other"] == rows[1]["BLEU"] == rows[2]["x Other"] == ""
+
+
+def test_the_report_names_machine_sections_and_failures(session: Session) -> None:
+    session.attempt("a try", work, "no-task", threads=1, what="A task")
+    made = Section("n", "Title", "What it is.", ["a", "b"], [["1", "x|y"]], [{"a": Spread(1.0, 0.0, 2.0, 3)}])
+    text = report.markdown(session, [made])
+    assert "a processor, 1 threads, torch 2.0; precision auto is bf16" in text
+    assert "| bf16 | 4 | 3 to 5 |" in text
+    assert "## Title\n\nWhat it is.\n\n| a | b |\n| --- | --- |\n| 1 | x\\|y |\n" in text
+    assert "## What failed\n\n* A task: " in text
+    figures = json.loads(report.as_json(session, [made]))
+    assert figures["n"] == [{"a": {"median": 1.0, "low": 0.0, "high": 2.0, "windows": 3}}]
+    assert figures["machine"]["fp32"]["median"] == 1e12
+    assert len(figures["failures"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(12345.6, "12,346"), (100.4, "100"), (42.71, "42.7"), (0.01234, "0.0123"), (0, "0")]
+)
+def test_a_figure_has_three_digits_or_all_before_the_point(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+# --- programs ---------------------------------------------------------------------------------------------------
+
+
+def test_a_program_is_run_with_its_threads_and_its_peak_is_its_own() -> None:
+    block = [sys.executable, "-c", "import os; x = bytes(200 * 2**20); print(os.environ['OMP_NUM_THREADS'])"]
+    ended = run(block, threads=3, what="A block")
+    assert ended.output == "3\n"
+    assert ended.seconds > 0
+    assert ended.peak > 200
+
+
+def test_a_failed_program_is_one_sentence_with_what_it_said() -> None:
+    script = "import sys; print('one\\ntwo\\nthree\\nfour', file=sys.stderr); sys.exit(3)"
+    with pytest.raises(Failed, match=r"^A try: python\S* ended with status 3, saying: two / three / four$"):
+        run([sys.executable, "-c", script], threads=1, what="A try")
+    with pytest.raises(Failed, match="cannot run /nowhere/at-all"):
+        run(["/nowhere/at-all"], threads=1, what="A try")
+
+
+def test_a_setup_is_done_once_and_edits_what_it_must(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    log = tmp_path / "log"
+    for name in ("python", "pip"):
+        (tmp_path / "bin" / name).write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
+        (tmp_path / "bin" / name).chmod(0o755)
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "a.py").write_text("call(verbose=False)")
+    made = Environment(tmp_path, (("torch=={torch}",),), (("a.py", "verbose=False", ""),))
+    for _ in range(2):
+        made.set_up()
+    [line] = log.read_text().splitlines()
+    assert line.startswith("-m pip install --quiet torch==2.")
+    assert "+" not in line
+    assert (packages / "a.py").read_text() == "call()"
+    with pytest.raises(Failed, match="'spam' to replace"):
+        replace(made, edits=(("a.py", "spam", "eggs"),)).set_up()
+
+
+def test_peers_read_the_pieces_that_nmt_reads(tmp_path: Path) -> None:
+    marks, pieces = ["<pad>", "<unk>", "<s>", "</s>"], ["▁a", "b"]
+    text = Text(tmp_path, "corpus", "key", marks, pieces, 1.0, 10.0, 10.0)
+    written = yaml.safe_load(joey.Joey(tmp_path, 1).config(tmp_path, text, "luong", updates=5).read_text())
+    assert (tmp_path / "vocabulary").read_text().split()[4:] == pieces
+    assert written["data"]["src"]["tokenizer_cfg"]["model_file"] == str(tmp_path / "joint.model")
+    assert written["training"]["updates"] == 5
+    written = yaml.safe_load(onmt.OpenNMT(tmp_path, 1).config(tmp_path, text, "mlp", 5, 64).read_text())
+    assert [line.split("\t")[0] for line in (tmp_path / "vocabulary").read_text().splitlines()] == pieces
+    assert (written["global_attention"], written["batch_size"], written["train_steps"]) == ("mlp", 64, 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["spam"], "there is no phase 'spam'"),
+        (["peers"], "the phase peers needs --peers DIR"),
+        (["--updates", "5"], "--updates must be at least 15"),
+        (["--threads", "0"], "must be at least 1, but is 0"),
+        (["--peers", "x", "--device", "cuda"], "leave --device out"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(arguments: list[str], said: str) -> None:
+    command = [sys.executable, str(ROOT / "tools" / "benchmark.py"), *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert said in ended.stderr.splitlines()[-1]

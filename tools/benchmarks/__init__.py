@@ -1,0 +1,1 @@
+"""What `tools/benchmark.py` is made of. Never imported by nmt."""

@@ -1,0 +1,83 @@
+"""Time of an attention step against source length, global and local, in decoding and in training."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from .measuring import work
+from .session import Section, Session
+
+BATCH, STEPS, WIDTH = 16, 10, 512
+LENGTHS = (25, 50, 100, 250, 500, 1000)
+WINDOWS = ("global", "local-m", "local-p")
+SCORES = ("additive", "dot", "general")
+KINDS = ("decode", "train")
+
+
+def attend(session: Session) -> Section:
+    """Milliseconds a step for every score and window at growing source lengths."""
+    pairs = [(score, window) for score in SCORES for window in WINDOWS]
+    measured = {pair: session.attempt(f"attention: {pair[0]}, {pair[1]}", _lengths, session, *pair) for pair in pairs}
+    figures = [figure for found in measured.values() if found is not None for figure in found]
+    rows = [
+        [kind, *pair, *(f"{figure[kind]:.2f}" for figure in found)]
+        for kind in KINDS
+        for pair, found in measured.items()
+        if found is not None
+    ]
+    return Section(
+        "attention",
+        "Attention",
+        f"Milliseconds a step, {BATCH} sentences, annotations of {WIDTH}, D = 10, fp32.",
+        ["", "score", "window", *(f"S = {length:,}" for length in LENGTHS)],
+        rows,
+        figures,
+    )
+
+
+def _lengths(session: Session, score: str, window: str) -> list[dict[str, Any]]:
+    windows = session.effort.windows
+    found, _ = work(
+        "attention", threads=session.threads, what=f"{score}, {window}", score=score, window=window, windows=windows
+    )
+    return [{"score": score, "window": window, **figure} for figure in found["figures"]]
+
+
+def step(score: str, window: str, windows: int) -> dict[str, Any]:
+    """Median milliseconds of a decoding step, and of a step of training with its share of the backward pass, by length."""
+    import torch
+
+    from nmt import recipe
+    from nmt.model.attention import build_attention
+
+    from .worker import timed
+
+    torch.manual_seed(1)
+    chosen = recipe.Attention.model_validate({"score": score, "window": window})
+    attention = build_attention(chosen, query=WIDTH, annotation=WIDTH)
+    queries = torch.randn(STEPS, BATCH, WIDTH, requires_grad=True)
+    positions = torch.arange(STEPS).unsqueeze(1).expand(-1, BATCH)
+
+    def at_length(length: int) -> dict[str, Any]:
+        annotations = torch.randn(BATCH, length, WIDTH, requires_grad=True)
+        mask = torch.ones(BATCH, length, dtype=torch.bool)
+        known = attention.remember(annotations, mask, annotations[:, 0])
+
+        def decode() -> None:
+            with torch.inference_mode():
+                for query, position in zip(queries, positions, strict=True):
+                    attention(query, position, known)
+
+        def train() -> None:
+            memory = attention.remember(annotations, mask, annotations[:, 0])
+            contexts = [
+                attention(query, position, memory)[0] for query, position in zip(queries, positions, strict=True)
+            ]
+            torch.autograd.backward(torch.stack(contexts).sum())
+
+        runs = {"decode": decode, "train": train}
+        times = {kind: 1000 * statistics.median(timed(run, windows)) / STEPS for kind, run in runs.items()}
+        return {"length": length, **times}
+
+    return {"figures": [at_length(length) for length in LENGTHS]}

@@ -1,0 +1,147 @@
+"""Sentences a second in decoding: every window a fresh process, its clock starting once the model is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from . import rates
+from .measuring import Failed, Spread, ours, work
+from .peers import Decoded, Peer
+from .rates import Rate
+from .session import Section, Session
+from .shared_model import VARIANTS
+from .training import train_ours
+
+BEAMS = (1, 5, 12)
+WAYS = (("fp32", False), ("auto", False), ("fp32", True), ("auto", True))
+"""Precision, and whether nmt chooses from a shortlist only; the exact search in fp32 comes first."""
+FAMILY = VARIANTS[0].family
+"""Of the models that are decoded with."""
+
+
+def decode(session: Session) -> Section:
+    """nmt and every peer, greedy and with a beam, each with a model that it has trained for so many updates itself."""
+    source = lines_of_test(session, session.effort.lines)
+    found: list[Rate | None] = []
+    model = session.attempt("decode: training nmt's model, unless that is done", our_model, session)
+    if model is not None:
+        found += [
+            session.attempt(
+                f"decode: nmt, {precision}, {_setting(beam, short)}",
+                _ours,
+                session,
+                model,
+                source,
+                precision,
+                beam,
+                short,
+            )
+            for precision, short in WAYS
+            for beam in BEAMS
+        ]
+    for peer in session.peers:
+        what = f"decode: training the model of {peer.name}, unless that is done"
+        theirs = session.attempt(what, their_model, session, peer)
+        if theirs is not None:
+            found += [
+                session.attempt(f"decode: {peer.name}, {_setting(beam)}", _theirs, session, peer, theirs, source, beam)
+                for beam in BEAMS
+            ]
+    return rates.section(
+        session,
+        [rate for rate in found if rate is not None],
+        name="decode",
+        title="Decoding",
+        text=(
+            f"{session.effort.lines:,} test lines, models of {session.effort.model_updates:,} updates. Sentences a second without "
+            "loading the model, each window the first pass of a fresh process; for nmt, `warm` is the pass after it. "
+            "Operations are those of matrix products, two a multiplication, for every place of the beam; the whole output layer "
+            "counts with a shortlist too."
+        ),
+        unit="sentences/s",
+    )
+
+
+def our_model(session: Session) -> Path:
+    """The model that nmt decodes with. Raises Failed."""
+    return train_ours(session, VARIANTS[0], "auto", updates=session.effort.model_updates, keep=True).model
+
+
+def their_model(session: Session, peer: Peer) -> Path:
+    """The model that a peer decodes with. Raises Failed."""
+    updates, batch_tokens = session.effort.model_updates, session.batch_tokens
+    model = peer.model(FAMILY, session.text, updates=updates, batch_tokens=batch_tokens)
+    if not model.exists():
+        peer.train(FAMILY, session.text, updates=updates, batch_tokens=batch_tokens)
+    if not model.exists():
+        raise Failed(f"{peer.name} has trained without leaving the model {model}.")
+    return model
+
+
+def lines_of_test(session: Session, count: int) -> Path:
+    """A file with so many source lines of the test text, from its beginning again where they run out."""
+    path = session.folder / f"{count}-lines.{session.text.key}.{session.text.source}"
+    lines = session.text.file("test", "source").read_text(encoding="utf-8").splitlines()
+    path.write_text("".join(f"{lines[row % len(lines)]}\n" for row in range(count)), encoding="utf-8")
+    return path
+
+
+def _shortlist(session: Session, model: Path) -> Path:
+    """The shortlist of nmt's model, learnt from the training text unless that is done. Raises Failed."""
+    path, text = model.with_name("shortlist.safetensors"), session.text
+    if not path.is_file():
+        sides = ["--source", text.file("train", "source"), "--target", text.file("train", "target")]
+        arguments = ["shortlist", model, *sides, "--output", path]
+        ours("nmt.cli", *arguments, threads=session.threads, what="nmt shortlist")
+    return path
+
+
+def _ours(session: Session, model: Path, source: Path, precision: str, beam: int, short: bool) -> Rate:
+    output, cold, warm = session.folder / f"nmt-beam{beam}.{session.text.target}", [], []
+    shortlist = str(_shortlist(session, model)) if short else None
+    for _ in range(session.effort.windows):
+        found, ended = work(
+            "decode",
+            threads=session.threads,
+            what=f"nmt, {precision}, {_setting(beam, short)}",
+            model=str(model),
+            source=str(source),
+            output=str(output),
+            device=session.device,
+            precision=precision,
+            beam=beam,
+            shortlist=shortlist,
+            passes=2,
+        )
+        first, second = found["seconds"]
+        cold.append(Decoded(first, ended.seconds, ended.peak, output))
+        warm.append(session.effort.lines / second)
+    notes = {"warm": Spread.of(warm).median}
+    return _rate(session, rates.OURS, _setting(beam, short), session.resolved(precision), beam, cold, notes)
+
+
+def _theirs(session: Session, peer: Peer, model: Path, source: Path, beam: int) -> Rate:
+    runs = [peer.decode(model, FAMILY, session.text, source, beam=beam) for _ in range(session.effort.windows)]
+    return _rate(session, peer.name, _setting(beam), "fp32", beam, runs, {})
+
+
+def _rate(
+    session: Session, system: str, setting: str, precision: str, beam: int, runs: list[Decoded], notes: dict[str, float]
+) -> Rate:
+    text = session.text
+    references = str(text.file("test", "target"))
+    quality, _ = work("quality", threads=1, what="BLEU", hypotheses=str(runs[-1].output), references=references)
+    return Rate(
+        system,
+        setting,
+        _setting(beam),
+        precision,
+        Spread.of(session.effort.lines / each.seconds for each in runs),
+        VARIANTS[0].decoding_flop(text.vocabulary, text.source_pieces, text.target_pieces, beam),
+        max(each.peak for each in runs),
+        {**notes, **quality},
+    )
+
+
+def _setting(beam: int, short: bool = False) -> str:
+    return ("greedy" if beam == 1 else f"beam {beam}") + ", shortlist" * short

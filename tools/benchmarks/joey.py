@@ -1,0 +1,145 @@
+"""JoeyNMT 2.3.0."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+
+from .measuring import Failed, run
+from .peers import Decoded, Environment, Trained
+from .shared_model import EMBEDDING, ENCODER, HIDDEN
+from .text import Text
+
+_WINDOW = re.compile(r"^(\S+ \S+),(\d{3}) .*Step:\s*(\d+),.*Tokens per Sec:\s*([\d.]+)", re.MULTILINE)
+_SECONDS = re.compile(r"Generation took ([\d.]+)")
+
+
+def windows(log: str) -> tuple[list[float], float | None]:
+    """Target pieces a second of each logged window, and by the log's clock the mean number of target pieces an update."""
+    found = [
+        (datetime.fromisoformat(f"{when}.{thousandths}"), int(step), float(rate))
+        for when, thousandths, step, rate in _WINDOW.findall(log)
+    ]
+    if not found:
+        raise Failed("JoeyNMT logged no speed; its log ends: " + " / ".join(log.strip().splitlines()[-2:]))
+    pieces = sum(rate * (end - start).total_seconds() for (start, _, _), (end, _, rate) in pairwise(found))
+    updates = found[-1][1] - found[0][1]
+    return [rate for *_, rate in found], pieces / updates if updates else None
+
+
+def seconds(log: str) -> float:
+    """Seconds that translating took, without loading the model."""
+    found = _SECONDS.search(log)
+    if not found:
+        raise Failed("JoeyNMT reported no time; it said: " + " / ".join(log.strip().splitlines()[-2:]))
+    return float(found[1])
+
+
+class Joey:
+    name = "JoeyNMT 2.3.0"
+    attentions = {"additive": "bahdanau", "general": "luong"}  # noqa: RUF012
+    batches = "the longest side of any of its sentences with its mark, times their number; sentences are not sorted by length."
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        self.folder, self.threads = folder, threads
+        self.environment = Environment(
+            folder / "joey",
+            installs=(
+                ("torch=={torch}",),
+                ("joeynmt==2.3.0", "importlib_metadata", "sentencepiece==0.2.0"),
+            ),
+            edits=(("joeynmt/builders.py", '"verbose": False,', ""),),
+        )
+
+    def set_up(self) -> None:
+        self.environment.set_up()
+
+    def model(self, family: str, text: Text, *, updates: int, batch_tokens: int) -> Path:
+        run = f"joey-{self.attentions[family]}-{batch_tokens}x{updates}-{text.key}"
+        return self.folder / "runs" / run / "model"
+
+    def train(self, family: str, text: Text, *, updates: int, batch_tokens: int) -> Trained:
+        attention = self.attentions[family]
+        model = self.model(family, text, updates=updates, batch_tokens=batch_tokens)
+        out = model.parent
+        out.mkdir(parents=True, exist_ok=True)
+        config = self.config(out, text, attention, updates=updates, batch_tokens=batch_tokens)
+        ended = run(
+            [self.environment.program("python"), "-m", "joeynmt", "train", config, "--skip-test"],
+            threads=self.threads,
+            what=f"{self.name} {attention}",
+        )
+        said = ended.output + ended.errors
+        (out / "log").write_text(said, encoding="utf-8")
+        return Trained(model, *windows(said), ended.peak)
+
+    def decode(self, model: Path, family: str, text: Text, source: Path, *, beam: int) -> Decoded:
+        config = self.config(model.parent, text, self.attentions[family], beam=beam)
+        ended = run(
+            [self.environment.program("python"), "-m", "joeynmt", "translate", config],
+            threads=self.threads,
+            what=f"{self.name}, beam {beam}",
+            stdin=source,
+        )
+        found = model.with_name(f"beam{beam}.{text.target}")
+        found.write_text(ended.output, encoding="utf-8")
+        return Decoded(seconds(ended.errors), ended.seconds, ended.peak, found)
+
+    def config(
+        self, out: Path, text: Text, attention: str, *, updates: int = 0, batch_tokens: int = 4096, beam: int = 1
+    ) -> Path:
+        """Write the settings of a training, or of a search with a beam."""
+        vocabulary = out / "vocabulary"
+        pad, unknown, begin, end = text.marks
+        marks = [unknown, pad, begin, end]  # its own order; pieces are looked up by name
+        vocabulary.write_text("\n".join([*marks, *text.pieces]) + "\n", encoding="utf-8")
+        path = out / ("config.yaml" if updates else f"beam{beam}.yaml")
+
+        def side(language: str) -> str:
+            return (
+                f'{{lang: "{language}", max_length: 100, lowercase: False, normalize: False, level: "bpe", '
+                f'voc_limit: 100000, voc_min_freq: 1, voc_file: "{vocabulary}", tokenizer_type: "sentencepiece", '
+                f'tokenizer_cfg: {{model_file: "{text.subwords}", model_type: "unigram", character_coverage: 1.0}}}}'
+            )
+
+        rnn = (
+            f'type: "recurrent", rnn_type: "gru", embeddings: {{embedding_dim: {EMBEDDING}, scale: False, dropout: 0.3}}, '
+            "dropout: 0.3, num_layers: 1"
+        )
+        path.write_text(
+            f"""\
+name: "{attention}"
+joeynmt_version: "2.3.0"
+model_dir: "{out}/model"
+use_cuda: False
+fp16: False
+random_seed: 42
+data:
+    train: "{text.folder}/train"
+    dev: "{text.folder}/few"
+    test: "{text.folder}/test"
+    dataset_type: "plain"
+    src: {side(text.source)}
+    trg: {side(text.target)}
+    special_symbols: {{unk_token: "{unknown}", pad_token: "{pad}", bos_token: "{begin}", eos_token: "{end}",
+        unk_id: 0, pad_id: 1, bos_id: 2, eos_id: 3}}
+testing: {{n_best: 1, beam_size: {beam}, beam_alpha: 1.0, batch_size: 64, batch_type: "sentence", eval_metrics: ["bleu"],
+    max_output_length: 100, sacrebleu_cfg: {{tokenize: "13a"}}}}
+training: {{optimizer: "adam", learning_rate: 0.001, clip_grad_norm: 1.0, loss: "crossentropy", label_smoothing: 0.0,
+    batch_size: {batch_tokens}, batch_type: "token", normalization: "tokens", scheduling: "plateau", patience: 3,
+    decrease_factor: 0.5, epochs: 1000, updates: {updates}, validation_freq: 1000000, logging_freq: 5,
+    early_stopping_metric: "bleu", overwrite: True, shuffle: True, print_valid_sents: [0], keep_best_ckpts: 1}}
+model:
+    initializer: "xavier_uniform"
+    init_rnn_orthogonal: True
+    tied_embeddings: False
+    tied_softmax: False
+    encoder: {{{rnn}, hidden_size: {ENCODER}, bidirectional: True}}
+    decoder: {{{rnn}, hidden_size: {HIDDEN}, hidden_dropout: 0.3, input_feeding: True, init_hidden: "bridge",
+        attention: "{attention}"}}
+""",
+            encoding="utf-8",
+        )
+        return path

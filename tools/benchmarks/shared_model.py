@@ -1,0 +1,92 @@
+"""The model that every system trains, and the arithmetic that it takes.
+
+Embeddings of 256 a side, untied; a bidirectional GRU of 256 a direction; a GRU decoder of 512; an output layer over at most
+8,000 joint pieces; dropout 0.3, Adam at 1e-3, gradients clipped at norm 1, no label smoothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+EMBEDDING, ENCODER, HIDDEN, PIECES = 256, 256, 512, 8000
+ANNOTATION = 2 * ENCODER
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An attention and an order of the decoder, and the family of the peers' models that it is compared with."""
+
+    name: str
+    family: str
+    score: str
+    order: str
+    readout: str
+    feeding: bool
+
+    @property
+    def source_products(self) -> int:
+        """Multiplications of matrix products a source piece: the encoder, and the keys of the attention."""
+        return 2 * 3 * ENCODER * (EMBEDDING + ENCODER) + ANNOTATION * HIDDEN
+
+    def target_products(self, pieces: int) -> int:
+        """Multiplications of matrix products a target piece: the cell, the attention's query, readout and output layer."""
+        fed = HIDDEN if self.feeding else 0
+        cell = 3 * HIDDEN * (EMBEDDING + fed + HIDDEN)
+        query = HIDDEN * HIDDEN if self.family == "additive" else 0
+        read = HIDDEN + ANNOTATION + (EMBEDDING if self.readout == "tanh" else 0)
+        return cell + query + read * HIDDEN + HIDDEN * pieces
+
+    def training_flop(self, pieces: int, source_per_target: float) -> float:
+        """Floating-point operations a target piece: two a multiplication, and the backward pass costs twice the forward."""
+        return 6 * (self.target_products(pieces) + source_per_target * self.source_products)
+
+    def decoding_flop(self, pieces: int, source: float, target: float, beam: int) -> float:
+        """Floating-point operations a sentence of so many source and target pieces, end marks included."""
+        return 2 * (beam * target * self.target_products(pieces) + source * self.source_products)
+
+    def recipe(self, text: Path, *, precision: str, updates: int, batch_tokens: int) -> str:
+        """The recipe with which nmt trains it; validated once, at the end, on a few sentences."""
+        return f"""\
+name: {self.name.replace(" ", "-").replace(",", "")}
+data:
+  source: en
+  target: de
+  train: {text}/train.{{en,de}}
+  valid: {text}/few.{{en,de}}
+  filters: {{max_length: 100, max_ratio: null}}
+subwords: {{kind: unigram, size: {PIECES}, source_model: {text}/joint.model, target_model: {text}/joint.model}}
+model:
+  embedding: {EMBEDDING}
+  tie: none
+  encoder: {{cell: gru, hidden: {ENCODER}}}
+  attention: {{score: {self.score}}}
+  decoder:
+    cell: gru
+    hidden: {HIDDEN}
+    order: {self.order}
+    readout: {{kind: {self.readout}, size: {HIDDEN}}}
+    bridge: final
+  dropout: 0.3
+training:
+  epochs: 1000
+  updates: {updates}
+  batch_tokens: {batch_tokens}
+  optimizer: {{kind: adam, rate: 1e-3}}
+  clip_norm: 1.0
+  label_smoothing: 0
+  precision: {precision}
+  validation: {{every: 1000000, metric: perplexity, patience: null}}
+  log_every: 5
+"""
+
+
+_ADDITIVE = f"{{kind: additive, size: {HIDDEN}}}"
+_LUONG = "{kind: update-then-attend, input_feeding: %s}"
+VARIANTS = (
+    Variant("additive, feeding", "additive", _ADDITIVE, _LUONG % "true", "attentional", feeding=True),
+    Variant("additive, attend-then-update", "additive", _ADDITIVE, "attend-then-update", "tanh", feeding=True),
+    Variant("general, feeding", "general", "general", _LUONG % "true", "attentional", feeding=True),
+    Variant("general, no feeding", "general", "general", _LUONG % "false", "attentional", feeding=False),
+)
+"""The first and the third compute what the peers compute; in the second the context enters the cell instead."""

@@ -10,6 +10,7 @@ import torch
 from nmt.errors import UsageError
 
 Precision = Literal["fp32", "bf16"]
+DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def choose_device(name: str) -> torch.device:

@@ -2,6 +2,11 @@
 
 import gzip
 import json
+import os
+import random
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +16,7 @@ from nmt.bundle import Bundle
 from nmt.data.subwords import Subwords
 from nmt.evaluation.alignment import GoldLinks, read_pharaoh
 from tests.test_bundle import TEXT, small_recipe
-from tests.test_cli import Finished, bad, good, nmt
+from tests.test_cli import ROOT, Finished, bad, good, nmt
 
 SOURCE = ["the dog sees a cat", "", "a cat sleeps", "the old dog sleeps here", "dog " * 300, "a dog"]
 TARGET = ["a cat sleeps", "a dog", "the dog sees a cat", "a dog and a cat", "a cat", "the dog"]
@@ -64,10 +69,17 @@ def test_each_pair_has_a_line_of_links_within_its_words(plain: Finished) -> None
         links = [tuple(map(int, link.split("-"))) for link in line.split()]
         assert all(i < len(source.split()) and j < len(target.split()) for i, j in links)
         assert not line or sorted(j for _, j in links) == list(range(len(target.split())))
-    assert plain.stderr.decode().splitlines() == [
+    *warnings, speed = plain.stderr.decode().splitlines()
+    assert warnings == [
         "nmt: Line 2 is blank in the source: it gets no links.",
         "nmt: Line 5 has 1,200 pieces, more than 500: it gets no links.",
     ]
+    assert re.fullmatch(r"nmt: 6 lines aligned in [0-9.]+ s: [0-9.,]+ sentences/s", speed)
+
+
+def test_nothing_is_said_if_nothing_should_be(folder: Path, plain: Finished) -> None:
+    quiet = nmt("align", "en-de", "-s", "text.en", "-t", "text.de", "-q", cwd=folder)
+    assert (quiet.stdout, quiet.stderr) == (plain.stdout, b"")
 
 
 def test_compressed_text_and_a_file_to_write(folder: Path, plain: Finished, tmp_path: Path) -> None:
@@ -104,6 +116,23 @@ def test_two_directions_join(folder: Path, plain: Finished, tmp_path: Path) -> N
         assert one.sure <= own.sure
         assert one.sure <= some.sure
     assert few != forward != grown
+
+
+def test_the_mean_of_two_directions_is_what_is_written_and_linked(folder: Path) -> None:
+    def records(model: str, source: str, target: str, *arguments: str) -> list[dict[str, list[list[float]]]]:
+        texts = ["-s", f"text.{source}", "-t", f"text.{target}", "--format", "json", "--threads", "1"]
+        return [json.loads(line) for line in good(nmt("align", model, *texts, *arguments, cwd=folder)).splitlines()]
+
+    both = records("en-de", "en", "de", "--reverse", "de-en", "--symmetrise", "mean")
+    directions = zip(records("en-de", "en", "de"), records("de-en", "de", "en"), strict=True)
+    for mean, (forward, backward) in zip(both, directions, strict=True):
+        assert mean["source"] == forward["source"] == backward["target"]
+        assert bool(mean["links"]) == bool(forward["links"])
+        if mean["links"]:
+            weights = (np.array(forward["weights"]) + np.array(backward["weights"]).T) / 2
+            np.testing.assert_allclose(mean["weights"], weights, atol=2e-4)
+            assert all(weights[j, i] >= weights[j].max() - 2e-4 for i, j in mean["links"])
+            assert sorted(j for _, j in mean["links"]) == list(range(len(weights)))
 
 
 def test_pieces_are_linked_on_request(folder: Path) -> None:
@@ -222,3 +251,48 @@ def test_translations_and_links_go_to_different_places(folder: Path) -> None:
     assert "cannot go to the same place" in bad(nmt("translate", "en-de", "--alignments", "-", cwd=folder), 2)
     same = nmt("translate", "en-de", "-i", "text.en", "--alignments", "text.en", cwd=folder)
     assert bad(same, 2) == "text.en is the input itself: write to another file."
+
+
+# --- at scale ---------------------------------------------------------------------------------------------------
+
+SAYING_ITS_PEAK = (
+    "import atexit, sys; from pathlib import Path; from nmt.cli import main; "
+    "atexit.register(lambda: sys.stderr.write(Path('/proc/self/status').read_text())); main()"
+)
+"""The command, which says at its end how much memory it ever held."""
+
+
+def peak_of(*arguments: str, cwd: Path) -> tuple[int, str]:
+    """The most memory that a command held, in kB, and what it said on stderr."""
+    command = [sys.executable, "-c", SAYING_ITS_PEAK, *arguments]
+    ended = subprocess.run(
+        command, capture_output=True, check=False, cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    good(ended)
+    report = ended.stderr.decode()
+    return int(report.partition("VmHWM:")[2].split()[0]), report
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak of memory from /proc")
+def test_ten_times_the_lines_keep_their_order_in_no_more_memory(tmp_path: Path) -> None:
+    subwords = Subwords.train(TEXT, kind="word", size=13, byte_fallback=False)
+    forward = small_recipe()
+    turned = forward.data.model_copy(update={"source": "de", "target": "en"})
+    for name, made in (("en-de", forward), ("de-en", forward.model_copy(update={"data": turned, "seed": 2}))):
+        Bundle.fresh(made, subwords, subwords).save(tmp_path / name)
+    words, draw, peaks = "the dog sees a cat".split(), random.Random(1), []
+    for count in (20_000, 200_000):
+        lengths = [(draw.randint(0, 9), draw.randint(0, 9)) for _ in range(count)]
+        for side, of_side in zip(("en", "de"), zip(*lengths, strict=True), strict=True):
+            lines = (" ".join(draw.choices(words, k=length)) for length in of_side)
+            (tmp_path / side).write_text("".join(f"{line}\n" for line in lines))
+        arguments = ["en-de", "-s", "en", "-t", "de", "-o", "links", "--reverse", "de-en", "--symmetrise", "union"]
+        peak, report = peak_of("align", *arguments, "--threads", "1", cwd=tmp_path)
+        assert f"nmt: {count:,} lines aligned in" in report
+        for (source, target), found in zip(lengths, read_pharaoh(tmp_path / "links"), strict=True):
+            linked = [set(side) for side in zip(*found.sure, strict=True)] or [set(), set()]
+            assert linked == ([set(range(source)), set(range(target))] if source and target else [set(), set()])
+        peaks.append(peak)
+    assert peaks[1] - peaks[0] < 24 * 1024  # for 180,000 lines more

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat, tee
 from typing import TYPE_CHECKING, Literal, assert_never
 
@@ -13,7 +13,7 @@ from nmt.aligning.matrices import piece_alignment, word_alignment
 from nmt.decoding.lines import clean
 from nmt.errors import UsageError
 from nmt.evaluation.alignment import Alignment, Links, Matrix, argmax_links, flip, threshold_links
-from nmt.evaluation.symmetrise import Heuristic, symmetrise
+from nmt.evaluation.symmetrise import Heuristic, mean_weights, symmetrise
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 Pair = tuple[str, str]
 Level = Literal["words", "pieces"]
 Method = Literal["argmax", "threshold"]
+Joining = Heuristic | Literal["mean"]
 
 DEFAULT_THRESHOLD = 0.3
 """Least weight of a link where the method is `threshold` and none is given."""
@@ -67,7 +68,8 @@ class Extraction:
     Attributes:
         method: each target word's strongest source word, or every pair of words whose weight reaches the threshold.
         threshold: least weight of a link, in (0, 1]; by default none for `argmax`, 0.3 for `threshold`.
-        heuristic: how the links of two directions become one set.
+        joining: how two directions become one: a heuristic joins their links; `mean` their weights, of which the links
+            are then read off.
         punctuation: whether words of nothing but punctuation may have links.
 
     Raises:
@@ -76,19 +78,24 @@ class Extraction:
 
     method: Method = "argmax"
     threshold: float | None = None
-    heuristic: Heuristic = "grow-diag-final-and"
+    joining: Joining = "grow-diag-final-and"
     punctuation: bool = True
 
     def __post_init__(self) -> None:
         if self.threshold is not None and not 0 < self.threshold <= 1:
             raise UsageError(f"A link threshold must lie above 0 and not above 1, but is {self.threshold}.")
 
-    def links(self, forward: Alignment, backward: Alignment | None = None) -> Links:
-        """The links of a pair; `backward` is what a model of the other direction makes of it."""
-        links = self._read_off(forward.weights)
-        if backward is not None:
-            links = symmetrise(links, flip(self._read_off(backward.weights)), self.heuristic)
-        return links if self.punctuation else _between_words(links, forward)
+    def pair(self, forward: Alignment, backward: Alignment | None = None) -> AlignedPair:
+        """The links of a pair, and its weights; `backward` is what a model of the other direction makes of it."""
+        alignment = forward
+        if backward is None:
+            links = self._read_off(forward.weights)
+        elif self.joining == "mean":
+            mean = mean_weights(forward.weights, backward.weights)
+            alignment, links = replace(forward, weights=mean), self._read_off(mean)
+        else:
+            links = symmetrise(self._read_off(forward.weights), flip(self._read_off(backward.weights)), self.joining)
+        return AlignedPair(alignment, links if self.punctuation else _between_words(links, forward))
 
     def _read_off(self, weights: Matrix) -> Links:
         match self.method:
@@ -102,7 +109,7 @@ class Extraction:
 
 @dataclass(frozen=True)
 class AlignedPair:
-    """A pair's alignment by the (forward) model, and its links."""
+    """A pair's alignment by the (forward) model, or by the mean of two, and its links."""
 
     alignment: Alignment
     links: Links
@@ -124,7 +131,8 @@ def align_pairs(
     Args:
         pairs: source and target lines.
         forward: reads the source and writes the target.
-        backward: a model of the other direction, whose links join those of the first.
+        backward: a model of the other direction, whose links or weights join those of the first. Where it sees another
+            number of words, the first is alone, and a warning names the line.
         extraction: how links are read off.
         longest: most pieces of a side, since a matrix grows with the product of both.
     """
@@ -134,8 +142,8 @@ def align_pairs(
     backwards: Iterable[Alignment | None] = repeat(None)
     if backward is not None:
         backwards = backward.read((target, source) for source, target in behind)
-    for alignment, reverse in zip(forward.read(ahead), backwards, strict=False):
-        yield AlignedPair(alignment, extraction.links(alignment, reverse))
+    for number, (alignment, reverse) in enumerate(zip(forward.read(ahead), backwards, strict=False), start=1):
+        yield extraction.pair(alignment, _same_words(alignment, reverse, number))
 
 
 def _readable(pairs: Iterable[Pair], readers: Sequence[Reader], longest: int) -> Iterator[Pair]:
@@ -150,6 +158,14 @@ def _readable(pairs: Iterable[Pair], readers: Sequence[Reader], longest: int) ->
             logger.warning("Line %d %s: it gets no links.", number, problem)
     if bad > _NAMED:
         logger.warning("%d lines in all get no links.", bad)
+
+
+def _same_words(forward: Alignment, backward: Alignment | None, number: int) -> Alignment | None:
+    """The alignment of the other direction, if it is between as many words: its links are between the same ones then."""
+    if backward is None or backward.weights.shape == forward.weights.T.shape:
+        return backward
+    logger.warning("Line %d: the two models see other words in it, so only the first one's links are taken.", number)
+    return None
 
 
 def _longest_side(pair: Pair, readers: Sequence[Reader]) -> int:

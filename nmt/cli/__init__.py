@@ -12,6 +12,7 @@ from nmt.cli.comparing import compare
 from nmt.cli.drawing import plot
 from nmt.cli.evaluating import evaluate
 from nmt.cli.inspecting import corpora_app, info, recipe_app
+from nmt.cli.shortlisting import shortlist
 from nmt.cli.training import average, train
 from nmt.cli.translating import score, translate
 
@@ -26,7 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _panel, _functions in (
-    (_MAKE, (train, average, compare)),
+    (_MAKE, (train, average, shortlist, compare)),
     (_USE, (translate, evaluate, score, align, plot)),
     (_LOOK, (info,)),
 ):

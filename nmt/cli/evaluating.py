@@ -15,12 +15,15 @@ from nmt.cli.options import (
     BeamSize,
     Device,
     LengthPenalty,
+    Lexicon,
     Precision,
     Quiet,
+    ReplaceUnknown,
     Threads,
     build_translator,
     load_models,
     set_up,
+    unknown_words,
 )
 from nmt.cli.progress import shown
 from nmt.cli.streams import STANDARD, open_input, open_output
@@ -97,6 +100,8 @@ def evaluate(
     ] = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
+    replace_unknown: ReplaceUnknown = False,
+    lexicon: Lexicon = None,
     device: Device = "auto",
     precision: Precision = "fp32",
     threads: Threads = None,
@@ -116,12 +121,15 @@ def evaluate(
 
       nmt evaluate runs/bahdanau --split "val.{en,de}" --baseline other-system.de -o mine.de
 
+      nmt evaluate runs/words --replace-unknown
+
       nmt evaluate --hyp output.de --ref test.de --published --language de
     """
     set_up(quiet=quiet, threads=threads)
     _check_options(tokenize, published=published, compares=baseline is not None, bootstrap=bootstrap)
     errors: AlignmentErrorRate | None = None
     if model is None:
+        _check_replacing(lexicon, replace=replace_unknown)
         text = _from_files(hyp, ref, language, baseline)
     elif hyp or ref:
         raise UsageError("Give a MODEL, or --hyp with --ref, but not both.")
@@ -130,8 +138,11 @@ def evaluate(
         corpus = _corpus(bundle, split)
         other = None if baseline is None else _matching(baseline, len(corpus), corpus.name)  # said before the work
         settings: dict[str, Any] = {"precision": precision, "batch_tokens": batch_tokens}
-        decoding = {"beam_size": beam_size, "length_penalty": length_penalty}
-        translations = _translate(bundle, corpus, quiet=quiet, decoding=decoding, **settings)
+        changed = {
+            "decoding": {"beam_size": beam_size, "length_penalty": length_penalty},
+            "replace_unknown": unknown_words(bundle, model, lexicon, replace=replace_unknown),
+        }
+        translations = _translate(bundle, corpus, quiet=quiet, **changed, **settings)
         language = bundle.recipe.data.target
         text = _Text(corpus.name, language, str(model), translations, [list(corpus.target)], other)
         errors = _alignment_error_rate(bundle, corpus, quiet=quiet, bootstrap=bootstrap, **settings)
@@ -159,6 +170,12 @@ def _check_options(tokenize: str | None, *, published: bool, compares: bool, boo
         published_form(["a"], "en")
     if tokenize is not None:
         bleu(["a"], ["a"], tokenize=tokenize)
+
+
+def _check_replacing(lexicon: Path | None, *, replace: bool) -> None:
+    """Raise UsageError if translations that are given should be changed."""
+    if replace or lexicon is not None:
+        raise UsageError("--replace-unknown and --lexicon change what a MODEL writes, not what --hyp holds.")
 
 
 # --- where the text comes from ----------------------------------------------------------------------------------

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nmt.errors import DataError
+from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
+    from nmt.decoding.shortlist import Shortlist
     from nmt.decoding.translator import Translator
 
 WINDOW = 500
@@ -61,6 +62,31 @@ MaxRatio = Annotated[
         show_default=False,
     ),
 ]
+ReplaceUnknown = Annotated[
+    bool,
+    typer.Option(
+        "--replace-unknown", help="Write, instead of each ⁇, the source word that it was read most from: +unk replace."
+    ),
+]
+Lexicon = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Lines `source word TAB target word`: --replace-unknown translates the words that it has, copies others.",
+        show_default=False,
+    ),
+]
+
+ShortlistFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--shortlist",
+        metavar="FILE",
+        help="Choose among the target pieces that `nmt shortlist` found for the source: faster, and almost the same.",
+        show_default=False,
+        rich_help_panel="Machine",
+    ),
+]
 
 
 def set_up(*, quiet: bool = False, threads: int | None = None) -> None:
@@ -88,6 +114,32 @@ def need_attention(bundle: Bundle, folder: Path) -> None:
     """Raise DataError if a model has no alignments to give."""
     if bundle.recipe.model.attention.score.kind == "none":
         raise DataError(f"{folder} was trained without attention (score: none), so it aligns nothing.")
+
+
+def unknown_words(bundle: Bundle, folder: Path, lexicon: Path | None, *, replace: bool) -> dict[str, str] | None:
+    """What unknown words are replaced through; None if they are left.
+
+    Raises:
+        UsageError: a lexicon for nothing.
+        DataError: a model that aligns nothing, or a file that is no lexicon.
+    """
+    if not replace and lexicon is not None:
+        raise UsageError("--lexicon says how unknown words are replaced: give --replace-unknown too.")
+    if not replace:
+        return None
+    from nmt.decoding.unknown import read_lexicon
+
+    need_attention(bundle, folder)
+    return {} if lexicon is None else read_lexicon(lexicon)
+
+
+def load_shortlist(path: Path | None, bundle: Bundle) -> Shortlist | None:
+    """The shortlist of a file, for the (first) model. Raises DataError."""
+    if path is None:
+        return None
+    from nmt.decoding.shortlist import Shortlist
+
+    return Shortlist.load(path, bundle.source, bundle.target)
 
 
 def build_translator(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
@@ -16,6 +17,17 @@ DELAY = 2.0
 def is_watched(*, quiet: bool) -> bool:
     """Whether a person sees what is written on stderr, and wants to."""
     return not quiet and sys.stderr is not None and sys.stderr.isatty()
+
+
+def timed(items: Iterable[ItemT], what: str, *, quiet: bool) -> Iterator[ItemT]:
+    """The items, one a sentence, as they come; after the last one stderr says how many they were, and how many a second."""
+    start, count = time.perf_counter(), 0
+    for item in items:
+        count += 1
+        yield item
+    seconds = max(time.perf_counter() - start, 1e-9)
+    if not quiet and sys.stderr is not None:
+        print(f"nmt: {count:,} lines {what} in {seconds:,.1f} s: {count / seconds:,.1f} sentences/s", file=sys.stderr)
 
 
 def shown(items: Iterable[ItemT], what: str, *, total: int | None, quiet: bool) -> Iterator[ItemT]:

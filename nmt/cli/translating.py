@@ -19,15 +19,20 @@ from nmt.cli.options import (
     CoveragePenalty,
     Device,
     LengthPenalty,
+    Lexicon,
     MaxRatio,
     Model,
     Precision,
     Quiet,
+    ReplaceUnknown,
+    ShortlistFile,
     Threads,
     build_translator,
     load_models,
+    load_shortlist,
     need_attention,
     set_up,
+    unknown_words,
 )
 from nmt.cli.progress import is_watched, shown
 from nmt.cli.streams import (
@@ -78,6 +83,9 @@ def translate(
     length_penalty: LengthPenalty = None,
     coverage_penalty: CoveragePenalty = None,
     max_ratio: MaxRatio = None,
+    replace_unknown: ReplaceUnknown = False,
+    lexicon: Lexicon = None,
+    shortlist: ShortlistFile = None,
     device: Device = "auto",
     precision: Precision = "fp32",
     threads: Threads = None,
@@ -94,6 +102,10 @@ def translate(
     With --alignments a file gets a line [cyan]i-j[/cyan] ... for each line written: word j of the translation, counted
     from 0, attended most to word i of the source.
 
+    A vocabulary of whole words, or of characters without byte fallback, lacks some: these are written ⁇, as
+    SentencePiece does. --replace-unknown writes the source word that the attention was on most instead, or
+    its first translation in --lexicon.
+
     [bold]Examples[/bold]
 
       echo "A man is riding a horse." | nmt translate runs/bahdanau
@@ -101,12 +113,15 @@ def translate(
       nmt translate runs/a runs/b -i test.en -o test.de --beam-size 10 --n-best 3
 
       nmt translate runs/bahdanau -i test.en -o test.de --alignments test.align
+
+      nmt translate runs/words -i test.en -o test.de --replace-unknown --lexicon en-de.tsv
     """
-    _check_places(source, output, alignments)
+    _check_places(source, output, alignments, lexicon)
     set_up(quiet=quiet, threads=threads)
     bundles = load_models(models, device)
     if alignments is not None:
         need_attention(bundles[0], models[0])
+    unknown = unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown)
     translator = build_translator(
         bundles,
         precision=precision,
@@ -120,6 +135,8 @@ def translate(
         batch_tokens=batch_tokens,
         window=1 if is_terminal(source) else WINDOW,  # a person at a terminal waits for each line
         alignments=alignments is not None,
+        replace_unknown=unknown,
+        shortlist=load_shortlist(shortlist, bundles[0]),
     )
     with open_input(source) as reading, open_output(output) as writing, ExitStack() as stack:
         linking = None if alignments is None else stack.enter_context(open_output(alignments))
@@ -135,10 +152,10 @@ def translate(
                 linking.flush()
 
 
-def _check_places(source: Path, output: Path, alignments: Path | None) -> None:
+def _check_places(source: Path, output: Path, alignments: Path | None, lexicon: Path | None) -> None:
     """Raise UsageError where one file would be two things."""
     for path in (output, alignments):
-        check_not_input(path, [source])
+        check_not_input(path, [source] if lexicon is None else [source, lexicon])
     if alignments is not None and (alignments == output or alignments.absolute() == output.absolute()):
         raise UsageError(
             "Translations and --alignments cannot go to the same place: name another file for one of them."

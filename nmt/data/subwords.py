@@ -156,9 +156,22 @@ class Subwords:
         sampling = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
         return [np.array(self._processor.encode(_escape(text), **sampling), np.int32) for text in texts]
 
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; control ids give nothing, bytes that are no UTF-8 give U+FFFD."""
-        joined = b"".join([self._bytes[index] for index in ids])
+    def decode(self, ids: Sequence[int], *, unknown: Sequence[str | None] | None = None) -> str:
+        """The text of ids; control ids give nothing, bytes that are no UTF-8 give U+FFFD.
+
+        Args:
+            ids: the pieces.
+            unknown: a word in the place of each unknown id's mark, in their order; None leaves the mark.
+
+        Raises:
+            ValueError: there are more or fewer words than unknown ids.
+        """
+        parts = [self._bytes[index] for index in ids]
+        if unknown is not None:
+            places = [place for place, index in enumerate(ids) if index == UNK]
+            for place, word in zip(places, unknown, strict=True):
+                parts[place] = parts[place] if word is None else self._in_place_of_mark(word)
+        joined = b"".join(parts)
         text = joined.decode("utf-8", "replace").replace(_MARK, " ")
         return (text[1:] if self._has_prefix and text.startswith(" ") else text).replace(_STAND_IN, _MARK)
 
@@ -205,6 +218,12 @@ class Subwords:
                 visible.append(not character.isspace() and character != _MARK)
                 position += _width(character)
             yield visible
+
+    def _in_place_of_mark(self, word: str) -> bytes:
+        """A word with the spaces that the unknown mark has around it."""
+        mark = self._bytes[UNK].decode()
+        before, after = mark[: len(mark) - len(mark.lstrip())], mark[len(mark.rstrip()) :]
+        return f"{before}{_escape(word)}{after}".encode()
 
     def _bytes_of(self, index: int) -> bytes:
         """What an id adds to the text, in UTF-8."""

@@ -10,31 +10,41 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from nmt.data.batching import make_batch
 from nmt.data.subwords import PAD
-from nmt.device import Precision, autocast
+from nmt.decoding.shortlist import Shortlist
+from nmt.device import DTYPES, Precision, autocast
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
+from nmt.model.packed import packed, restricted
 from nmt.model.seq2seq import Seq2Seq
 
 _LOGITS_AT_ONCE = 2048
 """Target positions whose logits are held at a time in forced decoding: [2048 V]."""
+_IN_CACHE = 2**20
+"""Log-probabilities that a CPU makes at a time in search, so that they are still at hand when the largest are picked."""
+_ON_DEVICE = 2**28
+"""The same for other devices, where more at a time is faster."""
 
 
 @dataclass(frozen=True)
 class EnsembleState:
-    """Memory and decoder state of each member, and which sentence each row belongs to."""
+    """Memory and decoder state of each member, which sentence each row belongs to, and what can be written."""
 
     memories: tuple[Memory, ...]
     states: tuple[DecoderState, ...]
     sentence: Int[Tensor, " N"]
+    outputs: tuple[nn.Linear, ...]
+    """Each member's output layer."""
+    pieces: Int[Tensor, " C"] | None
+    """The pieces that the output layers' rows stand for; None if they are the whole vocabulary."""
 
     def select(self, rows: Int[Tensor, " N"]) -> EnsembleState:
         """The given rows; the memories, by far the largest part, are left where the rows' sentences stay the same."""
@@ -42,7 +52,38 @@ class EnsembleState:
         memories = self.memories
         if not torch.equal(sentence, self.sentence):
             memories = tuple(memory.select(rows) for memory in memories)
-        return EnsembleState(memories, tuple(state.select(rows) for state in self.states), sentence)
+        states = tuple(state.select(rows) for state in self.states)
+        return replace(self, memories=memories, states=states, sentence=sentence)
+
+
+@dataclass(frozen=True)
+class NextPiece:
+    """The outlook of N rows: log p(y_t | y_<t, x), made for some rows at a time so that no [N V] tensor is ever held."""
+
+    readouts: tuple[Float[Tensor, "N _R"], ...]
+    outputs: tuple[nn.Linear, ...]
+    pieces: Int[Tensor, " C"] | None = None
+
+    def top(self, size: int | None) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
+        """Log-probability and id of the `size` most probable pieces of each row, or of all if they are fewer or it is None."""
+        width = self.outputs[0].out_features
+        size = width if size is None else min(size, width)
+        at_once = max((_IN_CACHE if self.readouts[0].device.type == "cpu" else _ON_DEVICE) // width, 1)
+        parts = [
+            self.log_probs(slice(start, start + at_once)).topk(size, dim=1)
+            for start in range(0, len(self.readouts[0]), at_once)
+        ]
+        values, ids = (torch.cat(columns) for columns in zip(*parts, strict=True))
+        return values, ids if self.pieces is None else self.pieces[ids]
+
+    def log_probs(self, rows: slice) -> Float[Tensor, "n C"]:
+        """Those of some rows for all pieces."""
+        return _log_mean_exp(
+            [
+                torch.log_softmax(output(readout[rows]).float(), dim=-1)
+                for output, readout in zip(self.outputs, self.readouts, strict=True)
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -54,45 +95,56 @@ class Forced:
 
 
 class Ensemble:
-    """Models behind one step function. Alignments are averaged if all read the same source pieces, else the first's."""
+    """Models behind one step function, copied as they are now and made ready for decoding.
 
-    def __init__(self, models: Sequence[Seq2Seq], *, same_source: bool, precision: Precision) -> None:
-        self.models = tuple(models)
+    Alignments are averaged if all read the same source pieces, else they are the first's. A shortlist is one of the first's
+    source pieces.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Seq2Seq],
+        *,
+        same_source: bool,
+        precision: Precision,
+        shortlist: Shortlist | None = None,
+    ) -> None:
+        self.models = tuple(packed(model, precision) for model in models)
         self.same_source = same_source
         self.precision = precision
+        self.shortlist = shortlist
         self.device = next(self.models[0].parameters()).device
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """No gradients, no dropout, the chosen precision; afterwards each model is in the mode it was in before."""
-        training = [model.training for model in self.models]
-        try:
-            for model in self.models:
-                model.eval()
-            with torch.inference_mode(), autocast(self.precision, self.device):
-                yield
-        finally:
-            for model, was_training in zip(self.models, training, strict=True):
-                model.train(was_training)
+        """No gradients, and products in the chosen precision."""
+        with torch.inference_mode(), autocast(self.precision, self.device):
+            yield
 
     def encode(self, sources: Sequence[Int[Tensor, "B _S"]]) -> EnsembleState:
         """The state before the first step, for padded sources as each member cuts them."""
         encoded = [model.encode(source, source != PAD) for model, source in zip(self.models, sources, strict=True)]
         memories, states = zip(*encoded, strict=True)
-        return EnsembleState(memories, states, torch.arange(len(sources[0]), device=self.device))
+        outputs, pieces = tuple(model.output for model in self.models), None
+        if self.shortlist is not None:
+            pieces = self.shortlist.pieces(sources[0])
+            outputs = tuple(restricted(output, pieces) for output in outputs)
+        everyone = torch.arange(len(sources[0]), device=self.device)
+        return EnsembleState(tuple(map(self._shortened, memories)), states, everyone, outputs, pieces)
 
     def step(
         self, tokens: Int[Tensor, " N"], state: EnsembleState
-    ) -> tuple[Float[Tensor, "N V"], Float[Tensor, "N S"], EnsembleState]:
-        """One time step: log-probabilities, weights and the state that follows."""
-        log_probs, weights, states = [], [], []
+    ) -> tuple[NextPiece, Float[Tensor, "N S"], EnsembleState]:
+        """One time step: the outlook, weights and the state that follows."""
+        readouts, weights, states = [], [], []
         for model, memory, before in zip(self.models, state.memories, state.states, strict=True):
             readout, looked, after = model.step(tokens, before, memory)
-            log_probs.append(torch.log_softmax(model.logits(readout).float(), dim=-1))
+            readouts.append(readout)
             weights.append(looked)
             states.append(after)
         shown = self._mean(weights[: len(self._shown())])
-        return _log_mean_exp(log_probs), shown, EnsembleState(state.memories, tuple(states), state.sentence)
+        outlook = NextPiece(tuple(readouts), state.outputs, state.pieces)
+        return outlook, shown, replace(state, states=tuple(states))
 
     def force(self, sources: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]) -> Forced:
         """Forced decoding: what the models think of known targets.
@@ -112,6 +164,14 @@ class Ensemble:
             if member < shown:
                 alignments.append(alignment.float() * batch.target_mask[:, :, None])
         return Forced(_log_mean_exp(log_probs), self._mean(alignments))
+
+    def _shortened(self, memory: Memory) -> Memory:
+        """The memory in the type in which every step multiplies with it."""
+        if self.precision == "fp32":
+            return memory
+        annotations = memory.annotations.to(DTYPES[self.precision])
+        keys = annotations if memory.keys is memory.annotations else memory.keys
+        return replace(memory, annotations=annotations, keys=keys)
 
     def _shown(self) -> tuple[Seq2Seq, ...]:
         """The members whose attention is shown."""

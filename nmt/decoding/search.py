@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nmt.decoding.hypothesis import IMPOSSIBLE, Hypothesis, Penalties, Picked, Pool, Trace
 
-__all__ = ["Hypothesis", "State", "Step", "beam_search", "greedy", "sample"]
+__all__ = ["Hypothesis", "LogProbs", "Outlook", "State", "Step", "beam_search", "greedy", "sample"]
 
 COMPACT_AT = 0.25
 """Share of the batch that must be done before the rest is moved together; moving copies the whole state."""
@@ -39,13 +39,31 @@ class State(Protocol):
 StateT = TypeVar("StateT", bound=State)
 
 
-Step = Callable[
-    [Int[Tensor, " N"], StateT],
-    tuple[Float[Tensor, "N V"], Float[Tensor, "N S"], StateT],
-]
-"""(tokens, state) -> (log_probs, weights, state): one time step for N rows."""
-Pick = Callable[[Float[Tensor, "B W"], Float[Tensor, "N V"]], Picked]
-"""(total, log_probs of the N = B x W rows) -> the candidates to keep."""
+@runtime_checkable
+class Outlook(Protocol):
+    """log P(y_t | y_<t, x) of N rows, of which a search only asks for the largest."""
+
+    def top(self, size: int | None) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
+        """Log-probability and id of the `size` most probable tokens of each row, or of all if they are fewer or it is None."""
+        ...
+
+
+@dataclass(frozen=True)
+class LogProbs:
+    """The outlook that is a table of all log-probabilities: -inf is allowed."""
+
+    values: Float[Tensor, "N V"]
+
+    def top(self, size: int | None) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
+        width = self.values.shape[1]
+        values, ids = self.values.topk(width if size is None else min(size, width), dim=1)
+        return values, ids
+
+
+Step = Callable[[Int[Tensor, " N"], StateT], tuple[Outlook, Float[Tensor, "N S"], StateT]]
+"""(tokens, state) -> (outlook, weights, state): one time step for N rows."""
+Pick = Callable[[Float[Tensor, "B W"], Outlook], Picked]
+"""(total, outlook of the N = B x W rows) -> the candidates to keep."""
 
 
 def greedy(
@@ -90,7 +108,7 @@ def beam_search(
     because log-probabilities only fall and the length penalty is largest at the maximum length.
 
     Args:
-        step: one time step for N rows, see `Step`; its log_probs are normalised, -inf is allowed.
+        step: one time step for N rows, see `Step`.
         state: one row a sentence, on the device of `max_lengths`.
         batch: sentences, B.
         beam_size: hypotheses kept alive for each, K.
@@ -200,8 +218,8 @@ def _walk(step: Step[StateT], state: StateT, pick: Pick, batch: int, limits: _Li
     start = torch.zeros(batch, 1, device=everyone.device)
     front = _Front(everyone, start, torch.full_like(everyone, limits.bos), everyone, None)
     for time in range(int(limits.max_lengths.max())):
-        log_probs, weights, state = step(front.tokens, state)
-        picked = pick(front.total, log_probs.float())
+        outlook, weights, state = step(front.tokens, state)
+        picked = pick(front.total, outlook)
         trace.add(picked, weights, front.nodes)
         coverage = _cover(front.coverage, weights, picked.rows) if limits.penalties.coverage else None
         total = _end(front.sentence, picked, coverage, pool, time, limits)
@@ -213,7 +231,7 @@ def _walk(step: Step[StateT], state: StateT, pick: Pick, batch: int, limits: _Li
         if remaining <= (1 - COMPACT_AT) * len(done):
             groups = groups[~done]
         front = _advance(front.sentence, picked, total.masked_fill(done[:, None], IMPOSSIBLE), coverage, groups)
-        state = _reorder(state, picked.rows.flatten()[front.nodes], rows=len(log_probs))
+        state = _reorder(state, picked.rows.flatten()[front.nodes], rows=len(weights))
     return pool.hypotheses(trace)
 
 
@@ -272,15 +290,13 @@ def _reorder(state: StateT, order: Int[Tensor, " N"], *, rows: int) -> StateT:
 # --- how a step picks -------------------------------------------------------------------------------------------
 
 
-def _pick_best(
-    total: Float[Tensor, "B W"], log_probs: Float[Tensor, "N V"], *, size: int, forbid: tuple[int, ...]
-) -> Picked:
+def _pick_best(total: Float[Tensor, "B W"], outlook: Outlook, *, size: int, forbid: tuple[int, ...]) -> Picked:
     """The `size` most probable continuations of each sentence, or all W x V if they are fewer.
 
     In two stages: the best tokens of each row, then the best of those. Of equals the earlier row, then the lower id.
     """
     batch, width = total.shape
-    values, ids = _top_tokens(log_probs, size, forbid)
+    values, ids = _top_tokens(outlook, size, forbid)
     each = values.shape[1]
     candidates = (total.reshape(-1, 1) + values).view(batch, width * each)
     best, choice = candidates.sort(dim=1, descending=True, stable=True)
@@ -296,7 +312,7 @@ def _pick_best(
 
 def _pick_drawn(
     total: Float[Tensor, "B W"],
-    log_probs: Float[Tensor, "N V"],
+    outlook: Outlook,
     *,
     temperature: float,
     top_k: int | None,
@@ -304,26 +320,26 @@ def _pick_drawn(
     forbid: tuple[int, ...],
 ) -> Picked:
     """One continuation of each row, drawn at random."""
-    values, ids = _top_tokens(log_probs, top_k or log_probs.shape[1], forbid)
+    values, ids = _top_tokens(outlook, top_k, forbid)
     possible = values[:, :1] > IMPOSSIBLE
     weights = torch.softmax(torch.where(possible, values, 0.0) / temperature, dim=1)
     drawn = torch.multinomial(weights, 1, generator=generator)
     log_prob = values.gather(1, drawn)
-    rows = torch.arange(len(log_probs), device=log_probs.device)[:, None]
+    rows = torch.arange(len(values), device=values.device)[:, None]
     return Picked(rows, ids.gather(1, drawn), log_prob, total + log_prob)
 
 
 def _top_tokens(
-    log_probs: Float[Tensor, "N V"], size: int, forbid: tuple[int, ...]
+    outlook: Outlook, size: int | None, forbid: tuple[int, ...]
 ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
     """Value and id of the `size` most probable allowed tokens of each row, best first, lower ids first of equals.
 
-    As many more are looked at as there are forbidden ones, which spares a masked copy of the whole [N V]. Where fewer
-    are allowed than asked for, forbidden ones fill up with -inf; so does a value that is not a number.
+    As many more are looked at as there are forbidden ones. Where fewer are allowed than asked for, forbidden ones fill up
+    with -inf; so does a value that is not a number.
     """
-    values, ids = log_probs.topk(min(size + len(forbid), log_probs.shape[1]), dim=1)
+    values, ids = outlook.top(None if size is None else size + len(forbid))
     ids, by_id = ids.sort(dim=1)
-    values = values.gather(1, by_id)
+    values = values.float().gather(1, by_id)
     banned = values.isnan()
     for token in forbid:
         banned |= ids == token

@@ -14,8 +14,10 @@ from nmt.data.batching import cut
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.lines import clean, one_line, read_ahead, split_text
+from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation, TranslationHypothesis, empty, join
 from nmt.decoding.units import Unit, UnitDecoder
+from nmt.decoding.unknown import Lexicon, UnknownWords
 from nmt.device import Precision
 from nmt.errors import DataError, UsageError
 from nmt.model.seq2seq import Seq2Seq
@@ -60,7 +62,8 @@ class _Bare:
 class Translator:
     """Translates lines with one model, or with the mean of the probabilities of several.
 
-    The same line gives the same translation, score and alignment whatever other lines surround it.
+    The same line gives the same translation, score and alignment whatever other lines surround it, unless there is a shortlist:
+    that is one for all lines of a batch.
     """
 
     def __init__(
@@ -73,9 +76,11 @@ class Translator:
         window: int = 2000,
         max_source: int = 500,
         alignments: bool = True,
+        replace_unknown: Lexicon | None = None,
+        shortlist: Shortlist | None = None,
         precision: Precision = "fp32",
     ) -> None:
-        """Check and set up. The models are used on the device where they are and left in the mode they are in.
+        """Check and set up. The models are copied as they are now, on the device where they are.
 
         Args:
             members: bundles with the same target vocabulary; each may have source subwords of its own.
@@ -85,6 +90,10 @@ class Translator:
             window: lines that are read ahead and sorted by length; with 1 each is answered before the next is read.
             max_source: longest source in pieces; a line that is longer is translated in parts.
             alignments: whether hypotheses carry their alignment, which takes some models a second pass.
+            replace_unknown: translations of source words. Each unknown piece of a translation is replaced by that of the
+                source word that it was read most from, or by this word itself where there is none: `{}` copies them all.
+                By default a piece's mark stays, `⁇` as SentencePiece writes it.
+            shortlist: which target pieces may translate which source pieces of the first bundle; by default all may.
             precision: of the matrix products; probabilities are always fp32.
 
         Raises:
@@ -107,9 +116,16 @@ class Translator:
             [member.model for member in members],
             same_source=len({member.source.fingerprint for member in members}) == 1,
             precision=precision,
+            shortlist=shortlist,
         )
+        source, target = members[0].source, members[0].target
         self._decoder = UnitDecoder(
-            ensemble, members[0].target, decoding=decoding, n_best=n_best, alignments=alignments
+            ensemble,
+            target,
+            decoding=decoding,
+            n_best=n_best,
+            alignments=alignments,
+            unknown=None if replace_unknown is None else UnknownWords(source, target, replace_unknown),
         )
 
     @classmethod
@@ -210,7 +226,8 @@ class Translator:
 
     def _encode(self, texts: Sequence[str]) -> list[Unit]:
         members = [member.source.encode_batch(texts) for member in self._members]
-        return [Unit(tuple(map(tuple, ids))) for ids in zip(*members, strict=True)]
+        versions = zip(*members, strict=True)
+        return [Unit(tuple(map(tuple, ids)), text) for ids, text in zip(versions, texts, strict=True)]
 
     def _target_ids(self, target: str | Sequence[int]) -> list[int]:
         subwords = self._members[0].target

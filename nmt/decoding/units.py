@@ -17,13 +17,15 @@ from nmt.decoding.hypothesis import Hypothesis, Penalties
 from nmt.decoding.lines import one_line
 from nmt.decoding.search import beam_search, greedy
 from nmt.decoding.translation import TranslationHypothesis
+from nmt.decoding.unknown import UnknownWords
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What is decoded at a time: one text as each member of an ensemble cuts it, without special marks."""
+    """What is decoded at a time: one text, and its pieces as each member of an ensemble cuts it, without special marks."""
 
     ids: tuple[tuple[int, ...], ...]
+    text: str
 
     @property
     def length(self) -> int:
@@ -35,13 +37,21 @@ class UnitDecoder:
     """Searches and forces batches of units."""
 
     def __init__(
-        self, ensemble: Ensemble, target: Subwords, *, decoding: recipe.Decoding, n_best: int, alignments: bool
+        self,
+        ensemble: Ensemble,
+        target: Subwords,
+        *,
+        decoding: recipe.Decoding,
+        n_best: int,
+        alignments: bool,
+        unknown: UnknownWords | None,
     ) -> None:
         self.ensemble = ensemble
         self.target = target
         self.decoding = decoding
         self.n_best = n_best
         self.alignments = alignments
+        self.unknown = unknown
         self.penalties = Penalties(decoding.length_penalty, decoding.coverage_penalty)
 
     def search(self, units: Sequence[Unit]) -> list[list[TranslationHypothesis]]:
@@ -53,7 +63,7 @@ class UnitDecoder:
             [
                 TranslationHypothesis.of(
                     hypothesis,
-                    text=one_line(self.target.decode(hypothesis.ids)),
+                    text=one_line(self._text(units[row], hypothesis)),
                     alignment=hypothesis.alignment[:0, :0] if alignments is None else alignments[row][rank],
                 )
                 for rank, hypothesis in enumerate(ranked)
@@ -118,6 +128,11 @@ class UnitDecoder:
             forbid=(PAD, BOS),
         )
         return [[hypothesis] for hypothesis in best]
+
+    def _text(self, unit: Unit, hypothesis: Hypothesis) -> str:
+        if self.unknown is None:
+            return self.target.decode(hypothesis.ids)
+        return self.unknown.text(unit.text, unit.ids[0], hypothesis)
 
     def _alignments(
         self, units: Sequence[Unit], found: Sequence[Sequence[Hypothesis]]

@@ -1,5 +1,7 @@
 """Two sets of links, read off models of opposite directions, as one (Och and Ney 2003, section 3.3; Koehn et al. 2003).
 
+Or their weights as one, before links are read off.
+
 A model links each word that it writes to what it read, so its links are many to one; those of the opposite direction are
 one to many. Where both agree a link is precise, where either has one it is perhaps missing otherwise.
 """
@@ -9,11 +11,15 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Literal, assert_never
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
-    from nmt.evaluation.alignment import Links
+    from numpy.typing import ArrayLike
+
+    from nmt.evaluation.alignment import Links, Matrix
 
 Heuristic = Literal["intersection", "union", "grow-diag-final-and"]
 
@@ -44,6 +50,32 @@ def symmetrise(forward: AbstractSet[_Point], backward: AbstractSet[_Point], heur
             return grow_diag_final_and(forward, backward)
         case _:
             assert_never(heuristic)
+
+
+def mean_weights(forward: ArrayLike, backward: ArrayLike) -> Matrix:
+    """The weights on which two directions agree, with all that either alone has halved.
+
+        w_ij = (a_ij + b_ji) / 2
+
+    with a_ij how much of target word i was read from source word j, and b_ji how much of source word j was read from
+    target word i by a model of the other direction. Liang et al. (2006) decode with the product of the two
+    posteriors; the mean keeps a link of which one model is sure and the other has no idea.
+
+    Args:
+        forward: [T S].
+        backward: [S T].
+
+    Returns:
+        [T S].
+
+    Raises:
+        ValueError: shapes that are not each other's transpose.
+    """
+    one, other = np.asarray(forward, dtype=np.float64), np.asarray(backward, dtype=np.float64).T
+    if one.shape != other.shape:
+        raise ValueError(f"backward must be [S T] for forward [T S] = {one.shape}, but is {other.shape[::-1]}.")
+    mean: Matrix = (one + other) / 2
+    return mean
 
 
 def grow_diag_final_and(forward: AbstractSet[_Point], backward: AbstractSet[_Point]) -> Links:

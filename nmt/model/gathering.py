@@ -89,7 +89,7 @@ def additive_scores(query: Float[Tensor, "N D"], keys: Float[Tensor, "N S D"], v
     """v^T tanh(q + k_j)."""
     current = _current.get()
     if current is None:
-        scores: Tensor = v(torch.tanh(keys + query.unsqueeze(1))).squeeze(-1)
+        scores: Tensor = v((keys + query.unsqueeze(1)).tanh_()).squeeze(-1)
         return scores
     (shared, weight), uses = current.share(AdditiveUses, keys, v.weight)
     return _AdditiveScores.apply(query.to(shared.dtype), shared, weight, uses)  # type: ignore[no-any-return, no-untyped-call]

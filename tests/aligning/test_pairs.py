@@ -4,6 +4,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice, pairwise
 
 import numpy as np
@@ -104,10 +105,10 @@ def alignment(weights: list[list[float]], source: str, target: str) -> Alignment
 
 def test_links_are_read_off_by_either_method() -> None:
     one = alignment([[0.6, 0.4], [0.2, 0.25]], "a b", "c d")
-    assert Extraction().links(one) == {(0, 0), (1, 1)}
-    assert Extraction(threshold=0.5).links(one) == {(0, 0)}
-    assert Extraction("threshold").links(one) == {(0, 0), (1, 0)}
-    assert Extraction("threshold", 0.2).links(one) == {(0, 0), (1, 0), (0, 1), (1, 1)}
+    assert Extraction().pair(one).links == {(0, 0), (1, 1)}
+    assert Extraction(threshold=0.5).pair(one).links == {(0, 0)}
+    assert Extraction("threshold").pair(one).links == {(0, 0), (1, 0)}
+    assert Extraction("threshold", 0.2).pair(one).links == {(0, 0), (1, 0), (0, 1), (1, 1)}
 
 
 @pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5])
@@ -119,14 +120,29 @@ def test_a_threshold_out_of_range_is_refused(threshold: float) -> None:
 def test_the_other_direction_reads_the_target_and_its_links_are_flipped() -> None:
     forward = alignment([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]], "a b", "c d e")  # 0-0 0-1 1-2
     backward = alignment([[0.9, 0.1, 0.0], [0.0, 0.1, 0.9]], "c d e", "a b")  # 0-0 1-2
-    assert Extraction(heuristic="intersection").links(forward, backward) == {(0, 0), (1, 2)}
-    assert Extraction(heuristic="union").links(forward, backward) == {(0, 0), (0, 1), (1, 2)}
+    assert Extraction(joining="intersection").pair(forward, backward).links == {(0, 0), (1, 2)}
+    assert Extraction(joining="union").pair(forward, backward).links == {(0, 0), (0, 1), (1, 2)}
+
+
+def test_the_mean_of_both_directions_is_read_off_as_one_matrix() -> None:
+    forward = alignment([[0.6, 0.4, 0.0], [0.5, 0.3, 0.0]], "a b c", "d e")  # the rest of a row is the end mark's
+    backward = alignment([[0.1, 0.9], [0.8, 0.2], [0.3, 0.5]], "d e", "a b c")
+    mean = np.array([[0.35, 0.6, 0.15], [0.7, 0.25, 0.25]])  # (0.6 + 0.1) / 2, (0.4 + 0.8) / 2, (0.0 + 0.3) / 2; ...
+    found = Extraction(joining="mean").pair(forward, backward)
+    np.testing.assert_allclose(found.alignment.weights, mean, atol=1e-12)
+    assert (found.alignment.source, found.alignment.target) == (forward.source, forward.target)
+    assert found.links == {(1, 0), (0, 1)}  # each model alone: 0-0 0-1 and 1-0 0-1 2-1
+    assert Extraction(joining="mean", threshold=0.65).pair(forward, backward).links == {(0, 1)}
+    assert Extraction("threshold", joining="mean").pair(forward, backward).links == {(0, 0), (1, 0), (0, 1)}
+    marks = replace(forward, source=("a", ",", "c"))
+    assert Extraction(joining="mean", punctuation=False).pair(marks, backward).links == {(0, 1)}
+    assert Extraction(joining="mean").pair(forward).links == {(0, 0), (0, 1)}
 
 
 def test_links_of_punctuation_are_dropped_at_either_end() -> None:
     one = alignment([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.0, 0.3, 0.7], [0.0, 0.0, 1.0]], "a don't !?", "b , c ▁.")
-    assert Extraction().links(one) == {(0, 0), (1, 1), (2, 2), (2, 3)}
-    assert Extraction(punctuation=False).links(one) == {(0, 0)}
+    assert Extraction().pair(one).links == {(0, 0), (1, 1), (2, 2), (2, 3)}
+    assert Extraction(punctuation=False).pair(one).links == {(0, 0)}
 
 
 # --- streams ----------------------------------------------------------------------------------------------------
@@ -139,7 +155,7 @@ def test_every_pair_is_answered_in_order_whatever_the_window(subwords: Subwords)
         assert (" ".join(one.alignment.source), " ".join(one.alignment.target)) == pair
         assert one.links == argmax_links(one.alignment.weights)
     for small in (1, 3):
-        found = align(pairs, reader(subwords, window=small), reader(subwords, window=small), heuristic="union")
+        found = align(pairs, reader(subwords, window=small), reader(subwords, window=small), joining="union")
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one.alignment.weights, other.alignment.weights, atol=1e-5)
             assert one.links >= other.links
@@ -149,9 +165,26 @@ def test_both_directions_together_are_each_of_them_alone(subwords: Subwords) -> 
     one, other = reader(subwords, seed=1), reader(subwords, seed=2)
     forward = [pair.links for pair in align(PAIRS, one)]
     backward = [flip(pair.links) for pair in align([(target, source) for source, target in PAIRS], other)]
-    both = [pair.links for pair in align(PAIRS, one, other, heuristic="union")]
+    both = [pair.links for pair in align(PAIRS, one, other, joining="union")]
     assert both == [mine | theirs for mine, theirs in zip(forward, backward, strict=True)]
     assert forward != backward
+
+
+def test_a_line_in_which_the_models_see_other_words_has_the_links_of_the_first(
+    subwords: Subwords, caplog: pytest.LogCaptureFixture
+) -> None:
+    spelling = Subwords.train(TEXT, kind="char", size=280, byte_fallback=True)
+    pairs = [PAIRS[0], ("a\u00a0dog sees", "a cat"), PAIRS[1]]  # one word to a model that does not know this space
+    forward, backward = reader(subwords), reader(spelling, seed=2)
+    alone = [pair.links for pair in align(pairs, forward)]
+    for joining, others_differ in (("mean", False), ("intersection", True)):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            found = [pair.links for pair in align(pairs, forward, backward, joining=joining)]
+        [record] = caplog.records
+        assert record.getMessage().startswith("Line 2: the two models see other words in it")
+        assert found[1] == alone[1]
+        assert (found != alone) is others_differ
 
 
 @pytest.mark.parametrize("directions", [1, 2])

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.search import Hypothesis, beam_search, greedy, sample
+from nmt.decoding.search import Hypothesis, LogProbs, beam_search, greedy, sample
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 HISTORIES = 97
@@ -46,11 +46,11 @@ class Table:
             logits.log_softmax(-1).nan_to_num(-math.inf, neginf=-math.inf), weights / weights.sum(-1, keepdim=True)
         )
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[LogProbs, Tensor, State]:
         self.batches.append(len(tokens))
         history = (state.history * 31 + tokens + 1) % HISTORIES
-        found = self.log_probs[state.sentence, history], self.weights[state.sentence, history]
-        return *found, State(state.sentence, history)
+        outlook = LogProbs(self.log_probs[state.sentence, history])
+        return outlook, self.weights[state.sentence, history], State(state.sentence, history)
 
     def start(self) -> State:
         everyone = torch.arange(len(self.log_probs))
@@ -245,10 +245,10 @@ def chain(*rows: dict[int, float], size: int = 6) -> Table:
             log_probs[0, time, token] = math.log(probability)
 
     class Chain(Table):
-        def step(self, tokens: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
+        def step(self, tokens: Tensor, state: State) -> tuple[LogProbs, Tensor, State]:
             self.batches.append(len(tokens))
             time = state.history.clamp(max=len(rows) - 1)
-            return self.log_probs[0, time], self.weights[0, time], State(state.sentence, state.history + 1)
+            return LogProbs(self.log_probs[0, time]), self.weights[0, time], State(state.sentence, state.history + 1)
 
     return Chain(log_probs, torch.ones(1, HISTORIES, 1))
 

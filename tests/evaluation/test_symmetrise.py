@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from nmt.evaluation.symmetrise import Heuristic, grow_diag_final_and, symmetrise
+from nmt.evaluation.symmetrise import Heuristic, grow_diag_final_and, mean_weights, symmetrise
 
 Links = set[tuple[int, int]]
 
@@ -127,3 +127,11 @@ def test_links_that_agree_stay_as_they_are_and_none_give_none(heuristic: Heurist
     links = {(0, 2), (1, 1), (1, 2)}
     assert symmetrise(links, links, heuristic) == links
     assert symmetrise(set(), set(), heuristic) == set()
+
+
+def test_the_mean_of_two_directions_by_hand() -> None:
+    forward = [[0.5, 0.25, 0.0], [0.0, 0.0, 1.0]]  # two target words, three source words
+    backward = [[1.0, 0.0], [0.25, 0.5], [0.0, 0.5]]
+    assert mean_weights(forward, backward).tolist() == [[0.75, 0.25, 0.0], [0.0, 0.25, 0.75]]
+    with pytest.raises(ValueError, match=r"backward must be \[S T\] for forward \[T S\] = \(2, 3\), but is \(2, 3\)"):
+        mean_weights(forward, forward)

@@ -1,0 +1,70 @@
+"""Unknown words of the output, replaced by the source words that they were read from.
+
+    w_t = lexicon(x_n),  n = argmax_m  sum_{j in Q_m}  a_tj
+
+for an unknown piece t of the output, with Q_m the pieces of source word x_m; a word that the lexicon lacks is copied
+(Luong et al. 2015, "Addressing the rare word problem"; Jean et al. 2015; `+unk replace` of Luong et al. 2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from nmt.data.subwords import UNK, Subwords
+from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.lines import clean
+from nmt.decoding.words import words_of
+from nmt.errors import DataError
+
+Lexicon = Mapping[str, str]
+"""A translation of each of some source words."""
+
+
+class UnknownWords:
+    """Writes the text of hypotheses, with a source word or its translation in the place of each unknown piece."""
+
+    def __init__(self, source: Subwords, target: Subwords, lexicon: Lexicon) -> None:
+        self.source = source
+        self.target = target
+        self.lexicon = lexicon
+
+    def text(self, line: str, source_ids: Sequence[int], hypothesis: Hypothesis) -> str:
+        """The text of what was found for a line that the model read as these ids.
+
+        The mark stays where a piece was read from no word at all.
+        """
+        places = [place for place, index in enumerate(hypothesis.ids) if index == UNK]
+        words, word_of = words_of(self.source, source_ids, line) if places else ((), [])
+        if not words:
+            return self.target.decode(hypothesis.ids)
+        rows = hypothesis.alignment.numpy()[places, : len(word_of)].astype(np.float64)
+        weights = rows @ (np.array(word_of)[:, None] == np.arange(len(words)))
+        aligned = [words[word] for word in weights.argmax(axis=1)]
+        replaced = [
+            self.lexicon.get(word, word) if weight > 0 else None
+            for word, weight in zip(aligned, weights.max(axis=1), strict=True)
+        ]
+        return clean(self.target.decode(hypothesis.ids, unknown=replaced))
+
+
+def read_lexicon(path: Path) -> dict[str, str]:
+    """A file of lines `source word TAB target word`; of several lines for a source word the first counts.
+
+    Raises:
+        DataError: a file that cannot be read, or a line that is neither blank nor two words, with its number.
+    """
+    from nmt.data.corpus import read_lines  # not needed to translate
+
+    lexicon: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path), start=1):
+        fields = line.split("\t")
+        if len(fields) == 2 and all(field.split() == [field] for field in fields):
+            lexicon.setdefault(*fields)
+        elif line.strip():
+            raise DataError(
+                f"{path}, line {number}: a line is a source word, a tab and a target word, but this one is {line[:60]!r}."
+            )
+    return lexicon

@@ -1,0 +1,72 @@
+"""A copy of a model for decoding, each matrix laid out once for the kernels of the processor it runs on."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from nmt.device import DTYPES, Precision
+from nmt.model.seq2seq import Seq2Seq
+
+
+class PackedLinear(nn.Linear):
+    """y = x A^T + b through oneDNN, for inference: `nn.Linear` lays A out anew at every call.
+
+    In fp32 it also passes by the BLAS library, which on some processors is less than half as fast.
+    """
+
+    def __init__(self, linear: nn.Linear, dtype: torch.dtype) -> None:
+        nn.Module.__init__(self)
+        self.in_features, self.out_features = linear.in_features, linear.out_features
+        self.weight, self.bias, self.dtype = linear.weight, linear.bias, dtype
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach().to(dtype))
+        self._bias = None if linear.bias is None else linear.bias.detach().to(dtype)
+
+    def forward(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
+        values = values.to(self.dtype)
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(values, self._weight, self._bias, "none", [], "")
+        return product
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def packed(model: Seq2Seq, precision: Precision) -> Seq2Seq:
+    """A copy of the model as it is now, on the same device, in evaluation mode and without gradients.
+
+    On a CPU its linear layers are `PackedLinear` and compute in the given precision, as they would under autocast.
+    """
+    copied = deepcopy(model).eval().requires_grad_(False)
+    if _can_pack(copied.output.weight, DTYPES[precision]):
+        _pack(copied, DTYPES[precision])
+    return copied
+
+
+def _can_pack(weight: Tensor, dtype: torch.dtype) -> bool:
+    """Whether oneDNN computes with such weights in this type, on this processor."""
+    mkldnn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    if not mkldnn or weight.dtype != torch.float32 or weight.device.type != "cpu":
+        return False
+    return dtype == torch.float32 or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def _pack(module: nn.Module, dtype: torch.dtype) -> None:
+    """Put packed layers in the place of all linear ones within; a product with a vector gains nothing by it."""
+    for name, child in module.named_children():
+        if isinstance(child, nn.Linear) and min(child.in_features, child.out_features) > 1:
+            setattr(module, name, PackedLinear(child, dtype))
+        else:
+            _pack(child, dtype)
+
+
+def restricted(linear: nn.Linear, rows: Int[Tensor, " C"]) -> nn.Linear:
+    """A layer that gives some outputs of another one alone, packed if that is."""
+    few = nn.Linear(linear.in_features, len(rows), bias=linear.bias is not None, device="meta")
+    few.weight = nn.Parameter(linear.weight[rows], requires_grad=False)
+    if linear.bias is not None:
+        few.bias = nn.Parameter(linear.bias[rows], requires_grad=False)
+    return PackedLinear(few, linear.dtype) if isinstance(linear, PackedLinear) else few

@@ -1,0 +1,93 @@
+"""The fast path of search against the plain model and the whole table of its log-probabilities."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.data.batching import pad
+from nmt.data.subwords import EOS, PAD
+from nmt.decoding import ensemble
+from nmt.decoding.ensemble import Ensemble, NextPiece
+from nmt.decoding.search import LogProbs, beam_search
+from nmt.model.attention import Memory
+from nmt.model.decoder import DecoderState
+from nmt.model.seq2seq import Seq2Seq
+from tests.decoding.test_translator import LINES, MODELS, bundle
+
+
+def layers(count: int, size: int = 30) -> tuple[tuple[torch.Tensor, ...], tuple[nn.Linear, ...]]:
+    torch.manual_seed(2)
+    outputs = tuple(nn.Linear(5, size).requires_grad_(requires_grad=False) for _ in range(count))
+    return tuple(torch.randn(7, 5) for _ in range(count)), outputs
+
+
+def table(readouts: tuple[torch.Tensor, ...], outputs: tuple[nn.Linear, ...]) -> LogProbs:
+    """log 1/M sum_m p_m, all at once."""
+    each = [output(readout).softmax(-1) for output, readout in zip(outputs, readouts, strict=True)]
+    return LogProbs((sum(each) / len(each)).log())
+
+
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("at_once", [1, 65, 10**6])
+@pytest.mark.parametrize("size", [1, 4, 99, None])
+def test_the_best_are_those_of_the_whole_table(
+    members: int, at_once: int, size: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ensemble, "_IN_CACHE", at_once)
+    readouts, outputs = layers(members)
+    values, ids = NextPiece(readouts, outputs).top(size)
+    wanted, places = table(readouts, outputs).top(size)
+    assert values.shape == (7, min(size or 30, 30))
+    torch.testing.assert_close(values, wanted, atol=1e-5, rtol=0)
+    assert torch.equal(ids, places)
+
+
+def test_with_a_shortlist_rows_stand_for_its_pieces() -> None:
+    readouts, outputs = layers(1, size=3)
+    values, ids = NextPiece(readouts, outputs, torch.tensor([4, 11, 29])).top(2)
+    plain, places = NextPiece(readouts, outputs).top(2)
+    assert torch.equal(values, plain)
+    assert torch.equal(ids, torch.tensor([4, 11, 29])[places])
+    every, _ = NextPiece(readouts, outputs).top(None)
+    assert every.exp().sum(1).tolist() == pytest.approx([1.0] * 7)
+    assert not math.isnan(float(every.sum()))
+
+
+@dataclass(frozen=True)
+class PlainState:
+    memory: Memory
+    state: DecoderState
+
+    def select(self, rows: Tensor) -> PlainState:
+        return PlainState(self.memory.select(rows), self.state.select(rows))
+
+
+def plain_step(model: Seq2Seq, tokens: Tensor, before: PlainState) -> tuple[LogProbs, Tensor, PlainState]:
+    """A step in the most readable way: the model's own, and all log-probabilities at once."""
+    readout, weights, state = model.step(tokens, before.state, before.memory)
+    return LogProbs(model.logits(readout).log_softmax(-1)), weights, PlainState(before.memory, state)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_search_finds_the_same_as_with_the_plain_model(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ensemble, "_IN_CACHE", 2000)
+    member = bundle(name)
+    sources = pad([[*member.source.encode(line), EOS] for line in LINES])
+    fast = Ensemble([member.model], same_source=True, precision="fp32")
+    settings = {"batch": len(LINES), "beam_size": 4, "n_best": 4, "max_lengths": (sources > PAD).sum(1)}
+    with torch.inference_mode():
+        start = PlainState(*member.model.encode(sources, sources != PAD))
+        wanted = beam_search(lambda tokens, state: plain_step(member.model, tokens, state), start, **settings)
+    with fast.evaluating():
+        found = beam_search(fast.step, fast.encode([sources]), **settings)
+    assert sum(map(len, wanted)) > len(LINES)
+    for ranked, expected in zip(found, wanted, strict=True):
+        assert [(item.ids, item.finished) for item in ranked] == [(item.ids, item.finished) for item in expected]
+        for item, other in zip(ranked, expected, strict=True):
+            assert item.score == pytest.approx(other.score, abs=1e-5)
+            torch.testing.assert_close(item.alignment, other.alignment, atol=1e-5, rtol=0)

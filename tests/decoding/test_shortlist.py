@@ -1,0 +1,111 @@
+"""Shortlists: what may be written is what is listed, and a file is used only with the vocabularies it was made for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.bundle import load_tensors, save_tensors
+from nmt.data.subwords import EOS, PAD, UNK, Subwords
+from nmt.decoding.shortlist import Shortlist
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError
+from tests.test_bundle import TEXT, Bundle, small_recipe
+
+SIZE = 18
+
+
+@pytest.fixture(scope="module")
+def subwords() -> Subwords:
+    return Subwords.train(TEXT, kind="char", size=20, byte_fallback=False)
+
+
+@pytest.fixture(scope="module")
+def bundle(subwords: Subwords) -> Bundle:
+    made = Bundle.fresh(small_recipe(), subwords, subwords)
+    with torch.no_grad():
+        for parameter in made.model.parameters():
+            parameter.mul_(3)
+        made.model.output.bias[EOS] = -2
+    return made
+
+
+def shortlist(frequent: tuple[int, ...] = (5,)) -> Shortlist:
+    """Piece i may become i or the one before."""
+    pieces = torch.arange(SIZE)
+    translations = torch.stack([pieces, pieces - 1], 1)
+    translations[:4] = EOS
+    return Shortlist(translations, torch.tensor(frequent, dtype=torch.long), SIZE)
+
+
+def test_a_list_is_of_all_sources_and_of_what_is_always_on_it() -> None:
+    sources = torch.tensor([[9, 12, EOS], [12, EOS, PAD]])
+    assert shortlist().pieces(sources).tolist() == [UNK, EOS, 5, 8, 9, 11, 12]
+    assert shortlist(()).pieces(sources[:, :1]).tolist() == [UNK, EOS, 8, 9, 11, 12]
+    assert Shortlist(torch.zeros(SIZE, 0).long(), torch.zeros(0).long(), SIZE).pieces(sources).tolist() == [UNK, EOS]
+
+
+def test_only_listed_pieces_are_written(bundle: Bundle) -> None:
+    lines = ["the dog", "a cat sleeps", "here", "the old dog"]
+    free = list(Translator([bundle]).translate(lines))
+    written = beyond = 0
+    for line, unbound in zip(lines, free, strict=True):
+        translator = Translator([bundle], shortlist=shortlist(), n_best=3)
+        [found] = translator.translate([line])
+        listed = set(shortlist().pieces(torch.tensor([found.source_ids])).tolist())
+        for hypothesis in found.hypotheses:
+            written += len(hypothesis.ids)
+            assert set(hypothesis.ids) <= listed
+        beyond += not set(unbound.hypotheses[0].ids) <= listed
+    assert written
+    assert beyond, "the list changed nothing, so that this test says nothing"
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_list_of_everything_changes_nothing(bundle: Bundle, precision: str) -> None:
+    everything = shortlist(tuple(range(SIZE)))
+    free = Translator([bundle], precision=precision).translate(TEXT[:4])
+    bound = Translator([bundle], precision=precision, shortlist=everything).translate(TEXT[:4])
+    for one, other in zip(free, bound, strict=True):
+        assert one.text == other.text
+        assert one.score == pytest.approx(other.score, abs=1e-5)
+
+
+def test_forced_decoding_knows_no_list(bundle: Bundle) -> None:
+    pairs = [("a cat", "the old dog sleeps")]
+    [bound] = Translator([bundle], shortlist=shortlist(())).score(pairs)
+    [free] = Translator([bundle]).score(pairs)
+    assert bound.score == pytest.approx(free.score, abs=1e-6)
+
+
+def test_what_was_saved_is_what_is_loaded(subwords: Subwords, tmp_path: Path) -> None:
+    made = shortlist((5, 7))
+    made.save(tmp_path / "list", subwords, subwords)
+    found = Shortlist.load(tmp_path / "list", subwords, subwords)
+    assert torch.equal(found.translations, made.translations)
+    assert torch.equal(found.frequent, made.frequent)
+    assert found.target_size == SIZE
+
+
+def test_a_file_that_does_not_fit_is_a_sentence(subwords: Subwords, tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    shortlist().save(path, subwords, subwords)
+    other = Subwords.train(TEXT, kind="word", size=13, byte_fallback=False)
+    for sides, name in (((other, subwords), "source"), ((subwords, other), "target")):
+        with pytest.raises(DataError, match=f"made for another {name} vocabulary than the model's"):
+            Shortlist.load(path, *sides)
+    tensors = load_tensors(path)
+    for damaged in (
+        {"translations": tensors["translations"][1:]},
+        {"translations": tensors["translations"][0]},
+        {"frequent": torch.tensor([SIZE])},
+        {"frequent": torch.tensor([-1])},
+    ):
+        save_tensors(tensors | damaged, path)
+        with pytest.raises(DataError, match="does not fit vocabularies of 18 and 18 pieces: make it anew"):
+            Shortlist.load(path, subwords, subwords)
+    save_tensors({"weight": torch.ones(2)}, path)
+    with pytest.raises(DataError, match="is not a shortlist: make one with `nmt shortlist`"):
+        Shortlist.load(path, subwords, subwords)

@@ -1,0 +1,210 @@
+"""Unknown words of the output, replaced by source words: with attention written by hand, and with a small random model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt import recipe
+from nmt.aligning import word_alignment
+from nmt.bundle import Bundle
+from nmt.data.subwords import EOS, UNK, Subwords
+from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
+from nmt.decoding.unknown import UnknownWords, read_lexicon
+from nmt.errors import DataError
+from nmt.evaluation.alignment import argmax_links
+from tests.test_bundle import small_recipe
+
+SOURCE = ["the dog sees a cat", "a cat sleeps", "the old dog sleeps here"]
+TARGET = ["der Hund sieht eine Katze", "eine Katze schläft", "der alte Hund schläft hier"]
+
+
+def words(lines: list[str], size: int = 11) -> Subwords:
+    """Subwords that are the most frequent words of some lines."""
+    return Subwords.train(lines * 3, kind="word", size=size, byte_fallback=False)
+
+
+@pytest.fixture(scope="module")
+def source() -> Subwords:
+    return words(SOURCE)
+
+
+@pytest.fixture(scope="module")
+def target() -> Subwords:
+    return words(TARGET)
+
+
+def found(ids: list[int], weights: list[list[float]]) -> Hypothesis:
+    return Hypothesis(tuple(ids), 0.0, 0.0, (0.0,) * len(weights), torch.tensor(weights), finished=True)
+
+
+def text(
+    source: Subwords, target: Subwords, line: str, output: list[int], weights: list[list[float]], **lexicon: str
+) -> str:
+    return UnknownWords(source, target, lexicon).text(line, source.encode(line), found(output, weights))
+
+
+# --- by hand ----------------------------------------------------------------------------------------------------
+
+
+def test_each_unknown_word_is_the_source_word_with_most_attention(source: Subwords, target: Subwords) -> None:
+    der, katze = target.encode("der")[0], target.encode("Katze")[0]
+    weights = [[0.9, 0.1, 0.0, 0.0], [0.1, 0.5, 0.1, 0.3], [0.0, 0.1, 0.6, 0.3], [0.0, 0.0, 0.0, 1.0]]
+    line = "the Zürich-Express, ▁Bahn"
+    assert text(source, target, line, [der, UNK, UNK], weights) == "der Zürich-Express, ▁Bahn"
+    assert text(source, target, line, [UNK, katze, UNK], weights) == "the Katze ▁Bahn"
+    assert text(source, target, line, [UNK, UNK, UNK], weights, the="die") == "die Zürich-Express, ▁Bahn"
+    assert target.decode([UNK, katze, UNK]) == "⁇ Katze ⁇"
+
+
+def test_a_lexicon_translates_the_words_that_it_has(source: Subwords, target: Subwords) -> None:
+    weights = [[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.0, 0.0, 1.0]]
+    known = {"Munich": "München", "munich": "falsch"}
+    assert text(source, target, "Munich Bern", [UNK, UNK], weights, **known) == "München Bern"
+
+
+def test_the_end_mark_is_no_word_and_without_any_attention_the_mark_stays(source: Subwords, target: Subwords) -> None:
+    weights = [[0.1, 0.2, 0.7], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]
+    assert text(source, target, "Basel Bern", [UNK, UNK], weights) == "Bern ⁇"
+
+
+def test_attention_on_the_pieces_of_a_word_adds_up(target: Subwords) -> None:
+    characters = Subwords.train(SOURCE, kind="char", size=20, byte_fallback=False)
+    pieces = characters.pieces(characters.encode("a dog"))
+    assert len(pieces) == 6  # ▁ a ▁ d o g
+    weights = [[0.0, 0.35, 0.1, 0.2, 0.1, 0.15, 0.1], [0.0] * 7]
+    assert text(characters, target, "a dog", [UNK], weights) == "dog"
+
+
+def test_an_unknown_character_is_replaced_where_it_stands(source: Subwords) -> None:
+    characters = Subwords.train(SOURCE, kind="char", size=20, byte_fallback=False)
+    weights = [[0.0, 1.0, 0.0]] * 7
+    ids = [*characters.encode("a do"), UNK, EOS]
+    assert text(source, characters, "the Bär", ids, weights) == "a doBär"
+
+
+def test_a_mark_with_spaces_of_its_own_leaves_no_double_spaces(source: Subwords, tmp_path: Path) -> None:
+    import sentencepiece
+
+    trainer: Any = sentencepiece.SentencePieceTrainer  # with the surface " ⁇ " that SentencePiece gives by default
+    special = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
+    trainer.train(
+        sentence_iterator=iter(TARGET * 3),
+        model_prefix=str(tmp_path / "theirs"),
+        model_type="word",
+        vocab_size=11,
+        minloglevel=3,
+        **special,
+    )
+    theirs = Subwords.load(tmp_path / "theirs.model")
+    der = theirs.encode("der")[0]
+    assert text(source, theirs, "Bern the", [UNK, der, UNK, der], [[1.0, 0.0, 0.0]] * 5) == "Bern der Bern der"
+
+
+def test_text_without_unknown_words_is_left_as_it_is(source: Subwords, target: Subwords) -> None:
+    ids = target.encode("der Hund schläft")
+    assert UNK not in ids
+    assert text(source, target, "Bern", ids, [[1.0, 0.0]] * 4, Bern="Basel") == target.decode(ids)
+
+
+def test_there_is_a_word_for_each_mark(target: Subwords) -> None:
+    assert target.decode([UNK, UNK], unknown=["a", None]) == "a ⁇"
+    with pytest.raises(ValueError, match="zip"):
+        target.decode([UNK, UNK], unknown=["a"])
+
+
+# --- a model ----------------------------------------------------------------------------------------------------
+
+LINES = ["Zoe sees a cat", "the old dog", "", "Ann Zoe Bob", "here sleeps the zebra on a mat"]
+
+
+def unsure() -> Bundle:
+    """A model that often writes the unknown mark and looks at some places more than at others."""
+    made = Bundle.fresh(small_recipe(), words(SOURCE), words(TARGET))
+    with torch.no_grad():
+        for parameter in made.model.parameters():
+            parameter.mul_(3)
+        made.model.output.bias.fill_(0)
+        made.model.output.bias[UNK], made.model.output.bias[EOS] = 3.0, -3.0
+    made.model.eval()
+    return made
+
+
+@pytest.fixture(scope="module")
+def bundle() -> Bundle:
+    return unsure()
+
+
+def translate(bundle: Bundle, **options: Any) -> list[Translation]:
+    decoding = recipe.Decoding(beam_size=3, max_ratio=1.0)
+    return list(Translator([bundle], decoding=decoding, **options).translate(LINES))
+
+
+@pytest.mark.parametrize("alignments", [True, False])
+def test_every_hypothesis_holds_the_words_that_its_links_name(bundle: Bundle, alignments: bool) -> None:
+    plain = translate(bundle, n_best=3)
+    replaced = translate(bundle, n_best=3, alignments=alignments, replace_unknown={"dog": "Hündchen", "Zoe": "Zoé"})
+    marks = several = translated = 0
+    for before, after in zip(plain, replaced, strict=True):
+        assert [item.ids for item in after.hypotheses] == [item.ids for item in before.hypotheses]
+        for rank, hypothesis in enumerate(after.hypotheses):
+            source_of = {j: i for i, j in argmax_links(word_alignment(before, bundle, rank).weights)}
+            aligned = before.source.split()
+            expected = [
+                {"dog": "Hündchen", "Zoe": "Zoé"}.get(aligned[source_of[j]], aligned[source_of[j]])
+                if word == "⁇"
+                else word
+                for j, word in enumerate(before.hypotheses[rank].text.split())
+            ]
+            assert hypothesis.text == " ".join(expected)
+            if alignments:
+                assert list(word_alignment(after, bundle, rank).target) == expected
+            marks += hypothesis.ids.count(UNK)
+            several += hypothesis.ids.count(UNK) > 1
+            translated += "Zoé" in expected or "Hündchen" in expected
+    assert min(marks, several, translated) > 3
+
+
+def test_a_line_in_parts_has_words_of_each_part(bundle: Bundle) -> None:
+    decoding = recipe.Decoding(beam_size=2, max_ratio=1.0)
+    options = {"decoding": decoding, "replace_unknown": {}}
+    whole = next(Translator([bundle], max_source=4, **options).translate(["Ann Zoe Bob. Cid Eve Dan."]))
+    parts = list(Translator([bundle], **options).translate(["Ann Zoe Bob.", "Cid Eve Dan."]))
+    assert whole.text == " ".join(part.text for part in parts)
+    assert all(set(part.source.split()) & set(part.text.split()) for part in parts)
+    assert word_alignment(whole, bundle).target == tuple(whole.text.split())
+
+
+def test_without_the_option_the_mark_stays(bundle: Bundle) -> None:
+    for item in translate(bundle):
+        hypothesis = item.hypotheses[0]
+        assert item.text.split().count("⁇") == hypothesis.ids.count(UNK)
+        assert item.text == bundle.target.decode(hypothesis.ids)
+
+
+# --- lexicons ---------------------------------------------------------------------------------------------------
+
+
+def test_of_several_translations_the_first_counts(tmp_path: Path) -> None:
+    (tmp_path / "lexicon").write_text("dog\tHund\ncat\tKatze\n\ndog\tHündin\n")
+    assert read_lexicon(tmp_path / "lexicon") == {"dog": "Hund", "cat": "Katze"}
+
+
+@pytest.mark.parametrize("line", ["dog", "dog Hund", "dog\t", "\tHund", "dog\tHund\t0.5", "dog\tder Hund"])
+def test_a_line_that_is_no_entry_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "lexicon").write_text(f"cat\tKatze\n{line}\n")
+    with pytest.raises(DataError, match=r"lexicon, line 2: a line is a source word, a tab and a target word, but"):
+        read_lexicon(tmp_path / "lexicon")
+
+
+def test_a_file_that_is_no_lexicon_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="No such file"):
+        read_lexicon(tmp_path / "none")
+    (tmp_path / "bytes").write_bytes(b"a\tb\nc\t\xff\n")
+    with pytest.raises(DataError, match="line 2: not valid UTF-8"):
+        read_lexicon(tmp_path / "bytes")

@@ -1,0 +1,95 @@
+"""Models packed for decoding compute what the model itself computes, which is the readable reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.device import autocast
+from nmt.model.packed import PackedLinear, packed, restricted
+from nmt.model.seq2seq import Seq2Seq, build_model
+from tests.test_bundle import small_recipe
+
+MODELS: dict[str, dict[str, Any]] = {
+    "bahdanau": {},
+    "luong": {"attention": {"score": "general"}, "decoder": {"order": "update-then-attend", "cell": "lstm"}},
+    "heads": {"attention": {"score": {"kind": "additive", "size": 8, "coverage": True}, "heads": 2}, "tie": "all"},
+}
+
+
+def model(name: str = "bahdanau") -> Seq2Seq:
+    tree = dict(MODELS[name])
+    decoder = {"hidden": 12, "readout": {"kind": "maxout", "size": 8}, **tree.pop("decoder", {})}
+    torch.manual_seed(1)
+    made = build_model(small_recipe(**tree, decoder=decoder).model, source_size=20, target_size=20)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.mul_(2)
+    return made
+
+
+def outputs(of: Seq2Seq) -> tuple[Tensor, Tensor]:
+    source = torch.tensor([[4, 5, 6, 7, 3], [8, 9, 3, 0, 0]])
+    with torch.inference_mode():
+        readouts, alignment = of(source, source > 0, torch.tensor([[2, 5, 6], [2, 9, 10]]))
+        return of.logits(readouts), alignment
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_packing_changes_nothing_beyond_rounding(name: str) -> None:
+    plain = model(name)
+    made = packed(plain, "fp32")
+    for one, other in zip(outputs(made), outputs(plain.eval()), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+def test_half_precision_is_that_of_autocast() -> None:
+    plain = model().eval()
+    with autocast("bf16", torch.device("cpu")):
+        logits, alignment = outputs(packed(plain, "bf16"))
+        wanted, rows = outputs(plain)
+    assert logits.dtype == wanted.dtype == torch.bfloat16
+    torch.testing.assert_close(logits, wanted, atol=0.1, rtol=0.05)
+    torch.testing.assert_close(alignment, rows, atol=0.05, rtol=0)
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN")
+def test_all_products_with_matrices_are_packed() -> None:
+    layers = [layer for layer in packed(model(), "fp32").modules() if isinstance(layer, nn.Linear)]
+    assert len(layers) > 8
+    for layer in layers:
+        assert isinstance(layer, PackedLinear) == (min(layer.in_features, layer.out_features) > 1)
+
+
+def test_a_packed_model_is_a_copy_that_drops_nothing_and_learns_nothing() -> None:
+    plain = model().train()
+    made = packed(plain, "fp32")
+    assert plain.training
+    assert not made.training
+    assert not any(parameter.requires_grad for parameter in made.parameters())
+    before = outputs(made)
+    with torch.no_grad():
+        for parameter in plain.parameters():
+            parameter.zero_()
+    for one, other in zip(outputs(made), before, strict=True):
+        torch.testing.assert_close(one, other, atol=0, rtol=0)
+
+
+def test_models_of_other_types_are_left_as_they_are() -> None:
+    plain = model().double().eval()
+    assert not any(isinstance(layer, PackedLinear) for layer in packed(plain, "fp32").modules())
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("pack", [True, False])
+def test_a_restricted_layer_gives_some_of_the_outputs(bias: bool, pack: bool) -> None:
+    layer: nn.Linear = nn.Linear(6, 40, bias=bias)
+    rows = torch.tensor([3, 17, 30])
+    values = torch.randn(4, 6)
+    with torch.inference_mode():
+        few = restricted(PackedLinear(layer, torch.float32) if pack else layer, rows)
+        assert isinstance(few, PackedLinear) == pack
+        torch.testing.assert_close(few(values), layer(values)[:, rows], atol=1e-6, rtol=1e-6)

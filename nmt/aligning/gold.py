@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from nmt.data import catalogue
 from nmt.decoding.words import words_of
 from nmt.errors import DataError
-from nmt.evaluation.alignment import Alignment, GoldLinks, Links, argmax_links, read_pharaoh
+from nmt.evaluation.alignment import GoldLinks, Links, read_pharaoh
 from nmt.evaluation.error_rate import AlignmentErrorRate, alignment_error_rate
 
 if TYPE_CHECKING:
@@ -23,12 +23,7 @@ _SAMPLE = "sample:"
 _LINKS = "align"
 
 
-def error_rate(alignments: Iterable[Alignment], gold: Sequence[GoldLinks], *, bootstrap: int = 0) -> AlignmentErrorRate:
-    """How far each target word's strongest link is from the gold links. Raises DataError if there are not as many."""
-    return error_rate_of_links([argmax_links(alignment.weights) for alignment in alignments], gold, bootstrap=bootstrap)
-
-
-def error_rate_of_links(links: Sequence[Links], gold: Sequence[GoldLinks], *, bootstrap: int = 0) -> AlignmentErrorRate:
+def error_rate(links: Sequence[Links], gold: Sequence[GoldLinks], *, bootstrap: int = 0) -> AlignmentErrorRate:
     """How far links are from the gold links. Raises DataError if there are not as many."""
     sure, possible = [item.sure for item in gold], [item.possible for item in gold]
     return alignment_error_rate(links, sure, possible, bootstrap=bootstrap)

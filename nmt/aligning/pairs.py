@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import repeat, tee
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import TYPE_CHECKING, Literal
 
+from nmt.aligning.extraction import AlignedPair, Extraction
 from nmt.aligning.matrices import piece_alignment, word_alignment
 from nmt.decoding.lines import clean
-from nmt.errors import UsageError
-from nmt.evaluation.alignment import Alignment, Links, Matrix, argmax_links, flip, threshold_links
-from nmt.evaluation.symmetrise import Heuristic, mean_weights, symmetrise
+from nmt.evaluation.alignment import Alignment
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
@@ -23,11 +21,7 @@ logger = logging.getLogger(__name__)
 
 Pair = tuple[str, str]
 Level = Literal["words", "pieces"]
-Method = Literal["argmax", "threshold"]
-Joining = Heuristic | Literal["mean"]
 
-DEFAULT_THRESHOLD = 0.3
-"""Least weight of a link where the method is `threshold` and none is given."""
 _NAMED = 10
 """Lines without links that are warned of one by one."""
 
@@ -59,60 +53,6 @@ class Reader:
     def length(self, source: str, target: str) -> int:
         """Pieces of the longer side."""
         return max(len(self.bundle.source.encode(clean(source))), len(self.bundle.target.encode(clean(target))))
-
-
-@dataclass(frozen=True)
-class Extraction:
-    """How links are read off alignments.
-
-    Attributes:
-        method: each target word's strongest source word, or every pair of words whose weight reaches the threshold.
-        threshold: least weight of a link, in (0, 1]; by default none for `argmax`, 0.3 for `threshold`.
-        joining: how two directions become one: a heuristic joins their links; `mean` their weights, of which the links
-            are then read off.
-        punctuation: whether words of nothing but punctuation may have links.
-
-    Raises:
-        UsageError: a threshold out of its range.
-    """
-
-    method: Method = "argmax"
-    threshold: float | None = None
-    joining: Joining = "grow-diag-final-and"
-    punctuation: bool = True
-
-    def __post_init__(self) -> None:
-        if self.threshold is not None and not 0 < self.threshold <= 1:
-            raise UsageError(f"A link threshold must lie above 0 and not above 1, but is {self.threshold}.")
-
-    def pair(self, forward: Alignment, backward: Alignment | None = None) -> AlignedPair:
-        """The links of a pair, and its weights; `backward` is what a model of the other direction makes of it."""
-        alignment = forward
-        if backward is None:
-            links = self._read_off(forward.weights)
-        elif self.joining == "mean":
-            mean = mean_weights(forward.weights, backward.weights)
-            alignment, links = replace(forward, weights=mean), self._read_off(mean)
-        else:
-            links = symmetrise(self._read_off(forward.weights), flip(self._read_off(backward.weights)), self.joining)
-        return AlignedPair(alignment, links if self.punctuation else _between_words(links, forward))
-
-    def _read_off(self, weights: Matrix) -> Links:
-        match self.method:
-            case "argmax":
-                return argmax_links(weights, self.threshold)
-            case "threshold":
-                return threshold_links(weights, self.threshold or DEFAULT_THRESHOLD)
-            case _:
-                assert_never(self.method)
-
-
-@dataclass(frozen=True)
-class AlignedPair:
-    """A pair's alignment by the (forward) model, or by the mean of two, and its links."""
-
-    alignment: Alignment
-    links: Links
 
 
 def align_pairs(
@@ -176,17 +116,3 @@ def _longest_side(pair: Pair, readers: Sequence[Reader]) -> int:
 def _blank_side(pair: Pair) -> str | None:
     blank = [side for side, line in zip(("source", "target"), pair, strict=True) if not clean(line)]
     return f"is blank in the {' and in the '.join(blank)}" if blank else None
-
-
-def _between_words(links: Links, alignment: Alignment) -> Links:
-    """The links of which neither end is punctuation."""
-    return frozenset(
-        (source, target)
-        for source, target in links
-        if not (_is_punctuation(alignment.source[source]) or _is_punctuation(alignment.target[target]))
-    )
-
-
-def _is_punctuation(word: str) -> bool:
-    """Whether a word, or a piece but for its word mark, has no character that is anything else."""
-    return all(unicodedata.category(character).startswith("P") for character in word.replace("▁", ""))

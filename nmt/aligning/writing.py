@@ -13,7 +13,7 @@ from typing import BinaryIO, Literal, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.aligning.pairs import AlignedPair
+from nmt.aligning.extraction import AlignedPair
 from nmt.evaluation.alignment import format_pharaoh
 from nmt.evaluation.naacl import format_naacl
 

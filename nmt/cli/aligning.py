@@ -28,7 +28,7 @@ from nmt.cli.streams import STANDARD, check_not_input, count_pairs, open_output,
 from nmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from nmt.aligning.pairs import AlignedPair
+    from nmt.aligning.extraction import AlignedPair
     from nmt.bundle import Bundle
     from nmt.evaluation.alignment import GoldLinks, Links
 
@@ -61,11 +61,14 @@ def align(
         Literal["words", "pieces"], typer.Option(help="Link whitespace-separated words, or subwords.")
     ] = "words",
     extract: Annotated[
-        Literal["argmax", "threshold"],
+        Literal["argmax", "threshold"] | None,
         typer.Option(
-            help="Each target word's strongest source word, or every pair that is strong enough.", rich_help_panel=_READ
+            help="Each target word's strongest source word, or every pair that is strong enough. [dim]\\[default: threshold "
+            "for a model trained with guided alignment, argmax for others][/dim]",
+            show_default=False,
+            rich_help_panel=_READ,
         ),
-    ] = "argmax",
+    ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -156,13 +159,19 @@ def align(
     set_up(quiet=quiet, threads=threads)
     _check_options(form, output, level=level, gold=gold, symmetrise=symmetrise, reverse=reverse)
     check_not_input(output, [source, target] if gold is None else [source, target, gold])
-    from nmt.aligning import error_rate_of_links
-    from nmt.aligning.pairs import Extraction, Reader, align_pairs
+    from nmt.aligning import error_rate
+    from nmt.aligning.extraction import Extraction, fitting_method
+    from nmt.aligning.pairs import Reader, align_pairs
 
-    extraction = Extraction(extract, threshold, symmetrise or "grow-diag-final-and", punctuation=not no_punctuation)
     total = count_pairs(source, target)
     known = None if gold is None else _read_gold(gold, total, flipped=gold_order == "target-source")
     bundles = _load([model] if reverse is None else [model, reverse], device, level=level)
+    extraction = Extraction(
+        extract or fitting_method(bundles[0].recipe),
+        threshold,
+        symmetrise or "grow-diag-final-and",
+        punctuation=not no_punctuation,
+    )
     forward, *backward = (
         Reader(bundle, build_translator([bundle], precision=precision, batch_tokens=batch_tokens), level, shift)
         for bundle in bundles
@@ -175,7 +184,7 @@ def align(
     pairs = enumerate(timed(watched, "aligned", quiet=quiet), start=1)
     links = _write(pairs if known is None else _held_against(known, pairs), place, form, keep=known is not None)
     if known is not None:
-        typer.echo(str(error_rate_of_links(links, known, bootstrap=bootstrap)))
+        typer.echo(str(error_rate(links, known, bootstrap=bootstrap)))
 
 
 def _check_options(

@@ -227,14 +227,15 @@ def _alignment_error_rate(
     bundle: Bundle, corpus: ParallelCorpus, *, quiet: bool, bootstrap: int, **options: Any
 ) -> AlignmentErrorRate | None:
     """How well attention finds the known links of a text, when the model reads its references; None if none are known."""
-    from nmt.aligning import error_rate, gold_links, word_alignment
+    from nmt.aligning import error_rate, gold_links, word_alignment, word_links
 
     gold = gold_links(corpus.name, source=bundle.recipe.data.source)
     if gold is None or bundle.recipe.model.attention.score.kind == "none":
         return None
     translator = build_translator([bundle], **options)
     found = shown(translator.score(corpus.pairs()), "aligning", total=len(corpus), quiet=quiet)
-    return error_rate((word_alignment(item, bundle) for item in found), gold, bootstrap=bootstrap)
+    links = [word_links(word_alignment(item, bundle), bundle.recipe) for item in found]
+    return error_rate(links, gold, bootstrap=bootstrap)
 
 
 # --- what is printed --------------------------------------------------------------------------------------------

@@ -110,13 +110,14 @@ def _readings(
 
 
 def _reading(found: Translation, bundle: Bundle, reference: str | None, gold: GoldLinks | None) -> Reading:
-    from nmt.aligning import error_rate, word_alignment
+    from nmt.aligning import error_rate, word_alignment, word_links
     from nmt.aligning.matrices import piece_alignment
-    from nmt.evaluation.alignment import argmax_links, entropy
+    from nmt.evaluation.alignment import entropy
     from nmt.evaluation.sentence import sentence_bleu
     from nmt.plotting.explorer import Reading
 
     words = word_alignment(found, bundle)
+    links = word_links(words, bundle.recipe)
     best = found.hypotheses[0]
     figures: dict[str, float] = {"length": len(words.source)}
     if best.token_log_probs:
@@ -126,8 +127,8 @@ def _reading(found: Translation, bundle: Bundle, reference: str | None, gold: Go
     if reference is not None:
         figures["bleu"] = sentence_bleu(best.text, reference)
     if gold is not None:
-        figures["aer"] = error_rate([words], [gold]).aer
-    return Reading(words, piece_alignment(found, bundle), argmax_links(words.weights), figures)
+        figures["aer"] = error_rate([links], [gold]).aer
+    return Reading(words, piece_alignment(found, bundle), links, figures)
 
 
 def _explored(request: Request, columns: Sequence[Sequence[Reading | None]]) -> Iterator[Explored]:

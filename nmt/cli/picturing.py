@@ -116,7 +116,7 @@ class _Picture:
 
     def _title(self, number: int, hypothesis: TranslationHypothesis, rank: int, words: Alignment) -> str:
         """What tells a panel from the others, and how good it is where that is known."""
-        from nmt.aligning import error_rate
+        from nmt.aligning import error_rate, word_links
         from nmt.evaluation.sentence import sentence_bleu
 
         request, said = self.request, []
@@ -127,5 +127,6 @@ class _Picture:
         if request.references is not None and not request.forced:
             said.append(f"BLEU {sentence_bleu(hypothesis.text, request.references[number - 1]):.1f}")
         if request.gold:
-            said.append(f"AER {100 * error_rate([words], [request.gold[number - 1]]).aer:.1f}%")
+            links = word_links(words, self.bundle.recipe)
+            said.append(f"AER {100 * error_rate([links], [request.gold[number - 1]]).aer:.1f}%")
         return " · ".join(said)

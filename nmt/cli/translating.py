@@ -171,12 +171,12 @@ def _lines(found: Translation, number: int, *, n_best: int | None, scores: bool)
 
 def _links(found: Translation, bundle: Bundle, lines: int) -> Iterator[str]:
     """The links of each translation of a line, then empty lines for those that were not found."""
-    from nmt.aligning import word_alignment
-    from nmt.evaluation.alignment import argmax_links, format_pharaoh
+    from nmt.aligning import word_alignment, word_links
+    from nmt.evaluation.alignment import format_pharaoh
 
     for rank in range(lines):
         known = rank < len(found.hypotheses)
-        yield format_pharaoh(argmax_links(word_alignment(found, bundle, rank).weights)) if known else ""
+        yield format_pharaoh(word_links(word_alignment(found, bundle, rank), bundle.recipe)) if known else ""
 
 
 def score(

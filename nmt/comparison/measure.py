@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from nmt.aligning import aligned_text, error_rate, gold_links, word_alignment
+from nmt.aligning import aligned_text, error_rate, gold_links, word_alignment, word_links
 from nmt.bundle import WEIGHTS, Bundle, weights_of
 from nmt.comparison.lengths import Bucket, length_buckets, span
 from nmt.comparison.plan import Candidate, write_text
@@ -217,7 +217,7 @@ def _read(bundle: Bundle, candidate: Candidate, text: HeldOut, shown: Shown[Any]
     if text.gold is not None:
         if text.aligned is not text.corpus:
             alignments = [word_alignment(item, bundle) for item in translator.score(text.aligned.pairs())]
-        errors = error_rate(alignments, text.gold)
+        errors = error_rate([word_links(alignment, bundle.recipe) for alignment in alignments], text.gold)
         figures.update(aer=errors.aer, precision=errors.precision, recall=errors.recall)
     return figures
 

@@ -4,22 +4,22 @@ import io
 import json
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice, pairwise
 
 import numpy as np
 import pytest
 import torch
 
+from nmt.aligning.extraction import AlignedPair, Extraction
 from nmt.aligning.matrices import piece_alignment, word_alignment
-from nmt.aligning.pairs import AlignedPair, Extraction, Reader, align_pairs
+from nmt.aligning.pairs import Reader, align_pairs
 from nmt.aligning.writing import Format, pair_writer
 from nmt.bundle import Bundle
 from nmt.data.subwords import Subwords
 from nmt.decoding.translation import Translation, TranslationHypothesis
 from nmt.decoding.translator import Translator
-from nmt.errors import UsageError
 from nmt.evaluation.alignment import Alignment, argmax_links, flip
+from tests.aligning.test_extraction import alignment
 from tests.test_bundle import TEXT, small_recipe
 
 PAIRS = [("the dog sees a cat", "a cat sleeps"), ("a cat", "the old dog sleeps here"), ("a dog", "a"), ("the", "a dog")]
@@ -94,55 +94,6 @@ def test_a_reader_merges_what_it_reads_between_pieces(subwords: Subwords) -> Non
     bounds = [*rows, len(of_pieces.target)]
     merged = [summed[start:end].mean(axis=0) for start, end in pairwise(bounds)]
     np.testing.assert_allclose(of_words.weights, merged, atol=1e-6)
-
-
-# --- links ------------------------------------------------------------------------------------------------------
-
-
-def alignment(weights: list[list[float]], source: str, target: str) -> Alignment:
-    return Alignment(np.array(weights), tuple(source.split()), tuple(target.split()))
-
-
-def test_links_are_read_off_by_either_method() -> None:
-    one = alignment([[0.6, 0.4], [0.2, 0.25]], "a b", "c d")
-    assert Extraction().pair(one).links == {(0, 0), (1, 1)}
-    assert Extraction(threshold=0.5).pair(one).links == {(0, 0)}
-    assert Extraction("threshold").pair(one).links == {(0, 0), (1, 0)}
-    assert Extraction("threshold", 0.2).pair(one).links == {(0, 0), (1, 0), (0, 1), (1, 1)}
-
-
-@pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5])
-def test_a_threshold_out_of_range_is_refused(threshold: float) -> None:
-    with pytest.raises(UsageError, match="must lie above 0 and not above 1"):
-        Extraction(threshold=threshold)
-
-
-def test_the_other_direction_reads_the_target_and_its_links_are_flipped() -> None:
-    forward = alignment([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]], "a b", "c d e")  # 0-0 0-1 1-2
-    backward = alignment([[0.9, 0.1, 0.0], [0.0, 0.1, 0.9]], "c d e", "a b")  # 0-0 1-2
-    assert Extraction(joining="intersection").pair(forward, backward).links == {(0, 0), (1, 2)}
-    assert Extraction(joining="union").pair(forward, backward).links == {(0, 0), (0, 1), (1, 2)}
-
-
-def test_the_mean_of_both_directions_is_read_off_as_one_matrix() -> None:
-    forward = alignment([[0.6, 0.4, 0.0], [0.5, 0.3, 0.0]], "a b c", "d e")  # the rest of a row is the end mark's
-    backward = alignment([[0.1, 0.9], [0.8, 0.2], [0.3, 0.5]], "d e", "a b c")
-    mean = np.array([[0.35, 0.6, 0.15], [0.7, 0.25, 0.25]])  # (0.6 + 0.1) / 2, (0.4 + 0.8) / 2, (0.0 + 0.3) / 2; ...
-    found = Extraction(joining="mean").pair(forward, backward)
-    np.testing.assert_allclose(found.alignment.weights, mean, atol=1e-12)
-    assert (found.alignment.source, found.alignment.target) == (forward.source, forward.target)
-    assert found.links == {(1, 0), (0, 1)}  # each model alone: 0-0 0-1 and 1-0 0-1 2-1
-    assert Extraction(joining="mean", threshold=0.65).pair(forward, backward).links == {(0, 1)}
-    assert Extraction("threshold", joining="mean").pair(forward, backward).links == {(0, 0), (1, 0), (0, 1)}
-    marks = replace(forward, source=("a", ",", "c"))
-    assert Extraction(joining="mean", punctuation=False).pair(marks, backward).links == {(0, 1)}
-    assert Extraction(joining="mean").pair(forward).links == {(0, 0), (0, 1)}
-
-
-def test_links_of_punctuation_are_dropped_at_either_end() -> None:
-    one = alignment([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.0, 0.3, 0.7], [0.0, 0.0, 1.0]], "a don't !?", "b , c ▁.")
-    assert Extraction().pair(one).links == {(0, 0), (1, 1), (2, 2), (2, 3)}
-    assert Extraction(punctuation=False).pair(one).links == {(0, 0)}
 
 
 # --- streams ----------------------------------------------------------------------------------------------------

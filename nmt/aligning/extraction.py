@@ -1,0 +1,102 @@
+"""Links, read off the matrices of one model or of two."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, assert_never
+
+from nmt.errors import UsageError
+from nmt.evaluation.alignment import Alignment, Links, Matrix, argmax_links, flip, threshold_links
+from nmt.evaluation.symmetrise import Heuristic, mean_weights, symmetrise
+
+if TYPE_CHECKING:
+    from nmt.recipe import Recipe
+
+Method = Literal["argmax", "threshold"]
+Joining = Heuristic | Literal["mean"]
+
+DEFAULT_THRESHOLD = 0.3
+"""Least weight of a link where the method is `threshold` and none is given."""
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """How links are read off alignments.
+
+    Attributes:
+        method: each target word's strongest source word, or every pair of words whose weight reaches the threshold.
+        threshold: least weight of a link, in (0, 1]; by default none for `argmax`, 0.3 for `threshold`.
+        joining: how two directions become one: a heuristic joins their links; `mean` their weights, of which the links
+            are then read off.
+        punctuation: whether words of nothing but punctuation may have links.
+
+    Raises:
+        UsageError: a threshold out of its range.
+    """
+
+    method: Method = "argmax"
+    threshold: float | None = None
+    joining: Joining = "grow-diag-final-and"
+    punctuation: bool = True
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and not 0 < self.threshold <= 1:
+            raise UsageError(f"A link threshold must lie above 0 and not above 1, but is {self.threshold}.")
+
+    def pair(self, forward: Alignment, backward: Alignment | None = None) -> AlignedPair:
+        """The links of a pair, and its weights; `backward` is what a model of the other direction makes of it."""
+        alignment = forward
+        if backward is None:
+            links = self._read_off(forward.weights)
+        elif self.joining == "mean":
+            mean = mean_weights(forward.weights, backward.weights)
+            alignment, links = replace(forward, weights=mean), self._read_off(mean)
+        else:
+            links = symmetrise(self._read_off(forward.weights), flip(self._read_off(backward.weights)), self.joining)
+        return AlignedPair(alignment, links if self.punctuation else _between_words(links, forward))
+
+    def _read_off(self, weights: Matrix) -> Links:
+        match self.method:
+            case "argmax":
+                return argmax_links(weights, self.threshold)
+            case "threshold":
+                return threshold_links(weights, self.threshold or DEFAULT_THRESHOLD)
+            case _:
+                assert_never(self.method)
+
+
+@dataclass(frozen=True)
+class AlignedPair:
+    """A pair's alignment by the (forward) model, or by the mean of two, and its links."""
+
+    alignment: Alignment
+    links: Links
+
+
+def fitting_method(recipe: Recipe) -> Method:
+    """How links are best read off a model's attention.
+
+    Guided alignment teaches a target word to spread its attention evenly over all source words that it is linked to, so
+    there every strong weight is a link. Left to itself, attention spreads over neighbours too: only the strongest counts.
+    """
+    return "threshold" if recipe.training.guided_alignment else "argmax"
+
+
+def word_links(alignment: Alignment, recipe: Recipe) -> Links:
+    """The links of an alignment by the model of a recipe, read off in the way that fits it."""
+    return Extraction(fitting_method(recipe)).pair(alignment).links
+
+
+def _between_words(links: Links, alignment: Alignment) -> Links:
+    """The links of which neither end is punctuation."""
+    return frozenset(
+        (source, target)
+        for source, target in links
+        if not (_is_punctuation(alignment.source[source]) or _is_punctuation(alignment.target[target]))
+    )
+
+
+def _is_punctuation(word: str) -> bool:
+    """Whether a word, or a piece but for its word mark, has no character that is anything else."""
+    return all(unicodedata.category(character).startswith("P") for character in word.replace("▁", ""))

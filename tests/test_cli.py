@@ -546,6 +546,12 @@ def test_info_names_every_switch_that_leaves_the_plain_model(
     described = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert described["encoder"] == "right-to-left LSTM, 2 layers of 8, residual, layer-normed"
     assert described["attention"] == "concat, local-m, 2 heads, coverage"
+    conditional = small_recipe(
+        decoder={"order": {"kind": "attend-then-update", "conditional": True}, "readout": {"kind": "tanh", "size": 8}}
+    )
+    Bundle.fresh(conditional, subwords, subwords).save(tmp_path / "conditional")
+    info(tmp_path / "conditional")
+    assert "conditional attend-then-update" in capsys.readouterr().out
     assert described["decoder"] == (
         "LSTM, 2 layers of 8, residual, layer-normed, update-then-attend with input feeding"
     )

@@ -38,6 +38,7 @@ def info(model: Model) -> None:
 def _description(bundle: Bundle) -> dict[str, str]:
     recipe, model = bundle.recipe, bundle.recipe.model
     encoder, decoder = model.encoder, model.decoder
+    order = ("conditional " if getattr(decoder.order, "conditional", False) else "") + decoder.order.kind
     feeding = " with input feeding" if getattr(decoder.order, "input_feeding", False) else ""
     subwords = f"{len(bundle.source):,}" + (" joint" if recipe.subwords.joint else f" + {len(bundle.target):,}")
     return {
@@ -47,7 +48,7 @@ def _description(bundle: Bundle) -> dict[str, str]:
         "subwords": f"{subwords} ({recipe.subwords.kind})",
         "encoder": f"{_WAYS[encoder.direction]} {_stack(encoder)}",
         "attention": _attention(model.attention),
-        "decoder": f"{_stack(decoder)}, {decoder.order.kind}{feeding}",
+        "decoder": f"{_stack(decoder)}, {order}{feeding}",
         "readout": f"{decoder.readout.kind} of {decoder.readout.size}",
         "embedding": f"{model.embedding}, tied: {model.tie}",
         "parameters": f"{sum(parameter.numel() for parameter in bundle.model.parameters()):,}",

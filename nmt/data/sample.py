@@ -917,3 +917,9 @@ def examples(split: str) -> tuple[Example, ...]:
     if split not in SPLITS:
         raise ValueError(f"There is no split {split!r} in the sample corpus; choose one of {', '.join(SPLITS)}.")
     return tuple(draft.example for draft in corpus()[split])
+
+
+def links(split: str, *, source: str) -> list[frozenset[tuple[int, int]]]:
+    """Return the links of each pair of a split, words of the ``source`` language first: ``en`` or ``de``."""
+    known = [example.links for example in examples(split)]
+    return known if source == "en" else [frozenset((german, english) for english, german in pair) for pair in known]

@@ -22,7 +22,7 @@ from nmt.data.corpus import ParallelCorpus, read_lines
 from nmt.data.encoded import EncodedCorpus
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
-from nmt.evaluation.alignment import Links, check_within, flip, parse_pharaoh
+from nmt.evaluation.alignment import Links, check_within, parse_pharaoh
 
 _Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
 
@@ -98,17 +98,11 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
             that is no link or a link beyond its sentences; the sentence names file and line.
     """
     if name == "gold":
-        return WordLinks.of(_of_sample(corpus, source))
+        from nmt.data import sample  # not at the top: it generates its sentences
+
+        return WordLinks.of(sample.links(corpus.name.removeprefix("sample:"), source=source))
     path = Path(name).expanduser()
     return WordLinks.of(_of_file(any_compression(path) or path, corpus))
-
-
-def _of_sample(corpus: ParallelCorpus, source: str) -> Iterator[Links]:
-    """The links that the grammar knows, in the direction that is trained."""
-    from nmt.data.sample import examples  # not at the top: it generates its sentences
-
-    for example in examples(corpus.name.removeprefix("sample:")):
-        yield example.links if source == "en" else flip(example.links)
 
 
 def _of_file(path: Path, corpus: ParallelCorpus) -> Iterator[Links]:

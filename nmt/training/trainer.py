@@ -271,12 +271,15 @@ class Trainer:
         progress = self.progress
         loss, seconds = progress.nll / progress.words, max(progress.seconds - self.logged_at, 1e-9)
         alignment = {"alignment_loss": progress.guidance / progress.guided} if progress.guided else {}
+        decay = self.settings.scheduled_sampling
+        sampling = {} if decay is None else {"gold_probability": gold_probability(decay, progress.update)}
         return {
             "epoch": progress.epoch + 1,
             "update": progress.update,
             "loss": loss,
             "perplexity": math.exp(min(loss, 100)),
             **alignment,
+            **sampling,
             "tokens_per_second": progress.words / seconds,
             "rate": self.optimizer.param_groups[0]["lr"],
             "seconds": progress.seconds,

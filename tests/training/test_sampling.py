@@ -13,7 +13,7 @@ from torch import Tensor
 from nmt import recipe
 from nmt.data.batching import Batch, make_batch
 from nmt.data.subwords import BOS, EOS, PAD
-from nmt.decoding.search import greedy
+from nmt.decoding.search import LogProbs, greedy
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.training import sampling
 from nmt.training.sampling import gold_probability, mix
@@ -134,9 +134,9 @@ def test_with_no_reference_the_words_are_those_of_greedy_search() -> None:
     with torch.no_grad():
         memory, start = model.encode(given.source, given.source_mask)
 
-        def step(token: Tensor, state: Any) -> tuple[Tensor, Tensor, Any]:
+        def step(token: Tensor, state: Any) -> tuple[LogProbs, Tensor, Any]:
             readout, weights, after = model.step(token, state.inner, state.memory)
-            return torch.log_softmax(model.logits(readout), -1), weights, Searched(after, state.memory)
+            return LogProbs(torch.log_softmax(model.logits(readout), -1)), weights, Searched(after, state.memory)
 
         lengths = (given.target_in != PAD).sum(1)
         marks = (PAD, BOS, EOS)
@@ -186,9 +186,13 @@ def test_training_with_own_words_still_learns_and_goes_on_where_it_stopped(tmp_p
     short = toy_recipe(tmp_path, training={**settings, "epochs": 2})
     train(short, tmp_path / "parts", device=CPU, quiet=True)
     train(chosen, tmp_path / "parts", device=CPU, quiet=True, resume=True, force=True)
-    losses = [
-        [json.loads(line)["loss"] for line in (tmp_path / run / "metrics.jsonl").read_text().splitlines()]
+    records = [
+        [json.loads(line) for line in (tmp_path / run / "metrics.jsonl").read_text().splitlines()]
         for run in ("whole", "parts")
     ]
+    losses = [[record["loss"] for record in run] for run in records]
     assert losses[0] == losses[1]
+    trained = [record for record in records[0] if record["kind"] == "train"]
+    expected = [0.98 ** record["update"] for record in trained]
+    assert [record["gold_probability"] for record in trained] == pytest.approx(expected)
     assert losses[0][-1] < losses[0][0]

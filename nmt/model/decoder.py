@@ -212,17 +212,24 @@ class UpdateThenAttend(AttentionalDecoder):
     def unroll(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
         words = self.recurrence.project("word", embedded)
         masks = self.recurrence.masks(state)
-        readouts, alignment = [], []
+        hidden, contexts, alignment, fed = [], [], [], []
         for step, word in enumerate(words.unbind(1)):
             if state.feed is not None:
                 word = word + self.recurrence.project("feed", state.feed)
             output, state = self.recurrence(word, state, masks)
             context, weights, state = self.attend(output, state, memory)
-            readout = self.readout(output, embedded[:, step], context)
-            state = replace(state, feed=readout if self.feeds else None)
-            readouts.append(readout)
+            if self.feeds:
+                readout = self.readout(output, embedded[:, step], context)
+                state = replace(state, feed=readout)
+                fed.append(readout)
+            hidden.append(output)
+            contexts.append(context)
             alignment.append(weights)
-        return Decoded(torch.stack(readouts, 1), torch.stack(alignment, 1), state)
+        if self.feeds:
+            readouts = torch.stack(fed, 1)
+        else:
+            readouts = self.readout(torch.stack(hidden, 1), embedded, torch.stack(contexts, 1))
+        return Decoded(readouts, torch.stack(alignment, 1), state)
 
 
 class Bridge(nn.Module):

@@ -226,9 +226,8 @@ class UpdateThenAttend(AttentionalDecoder):
             contexts.append(context)
             alignment.append(weights)
         if self.feeds:
-            readouts = torch.stack(fed, 1)
-        else:
-            readouts = self.readout(torch.stack(hidden, 1), embedded, torch.stack(contexts, 1))
+            return Decoded(torch.stack(fed, 1), torch.stack(alignment, 1), state)
+        readouts = self.readout(torch.stack(hidden, 1), embedded, torch.stack(contexts, 1))
         return Decoded(readouts, torch.stack(alignment, 1), state)
 
 

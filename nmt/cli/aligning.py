@@ -17,6 +17,8 @@ from nmt.cli.options import (
     Model,
     Precision,
     Quiet,
+    SourceText,
+    TargetText,
     Threads,
     build_translator,
     load_models,
@@ -38,12 +40,8 @@ _READ, _JUDGE = "How links are read off", "Judging them"
 
 def align(
     model: Model,
-    source: Annotated[
-        Path, typer.Option("--source", "-s", metavar="FILE", help="Source text, a sentence a line.", show_default=False)
-    ],
-    target: Annotated[
-        Path, typer.Option("--target", "-t", metavar="FILE", help="Its translations, line by line.", show_default=False)
-    ],
+    source: SourceText,
+    target: TargetText,
     output: Annotated[
         Path | None,
         typer.Option(

@@ -24,6 +24,12 @@ PrecisionName = Literal["auto", "fp32", "bf16"]
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model folder, as `nmt train` makes it.", show_default=False)
 ]
+SourceText = Annotated[
+    Path, typer.Option("--source", "-s", metavar="FILE", help="Source text, a sentence a line.", show_default=False)
+]
+TargetText = Annotated[
+    Path, typer.Option("--target", "-t", metavar="FILE", help="Its translations, line by line.", show_default=False)
+]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.", rich_help_panel="Machine")]
 Threads = Annotated[
     int | None,

@@ -26,6 +26,8 @@ from nmt.cli.options import (
     Quiet,
     ReplaceUnknown,
     ShortlistFile,
+    SourceText,
+    TargetText,
     Threads,
     build_translator,
     load_models,
@@ -100,7 +102,7 @@ def translate(
     length and coverage penalty. At a terminal each line is answered at once.
 
     With --alignments a file gets a line [cyan]i-j[/cyan] ... for each line written: word j of the translation, counted
-    from 0, attended most to word i of the source.
+    from 0, was read from word i of the source.
 
     A vocabulary of whole words, or of characters without byte fallback, lacks some: these are written ⁇, as
     SentencePiece does. --replace-unknown writes the source word that the attention was on most instead, or
@@ -181,12 +183,8 @@ def _links(found: Translation, bundle: Bundle, lines: int) -> Iterator[str]:
 
 def score(
     model: Model,
-    source: Annotated[
-        Path, typer.Option("--source", "-s", metavar="FILE", help="Source text, a sentence a line.", show_default=False)
-    ],
-    target: Annotated[
-        Path, typer.Option("--target", "-t", metavar="FILE", help="Its translations, line by line.", show_default=False)
-    ],
+    source: SourceText,
+    target: TargetText,
     normalise: Annotated[
         bool, typer.Option("--normalise", help="Divide by the number of pieces, end mark included.")
     ] = False,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -55,13 +54,11 @@ class AdditiveScore(Score):
         return projected
 
     def forward(self, query: Float[Tensor, "N H"], memory: Memory) -> Float[Tensor, "N S"]:
-        asked = self.query(query)
-        if self.coverage is None:
-            return additive_scores(asked, memory.keys, self.v)
-        assert memory.coverage is not None
-        covered = self.coverage(memory.coverage.unsqueeze(-1).to(asked.dtype))
-        scores: Tensor = self.v(torch.tanh(memory.keys + asked.unsqueeze(1) + covered)).squeeze(-1)
-        return scores
+        keys = memory.keys
+        if self.coverage is not None:
+            assert memory.coverage is not None
+            keys = keys + self.coverage(memory.coverage.unsqueeze(-1).to(keys.dtype))
+        return additive_scores(self.query(query), keys, self.v)
 
 
 class ConcatScore(AdditiveScore):

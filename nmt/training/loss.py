@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.data.batching import Batch
+from nmt.model.precision import matmul_type
 
 CHUNK = 1024
 """Words whose logits are in memory at a time on the fast path."""
@@ -64,9 +65,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, readouts: Tensor, weight: Tensor, bias: Tensor, target: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        device = readouts.device.type
-        short = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
-        with torch.autocast(device, enabled=False):
+        short = matmul_type(weight)
+        with torch.autocast(readouts.device.type, enabled=False):
             narrow = weight.to(short)
             d_readouts, d_weight, d_bias = torch.empty_like(readouts), torch.zeros_like(weight), torch.zeros_like(bias)
             smoothed, plain = weight.new_zeros(()), weight.new_zeros(())

@@ -597,7 +597,7 @@ def test_a_command_that_makes_no_sense_is_a_sentence(arguments: list[str], sente
     assert sentence in bad(nmt(*arguments), 2)
 
 
-COMMANDS = ["train", "average", "shortlist", "translate", "evaluate", "score", "align", "plot", "info"]
+COMMANDS = ["train", "average", "shortlist", "translate", "evaluate", "score", "align", "links", "plot", "info"]
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "corpora list", "corpora fetch", "corpora check", "recipe show"])

@@ -8,11 +8,12 @@ from itertools import chain
 import numpy as np
 import torch
 
-from nmt.aligning.model1 import Counts, learn_counts
-from nmt.data.subwords import EOS, PAD, Subwords
+from nmt.data.subwords import EOS, Subwords
 from nmt.decoding.lines import clean
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError, UsageError
+from nmt.statistical.cells import Cells
+from nmt.statistical.model1 import learn_counts
 
 LEAST = 0.01
 """Expected translations below which two pieces have nothing to do with each other."""
@@ -46,17 +47,18 @@ def learn_shortlist(
     written = np.bincount(np.fromiter(chain.from_iterable(targets), np.int64), minlength=len(target))
     common = np.argsort(-written, kind="stable")[:frequent]
     step = 1 + sum((len(x) + 1) * len(y) for x, y in zip(sources, targets, strict=True)) // MOST_CELLS
-    counts = learn_counts(sources[::step], targets[::step], empty=PAD)
-    translations = np.concatenate([_best(counts, len(source), candidates), _alike(source, target)], axis=1)
+    cells = Cells.of(sources[::step], targets[::step])
+    best = _best(cells, learn_counts(cells).translation, len(source), candidates)
+    translations = np.concatenate([best, _alike(source, target)], axis=1)
     return Shortlist(torch.from_numpy(translations), torch.from_numpy(common[written[common] > 0]), len(target))
 
 
-def _best(counts: Counts, size: int, candidates: int) -> np.ndarray:
+def _best(cells: Cells, counts: np.ndarray, size: int, candidates: int) -> np.ndarray:
     """The target pieces of the highest counts for each source piece, [X candidates], filled up with the end mark."""
-    order = np.lexsort((-counts.count, counts.source))
-    source, target, count = counts.source[order], counts.target[order], counts.count[order]
+    order = np.lexsort((-counts, cells.source))
+    source, target, count = cells.source[order], cells.target[order], counts[order]
     rank = np.arange(len(source)) - np.searchsorted(source, source)
-    kept = (rank < candidates) & (count >= LEAST) & (source != PAD)
+    kept = (rank < candidates) & (count >= LEAST)
     best = np.full((size, candidates), EOS)
     best[source[kept], rank[kept]] = target[kept]
     return best

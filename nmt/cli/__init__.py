@@ -12,6 +12,7 @@ from nmt.cli.comparing import compare
 from nmt.cli.drawing import plot
 from nmt.cli.evaluating import evaluate
 from nmt.cli.inspecting import corpora_app, info, recipe_app
+from nmt.cli.linking import links
 from nmt.cli.shortlisting import shortlist
 from nmt.cli.training import average, train
 from nmt.cli.translating import score, translate
@@ -28,7 +29,7 @@ app = typer.Typer(
 )
 for _panel, _functions in (
     (_MAKE, (train, average, shortlist, compare)),
-    (_USE, (translate, evaluate, score, align, plot)),
+    (_USE, (translate, evaluate, score, align, links, plot)),
     (_LOOK, (info,)),
 ):
     for _function in _functions:

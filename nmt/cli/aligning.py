@@ -13,7 +13,10 @@ import typer
 
 from nmt.cli.options import (
     BatchTokens,
+    Bootstrap,
     Device,
+    Gold,
+    GoldOrder,
     Model,
     Precision,
     Quiet,
@@ -23,6 +26,7 @@ from nmt.cli.options import (
     build_translator,
     load_models,
     need_attention,
+    read_gold_links,
     set_up,
 )
 from nmt.cli.progress import shown, timed
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
     from nmt.evaluation.alignment import GoldLinks, Links
 
 LinksFormat = Literal["pharaoh", "json", "npz", "naacl"]
-_READ, _JUDGE = "How links are read off", "Judging them"
+_READ = "How links are read off"
 
 
 def align(
@@ -107,22 +111,9 @@ def align(
             rich_help_panel=_READ,
         ),
     ] = 0,
-    gold: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Links made by people, in Pharaoh (i-j sure, ipj possible) or NAACL format: print the error rate.",
-            show_default=False,
-            rich_help_panel=_JUDGE,
-        ),
-    ] = None,
-    gold_order: Annotated[
-        Literal["source-target", "target-source"],
-        typer.Option(help="Which side comes first in the links of --gold.", rich_help_panel=_JUDGE),
-    ] = "source-target",
-    bootstrap: Annotated[
-        int, typer.Option(min=0, help="Resamples for the interval of the error rate; 0 is off.", rich_help_panel=_JUDGE)
-    ] = 1000,
+    gold: Gold = None,
+    gold_order: GoldOrder = "source-target",
+    bootstrap: Bootstrap = 1000,
     max_length: Annotated[
         int, typer.Option(min=1, help="Most pieces of a side; a longer pair gets no links.", rich_help_panel="Machine")
     ] = 500,
@@ -162,7 +153,7 @@ def align(
     from nmt.aligning.pairs import Reader, align_pairs
 
     total = count_pairs(source, target)
-    known = None if gold is None else _read_gold(gold, total, flipped=gold_order == "target-source")
+    known = None if gold is None else read_gold_links(gold, total, flipped=gold_order == "target-source")
     bundles = _load([model] if reverse is None else [model, reverse], device, level=level)
     extraction = Extraction(
         extract or fitting_method(bundles[0].recipe),
@@ -203,13 +194,6 @@ def _check_options(
         raise UsageError("--gold prints its figures on stdout: name a file for the links with -o.")
     if symmetrise is not None and reverse is None:
         raise UsageError("--symmetrise joins the links of two directions: give the other model with --reverse.")
-
-
-def _read_gold(path: Path, total: int | None, *, flipped: bool) -> list[GoldLinks]:
-    from nmt.evaluation.naacl import read_gold
-
-    gold = read_gold(path, total)
-    return [item.flipped() for item in gold] if flipped else gold
 
 
 def _load(folders: Sequence[Path], device: str, *, level: str) -> list[Bundle]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nmt.bundle import Bundle
     from nmt.decoding.shortlist import Shortlist
     from nmt.decoding.translator import Translator
+    from nmt.evaluation.alignment import GoldLinks
 
 WINDOW = 500
 """Lines read ahead and sorted by length: more is hardly faster, and fewer steps would not make a progress bar."""
@@ -29,6 +30,23 @@ SourceText = Annotated[
 ]
 TargetText = Annotated[
     Path, typer.Option("--target", "-t", metavar="FILE", help="Its translations, line by line.", show_default=False)
+]
+_JUDGE = "Judging them"
+Gold = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Links made by people, in Pharaoh (i-j sure, ipj possible) or NAACL format: print the error rate.",
+        show_default=False,
+        rich_help_panel=_JUDGE,
+    ),
+]
+GoldOrder = Annotated[
+    Literal["source-target", "target-source"],
+    typer.Option(help="Which side comes first in the links of --gold.", rich_help_panel=_JUDGE),
+]
+Bootstrap = Annotated[
+    int, typer.Option(min=0, help="Resamples for the interval of the error rate; 0 is off.", rich_help_panel=_JUDGE)
 ]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.", rich_help_panel="Machine")]
 Threads = Annotated[
@@ -120,6 +138,14 @@ def need_attention(bundle: Bundle, folder: Path) -> None:
     """Raise DataError if a model has no alignments to give."""
     if bundle.recipe.model.attention.score.kind == "none":
         raise DataError(f"{folder} was trained without attention (score: none), so it aligns nothing.")
+
+
+def read_gold_links(path: Path, pairs: int | None, *, flipped: bool) -> list[GoldLinks]:
+    """The links of a file, source words first; `flipped` if it has them the other way round. Raises DataError."""
+    from nmt.evaluation.naacl import read_gold
+
+    gold = read_gold(path, pairs)
+    return [item.flipped() for item in gold] if flipped else gold
 
 
 def unknown_words(bundle: Bundle, folder: Path, lexicon: Path | None, *, replace: bool) -> dict[str, str] | None:

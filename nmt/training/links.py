@@ -23,6 +23,7 @@ from nmt.data.encoded import EncodedCorpus
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.evaluation.alignment import Links, check_within, parse_pharaoh
+from nmt.statistical.aligner import Aligner
 
 _Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
 
@@ -89,7 +90,8 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
     """The links of every pair of a corpus. Sure (`i-j`) and possible (`ipj`) ones count alike.
 
     Args:
-        name: a file in Pharaoh format, also compressed, or `gold` for those that the sample corpus carries.
+        name: a file in Pharaoh format, also compressed; `gold` for those that the sample corpus carries; `hmm` for those
+            that the corpus itself teaches.
         corpus: the pairs that they are of, line by line.
         source: language code of the source side.
 
@@ -101,6 +103,8 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
         from nmt.data import sample  # not at the top: it generates its sentences
 
         return WordLinks.of(sample.links(corpus.name.removeprefix("sample:"), source=source))
+    if name == "hmm":
+        return WordLinks.of(Aligner.learn(corpus.pairs()).links(corpus.pairs()))
     path = Path(name).expanduser()
     return WordLinks.of(_of_file(any_compression(path) or path, corpus))
 

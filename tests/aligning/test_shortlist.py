@@ -1,56 +1,18 @@
-"""IBM model 1 against straight-line loops, and the shortlists that are learnt from it."""
+"""Shortlists that are learnt from text."""
 
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from collections.abc import Sequence
 
 import pytest
 
 from nmt.aligning import shortlist
-from nmt.aligning.model1 import learn_counts
 from nmt.aligning.shortlist import learn_shortlist
 from nmt.data.subwords import EOS, UNK, Subwords
 from nmt.errors import DataError, UsageError
+from nmt.statistical.model1 import learn_counts
 
 WORDS = {"red": "rot", "dog": "hund", "cat": "katze", "sees": "sieht", "the": "die", "big": "gross", "42": "42"}
-
-
-def reference(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], rounds: int) -> dict[tuple[int, int], float]:
-    """Brown et al. 1993, model 1, in loops; the empty word is 0."""
-    probability: dict[tuple[int, int], float] = defaultdict(lambda: 1.0)
-    count: dict[tuple[int, int], float] = {}
-    for _ in range(rounds):
-        count, of_source = defaultdict(float), defaultdict(float)
-        for source, target in pairs:
-            for y in target:
-                total = sum(probability[x, y] for x in (0, *source))
-                for x in (0, *source):
-                    count[x, y] += probability[x, y] / total
-                    of_source[x] += probability[x, y] / total
-        probability = defaultdict(float, {(x, y): value / of_source[x] for (x, y), value in count.items()})
-    return count
-
-
-@pytest.mark.parametrize("rounds", [1, 4])
-def test_counts_are_those_of_the_loops(rounds: int) -> None:
-    draw = random.Random(1)
-    pairs = [
-        (
-            [draw.randint(4, 12) for _ in range(draw.randint(0, 5))],
-            [draw.randint(4, 9) for _ in range(draw.randint(0, 5))],
-        )
-        for _ in range(40)
-    ]
-    found = learn_counts([x for x, _ in pairs], [y for _, y in pairs], empty=0, rounds=rounds)
-    wanted = reference(pairs, rounds)
-    assert len(wanted) > 40
-    assert dict(zip(zip(found.source, found.target, strict=True), found.count, strict=True)) == pytest.approx(wanted)
-
-
-def test_no_text_has_no_counts() -> None:
-    assert len(learn_counts([[4]], [[]], empty=0).count) == 0
 
 
 @pytest.fixture(scope="module")
@@ -97,10 +59,12 @@ def test_a_long_text_is_thinned_out_evenly(
     read = []
     monkeypatch.setattr(shortlist, "MOST_CELLS", sum((len(x.split()) + 1) * len(y.split()) for x, y in pairs) // 3)
     monkeypatch.setattr(
-        shortlist, "learn_counts", lambda x, y, empty: read.append((len(x), len(y))) or learn_counts(x, y, empty=empty)
+        shortlist,
+        "learn_counts",
+        lambda cells: read.append(sum(len(group.rows) for group in cells.groups)) or learn_counts(cells),
     )
     learn_shortlist(pairs, *sides, candidates=2, frequent=2)
-    assert read == [(50, 50)]
+    assert read == [50]
 
 
 def test_impossible_requests_are_refused_in_a_sentence(pairs: list[tuple[str, str]], sides: list[Subwords]) -> None:

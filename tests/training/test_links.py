@@ -92,6 +92,15 @@ def test_the_sample_brings_its_own_links_in_either_direction(source: str) -> Non
         assert all(i < len(corpus.source[row].split()) and j < len(corpus.target[row].split()) for i, j in links)
 
 
+def test_the_corpus_teaches_its_own_links_if_asked_to() -> None:
+    corpus = load_corpus("sample:valid", source="en", target="de")
+    known, found = (load_links(name, corpus, source="en") for name in ("gold", "hmm"))
+    assert len(found) == len(known) == len(corpus)
+    sure = [(row, *link) for row in range(len(corpus)) for link in known[row].tolist()]
+    made = [(row, *link) for row in range(len(corpus)) for link in found[row].tolist()]
+    assert len(set(sure) & set(made)) > 0.9 * len(made) > 0.6 * len(sure)
+
+
 def test_bad_links_are_found_before_anything_is_trained_or_written(folder: Path) -> None:
     (folder / "text.align").write_text("0-0\n")
     tree = {

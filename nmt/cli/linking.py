@@ -1,0 +1,101 @@
+"""`nmt links`: word links of parallel text from the text alone, without a model."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt.cli.options import Bootstrap, Gold, GoldOrder, Quiet, SourceText, TargetText, read_gold_links, set_up
+from nmt.cli.progress import shown, timed
+from nmt.cli.streams import STANDARD, check_not_input, open_output, read_parallel
+from nmt.errors import UsageError
+
+if TYPE_CHECKING:
+    from nmt.evaluation.alignment import Links
+
+_LEARN = "What else is learnt from"
+
+
+def links(
+    source: SourceText,
+    target: TargetText,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to write the links. [dim]\\[default: stdout; nowhere with --gold][/dim]",
+            show_default=False,
+        ),
+    ] = None,
+    more_source: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="More source text, to learn from alone, which a short text needs.",
+            show_default=False,
+            rich_help_panel=_LEARN,
+        ),
+    ] = None,
+    more_target: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Its translations, line by line.", show_default=False, rich_help_panel=_LEARN
+        ),
+    ] = None,
+    gold: Gold = None,
+    gold_order: GoldOrder = "source-target",
+    bootstrap: Bootstrap = 1000,
+    quiet: Quiet = False,
+) -> None:
+    """Print which words of parallel text translate each other, learnt from the text alone: no model, minutes at most.
+
+    Two hidden Markov models (Vogel et al. 1996), one a direction, learn to agree (Liang et al. 2006); words are linked
+    whose probability, the geometric mean of both, is at least one half. There is a line [cyan]i-j[/cyan] ... for each
+    pair, in order: source word i to target word j, counted from 0; words are what spaces separate. A pair with a blank
+    side or one of more than 200 words has an empty line.
+
+    A recipe trains attention on such links by [cyan]training.guided_alignment.links: FILE[/cyan], or [cyan]hmm[/cyan] for those of its own
+    training text. With --gold precision, recall and alignment error rate are printed instead of links.
+
+    [bold]Examples[/bold]
+
+      nmt links -s train.en -t train.fr > train.align
+
+      nmt links -s gold.en -t gold.fr --more-source train.en.gz --more-target train.fr.gz --gold gold.align
+    """
+    if (more_source is None) != (more_target is None):
+        raise UsageError("More text has two sides too: give --more-source and --more-target, or neither.")
+    inputs = [path for path in (source, target, more_source, more_target, gold) if path]
+    check_not_input(output, inputs)
+    set_up(quiet=quiet)
+    from nmt.aligning import error_rate
+    from nmt.evaluation.alignment import check_within
+    from nmt.statistical.aligner import Aligner
+    from nmt.statistical.hmm import ROUNDS
+
+    pairs = list(read_parallel(source, target))
+    known = None if gold is None else read_gold_links(gold, len(pairs), flipped=gold_order == "target-source")
+    for number, (item, (one, other)) in enumerate(zip(known or (), pairs, strict=False), start=1):
+        check_within(item.possible, len(one.split()), len(other.split()), f"{gold}, sentence pair {number}")
+    more = read_parallel(more_source, more_target) if more_source and more_target else ()
+    rounds = shown(range(ROUNDS), "learning", total=ROUNDS, quiet=quiet)
+    aligner = Aligner.learn(chain(pairs, more), rounds)
+    found = timed(shown(aligner.links(pairs), "linking", total=len(pairs), quiet=quiet), "linked", quiet=quiet)
+    kept = list(found)
+    place = STANDARD if output is None and known is None else output
+    if place is not None:
+        _write(kept, place)
+    if known is not None:
+        typer.echo(str(error_rate(kept, known, bootstrap=bootstrap)))
+
+
+def _write(found: list[Links], place: Path) -> None:
+    from nmt.evaluation.alignment import format_pharaoh
+
+    with open_output(place) as stream:
+        stream.writelines(f"{format_pharaoh(links)}\n".encode() for links in found)

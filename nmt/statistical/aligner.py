@@ -1,0 +1,101 @@
+"""Links the words of parallel text by what the text itself teaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from string import punctuation
+
+import numpy as np
+
+from nmt.errors import DataError
+from nmt.evaluation.alignment import Links
+from nmt.statistical.cells import Cells, Ids
+from nmt.statistical.hmm import ROUNDS, THRESHOLD, Model, agreement, learn
+from nmt.statistical.model1 import Lexicon
+
+MOST_CELLS = 40_000_000
+"""Bounds the memory (about 80 bytes each): of a text with more pairs of words, every second, third ... line is learnt from."""
+LONGEST = 200
+"""Most words of a side; a longer pair teaches nothing and gets no links."""
+_BLOCK = 10_000
+
+
+class Vocabulary:
+    """Numbers words by their form without case and without the punctuation around them; unknown ones share a number."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        forms = sorted({_form(word) for line in lines for word in line.split()})
+        self.number = {form: number for number, form in enumerate(forms)}
+
+    def __len__(self) -> int:
+        return len(self.number) + 1
+
+    def ids(self, line: str) -> list[int]:
+        """The numbers of a line's words."""
+        unknown = len(self.number)
+        return [self.number.get(_form(word), unknown) for word in line.split()]
+
+
+def _form(word: str) -> str:
+    return word.strip(punctuation).casefold() or word
+
+
+@dataclass(frozen=True)
+class Aligner:
+    """Models of both directions, and the words they know."""
+
+    source: Vocabulary
+    target: Vocabulary
+    keys: Ids
+    """The number of each entry's source word times the size of the target vocabulary, plus that of its target word; sorted."""
+    forward: Model
+    backward: Model
+
+    @classmethod
+    def learn(cls, text: Iterable[tuple[str, str]], rounds: Iterable[object] = range(ROUNDS)) -> Aligner:
+        """Learn from pairs of lines.
+
+        Args:
+            text: source and target lines.
+            rounds: as many items as there shall be rounds; they are drawn as the rounds begin.
+
+        Raises:
+            DataError: there is nothing to learn from.
+        """
+        pairs = [pair for pair in text if _can_be_linked(pair)]
+        if not pairs:
+            raise DataError("There is nothing to learn word links from: no line has words on both sides.")
+        step = 1 + sum(len(one.split()) * len(other.split()) for one, other in pairs) // MOST_CELLS
+        source, target = (Vocabulary(side) for side in zip(*pairs[::step], strict=True))
+        cells = _cells(pairs[::step], source, target)
+        forward, backward = learn(cells, rounds)
+        return cls(source, target, cells.source * len(target) + cells.target, forward, backward)
+
+    def links(self, text: Iterable[tuple[str, str]]) -> Iterator[Links]:
+        """The links of each pair of lines, learnt from or not, in order; none for one that is blank or too long."""
+        pairs = iter(text)
+        while block := list(islice(pairs, _BLOCK)):
+            found: list[list[tuple[int, int]]] = [[] for _ in block]
+            cells = _cells([pair if _can_be_linked(pair) else ("", "") for pair in block], self.source, self.target)
+            agreed = agreement(self._known(self.forward, cells), self._known(self.backward, cells), cells)
+            for group in cells.groups:
+                for pair, target, source in np.argwhere(group.of(agreed) >= THRESHOLD).tolist():
+                    found[group.rows[pair]].append((source, target))
+            yield from map(frozenset, found)
+
+    def _known(self, model: Model, cells: Cells) -> Model:
+        """The model with what it knows of these cells' entries; two words never seen together never translate each other."""
+        keys = cells.source * len(self.target) + cells.target
+        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        known = np.where(self.keys[place] == keys, model.lexicon.translation[place], 0.0)
+        return Model(Lexicon(known, np.append(model.lexicon.empty, 0.0)), model.jumps)
+
+
+def _cells(pairs: Sequence[tuple[str, str]], source: Vocabulary, target: Vocabulary) -> Cells:
+    return Cells.of([source.ids(one) for one, _ in pairs], [target.ids(other) for _, other in pairs])
+
+
+def _can_be_linked(pair: tuple[str, str]) -> bool:
+    return all(0 < len(line.split()) <= LONGEST for line in pair)

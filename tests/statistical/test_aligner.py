@@ -1,0 +1,72 @@
+"""Words linked by what text teaches: on the embedded sample's gold links, on unseen text, on text that is odd."""
+
+from __future__ import annotations
+
+import pytest
+
+from nmt.data import sample
+from nmt.data.corpus import load_corpus
+from nmt.errors import DataError
+from nmt.evaluation.error_rate import alignment_error_rate
+from nmt.statistical import aligner
+from nmt.statistical.aligner import LONGEST, Aligner
+
+TEXT = [
+    ("red dog", "hund rot"),
+    ("red cat", "katze rot"),
+    ("big dog", "hund gross"),
+    ("dog", "hund"),
+    ("cat", "katze"),
+] * 20
+
+
+@pytest.fixture(scope="module")
+def taught() -> Aligner:
+    return Aligner.learn(TEXT)
+
+
+def test_words_are_linked_to_their_translations(taught: Aligner) -> None:
+    found = list(taught.links(TEXT[:5]))
+    assert found == [{(0, 1), (1, 0)}, {(0, 1), (1, 0)}, {(0, 1), (1, 0)}, {(0, 0)}, {(0, 0)}]
+
+
+def test_case_and_punctuation_do_not_hide_a_word(taught: Aligner) -> None:
+    assert next(taught.links([('The "Red" dog .', "Hund, ROT!")])) >= {(1, 1), (2, 0)}
+
+
+def test_lines_keep_their_places(taught: Aligner, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = " ".join(["dog"] * (LONGEST + 1))
+    text = [
+        ("dog", "hund"),
+        ("", ""),
+        ("dog", " "),
+        (long, "hund"),
+        ("red dog", "hund rot"),
+        ("unseen", "words here"),
+        ("cat", "katze"),
+    ]
+    whole = list(taught.links(text))
+    assert whole[:5] == [{(0, 0)}, set(), set(), set(), {(0, 1), (1, 0)}]
+    assert whole[6] == {(0, 0)}
+    monkeypatch.setattr(aligner, "_BLOCK", 2)
+    assert list(taught.links(text)) == whole
+
+
+def test_a_large_text_teaches_by_every_other_line(taught: Aligner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aligner, "MOST_CELLS", sum(len(x.split()) * len(y.split()) for x, y in TEXT) // 2)
+    found = Aligner.learn(TEXT)
+    assert found.forward.jumps.sum() < taught.forward.jumps.sum()
+    assert list(found.links(TEXT[:5])) == list(taught.links(TEXT[:5]))
+
+
+def test_nothing_teaches_nothing() -> None:
+    with pytest.raises(DataError, match="no line has words on both sides"):
+        Aligner.learn([("", "a"), ("b", " ")])
+
+
+def test_the_samples_links_are_found() -> None:
+    corpus = load_corpus("sample:train", source="en", target="de")
+    pairs = list(corpus.pairs())[:3000]
+    gold = list(sample.links("train", source="en"))[:3000]
+    rate = alignment_error_rate(list(Aligner.learn(pairs).links(pairs)), gold, gold)
+    assert rate.aer < 0.08

@@ -1,0 +1,76 @@
+"""`nmt links` as a user runs it."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from tests.test_cli import bad, good, nmt
+
+SOURCE = ["red dog", "red cat", "", "big dog", "dog", "cat"]
+TARGET = ["hund rot", "katze rot", "x", "hund gross", "hund", "katze"]
+LINKS = ["0-1 1-0", "0-1 1-0", "", "0-1 1-0", "0-0", "0-0"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A text, gold links of it, two lines of it alone."""
+    root = tmp_path_factory.mktemp("linking")
+    texts = {"text.en": SOURCE * 20, "text.de": TARGET * 20, "gold": LINKS * 20}
+    texts |= {"short.en": SOURCE[:2], "short.de": TARGET[:2], "short.gold": ["0-1", "1-0 5-1"]}
+    for name, lines in texts.items():
+        (root / name).write_text("".join(f"{line}\n" for line in lines))
+    for name in ("text.en", "text.de"):
+        (root / f"{name}.gz").write_bytes(gzip.compress((root / name).read_bytes()))
+    return root
+
+
+def links(folder: Path, *arguments: object) -> str:
+    return good(nmt("links", "-s", "text.en", "-t", "text.de", *arguments, cwd=folder))
+
+
+def test_each_pair_has_its_line(folder: Path) -> None:
+    done = nmt("links", "-s", "text.en", "-t", "text.de", cwd=folder)
+    assert good(done).splitlines() == LINKS * 20
+    assert done.stderr.decode().startswith("nmt: 120 lines linked in ")
+
+
+def test_links_go_to_a_file(folder: Path, tmp_path: Path) -> None:
+    assert links(folder, "-o", tmp_path / "new" / "links", "-q") == ""
+    assert (tmp_path / "new" / "links").read_text().splitlines() == LINKS * 20
+
+
+def test_a_short_text_learns_from_more(folder: Path) -> None:
+    more = ["--more-source", "text.en.gz", "--more-target", "text.de.gz"]
+    assert good(nmt("links", "-s", "short.en", "-t", "short.de", *more, cwd=folder)).splitlines() == LINKS[:2]
+
+
+def test_gold_links_give_the_error_rate_alone(folder: Path, tmp_path: Path) -> None:
+    assert links(folder, "--gold", "gold", "--bootstrap", 0).startswith("AER 0.0%  precision 100.0%  recall 100.0%  (")
+    flipped = links(
+        folder, "--gold", "gold", "--gold-order", "target-source", "-o", tmp_path / "links", "--bootstrap", 0
+    )
+    assert flipped.startswith("AER 0.0%")  # each of these links is there both ways round
+    assert (tmp_path / "links").read_text().splitlines() == LINKS * 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (["-s", "text.en", "-t", "text.de", "--more-source", "text.en"], 2, "give --more-source and --more-target"),
+        (["-s", "text.en", "-t", "text.de", "-o", "text.de"], 2, "text.de is the input itself"),
+        (["-s", "text.en", "-t", "short.de"], 1, "text.en has 120 lines, but short.de has 2"),
+        (["-s", "none", "-t", "text.de"], 1, "none"),
+        (["-s", "text.en", "-t", "text.de", "--gold", "short.gold"], 1, "2 lines of links, but there are 120"),
+        (["-s", "short.en", "-t", "short.de", "--gold", "short.gold"], 1, "short.gold, sentence pair 2: the link 5-1"),
+    ],
+)
+def test_what_cannot_be_is_a_sentence(folder: Path, arguments: list[str], status: int, sentence: str) -> None:
+    assert sentence in bad(nmt("links", *arguments, cwd=folder), status)
+
+
+def test_blank_text_teaches_nothing(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "blank").write_text("\n \n")
+    assert "no line has words on both sides" in bad(nmt("links", "-s", "blank", "-t", "blank", cwd=tmp_path), 1)

@@ -12,8 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.aligning import word_alignment
 from nmt.bundle import Bundle
 from nmt.data.subwords import Subwords
+from nmt.decoding.translator import Translator
 from nmt.evaluation.alignment import GoldLinks, read_pharaoh
 from tests.test_bundle import TEXT, small_recipe
 from tests.test_cli import ROOT, Finished, bad, good, nmt
@@ -62,8 +64,8 @@ def refused(folder: Path, status: int, *arguments: object, model: str = "en-de",
 # --- links ------------------------------------------------------------------------------------------------------
 
 
-def test_each_pair_has_a_line_of_links_within_its_words(plain: Finished) -> None:
-    lines = good(plain).splitlines()
+def test_each_pair_has_a_line_of_links_within_its_words(folder: Path, plain: Finished) -> None:
+    lines = align(folder, "--extract", "argmax").splitlines()
     assert [number for number, line in enumerate(lines, start=1) if not line] == [2, 5]
     for line, source, target in zip(lines, SOURCE, TARGET, strict=True):
         links = [tuple(map(int, link.split("-"))) for link in line.split()]
@@ -120,7 +122,7 @@ def test_two_directions_join(folder: Path, plain: Finished, tmp_path: Path) -> N
 
 def test_the_mean_of_two_directions_is_what_is_written_and_linked(folder: Path) -> None:
     def records(model: str, source: str, target: str, *arguments: str) -> list[dict[str, list[list[float]]]]:
-        texts = ["-s", f"text.{source}", "-t", f"text.{target}", "--format", "json", "--threads", "1"]
+        texts = ["-s", f"text.{source}", "-t", f"text.{target}", "--format", "json", "--extract", "argmax"]
         return [json.loads(line) for line in good(nmt("align", model, *texts, *arguments, cwd=folder)).splitlines()]
 
     both = records("en-de", "en", "de", "--reverse", "de-en", "--symmetrise", "mean")
@@ -133,6 +135,18 @@ def test_the_mean_of_two_directions_is_what_is_written_and_linked(folder: Path) 
             np.testing.assert_allclose(mean["weights"], weights, atol=2e-4)
             assert all(weights[j, i] >= weights[j].max() - 2e-4 for i, j in mean["links"])
             assert sorted(j for _, j in mean["links"]) == list(range(len(weights)))
+
+
+def test_attention_or_what_the_word_tells_of_it_is_linked(folder: Path) -> None:
+    def weights(*arguments: str) -> list[list[list[float]]]:
+        return [json.loads(line)["weights"] for line in align(folder, "--format", "json", *arguments).splitlines()]
+
+    posterior, attention = weights(), weights("--weights", "attention")
+    assert weights("--weights", "posterior") == posterior != attention
+    model = Bundle.load(folder / "en-de")
+    for form, shown in ((True, posterior), (False, attention)):
+        found = Translator([model], posterior=form).score(zip(SOURCE[:1], TARGET[:1], strict=True))
+        np.testing.assert_allclose(shown[0], word_alignment(next(found), model).weights, atol=1e-4)
 
 
 def test_pieces_are_linked_on_request(folder: Path) -> None:

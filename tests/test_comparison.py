@@ -279,6 +279,7 @@ FIGURES = Figures(
     chrf=50.0,
     chrf_margin=1.0,
     aer=0.25,
+    posterior_aer=0.125,
     precision=0.7,
     recall=0.8,
     entropy=1.0,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 from nmt.errors import UsageError
 from nmt.evaluation.alignment import Alignment, Links, Matrix, argmax_links, flip, threshold_links
-from nmt.evaluation.symmetrise import Heuristic, mean_weights, symmetrise
+from nmt.evaluation.symmetrise import Heuristic, Mean, mean_weights, symmetrise
 
 if TYPE_CHECKING:
     from nmt.recipe import Recipe
 
 Method = Literal["argmax", "threshold"]
-Joining = Heuristic | Literal["mean"]
+Joining = Heuristic | Mean
 
 DEFAULT_THRESHOLD = 0.3
 """Least weight of a link where the method is `threshold` and none is given."""
@@ -27,8 +27,8 @@ class Extraction:
     Attributes:
         method: each target word's strongest source word, or every pair of words whose weight reaches the threshold.
         threshold: least weight of a link, in (0, 1]; by default none for `argmax`, 0.3 for `threshold`.
-        joining: how two directions become one: a heuristic joins their links; `mean` their weights, of which the links
-            are then read off.
+        joining: how two directions become one: a heuristic joins their links; `mean` and `geometric` their weights, of
+            which the links are then read off.
         punctuation: whether words of nothing but punctuation may have links.
 
     Raises:
@@ -46,15 +46,20 @@ class Extraction:
 
     def pair(self, forward: Alignment, backward: Alignment | None = None) -> AlignedPair:
         """The links of a pair, and its weights; `backward` is what a model of the other direction makes of it."""
-        alignment = forward
         if backward is None:
-            links = self._read_off(forward.weights)
-        elif self.joining == "mean":
-            mean = mean_weights(forward.weights, backward.weights)
-            alignment, links = replace(forward, weights=mean), self._read_off(mean)
+            alignment, links = forward, self._read_off(forward.weights)
         else:
-            links = symmetrise(self._read_off(forward.weights), flip(self._read_off(backward.weights)), self.joining)
+            alignment, links = self._join(forward, backward)
         return AlignedPair(alignment, links if self.punctuation else _between_words(links, forward))
+
+    def _join(self, forward: Alignment, backward: Alignment) -> tuple[Alignment, Links]:
+        match self.joining:
+            case "mean" | "geometric":
+                mean = mean_weights(forward.weights, backward.weights, self.joining)
+                return replace(forward, weights=mean), self._read_off(mean)
+            case _:
+                links = self._read_off(forward.weights), flip(self._read_off(backward.weights))
+                return forward, symmetrise(*links, self.joining)
 
     def _read_off(self, weights: Matrix) -> Links:
         match self.method:
@@ -74,18 +79,20 @@ class AlignedPair:
     links: Links
 
 
-def fitting_method(recipe: Recipe) -> Method:
-    """How links are best read off a model's attention.
+def fitting_extraction(recipe: Recipe, *, posterior: bool = False) -> Extraction:
+    """How links are best read off a model's weights.
 
-    Guided alignment teaches a target word to spread its attention evenly over all source words that it is linked to, so
-    there every strong weight is a link. Left to itself, attention spreads over neighbours too: only the strongest counts.
+    Guided alignment teaches a target word to spread its attention evenly over all source words that it is linked to, and the
+    posterior is over the words that it may have been read from: there every strong weight is a link. Attention that is left
+    to itself spreads over neighbours too: only the strongest counts. Of two posteriors that agree, so does their mean.
     """
-    return "threshold" if recipe.training.guided_alignment else "argmax"
+    sharp = posterior or recipe.training.guided_alignment is not None
+    return Extraction("threshold" if sharp else "argmax", joining="geometric" if posterior else "grow-diag-final-and")
 
 
-def word_links(alignment: Alignment, recipe: Recipe) -> Links:
+def word_links(alignment: Alignment, recipe: Recipe, *, posterior: bool = False) -> Links:
     """The links of an alignment by the model of a recipe, read off in the way that fits it."""
-    return Extraction(fitting_method(recipe)).pair(alignment).links
+    return fitting_extraction(recipe, posterior=posterior).pair(alignment).links
 
 
 def _between_words(links: Links, alignment: Alignment) -> Links:

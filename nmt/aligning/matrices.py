@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nmt.decoding.words import words_of
+from nmt.errors import DataError
 from nmt.evaluation.alignment import Alignment, Matrix, merge_to_words
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
-    from nmt.decoding.translation import Translation
+    from nmt.decoding.translation import Translation, TranslationHypothesis
 
 
 def word_alignment(found: Translation, bundle: Bundle, rank: int = 0, *, shift: int = 0) -> Alignment:
@@ -22,8 +23,11 @@ def word_alignment(found: Translation, bundle: Bundle, rank: int = 0, *, shift: 
         bundle: the (first) model.
         rank: which hypothesis, the best being 0.
         shift: the row of each step is taken for that of the target piece so many places further on.
+
+    Raises:
+        DataError: the line was too long to have an alignment.
     """
-    hypothesis = found.hypotheses[rank]
+    hypothesis = _aligned(found, rank)
     rows = _shifted(hypothesis.alignment.numpy(), shift)
     marks = rows.shape[0] - len(hypothesis.ids), rows.shape[1] - len(found.source_ids)  # none where nothing was decoded
     target, target_word_of = words_of(bundle.target, hypothesis.ids, hypothesis.text)
@@ -36,10 +40,17 @@ def word_alignment(found: Translation, bundle: Bundle, rank: int = 0, *, shift: 
 
 def piece_alignment(found: Translation, bundle: Bundle, rank: int = 0, *, shift: int = 0) -> Alignment:
     """The same between pieces as SentencePiece writes them (`▁` begins a word)."""
-    hypothesis = found.hypotheses[rank]
+    hypothesis = _aligned(found, rank)
     source, target = bundle.source.pieces(found.source_ids), bundle.target.pieces(hypothesis.ids)
     rows = _shifted(hypothesis.alignment.numpy(), shift)
     return Alignment(rows[: len(target), : len(source)], tuple(source), tuple(target))
+
+
+def _aligned(found: Translation, rank: int) -> TranslationHypothesis:
+    hypothesis = found.hypotheses[rank]
+    if found.source_ids and not hypothesis.alignment.shape[1]:
+        raise DataError(f"A line of {len(found.source_ids):,} pieces is too long to have an alignment: cut it in parts.")
+    return hypothesis
 
 
 def _shifted(weights: Matrix, shift: int) -> Matrix:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -62,11 +62,18 @@ def align(
     level: Annotated[
         Literal["words", "pieces"], typer.Option(help="Link whitespace-separated words, or subwords.")
     ] = "words",
+    weights: Annotated[
+        Literal["posterior", "attention"],
+        typer.Option(
+            help="What a word was read from, given what it is; or the attention before it was known, which is faster.",
+            rich_help_panel=_READ,
+        ),
+    ] = "posterior",
     extract: Annotated[
         Literal["argmax", "threshold"] | None,
         typer.Option(
-            help="Each target word's strongest source word, or every pair that is strong enough. [dim]\\[default: threshold "
-            "for a model trained with guided alignment, argmax for others][/dim]",
+            help="Each target word's strongest source word, or every pair that is strong enough. [dim]\\[default: argmax "
+            "for attention, unless it was guided; else threshold][/dim]",
             show_default=False,
             rich_help_panel=_READ,
         ),
@@ -90,10 +97,10 @@ def align(
         ),
     ] = None,
     symmetrise: Annotated[
-        Literal["intersection", "union", "grow-diag-final-and", "mean"] | None,
+        Literal["intersection", "union", "grow-diag-final-and", "mean", "geometric"] | None,
         typer.Option(
-            help="How the links of both directions join; mean: links are read off the mean of their weights. "
-            "[dim]\\[default: grow-diag-final-and][/dim]",
+            help="How the links of both directions join; mean, geometric: links are read off the (geometric) mean of their "
+            "weights. [dim]\\[default: geometric for posteriors, grow-diag-final-and for attention][/dim]",
             show_default=False,
             rich_help_panel=_READ,
         ),
@@ -123,13 +130,16 @@ def align(
     batch_tokens: BatchTokens = 8192,
     quiet: Quiet = False,
 ) -> None:
-    """Print which source word each word of given translations is linked to, read off the model's attention.
+    """Print which source word each word of given translations is linked to, by the model.
 
     There is a line [cyan]i-j[/cyan] ... for each pair, in order: source word i to target word j, counted from 0. A pair
     with a blank or too long side has an empty line. Formats: [cyan]pharaoh[/cyan] is this; [cyan]json[/cyan] a line with
     source, target, weights (a row a target word) and links; [cyan]npz[/cyan] arrays weights_N, links_N, source_N and
     target_N of line N; [cyan]naacl[/cyan] lines `sentence source target S`, all counted from 1. Memory does not grow
-    with the text, but for the index of npz, 1.5 kB a line. Weights are MODEL's, or with --symmetrise mean the mean.
+    with the text, but for the index of npz, 1.5 kB a line. Weights are MODEL's, or with --symmetrise mean or geometric that mean.
+
+    Attention at a step is decided before the target word is known, and often lies on all that could have come next. The
+    posterior weighs it by how likely the word that did come is if each source word alone is read (Shankar and Sarawagi 2019).
 
     With --gold it is precision, recall and alignment error rate, with a 95 % bootstrap interval in brackets, instead.
 
@@ -149,22 +159,19 @@ def align(
     _check_options(form, output, level=level, gold=gold, symmetrise=symmetrise, reverse=reverse)
     check_not_input(output, [source, target] if gold is None else [source, target, gold])
     from nmt.aligning import error_rate
-    from nmt.aligning.extraction import Extraction, fitting_method
+    from nmt.aligning.extraction import Extraction, fitting_extraction
     from nmt.aligning.pairs import Reader, align_pairs
 
     total = count_pairs(source, target)
     known = None if gold is None else read_gold_links(gold, total, flipped=gold_order == "target-source")
     bundles = _load([model] if reverse is None else [model, reverse], device, level=level)
+    posterior = weights == "posterior"
+    fitting = fitting_extraction(bundles[0].recipe, posterior=posterior)
     extraction = Extraction(
-        extract or fitting_method(bundles[0].recipe),
-        threshold,
-        symmetrise or "grow-diag-final-and",
-        punctuation=not no_punctuation,
+        extract or fitting.method, threshold, symmetrise or fitting.joining, punctuation=not no_punctuation
     )
-    forward, *backward = (
-        Reader(bundle, build_translator([bundle], precision=precision, batch_tokens=batch_tokens), level, shift)
-        for bundle in bundles
-    )
+    options: dict[str, Any] = {"precision": precision, "batch_tokens": batch_tokens, "posterior": posterior}
+    forward, *backward = (Reader(bundle, build_translator([bundle], **options), level, shift) for bundle in bundles)
     lines = read_parallel(source, target)
     aligned = align_pairs(lines, forward, *backward, extraction=extraction, longest=max_length)
     place = STANDARD if output is None and known is None else output

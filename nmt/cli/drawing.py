@@ -77,6 +77,10 @@ def plot(
             show_default=False,
         ),
     ] = None,
+    posterior: Annotated[
+        bool,
+        typer.Option("--posterior", help="Show what each target word, once known, tells of where it was read from."),
+    ] = False,
     beam_size: BeamSize = None,
     n_best: Annotated[
         int,
@@ -166,12 +170,14 @@ def plot(
     for_pictures = {"--n-best": n_best > 1, "--rank": rank, "--subwords": subwords, "--font": font}
     _check_output(output, models=len(folders), for_pictures=[name for name, given in for_pictures.items() if given])
     ranks = range(n_best) if rank is None else range(rank - 1, rank)
-    request = read_request(sentences or [], source, target=target, reference=reference, gold=gold, force=force)
+    request = read_request(
+        sentences or [], source, target=target, reference=reference, gold=gold, force=force, posterior=posterior
+    )
     _check_ranks(n_best, rank, forced=request.forced)
     _check_count(request, output, panels=len(ranks))
     # A window's centre is counted from the beginning of the sentence, which is therefore not read in parts.
     longest = {} if page else {"max_source": sys.maxsize}
-    readers = _readers(folders, device, beam_size=beam_size, n_best=ranks.stop, **longest)
+    readers = _readers(folders, device, beam_size=beam_size, n_best=ranks.stop, posterior=posterior, **longest)
     if page:
         write_page(output, request, readers, quiet=quiet)
     else:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nmt.bundle import Bundle
     from nmt.decoding.translation import Translation
     from nmt.decoding.translator import Translator
-    from nmt.evaluation.alignment import GoldLinks
+    from nmt.evaluation.alignment import GoldLinks, Links
     from nmt.plotting.explorer import Explored, Reading
 
 
@@ -28,12 +28,14 @@ class Request:
         references: a translation of each; None where none are known.
         forced: whether the references are read, rather than compared with what the models find.
         gold: links between sources and references; None where none are known.
+        posterior: whether the posterior alignment is shown, not the attention.
     """
 
     sources: list[str]
     references: list[str] | None = None
     forced: bool = False
     gold: list[GoldLinks] | None = None
+    posterior: bool = False
 
     def __post_init__(self) -> None:
         for what, given in (("reference translations", self.references), ("lines of gold links", self.gold)):
@@ -50,6 +52,7 @@ def read_request(
     reference: Path | None,
     gold: Path | None,
     force: bool,
+    posterior: bool,
 ) -> Request:
     """Gather the sentences from the command line and from files. Raises UsageError or DataError."""
     from nmt.evaluation.naacl import read_gold
@@ -64,7 +67,8 @@ def read_request(
     sources = list(sentences) if source is None else _lines(source)
     references = _lines(reference) if reference is not None else None if target is None else [target]
     forced = force or target is not None or gold is not None
-    return Request(sources, references, forced, None if gold is None else read_gold(gold, len(sources)))
+    known = None if gold is None else read_gold(gold, len(sources))
+    return Request(sources, references, forced, known, posterior)
 
 
 def write_page(
@@ -102,22 +106,26 @@ def _readings(
     request: Request, bundle: Bundle, translator: Translator, name: str, *, quiet: bool
 ) -> Iterator[Reading | None]:
     """Each sentence as a model reads it, None for a blank one; a reference that is forced says nothing by its BLEU."""
+    from nmt.aligning import word_alignment, word_links
+
     watched = shown(read(request, translator), name, total=len(request.sources), quiet=quiet)
     for at, found in enumerate(watched):
         reference = None if request.forced or request.references is None else request.references[at]
         gold = request.gold[at] if request.gold else None
-        yield _reading(found, bundle, reference, gold) if found.source_ids else None
+        links = word_links(word_alignment(found, bundle), bundle.recipe, posterior=request.posterior)
+        yield _reading(found, bundle, links, reference, gold) if found.source_ids else None
 
 
-def _reading(found: Translation, bundle: Bundle, reference: str | None, gold: GoldLinks | None) -> Reading:
-    from nmt.aligning import error_rate, word_alignment, word_links
+def _reading(
+    found: Translation, bundle: Bundle, links: Links, reference: str | None, gold: GoldLinks | None
+) -> Reading:
+    from nmt.aligning import error_rate, word_alignment
     from nmt.aligning.matrices import piece_alignment
     from nmt.evaluation.alignment import entropy
     from nmt.evaluation.sentence import sentence_bleu
     from nmt.plotting.explorer import Reading
 
     words = word_alignment(found, bundle)
-    links = word_links(words, bundle.recipe)
     best = found.hypotheses[0]
     figures: dict[str, float] = {"length": len(words.source)}
     if best.token_log_probs:

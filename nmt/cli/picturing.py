@@ -127,6 +127,6 @@ class _Picture:
         if request.references is not None and not request.forced:
             said.append(f"BLEU {sentence_bleu(hypothesis.text, request.references[number - 1]):.1f}")
         if request.gold:
-            links = word_links(words, self.bundle.recipe)
+            links = word_links(words, self.bundle.recipe, posterior=request.posterior)
             said.append(f"AER {100 * error_rate([links], [request.gold[number - 1]]).aer:.1f}%")
         return " · ".join(said)

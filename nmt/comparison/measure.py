@@ -27,7 +27,7 @@ from nmt.evaluation import metrics
 from nmt.evaluation.alignment import Alignment, GoldLinks, entropy
 from nmt.recipe import Recipe
 
-_VERSION = 1
+_VERSION = 2
 """Of how rows are measured; older rows are measured again."""
 _WARM_UP = 32
 """Lines translated before the clock starts."""
@@ -61,7 +61,8 @@ class Figures:
         word_perplexity: the same probability spread over the words and end marks instead.
         bleu, bleu_margin: cased BLEU, and half its 95 % interval by bootstrap.
         chrf, chrf_margin: likewise.
-        aer, precision, recall: of each target word's strongest link, as fractions.
+        aer, precision, recall: of the links of the attention, as fractions.
+        posterior_aer: of those of the posterior alignment.
         entropy: of a target word's attention over source words, in nats, averaged over the text.
         by_length: BLEU by words of the source.
         epochs, updates, training_seconds: how far training got, and how long that took with its validations.
@@ -80,6 +81,7 @@ class Figures:
     chrf: float
     chrf_margin: float | None
     aer: float | None
+    posterior_aer: float | None
     precision: float | None
     recall: float | None
     entropy: float | None
@@ -210,6 +212,7 @@ def _read(bundle: Bundle, candidate: Candidate, text: HeldOut, shown: Shown[Any]
     translator = Translator([bundle], decoding=candidate.recipe.decoding)
     found = list(shown(translator.score(text.corpus.pairs()), "reading", len(text.corpus)))
     figures: dict[str, Any] = {**_perplexity(found), "entropy": None, "aer": None, "precision": None, "recall": None}
+    figures["posterior_aer"] = None
     if not attends:
         return figures
     alignments = [word_alignment(item, bundle) for item in found]
@@ -219,6 +222,10 @@ def _read(bundle: Bundle, candidate: Candidate, text: HeldOut, shown: Shown[Any]
             alignments = [word_alignment(item, bundle) for item in translator.score(text.aligned.pairs())]
         errors = error_rate([word_links(alignment, bundle.recipe) for alignment in alignments], text.gold)
         figures.update(aer=errors.aer, precision=errors.precision, recall=errors.recall)
+        reader = Translator([bundle], decoding=candidate.recipe.decoding, posterior=True)
+        read = shown(reader.score(text.aligned.pairs()), "aligning", len(text.aligned))
+        posteriors = [word_links(word_alignment(item, bundle), bundle.recipe, posterior=True) for item in read]
+        figures["posterior_aer"] = error_rate(posteriors, text.gold).aer
     return figures
 
 

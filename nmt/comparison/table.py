@@ -118,7 +118,9 @@ class Table:
         if self.baseline:
             said.append(f"`*` marks a difference from {self.baseline} with p < {_SIGNIFICANT} (paired bootstrap).")
         if self.aligned:
-            said.append("AER is the alignment error rate of each target word's strongest link.")
+            said.append(
+                "AER is the alignment error rate of the attention's links, posterior AER that of the links given each target word."
+            )
         said.append(
             "Entropy is that of a target word's attention over source words, in nats. Training speed is in target pieces "
             "a second; decoding speed is that of the beam search of the recipe over the whole text, one model at a time."
@@ -171,6 +173,9 @@ _SHOWN = (
     _Shown("BLEU", lambda own: own.bleu, "{:.2f}", max, lambda own: own.bleu_margin, "BLEU"),
     _Shown("chrF", lambda own: own.chrf, "{:.2f}", max, lambda own: own.chrf_margin, "chrF2"),
     _Shown("AER", lambda own: None if own.aer is None else 100 * own.aer, "{:.1f} %", min),
+    _Shown(
+        "posterior AER", lambda own: None if own.posterior_aer is None else 100 * own.posterior_aer, "{:.1f} %", min
+    ),
     _Shown("entropy", lambda own: own.entropy, "{:.2f}"),
     _Shown("epochs", lambda own: own.epochs, "{:.0f}"),
     _Shown("training", lambda own: own.training_seconds / 60, "{:.1f} min"),

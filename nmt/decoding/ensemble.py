@@ -19,6 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from nmt.data.batching import make_batch
 from nmt.data.subwords import PAD
+from nmt.decoding.posterior import posterior_alignment
 from nmt.decoding.shortlist import Shortlist
 from nmt.device import DTYPES, Precision, autocast
 from nmt.model.attention import Memory
@@ -164,6 +165,16 @@ class Ensemble:
             if member < shown:
                 alignments.append(alignment.float() * batch.target_mask[:, :, None])
         return Forced(_log_mean_exp(log_probs), self._mean(alignments))
+
+    def posterior(
+        self, sources: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]
+    ) -> Float[Tensor, "B T S"]:
+        """The posterior alignment of known targets, see `posterior_alignment`; arguments as in `force`."""
+        found = []
+        for model, source in zip(self._shown(), sources, strict=False):
+            batch = make_batch(list(zip(source, targets, strict=True))).to(self.device)
+            found.append(posterior_alignment(model, batch))
+        return self._mean(found)
 
     def _shortened(self, memory: Memory) -> Memory:
         """The memory in the type in which every step multiplies with it."""

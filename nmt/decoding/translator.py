@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -13,9 +14,10 @@ from nmt import recipe
 from nmt.data.batching import cut
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
 from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.hypothesis import IMPOSSIBLE
 from nmt.decoding.lines import clean, one_line, read_ahead, split_text
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.translation import Translation, TranslationHypothesis, empty, join
+from nmt.decoding.translation import Translation, TranslationHypothesis, empty, join, unscored
 from nmt.decoding.units import Unit, UnitDecoder
 from nmt.decoding.unknown import Lexicon, UnknownWords
 from nmt.device import Precision
@@ -26,6 +28,9 @@ __all__ = ["Translation", "TranslationHypothesis", "Translator"]
 
 logger = logging.getLogger(__name__)
 
+_NO_NUMBERS = "The model's probabilities are not numbers, because its weights are damaged or too large"
+_MOST_WEIGHTS = 2**26
+"""Of a pair that is scored, which takes about 16 bytes each."""
 _SHORTEST = 8
 """Shorter units count as this long, which bounds the rows of a batch and so their [N V] log-probabilities."""
 
@@ -76,6 +81,7 @@ class Translator:
         window: int = 2000,
         max_source: int = 500,
         alignments: bool = True,
+        posterior: bool = False,
         replace_unknown: Lexicon | None = None,
         shortlist: Shortlist | None = None,
         precision: Precision = "fp32",
@@ -89,7 +95,9 @@ class Translator:
             batch_tokens: source pieces in a batch, counting padding and every place of the beam.
             window: lines that are read ahead and sorted by length; with 1 each is answered before the next is read.
             max_source: longest source in pieces; a line that is longer is translated in parts.
-            alignments: whether hypotheses carry their alignment, which takes some models a second pass.
+            alignments: whether hypotheses carry their alignment.
+            posterior: whether that is what the target pieces tell of where they were read, rather than the attention before
+                they are known (see `posterior_alignment`); it takes a second pass with many output layers a piece.
             replace_unknown: translations of source words. Each unknown piece of a translation is replaced by that of the
                 source word that it was read most from, or by this word itself where there is none: `{}` copies them all.
                 By default a piece's mark stays, `⁇` as SentencePiece writes it.
@@ -125,6 +133,7 @@ class Translator:
             decoding=decoding,
             n_best=n_best,
             alignments=alignments,
+            posterior=posterior,
             unknown=None if replace_unknown is None else UnknownWords(source, target, replace_unknown),
         )
 
@@ -163,14 +172,18 @@ class Translator:
     def score(self, pairs: Iterable[tuple[str, str | Sequence[int]]]) -> Iterator[Translation]:
         """Forced decoding: log-probability, score and alignment of known translations, in the order of the pairs.
 
-        A target given as ids is scored in just these pieces; text is cut by the target's subwords first. A source of any
-        length is read in one piece.
+        A target given as ids is scored in just these pieces; text is cut by the target's subwords first. A source is read in
+        one piece. A pair that would have more than 67 million weights (8,000 pieces on both sides) is not scored: its figures
+        are not numbers (nan), it has no alignment, and a warning names it.
 
         Raises:
             ValueError: an id is a special mark or beyond the vocabulary.
+            DataError: the model's probabilities are not numbers.
         """
+        number = 1
         for window in read_ahead(pairs, self._window, size=lambda pair: len(pair[0]) + len(pair[1])):
-            yield from self._score_window(window)
+            yield from self._score_window(window, number)
+            number += len(window)
 
     def _translate_window(self, lines: Sequence[str], first_number: int) -> Iterator[Translation]:
         units_of_lines = self._units_of_lines(lines, first_number)
@@ -178,24 +191,37 @@ class Translator:
         found: dict[int, list[TranslationHypothesis]] = {}
         for rows in self._batches([unit.length for unit in units], self._width):
             found.update(zip(rows, self._decoder.search([units[row] for row in rows]), strict=True))
-        row = 0
+        row = lost = 0
         for line, of_line in zip(lines, units_of_lines, strict=True):
             parts = [found.pop(part) for part in range(row, row + len(of_line))]
             row += len(of_line)
             source_ids = tuple(index for unit in of_line for index in unit.ids[0])
             hypotheses = tuple(join(ranked) for ranked in zip(*parts, strict=False)) or (empty(),)
+            lost += hypotheses[0].score == IMPOSSIBLE
             yield Translation(line, source_ids, hypotheses)
+        if lost:
+            last_number = first_number + len(lines) - 1
+            logger.warning("%s, so %d of lines %d to %d are empty.", _NO_NUMBERS, lost, first_number, last_number)
 
-    def _score_window(self, pairs: Sequence[tuple[str, str | Sequence[int]]]) -> Iterator[Translation]:
+    def _score_window(
+        self, pairs: Sequence[tuple[str, str | Sequence[int]]], first_number: int
+    ) -> Iterator[Translation]:
         units = self._encode([clean(source) for source, _ in pairs])
         targets = [self._target_ids(target) for _, target in pairs]
-        lengths = [max(unit.length, len(target)) for unit, target in zip(units, targets, strict=True)]
+        short = [row for row, unit in enumerate(units) if (unit.length + 1) * (len(targets[row]) + 1) <= _MOST_WEIGHTS]
+        lengths = [max(units[row].length, len(targets[row])) for row in short]
         found: dict[int, TranslationHypothesis] = {}
-        for rows in self._batches(lengths, 1):
+        for batch in self._batches(lengths, 1):
+            rows = [short[place] for place in batch]
             forced = self._decoder.force([units[row] for row in rows], [targets[row] for row in rows])
             found.update(zip(rows, forced, strict=True))
+        if any(math.isnan(hypothesis.log_probability) for hypothesis in found.values()):
+            raise DataError(f"{_NO_NUMBERS}, so nothing can be scored.")
         for row, (source, target) in enumerate(pairs):
-            hypothesis = found.pop(row)
+            if row not in found:
+                sizes = units[row].length, len(targets[row])
+                logger.warning("Line %d has %d and %d pieces, too many to score: its score is nan.", first_number + row, *sizes)
+            hypothesis = found.pop(row, None) or unscored(targets[row], self._members[0].target)
             if isinstance(target, str):
                 text = one_line(target.rstrip("\r\n"))
                 hypothesis = TranslationHypothesis.of(hypothesis, text=text, alignment=hypothesis.alignment)

@@ -44,6 +44,7 @@ class UnitDecoder:
         decoding: recipe.Decoding,
         n_best: int,
         alignments: bool,
+        posterior: bool,
         unknown: UnknownWords | None,
     ) -> None:
         self.ensemble = ensemble
@@ -51,6 +52,7 @@ class UnitDecoder:
         self.decoding = decoding
         self.n_best = n_best
         self.alignments = alignments
+        self.posterior = posterior
         self.unknown = unknown
         self.penalties = Penalties(decoding.length_penalty, decoding.coverage_penalty)
 
@@ -80,7 +82,8 @@ class UnitDecoder:
             lengths = torch.tensor([len(target) + 1 for target in targets], device=totals.device)
             mask = self._sources(units)[0] != PAD
             scores = self.penalties.score(totals, lengths, forced.alignment.sum(dim=1), mask).tolist()
-        log_probs, alignment = forced.token_log_probs.tolist(), forced.alignment.cpu()
+            alignment = (self.ensemble.posterior(sources, targets) if self.posterior else forced.alignment).cpu()
+        log_probs = forced.token_log_probs.tolist()
         return [
             TranslationHypothesis(
                 ids=tuple(target),
@@ -138,6 +141,10 @@ class UnitDecoder:
         self, units: Sequence[Unit], found: Sequence[Sequence[Hypothesis]]
     ) -> list[list[Float[Tensor, "_T _S"]]]:
         """The alignment of each hypothesis, row t for target piece t, without padding."""
+        if self.posterior:
+            each = [(unit, hypothesis.ids) for unit, ranked in zip(units, found, strict=True) for hypothesis in ranked]
+            forced = iter(self.force(*map(list, zip(*each, strict=True))))
+            return [[next(forced).alignment[: len(hypothesis.alignment)] for hypothesis in ranked] for ranked in found]
         return [
             [hypothesis.alignment[:, : len(unit.ids[0]) + 1].clone() for hypothesis in ranked]
             for unit, ranked in zip(units, found, strict=True)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nmt.evaluation.alignment import Links, Matrix
 
 Heuristic = Literal["intersection", "union", "grow-diag-final-and"]
+Mean = Literal["mean", "geometric"]
 
 _Point = tuple[int, int]
 """A link with its target position first, as the pseudo-code writes and orders them."""
@@ -52,18 +53,20 @@ def symmetrise(forward: AbstractSet[_Point], backward: AbstractSet[_Point], heur
             assert_never(heuristic)
 
 
-def mean_weights(forward: ArrayLike, backward: ArrayLike) -> Matrix:
-    """The weights on which two directions agree, with all that either alone has halved.
+def mean_weights(forward: ArrayLike, backward: ArrayLike, kind: Mean = "mean") -> Matrix:
+    """The weights of two directions as one.
 
-        w_ij = (a_ij + b_ji) / 2
+        mean        w_ij = (a_ij + b_ji) / 2
+        geometric   w_ij = sqrt(a_ij b_ji)
 
     with a_ij how much of target word i was read from source word j, and b_ji how much of source word j was read from
-    target word i by a model of the other direction. Liang et al. (2006) decode with the product of the two
-    posteriors; the mean keeps a link of which one model is sure and the other has no idea.
+    target word i by a model of the other direction. The geometric mean, whose square Liang et al. (2006) decode with, is what
+    both agree on; the mean keeps a link of which one model is sure and the other has no idea.
 
     Args:
         forward: [T S].
         backward: [S T].
+        kind: which mean.
 
     Returns:
         [T S].
@@ -74,8 +77,8 @@ def mean_weights(forward: ArrayLike, backward: ArrayLike) -> Matrix:
     one, other = np.asarray(forward, dtype=np.float64), np.asarray(backward, dtype=np.float64).T
     if one.shape != other.shape:
         raise ValueError(f"backward must be [S T] for forward [T S] = {one.shape}, but is {other.shape[::-1]}.")
-    mean: Matrix = (one + other) / 2
-    return mean
+    joined: Matrix = (one + other) / 2 if kind == "mean" else np.sqrt(one * other)
+    return joined
 
 
 def grow_diag_final_and(forward: AbstractSet[_Point], backward: AbstractSet[_Point]) -> Links:

@@ -53,6 +53,13 @@ class Memory:
             positions=self.positions[each],
         )
 
+    def contexts(self) -> Float[Tensor, "B S C"]:
+        """The context that each position would be if it alone were attended to: h_j, those of all heads side by side."""
+        if self.heads == 1:
+            return self.annotations
+        _, length, width = self.annotations.shape
+        return self.annotations.view(-1, self.heads, length, width).transpose(1, 2).flatten(2)
+
     def near(self, first: Int[Tensor, " N"], width: int) -> Memory:
         """The memory of `width` neighbouring positions, from `first` on: all that a local window has to look at."""
         if width == self.mask.shape[1]:

@@ -136,6 +136,10 @@ class AttentionalDecoder(nn.Module):
         """The steps, one after the other."""
         raise AssertionError(f"{type(self).__name__} does not say what a step is")
 
+    def read_each(self, embedded: Float[Tensor, "B E"], state: DecoderState, memory: Memory) -> Float[Tensor, "B S R"]:
+        """The readouts of one step, had each source position in turn been all that it attended to: c_t = h_j."""
+        raise AssertionError(f"{type(self).__name__} does not say what a step is")
+
     if TYPE_CHECKING:
         __call__ = forward
 
@@ -177,17 +181,34 @@ class AttendThenUpdate(AttentionalDecoder):
         masks = self.recurrence.masks(state)
         hidden, contexts, alignment = [], [], []
         for word in words.unbind(1):
-            query = state.hidden[:, -1]
-            if self.asking is not None:
-                query, state = self.asking(word, state, masks)
+            query, state = self.ask(word, state, masks)
             context, weights, state = self.attend(query, state, memory)
-            read = self.recurrence.project("context", context)
-            output, state = self.recurrence(read if self.asking is not None else word + read, state, masks)
+            output, state = self.recurrence(self.reads(word, context), state, masks)
             hidden.append(output)
             contexts.append(context)
             alignment.append(weights)
         readouts = self.readout(torch.stack(hidden, 1), embedded, torch.stack(contexts, 1))
         return Decoded(readouts, torch.stack(alignment, 1), state)
+
+    def ask(
+        self, word: Float[Tensor, "B G"], state: DecoderState, masks: Tensor | None
+    ) -> tuple[Float[Tensor, "B H"], DecoderState]:
+        """What asks, and the state that has asked: s_{i-1}, or s'_i."""
+        return (state.hidden[:, -1], state) if self.asking is None else self.asking(word, state, masks)
+
+    def reads(self, word: Float[Tensor, "... G"], context: Float[Tensor, "... A"]) -> Float[Tensor, "... G"]:
+        """What the recurrence that follows attention reads, for its gates."""
+        read = self.recurrence.project("context", context)
+        return word + read if self.asking is None else read
+
+    def read_each(self, embedded: Float[Tensor, "B E"], state: DecoderState, memory: Memory) -> Float[Tensor, "B S R"]:
+        contexts = memory.contexts()
+        batch, length = contexts.shape[:2]
+        word = (self.asking or self.recurrence).project("word", embedded)
+        _, state = self.ask(word, state, None)
+        each = torch.arange(batch, device=word.device).repeat_interleave(length)
+        hidden, _ = self.recurrence(self.reads(word[each], contexts.flatten(0, 1)), state.select(each), None)
+        return self.readout(hidden.view(batch, length, -1), _everywhere(embedded, length), contexts)
 
 
 class UpdateThenAttend(AttentionalDecoder):
@@ -214,9 +235,7 @@ class UpdateThenAttend(AttentionalDecoder):
         masks = self.recurrence.masks(state)
         hidden, contexts, alignment, fed = [], [], [], []
         for step, word in enumerate(words.unbind(1)):
-            if state.feed is not None:
-                word = word + self.recurrence.project("feed", state.feed)
-            output, state = self.recurrence(word, state, masks)
+            output, state = self.recurrence(self.reads(word, state), state, masks)
             context, weights, state = self.attend(output, state, memory)
             if self.feeds:
                 readout = self.readout(output, embedded[:, step], context)
@@ -229,6 +248,21 @@ class UpdateThenAttend(AttentionalDecoder):
             return Decoded(torch.stack(fed, 1), torch.stack(alignment, 1), state)
         readouts = self.readout(torch.stack(hidden, 1), embedded, torch.stack(contexts, 1))
         return Decoded(readouts, torch.stack(alignment, 1), state)
+
+    def reads(self, word: Float[Tensor, "B G"], state: DecoderState) -> Float[Tensor, "B G"]:
+        """What the recurrence reads, for its gates."""
+        return word if state.feed is None else word + self.recurrence.project("feed", state.feed)
+
+    def read_each(self, embedded: Float[Tensor, "B E"], state: DecoderState, memory: Memory) -> Float[Tensor, "B S R"]:
+        contexts = memory.contexts()
+        length = contexts.shape[1]
+        output, _ = self.recurrence(self.reads(self.recurrence.project("word", embedded), state), state, None)
+        return self.readout(_everywhere(output, length), _everywhere(embedded, length), contexts)
+
+
+def _everywhere(values: Float[Tensor, "B D"], length: int) -> Float[Tensor, "B S D"]:
+    """The same values at each of so many positions."""
+    return values.unsqueeze(1).expand(-1, length, -1)
 
 
 class Bridge(nn.Module):

@@ -133,5 +133,10 @@ def test_the_mean_of_two_directions_by_hand() -> None:
     forward = [[0.5, 0.25, 0.0], [0.0, 0.0, 1.0]]  # two target words, three source words
     backward = [[1.0, 0.0], [0.25, 0.5], [0.0, 0.5]]
     assert mean_weights(forward, backward).tolist() == [[0.75, 0.25, 0.0], [0.0, 0.25, 0.75]]
+    products = [
+        [f * b for f, b in zip(row, column, strict=True)]
+        for row, column in zip(forward, zip(*backward, strict=True), strict=True)
+    ]
+    assert (mean_weights(forward, backward, "geometric") ** 2).tolist() == [pytest.approx(row) for row in products]
     with pytest.raises(ValueError, match=r"backward must be \[S T\] for forward \[T S\] = \(2, 3\), but is \(2, 3\)"):
         mean_weights(forward, forward)

@@ -47,6 +47,13 @@ def test_the_sentences_of_a_file_are_panels_of_one_figure_numbered_by_their_line
         assert set(sentence.split()) <= set(found)
 
 
+def test_the_bar_says_whether_attention_or_the_posterior_is_drawn(folder: Path) -> None:
+    plain, posterior = (texts(draw(folder, SOURCE[0], *more)) for more in ([], ["--posterior"]))
+    assert "attention weight" in plain
+    assert "posterior weight" in posterior
+    assert plain != posterior
+
+
 def test_a_pdf_has_a_page_for_each_sentence_that_is_not_blank(folder: Path) -> None:
     both = page_sizes(draw(folder, "-i", "text.en", "-r", "text.de", "--force", name="all.pdf"))
     assert len(both) == 2

@@ -60,7 +60,8 @@ def write_picture(
         raise DataError("There is nothing to draw: all lines are blank, or their translations are.")
     if file_format(output) != "pdf":
         pages = [list(chain(*pages))]
-    plot_heatmaps(pages, output, style=look.style, font=look.font, dpi=look.dpi)
+    weights = "posterior weight" if request.posterior else "attention weight"
+    plot_heatmaps(pages, output, weights=weights, style=look.style, font=look.font, dpi=look.dpi)
     if not quiet:
         for panel in chain(*pages):
             typer.echo(" ".join(panel.alignment.target), err=True)

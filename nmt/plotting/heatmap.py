@@ -112,11 +112,12 @@ def plot_heatmaps(
     pages: Sequence[Sequence[Heatmap]],
     path: Path,
     *,
+    weights: str = "attention weight",
     style: Style = "color",
     font: Path | None = None,
     dpi: float = 150,
 ) -> None:
-    """Draw matrices as panels of a page, or of several in a PDF; like `plot_alignment`.
+    """Draw matrices as panels of a page, or of several in a PDF; like `plot_alignment`. `weights` names what the colours are.
 
     Raises:
         UsageError: several pages for a picture that has one; or as there.
@@ -132,7 +133,7 @@ def plot_heatmaps(
     # An SVG leaves the glyphs to its viewer, who may well have the fonts that this machine lacks.
     families = choose_families(texts, first=[add_font(font)] if font else [], warn=kind != "svg")
     with house_style(families):
-        figures = (_draw(page, look, families) for page in pages)
+        figures = (_draw(page, look, families, weights) for page in pages)
         if len(pages) > 1:
             save_pages(figures, path, dpi=dpi)
         else:
@@ -215,7 +216,7 @@ class _Look:
 # --- drawing ----------------------------------------------------------------------------------------------------
 
 
-def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str]) -> Figure:
+def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights: str) -> Figure:
     cell = cell_side([item.alignment for item in page])
     panels = [Panel.measure(item.alignment, item.title, cell, families) for item in page]
     legend = _Legend.of(page, families)
@@ -230,7 +231,7 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str]) -> Figu
         _draw_links(axes, item.links, look)
         _draw_centers(axes, item.centers, panel, look, down=0.84 if annotated else 0.5)
         _write(figure, *corner, panel.title, TITLE_SIZE)
-    _draw_bar(_axes(figure, *layout.bar), look)
+    _draw_bar(_axes(figure, *layout.bar), look, weights)
     if legend.entries:
         legend.draw(_axes(figure, *layout.legend, legend.width, LEGEND_UNIT), look)
     return figure
@@ -287,11 +288,11 @@ def _draw_centers(axes: Axes, centers: Matrix | None, panel: Panel, look: _Look,
     look.draw_diamonds(axes, places, panel.cell)
 
 
-def _draw_bar(axes: Axes, look: _Look) -> None:
+def _draw_bar(axes: Axes, look: _Look, label: str) -> None:
     """A slim labelled colour bar."""
     mapping = ScalarMappable(Normalize(0, 1), look.colormap)
     bar = axes.figure.colorbar(mapping, cax=axes, ticks=[0, 0.25, 0.5, 0.75, 1])
-    bar.set_label("attention weight", fontsize=9)
+    bar.set_label(label, fontsize=9)
     bar.ax.tick_params(length=2, labelsize=8)
     bar.outline.set_linewidth(0.5)
 

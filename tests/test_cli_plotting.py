@@ -48,7 +48,7 @@ def test_the_sentences_of_a_file_are_panels_of_one_figure_numbered_by_their_line
 
 
 def test_the_bar_says_whether_attention_or_the_posterior_is_drawn(folder: Path) -> None:
-    plain, posterior = (texts(draw(folder, SOURCE[0], *more)) for more in ([], ["--posterior"]))
+    plain, posterior = (texts(draw(folder, SOURCE[0], "--target", TARGET[0], *more)) for more in ([], ["--posterior"]))
     assert "attention weight" in plain
     assert "posterior weight" in posterior
     assert plain != posterior

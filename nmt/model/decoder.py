@@ -5,7 +5,7 @@
 
 In both orders row t of the alignment belongs to the word that step t predicts: that is what attention learns to look up, in
 update-then-attend too, although h_t has just read the word before. With input feeding (Luong 3.3) the readout h~_{t-1}
-enters f beside the embedded word. All steps of a known target and a
+enters f beside the embedded word, at the same scale. All steps of a known target and a
 single step of search run the same code: a step is a target of one word.
 """
 
@@ -214,7 +214,9 @@ class AttendThenUpdate(AttentionalDecoder):
 class UpdateThenAttend(AttentionalDecoder):
     """h_t asks once it is computed, and the readout h~_t reads h_t and c_t (Luong et al. 2015).
 
-    With input feeding the recurrence also reads h~_{t-1}.
+    With input feeding the recurrence also reads h~_{t-1}, divided by sqrt(R). Its R components tend to -1 and 1, so it is
+    sqrt(R) times as long as an embedded word. Adam moves all weights by the same step, so what is fed at full length moves
+    the state far too fast: it then costs several BLEU where it should help (measured in recipes/README.md).
     """
 
     def __init__(self, model: recipe.Model, *, input_feeding: bool) -> None:
@@ -251,7 +253,7 @@ class UpdateThenAttend(AttentionalDecoder):
 
     def reads(self, word: Float[Tensor, "B G"], state: DecoderState) -> Float[Tensor, "B G"]:
         """What the recurrence reads, for its gates."""
-        return word if state.feed is None else word + self.recurrence.project("feed", state.feed)
+        return word if state.feed is None else word + self.recurrence.project("feed", state.feed * self.feeds**-0.5)
 
     def read_each(self, embedded: Float[Tensor, "B E"], state: DecoderState, memory: Memory) -> Float[Tensor, "B S R"]:
         contexts = memory.contexts()

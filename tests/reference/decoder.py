@@ -97,7 +97,10 @@ def update_then_attend(
     settings: dict,
     weights: Weights,
 ) -> Unrolled:
-    """h_t = f(h_{t-1}, [E y_{t-1}; h~_{t-1}]), c_t = attend(h_t), h~_t (Luong et al. 2015, 3; input feeding: 3.3, figure 4)."""
+    """h_t = f(h_{t-1}, [E y_{t-1}; h~_{t-1}]), c_t = attend(h_t), h~_t (Luong et al. 2015, 3; input feeding: 3.3, figure 4).
+
+    The toolkit divides the fed h~ by the root of its size.
+    """
     decoder, attention, recurrence = settings["decoder"], under(weights, "attention"), under(weights, "recurrence")
     feeding = decoder["order"]["input_feeding"]
     w = recurrence["inputs.word.weight"]
@@ -107,7 +110,7 @@ def update_then_attend(
     h_tilde = np.zeros(decoder["readout"]["size"])
     readouts, alignment = [], []
     for t, word in enumerate(words):
-        x = np.concatenate([word, h_tilde]) if feeding else word
+        x = np.concatenate([word, h_tilde / np.sqrt(len(h_tilde))]) if feeding else word
         top, states, memories = stacked_step(
             x, w, recurrence["inputs.word.bias"], states, memories, decoder, recurrence
         )

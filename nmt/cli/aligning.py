@@ -82,7 +82,8 @@ def align(
         float | None,
         typer.Option(
             metavar="0..1",
-            help="Least weight of a link. [dim]\\[default: 0.3 for --extract threshold, else none][/dim]",
+            help="Least weight of a link. [dim]\\[default: with --extract threshold 0.4 of a posterior, 0.3 of attention; else "
+            "none][/dim]",
             show_default=False,
             rich_help_panel=_READ,
         ),
@@ -122,7 +123,10 @@ def align(
     gold_order: GoldOrder = "source-target",
     bootstrap: Bootstrap = 1000,
     max_length: Annotated[
-        int, typer.Option(min=1, help="Most pieces of a side; a longer pair gets no links.", rich_help_panel="Machine")
+        int,
+        typer.Option(
+            min=1, max=8000, help="Most pieces of a side; a longer pair gets no links.", rich_help_panel="Machine"
+        ),
     ] = 500,
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -167,6 +171,8 @@ def align(
     bundles = _load([model] if reverse is None else [model, reverse], device, level=level)
     posterior = weights == "posterior"
     fitting = fitting_extraction(bundles[0].recipe, posterior=posterior)
+    if threshold is None and extract in (None, fitting.method):
+        threshold = fitting.threshold
     extraction = Extraction(
         extract or fitting.method, threshold, symmetrise or fitting.joining, punctuation=not no_punctuation
     )

@@ -9,10 +9,12 @@ weights.safetensors    parameters, with the format version in its metadata
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -26,6 +28,8 @@ from nmt.recipe import Recipe, dump_recipe, load_recipe
 
 FORMAT = 1
 RECIPE, SOURCE, TARGET, WEIGHTS = "recipe.yaml", "source.model", "target.model", "weights.safetensors"
+_FLOATS = ("F64", "F32", "F16", "BF16")
+"""What weights may be stored as, in safetensors' names."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +55,35 @@ class Bundle:
     def save_description(self, folder: Path) -> None:
         """Write all but the weights."""
         write_atomically(folder / RECIPE, lambda path: path.write_text(dump_recipe(self.recipe), encoding="utf-8"))
-        write_atomically(folder / SOURCE, self.source.save)
-        write_atomically(folder / TARGET, self.target.save)
+        source, target = self.source.serialized, self.target.serialized
+        write_atomically(folder / SOURCE, lambda path: path.write_bytes(source))
+        write_atomically(folder / TARGET, lambda path: path.write_bytes(target))
 
     @classmethod
     def load(cls, folder: Path, device: torch.device | str = "cpu", *, weights: bool = True) -> Bundle:
-        """Read a model folder, or all but its weights. Raises DataError if it is none, or lacks or contradicts a part."""
+        """Read a model folder, or all but its weights.
+
+        Whoever made the folder: nothing in it is run, no other file is opened (symbolic links are followed), and no memory is
+        taken for weights before the header of their file says that it holds just those that the recipe asks for.
+
+        Raises:
+            DataError: it is no model folder, or lacks a part, or one is damaged or contradicts another.
+        """
         check_folder(folder, [RECIPE, SOURCE, TARGET, *([WEIGHTS] if weights else [])])
         try:
-            recipe = load_recipe(folder / RECIPE)
+            recipe = load_recipe(folder / RECIPE, based=False)
         except UsageError as error:
             raise DataError(str(error)) from None
-        bundle = cls.fresh(recipe, Subwords.load(folder / SOURCE), Subwords.load(folder / TARGET))
+        source, target = Subwords.load(folder / SOURCE), Subwords.load(folder / TARGET)
+        if recipe.model.tie == "all" and source.fingerprint != target.fingerprint:
+            raise DataError(
+                f"{folder} ties all embeddings, so {SOURCE} and {TARGET} must be the same, but they differ."
+            )
+        if weights:
+            with torch.device("meta"):  # shapes without memory
+                outline = build_model(recipe.model, source_size=len(source), target_size=len(target))
+            check_weights(outline, folder / WEIGHTS)
+        bundle = cls.fresh(recipe, source, target)
         if weights:
             load_weights(bundle.model, folder / WEIGHTS)
         bundle.model.to(device).eval()
@@ -86,21 +107,39 @@ def weights_of(model: torch.nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
-def load_weights(model: torch.nn.Module, path: Path) -> None:
-    """Copy the weights of a file into a model of the same shape. Raises DataError if it differs or is damaged."""
-    stored = load_tensors(path)
+def check_weights(model: torch.nn.Module, path: Path) -> None:
+    """Raise DataError unless the header of a file lists the model's weights, each in its shape, and nothing else."""
     expected = weights_of(model)
-    if stored.keys() != expected.keys():
-        odd = sorted(stored.keys() ^ expected.keys())
-        raise DataError(
-            f"{path} does not belong to this recipe: {odd[0]} is in only one of them ({len(odd)} such names)."
-        )
-    for name, parameter in expected.items():
-        if stored[name].shape != parameter.shape:
+    with _open_tensors(path) as file:
+        stored = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 -- not a mapping
+        if stored.keys() != expected.keys():
+            odd = sorted(stored.keys() ^ expected.keys())
             raise DataError(
-                f"{path} does not belong to this recipe: {name} is {list(stored[name].shape)} but should be {list(parameter.shape)}."
+                f"{path} does not belong to this recipe: {odd[0]} is in only one of them ({len(odd)} such names)."
             )
-        parameter.copy_(stored[name])
+        for name, parameter in expected.items():
+            shape, kind = stored[name].get_shape(), stored[name].get_dtype()
+            if shape != list(parameter.shape):
+                raise DataError(
+                    f"{path} does not belong to this recipe: {name} is {shape} but should be {list(parameter.shape)}."
+                )
+            if kind not in _FLOATS:
+                raise DataError(f"{path} is damaged: {name} holds {kind}, but weights are {', '.join(_FLOATS)}.")
+
+
+def load_weights(model: torch.nn.Module, path: Path) -> None:
+    """Copy the weights of a file into a model, one at a time.
+
+    Raises:
+        DataError: the file does not hold just the model's weights, or is damaged, or a weight is infinite or not a number.
+    """
+    check_weights(model, path)
+    with _open_tensors(path) as file:
+        for name, parameter in weights_of(model).items():
+            stored = file.get_tensor(name)
+            if not stored.isfinite().all():
+                raise DataError(f"{path} is damaged: {name} holds values that are infinite or not numbers.")
+            parameter.copy_(stored)
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -111,32 +150,54 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """Named tensors of a safetensors file. Raises DataError if it is damaged or from a newer version."""
+    with _open_tensors(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 -- not a mapping
+
+
+@contextmanager
+def _open_tensors(path: Path) -> Iterator[Any]:
+    """A safetensors file of this format. Raises DataError if it is damaged, also while it is read, or from a newer version."""
     try:
         with safe_open(path, framework="pt") as file:
             version = (file.metadata() or {}).get("nmt_format", "0")
-            if not version.isdigit() or int(version) > FORMAT:
+            if re.fullmatch("[0-9]{1,9}", version) is None or int(version) > FORMAT:
                 raise DataError(f"{path} has format {version}, but this nmt reads up to {FORMAT}: install a newer nmt.")
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 -- not a mapping
-    except (OSError, SafetensorError) as error:
+            yield file
+    except (OSError, MemoryError, SafetensorError) as error:
         raise DataError(f"Cannot read the weights {path}: {error}.") from None
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make a file beside `path`, then put it in its place at once. Raises DataError, leaving the old file."""
+    """Let `write` make a file beside `path`, then put it in its place at once.
+
+    Whatever happens meanwhile, `path` is the old file or the new one, never a part of one, and once this returns the new one
+    is on the disk.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    outcome = "What was there before is unchanged."
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(temporary)
         sync(temporary)
         os.replace(temporary, path)
+        outcome = "It is there, but might not survive a power failure."
         sync(path.parent)
     except OSError as error:
-        raise DataError(
-            f"Cannot write {path}: {error.strerror or error}. What was there before is unchanged."
-        ) from None
+        raise DataError(f"Cannot write {path}: {error.strerror or error}. {outcome}") from None
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what `write_atomically` left in a folder when its process was killed. No other process may write there."""
+    for path in folder.glob(".*.new"):
+        if re.fullmatch(r"\..+\.[0-9]+\.new", path.name):
+            with suppress(OSError):
+                path.unlink()
 
 
 def sync(path: Path) -> None:

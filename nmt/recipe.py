@@ -18,15 +18,22 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from nmt.errors import UsageError
 
-Size = Annotated[int, Field(ge=1)]
+Size = Annotated[int, Field(ge=1, lt=2**31)]
+Width = Annotated[int, Field(ge=1, le=2**16)]
+"""Of a layer or window; beyond it no machine has the memory, and a model folder that asks for more is refused before it is built."""
+Layers = Annotated[int, Field(ge=1, le=100)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[float, Field(gt=0)]
+Ratio = Annotated[float, Field(gt=0, le=1000)]
+Penalty = Annotated[float, Field(ge=0, le=100)]
 
 
 class Section(BaseModel):
     """A part of the recipe: immutable, strict about types, closed to unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 def _kind(default: str) -> BeforeValidator:
@@ -107,7 +114,7 @@ class AdditiveScore(Section):
     """v_a^T tanh(W_a s + U_a h_j) (Bahdanau et al. 2015, A.1.2)."""
 
     kind: Literal["additive"] = "additive"
-    size: Size = 256
+    size: Width = 256
     """Width of the hidden layer, n' in the paper; the heads share it."""
     coverage: bool = False
     """Let the score see how much weight each word has had so far (Tu et al. 2016)."""
@@ -129,7 +136,7 @@ class ConcatScore(Section):
     """v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, eq. 8)."""
 
     kind: Literal["concat"] = "concat"
-    size: Size = 256
+    size: Width = 256
     coverage: bool = False
 
 
@@ -137,7 +144,7 @@ class LocationScore(Section):
     """a_t = softmax(W_a h_t) (Luong et al. 2015, eq. 7); positions beyond max_source get no weight."""
 
     kind: Literal["location"] = "location"
-    max_source: Size = 120
+    max_source: Width = 120
 
 
 class NoScore(Section):
@@ -161,9 +168,9 @@ class LocalMonotonicWindow(Section):
     """Positions within D of p_t = t (Luong et al. 2015, 3.2)."""
 
     kind: Literal["local-m"] = "local-m"
-    half_width: Size = 10
+    half_width: Width = 10
     """D, in pieces."""
-    ratio: Positive = 1.0
+    ratio: Ratio = 1.0
     """Source pieces a target piece, for languages of different length: p_t = ratio t, rounded."""
 
 
@@ -171,7 +178,7 @@ class LocalPredictiveWindow(Section):
     """Positions within D of a predicted centre p_t, under a Gaussian (Luong et al. 2015, eq. 9 and 10)."""
 
     kind: Literal["local-p"] = "local-p"
-    half_width: Size = 10
+    half_width: Width = 10
 
 
 Window = Annotated[GlobalWindow | LocalMonotonicWindow | LocalPredictiveWindow, _BY_KIND, _kind("global")]
@@ -180,7 +187,7 @@ Window = Annotated[GlobalWindow | LocalMonotonicWindow | LocalPredictiveWindow, 
 class Attention(Section):
     score: Score = AdditiveScore()
     window: Window = GlobalWindow()
-    heads: Size = 1
+    heads: Width = 1
     """Attentions side by side, each over its own share of projected state and annotations (Vaswani et al. 2017, 3.2.2)."""
 
     @model_validator(mode="after")
@@ -202,9 +209,9 @@ class Encoder(Section):
     """Recurrent encoder."""
 
     cell: Literal["gru", "lstm"] = "gru"
-    hidden: Size = 256
+    hidden: Width = 256
     """Width of one direction; annotations of both directions are twice as wide."""
-    layers: Size = 1
+    layers: Layers = 1
     direction: Literal["both", "forward", "reversed"] = "both"
     """How the source is read: both ways (Bahdanau et al. 2015), left to right, or right to left, which is the source reversal of
     Sutskever et al. (2014) and Luong et al. (2015). Annotations keep the order of the words whatever way they were read."""
@@ -242,7 +249,7 @@ class MaxoutReadout(Section):
     """t_i = max over pairs of U_o s + V_o E y_{i-1} + C_o c_i (Bahdanau et al. 2015, A.2.2)."""
 
     kind: Literal["maxout"] = "maxout"
-    size: Size = 256
+    size: Width = 256
     """Width after the maximum, l in the paper."""
 
 
@@ -250,14 +257,14 @@ class TanhReadout(Section):
     """tanh(U_o s + V_o E y_{i-1} + C_o c_i): the same inputs through one tanh layer (Pascanu et al. 2014)."""
 
     kind: Literal["tanh"] = "tanh"
-    size: Size = 256
+    size: Width = 256
 
 
 class AttentionalReadout(Section):
     """h~_t = tanh(W_c [c_t; h_t]) (Luong et al. 2015, eq. 5)."""
 
     kind: Literal["attentional"] = "attentional"
-    size: Size = 256
+    size: Width = 256
 
 
 Readout = Annotated[MaxoutReadout | TanhReadout | AttentionalReadout, _BY_KIND, _kind("maxout")]
@@ -265,8 +272,8 @@ Readout = Annotated[MaxoutReadout | TanhReadout | AttentionalReadout, _BY_KIND, 
 
 class Decoder(Section):
     cell: Literal["gru", "lstm"] = "gru"
-    hidden: Size = 512
-    layers: Size = 1
+    hidden: Width = 512
+    layers: Layers = 1
     order: Order = AttendThenUpdate()
     readout: Readout = MaxoutReadout()
     bridge: Literal["backward", "final", "mean", "copy", "zero"] = "backward"
@@ -301,7 +308,7 @@ def _from_rate(value: object) -> object:
 
 
 class Model(Section):
-    embedding: Size = 256
+    embedding: Width = 256
     tie: Literal["none", "target", "all"] = "target"
     """Share the output layer with the target embeddings, or all three with each other."""
     encoder: Encoder = Encoder()
@@ -417,7 +424,7 @@ class Validation(Section):
     """Updates between validations; null is once an epoch."""
     metric: Literal["bleu", "perplexity"] = "bleu"
     """What `best` means. BLEU is that of real decoding of the validation text."""
-    beam_size: Size = 1
+    beam_size: Annotated[int, Field(ge=1, le=10_000)] = 1
     patience: Size | None = 10
     """Stop after this many validations in a row without a better score; null never stops early."""
     keep_best: Size = 1
@@ -497,12 +504,12 @@ class Training(Section):
 class Decoding(Section):
     """Defaults of `nmt translate` and `nmt evaluate` for this model."""
 
-    beam_size: Size = 5
-    length_penalty: Annotated[float, Field(ge=0)] = 1.0
+    beam_size: Annotated[int, Field(ge=1, le=10_000)] = 5
+    length_penalty: Penalty = 1.0
     """alpha in ((5 + |y|) / 6)^alpha (Wu et al. 2016, eq. 14); 0 compares plain log-probabilities."""
-    coverage_penalty: Annotated[float, Field(ge=0)] = 0.0
+    coverage_penalty: Penalty = 0.0
     """beta of the coverage penalty (Wu et al. 2016, eq. 14)."""
-    max_ratio: Positive = 3.0
+    max_ratio: Ratio = 3.0
     """Longest output, as a multiple of the source length in pieces, plus 10."""
 
 
@@ -511,7 +518,7 @@ class Recipe(Section):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     """Also the default output folder, under `runs/`."""
-    seed: int = 1
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     data: Data
     subwords: Subwords = Subwords()
     model: Model = Model()
@@ -542,18 +549,39 @@ class Recipe(Section):
 # --- reading and writing ----------------------------------------------------------------------------------------
 
 
+_LARGEST = 100_000
+"""Bytes of a recipe, which is a few thousand long; YAML is read slowly."""
+
+
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's core types only: `no` is text, `1e-3` is a number, a date is text; duplicate keys are refused."""
+    """YAML 1.2's core types only: `no` is text, `1e-3` is a number, a date is text; duplicate keys are refused.
+
+    So are tags and aliases, which no recipe needs: with a few aliases a short text grows beyond all memory.
+    """
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 -- PyYAML's own way to start without YAML 1.1's types
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        problem = None
+        if isinstance(event, yaml.AliasEvent):
+            problem = f"the alias '*{event.anchor}' is not read here; write out what it stands for"
+        elif event.tag is not None:
+            problem = f"the tag '{event.tag}' is not read here; leave it out"
+        if problem is not None:
+            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key '{key.value}' occurs twice", key.start_mark
-                )
+            problem = None
+            if not isinstance(key, yaml.ScalarNode):
+                problem = "a key must be a word"
+            elif key.value in seen:
+                problem = f"the key '{key.value}' occurs twice"
+            if problem is not None:
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -580,7 +608,17 @@ _Dumper.add_representer(  # in other quotes these would be line breaks, which co
         "tag:yaml.org,2002:str", text, style='"' if _BREAKS & set(text) else None
     ),
 )
-_Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))  # 012 is twelve, not YAML 1.1's octal
+
+
+def _whole_number(_: _Loader, node: yaml.ScalarNode) -> int:
+    """012 is twelve, not YAML 1.1's octal."""
+    if len(node.value) > 40:
+        problem = f"a number of {len(node.value):,} digits is no setting"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+    return int(node.value)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole_number)
 
 
 def parse_yaml(text: str, where: str) -> Any:
@@ -590,19 +628,29 @@ def parse_yaml(text: str, where: str) -> Any:
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UsageError(f"{where}{line}: {error.problem}.") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise UsageError(f"{where}: not valid YAML (it is nested too deeply).") from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise UsageError(f"{where}: not valid YAML ({str(error).splitlines()[0]}).") from None
 
 
 def find_recipe(name: str) -> Path:
     """The file of a recipe: a path, or the name of one that ships with the toolkit (`quickstart`, `multi30k-en-de/bahdanau`)."""
-    if Path(name).is_file():
+    if _is_file(Path(name)):
         return Path(name)
     shipped = shipped_recipes()
     stem = name.removesuffix(".yaml").removeprefix("recipes/")
     if stem in shipped:
         return shipped[stem]
     raise UsageError(f"There is no recipe '{name}': give a YAML file, or one of {', '.join(sorted(shipped))}.")
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is such a file; also false for a name that none can have."""
+    try:
+        return path.is_file()
+    except OSError:  # longer than names may be
+        return False
 
 
 def shipped_recipes() -> dict[str, Path]:
@@ -614,12 +662,15 @@ def shipped_recipes() -> dict[str, Path]:
     return {str(path.relative_to(root).with_suffix("")): path for path in root.rglob("*.yaml")}
 
 
-def load_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
+def load_recipe(path: Path, overrides: Iterable[str] = (), *, based: bool = True) -> Recipe:
     """Read a recipe file, apply `a.b=value` overrides, validate. Raises UsageError.
 
-    A recipe that says `base: FILE` or the name of a shipped recipe is that one with what it says itself laid over it.
+    A recipe that says `base: FILE` or the name of a shipped recipe is that one with what it says itself laid over it; with
+    `based` false no other file is read, and a recipe that names one is refused.
     """
-    tree = _read_tree(path, ())
+    tree = _read_tree(path, ()) if based else _read_file(path)
+    if not based and "base" in tree:
+        raise UsageError(f"{path}: 'base' is not followed in a model folder, whose recipe says everything itself.")
     for override in overrides:
         _set(tree, override)
     return parse_recipe(tree, str(path))
@@ -629,8 +680,24 @@ def _read_tree(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
     """The plain tree of a recipe file, laid over its base; `readers` are the files on whose behalf it is read."""
     if path.resolve() in readers:
         raise UsageError(f"{path}: the recipe is its own base; take 'base' out of one of the files.")
+    tree = _read_file(path)
+    base = tree.pop("base", None)
+    if base is None:
+        return tree
+    if not isinstance(base, str):
+        raise UsageError(f"{path}: 'base' is the file or the name of a recipe, but is {_article(base)}.")
+    beside = path.parent / base
+    return _laid_over(_read_tree(beside if _is_file(beside) else find_recipe(base), (*readers, path.resolve())), tree)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    """The plain tree that a file holds itself."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise UsageError(f"{path} is no recipe: it has more than {_LARGEST:,} bytes.")
+        text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"Cannot read the recipe {path}: {error}.") from None
     tree = parse_yaml(text, str(path))
@@ -638,13 +705,7 @@ def _read_tree(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
         raise UsageError(
             f"{path}: a recipe is a mapping of sections (name, data, model, ...), but this is {_article(tree)}."
         )
-    base = tree.pop("base", None)
-    if base is None:
-        return tree
-    if not isinstance(base, str):
-        raise UsageError(f"{path}: 'base' is the file or the name of a recipe, but is {_article(base)}.")
-    beside = path.parent / base
-    return _laid_over(_read_tree(beside if beside.is_file() else find_recipe(base), (*readers, path.resolve())), tree)
+    return tree
 
 
 def _laid_over(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
@@ -661,9 +722,13 @@ def _laid_over(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
 def parse_recipe(tree: Mapping[str, Any], where: str) -> Recipe:
     """Validate a plain tree of values; `where` names it in errors. Raises UsageError naming every wrong key."""
     try:
-        return Recipe.model_validate_json(json.dumps(tree))
+        return Recipe.model_validate_json(json.dumps(tree, ensure_ascii=False).encode())
     except ValidationError as error:
         raise UsageError(f"{where}: " + " ".join(_sentence(item) for item in error.errors())) from None
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{where}: {error.object[max(error.start - 20, 0) : error.end]!r} has a lone surrogate."
+        ) from None
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where}: {error}.") from None
 

@@ -127,7 +127,9 @@ def model(trained: tuple[Path, Finished]) -> Path:
 def test_training_leaves_a_model_a_record_and_a_picture(trained: tuple[Path, Finished]) -> None:
     folder, ended = trained
     assert good(ended).strip() == str(folder)
-    assert {*FILES, "metrics.jsonl", "learning-curve.png", "state"} <= {path.name for path in folder.iterdir()}
+    assert {*FILES, "metrics.jsonl", "learning-curve.png", "state.safetensors"} <= {
+        path.name for path in folder.iterdir()
+    }
     assert (folder / "learning-curve.png").read_bytes().startswith(b"\x89PNG")
     best = max(json.loads(line).get("bleu", 0) for line in (folder / "metrics.jsonl").read_text().splitlines())
     assert best > 60

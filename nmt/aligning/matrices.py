@@ -49,7 +49,9 @@ def piece_alignment(found: Translation, bundle: Bundle, rank: int = 0, *, shift:
 def _aligned(found: Translation, rank: int) -> TranslationHypothesis:
     hypothesis = found.hypotheses[rank]
     if found.source_ids and not hypothesis.alignment.shape[1]:
-        raise DataError(f"A line of {len(found.source_ids):,} pieces is too long to have an alignment: cut it in parts.")
+        raise DataError(
+            f"A line of {len(found.source_ids):,} pieces is too long to have an alignment: cut it in parts."
+        )
     return hypothesis
 
 

@@ -29,7 +29,9 @@ def train(
         ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Resume although the recipe has changed since.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Resume although the recipe or the text has changed since.")
+    ] = False,
     dump_recipe: Annotated[
         bool, typer.Option("--dump-recipe", help="Print the complete effective recipe and do nothing else.")
     ] = False,
@@ -39,8 +41,17 @@ def train(
 ) -> None:
     """Train the model of a recipe. The run folder is a model folder from the first validation on.
 
-    Ctrl-C saves and says how to go on; `metrics.jsonl` in the folder is the record of the run,
-    `learning-curve.png` the picture of it.
+    `metrics.jsonl` in the folder is the record of the run, `learning-curve.png` the picture of it.
+
+    Ctrl-C and SIGTERM save and say how to go on (exit status 130 and 143); a second Ctrl-C ends at once. The state is also
+    saved with every validation and every ten minutes, so that no kill or power failure costs more than that. However often
+    it was ended, a run that is resumed comes to the same model as one that never was: on a CPU with the same number of
+    --threads the same recipe and text give the same bytes. --resume refuses a recipe or a text that has changed, and says
+    what has, unless --force is given; what gives the weights other shapes cannot change at all. One process at a time
+    trains in a folder.
+
+    An update whose loss or gradient is no number, or whose batch does not fit into the memory of a GPU, is skipped and
+    told. After five in a row training ends with advice; the last good state and model are kept.
 
     A recipe is YAML; every key it leaves out has a default, which --dump-recipe shows. --set takes dotted keys and YAML
     values, such as [cyan]model.attention.score=general[/cyan].

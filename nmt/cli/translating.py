@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 from collections.abc import Iterable, Iterator
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from nmt.bundle import Bundle
     from nmt.decoding.translator import Translation
 
+logger = logging.getLogger(__name__)
+
 _NOTHING = "-inf", ""
 """Score and text in the place of a translation that the search did not find."""
 
@@ -102,7 +105,7 @@ def translate(
     length and coverage penalty. At a terminal each line is answered at once.
 
     With --alignments a file gets a line [cyan]i-j[/cyan] ... for each line written: word j of the translation, counted
-    from 0, was read from word i of the source.
+    from 0, was read from word i of the source. A line of thousands of pieces, translated in parts, may have none.
 
     A vocabulary of whole words, or of characters without byte fallback, lacks some: these are written ⁇, as
     SentencePiece does. --replace-unknown writes the source word that the attention was on most instead, or
@@ -150,7 +153,7 @@ def translate(
                 writing.write(line.encode("utf-8", "replace") + b"\n")
             writing.flush()
             if linking is not None:
-                linking.writelines(line.encode() + b"\n" for line in _links(found, bundles[0], n_best or 1))
+                linking.writelines(line.encode() + b"\n" for line in _links(found, number, bundles[0], n_best or 1))
                 linking.flush()
 
 
@@ -171,14 +174,21 @@ def _lines(found: Translation, number: int, *, n_best: int | None, scores: bool)
         yield "\t".join([str(number)] * bool(n_best) + [score] * bool(n_best or scores) + [text])
 
 
-def _links(found: Translation, bundle: Bundle, lines: int) -> Iterator[str]:
+def _links(found: Translation, number: int, bundle: Bundle, lines: int) -> Iterator[str]:
     """The links of each translation of a line, then empty lines for those that were not found."""
+    for rank in range(lines):
+        yield _links_of(found, number, bundle, rank) if rank < len(found.hypotheses) else ""
+
+
+def _links_of(found: Translation, number: int, bundle: Bundle, rank: int) -> str:
+    """The links of a translation, none if it was too long to have an alignment."""
     from nmt.aligning import word_alignment, word_links
     from nmt.evaluation.alignment import format_pharaoh
 
-    for rank in range(lines):
-        known = rank < len(found.hypotheses)
-        yield format_pharaoh(word_links(word_alignment(found, bundle, rank), bundle.recipe)) if known else ""
+    if found.source_ids and not found.hypotheses[rank].alignment.shape[1]:
+        logger.warning("Line %d is too long for word links: it gets none.", number)
+        return ""
+    return format_pharaoh(word_links(word_alignment(found, bundle, rank), bundle.recipe))
 
 
 def score(
@@ -196,7 +206,8 @@ def score(
 ) -> None:
     """Print the log-probability (natural logarithm) that the model gives to each translation, one a line.
 
-    The mean for a piece and the perplexity of the whole text follow on stderr.
+    A pair of more than 67 million source pieces times target pieces is not scored, and its line says nan. The mean for a
+    piece and the perplexity of the whole text follow on stderr.
 
     [bold]Examples[/bold]
 
@@ -221,7 +232,8 @@ def _print_scores(scored: Iterable[Translation], *, normalise: bool) -> str:
         best = found.hypotheses[0]
         length = max(len(best.token_log_probs), 1)
         sys.stdout.write(f"{best.log_probability / length if normalise else best.log_probability:.4f}\n")
-        pieces, total = pieces + length, total + best.log_probability
+        if not math.isnan(best.log_probability):  # too long
+            pieces, total = pieces + length, total + best.log_probability
     mean = total / max(pieces, 1)
     figures = f"log-probability {mean:.4f} a piece, perplexity {math.exp(min(-mean, 700)):.3f}"
     return f"{lines:,} lines, {pieces:,} pieces: {figures}"

@@ -174,7 +174,10 @@ def _batched(lines: Iterator[str]) -> Iterator[tuple[list[str]]]:
 def _find_files(locator: str, source: str, target: str) -> tuple[Path, Path]:
     """The two files of a pattern with braces, of a prefix, or of a catalogue name."""
     names = _side_names(locator, source, target)
-    found = [any_compression(Path(name).expanduser()) for name in names]
+    try:
+        found = [any_compression(Path(name).expanduser()) for name in names]
+    except (ValueError, RuntimeError) as error:
+        raise DataError(f"{locator} cannot be the name of a file: {error}.") from None
     if found[0] and found[1]:
         return found[0], found[1]
     is_name = not any(found) and "{" not in locator
@@ -212,10 +215,13 @@ def _table_kind(locator: str) -> str | None:
 
 
 def _existing(locator: str) -> Path:
-    path = Path(locator).expanduser()
-    if not path.is_file():
-        raise DataError(f"There is no file {path}.")
-    return path
+    try:
+        path = Path(locator).expanduser()
+        if path.is_file():
+            return path
+    except (OSError, ValueError, RuntimeError):  # a name or a home that no system has
+        pass
+    raise DataError(f"There is no file {locator}.")
 
 
 def _of_batches(batches: _Batches, name: str) -> ParallelCorpus:

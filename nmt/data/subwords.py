@@ -20,15 +20,17 @@ import numpy.typing as npt
 import sentencepiece
 
 from nmt.data.cache import replacing
+from nmt.data.regularisation import MARK, Sampler, Vocabulary
 from nmt.errors import DataError
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 Kind = Literal["unigram", "bpe", "char", "word"]
 
-_MARK, _STAND_IN = "▁", "\U0010ffff"
+_MARK, _STAND_IN = MARK, "\U0010ffff"
 _SPECIAL = {"pad_id": PAD, "unk_id": UNK, "bos_id": BOS, "eos_id": EOS}
 _TRAINING_LINES = 2_000_000
 _LONGEST_LINE = 2**30  # bytes; SentencePiece's own default silently drops lines beyond 4,192
+_LARGEST = 2**28  # bytes of a model file, which has less than a hundred a piece
 _THREADS = 16  # part of the result: sums are taken per thread, and the number is written into the model
 
 
@@ -77,6 +79,8 @@ class Subwords:
     def load(cls, path: str | Path) -> "Subwords":
         """Read a SentencePiece file. Raises DataError if it is missing, no such model, or has other special ids."""
         try:
+            if Path(path).stat().st_size > _LARGEST:
+                raise DataError(f"{path} is not a SentencePiece model: it has more than {_LARGEST:,} bytes.")
             return cls.from_bytes(Path(path).read_bytes(), str(path))
         except OSError as error:
             raise DataError(f"Cannot read the SentencePiece model {path}: {error.strerror or error}.") from None
@@ -89,13 +93,14 @@ class Subwords:
             if not serialized:
                 raise RuntimeError("empty")
             processor.LoadFromSerializedProto(serialized)
-        except RuntimeError:
+            model = cls(processor)
+        except (RuntimeError, ValueError):  # a ValueError where pieces are no UTF-8 or name no byte
             raise DataError(f"{name} is not a SentencePiece model: train one with `spm_train`.") from None
         found = {key: getattr(processor, key)() for key in _SPECIAL}
         if found != _SPECIAL:
             wanted, got = (" ".join(f"{key}={value}" for key, value in ids.items()) for ids in (_SPECIAL, found))
             raise DataError(f"{name} has {got}, but {wanted} is needed: train it with these options.")
-        return cls(processor)
+        return model
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
         return type(self).from_bytes, (self.serialized,)
@@ -141,20 +146,25 @@ class Subwords:
         )
         return [index for index, count in zip(ids, words, strict=True) for _ in range(max(count, 1))]
 
-    def sample_batch(
-        self, texts: Sequence[str], alpha: float, *, seed: int | None = None
-    ) -> list[npt.NDArray[np.int32]]:
+    def sample_batch(self, texts: Sequence[str], alpha: float, *, seed: int) -> list[npt.NDArray[np.int32]]:
         """Ids of a random segmentation of each text (Kudo 2018; BPE dropout, Provilkov et al. 2020).
 
         Args:
             texts: the texts.
             alpha: inverse temperature of unigram sampling, or dropout rate of BPE merges.
-            seed: sets the generator of this thread first, so that the same call gives the same ids.
+            seed: the same call with the same seed gives the same ids, in any process.
         """
-        if seed is not None:
-            sentencepiece.set_random_generator_seed(seed % 2**32)
-        sampling = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
-        return [np.array(self._processor.encode(_escape(text), **sampling), np.int32) for text in texts]
+        draws, sampler = random.Random(seed), Sampler(self._vocabulary(), alpha)
+        normalized = (self._processor.normalize(_escape(text)) for text in texts)
+        return [np.array(sampler.draw(text, draws), np.int32) for text in normalized]
+
+    def _vocabulary(self) -> Vocabulary:
+        """What text can be segmented into."""
+        known, ids = self._processor, range(len(self))
+        special = (known.is_control, known.is_unknown, known.is_byte, known.is_unused)
+        ordinary = [index for index in ids if not any(is_so(index) for is_so in special)]
+        pieces = {known.id_to_piece(index): (index, known.get_score(index)) for index in ordinary}
+        return Vocabulary(pieces, UNK, [index for index in ids if known.is_byte(index)])
 
     def decode(self, ids: Sequence[int], *, unknown: Sequence[str | None] | None = None) -> str:
         """The text of ids; control ids give nothing, bytes that are no UTF-8 give U+FFFD.
@@ -226,12 +236,12 @@ class Subwords:
         return f"{before}{_escape(word)}{after}".encode()
 
     def _bytes_of(self, index: int) -> bytes:
-        """What an id adds to the text, in UTF-8."""
+        """What an id adds to the text, in UTF-8. Raises ValueError if its piece is none, or no byte where it should be."""
+        piece: str = self._processor.id_to_piece(index)
         if self._processor.is_control(index):
             return b""
         if self._processor.is_unknown(index):
             return str(self._processor.decode([index])).encode()
-        piece: str = self._processor.id_to_piece(index)
         if self._processor.is_byte(index):
             return bytes([int(piece[3:5], 16)])
         return piece.replace(_MARK, " ").encode()

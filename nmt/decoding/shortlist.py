@@ -46,7 +46,7 @@ class Shortlist:
         """Read what `save` wrote. Raises DataError if the file is none, damaged, or made for other vocabularies."""
         found = load_tensors(path)
         wanted = _fingerprints(source, target)
-        if found.keys() != {"translations", "frequent", *wanted}:
+        if {name: tensor.dtype for name, tensor in found.items()} != _TYPES:
             raise DataError(f"{path} is not a shortlist: make one with `nmt shortlist`.")
         for name, fingerprint in wanted.items():
             if not torch.equal(found[name], fingerprint):
@@ -56,6 +56,10 @@ class Shortlist:
         translations, frequent = found["translations"].long(), found["frequent"].long()
         _check(path, translations, frequent, source, target)
         return cls(translations, frequent, len(target))
+
+
+_TYPES = {"translations": torch.int32, "frequent": torch.int32, "source": torch.uint8, "target": torch.uint8}
+"""What a file holds."""
 
 
 def _fingerprints(source: Subwords, target: Subwords) -> dict[str, Tensor]:

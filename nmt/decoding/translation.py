@@ -9,7 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from nmt.data.subwords import Subwords
 from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.lines import one_line
+
+_LONGEST = 4096
+"""Most rows and columns of the alignment of a line that is translated in parts, which is almost all zeros."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +23,8 @@ class TranslationHypothesis(Hypothesis):
 
     Row t of its alignment belongs to target piece t, and column s to source piece s. The last column is that of the
     source's end mark; the last row is that of the target's, if finished. There are no rows where no alignment was asked
-    for, and no columns where no model was run.
+    for, and no columns where no model was run. A line that was translated in parts has neither if it would have more than
+    4096 of one of them.
     """
 
     text: str
@@ -64,6 +70,13 @@ def empty() -> TranslationHypothesis:
     return TranslationHypothesis((), 0.0, 0.0, (), torch.zeros(0, 0), finished=True, text="")
 
 
+def unscored(ids: Sequence[int], target: Subwords) -> TranslationHypothesis:
+    """A known translation that is too long to be scored."""
+    nan = float("nan")
+    text = one_line(target.decode(ids))
+    return TranslationHypothesis(tuple(ids), nan, nan, (), torch.zeros(0, 0), finished=True, text=text)
+
+
 def join(parts: Sequence[TranslationHypothesis]) -> TranslationHypothesis:
     """The translations of the parts of a line as one.
 
@@ -91,6 +104,8 @@ def join(parts: Sequence[TranslationHypothesis]) -> TranslationHypothesis:
 def _block_diagonal(blocks: Sequence[Float[Tensor, "_T _S"]]) -> Float[Tensor, "T S"]:
     """Alignments of parts as one; the last column of each is that of the end mark, which they come to share."""
     rows, columns = sum(len(block) for block in blocks), sum(max(block.shape[1] - 1, 0) for block in blocks)
+    if max(rows, columns + 1) > _LONGEST:
+        return torch.zeros(0, 0)
     joined = torch.zeros(rows, columns + 1 if rows else 0)
     row = column = 0
     for block in blocks if rows else ():

@@ -220,7 +220,9 @@ class Translator:
         for row, (source, target) in enumerate(pairs):
             if row not in found:
                 sizes = units[row].length, len(targets[row])
-                logger.warning("Line %d has %d and %d pieces, too many to score: its score is nan.", first_number + row, *sizes)
+                logger.warning(
+                    "Line %d has %d and %d pieces, too many to score: its score is nan.", first_number + row, *sizes
+                )
             hypothesis = found.pop(row, None) or unscored(targets[row], self._members[0].target)
             if isinstance(target, str):
                 text = one_line(target.rstrip("\r\n"))

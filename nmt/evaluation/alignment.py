@@ -19,7 +19,7 @@ from nmt.errors import DataError, UsageError
 Matrix = NDArray[np.float64]
 Links = frozenset[tuple[int, int]]
 
-_LINK = re.compile(r"([0-9]+)([-p])([0-9]+)")
+_LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +211,9 @@ def parse_pharaoh(line: str, where: str) -> GoldLinks:
     for token in line.split():
         match = _LINK.fullmatch(token)
         if match is None:
-            raise DataError(f"{where}: '{token}' is not a link; write i-j (sure) or ipj (possible), counted from 0.")
+            raise DataError(
+                f"{where}: '{token[:60]}' is not a link; write i-j (sure) or ipj (possible), counted from 0."
+            )
         links[match[2]].add((int(match[1]), int(match[3])))
     return GoldLinks(frozenset(links["-"]), frozenset(links["p"]))
 

@@ -13,7 +13,10 @@ from pathlib import Path
 from nmt.errors import DataError
 from nmt.evaluation.alignment import GoldLinks, parse_pharaoh, read_link_lines
 
-_LINE = re.compile(r"([0-9]+)\s+([0-9]+)\s+([0-9]+)(?:\s+([SP]))?(?:\s+[0-9.eE+-]+)?")
+_LINE = re.compile(r"([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([SP]))?(?:\s+[0-9.eE+-]+)?")
+
+_MOST = 10_000_000
+"""Sentence pairs of a text whose length is not known: what is not written is kept as a pair without links."""
 
 
 def format_naacl(links: AbstractSet[tuple[int, int]], sentence: int) -> str:
@@ -43,13 +46,13 @@ def read_gold(path: Path, sentences: int | None = None) -> list[GoldLinks]:
 def _from_naacl(lines: list[str], path: Path, sentences: int | None) -> list[GoldLinks]:
     """The links of every sentence pair up to the last."""
     marked: dict[str, defaultdict[int, set[tuple[int, int]]]] = {"S": defaultdict(set), "P": defaultdict(set)}
-    last = 0
+    last, most = 0, _MOST if sentences is None else sentences
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         where = f"{path}, line {number}"
         sentence, source, target, mark = _parse(line.strip(), where)
-        if sentence < 1 or (sentences is not None and sentence > sentences):
+        if not 1 <= sentence <= most:
             count = "" if sentences is None else f" to {sentences}"
             raise DataError(f"{where}: there is no sentence pair {sentence}; they count from 1{count}.")
         last = max(last, sentence)
@@ -65,5 +68,5 @@ def _from_naacl(lines: list[str], path: Path, sentences: int | None) -> list[Gol
 def _parse(line: str, where: str) -> tuple[int, int, int, str]:
     match = _LINE.fullmatch(line)
     if match is None:
-        raise DataError(f"{where}: '{line}' is not a link; write 'sentence source target S' or P, counted from 1.")
+        raise DataError(f"{where}: '{line[:60]}' is not a link; write 'sentence source target S' or P, counted from 1.")
     return int(match[1]), int(match[2]), int(match[3]), match[4] or "S"

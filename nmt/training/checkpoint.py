@@ -1,26 +1,25 @@
-"""What resuming needs on top of the bundle: `state/` with the last weights, the optimiser, the generators and the counters.
+"""What resuming needs on top of the bundle: `state.safetensors` with the last weights, the optimiser, the generators, the counters.
 
-Everything is tensors (safetensors) and numbers (JSON). The folder is written beside and swapped in by renaming; if the
-program ends between the two renames, the old one is still there as `state.old`.
+It is one file, replaced at once, so that there is always one that belongs together. The model and the best checkpoints are
+written before it: a run that is killed in between does them again, to the same bytes, when it goes on from the last state.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from nmt.bundle import load_tensors, save_tensors, sync, write_atomically
+from nmt.bundle import load_tensors, save_tensors
 from nmt.errors import DataError
 
-STATE, BEST = "state", "best"
+STATE, BEST = "state.safetensors", "best"
+_NUMBERS = "numbers"
+Tensors = Mapping[str, Tensor]
 
 
 @dataclass
@@ -41,6 +40,14 @@ class Progress:
     """Cross-entropy of the attention of linked pieces since the last line of the log, in nats."""
     guided: int = 0
     """Linked target pieces since the last line of the log."""
+    records: int = 0
+    """Lines of the log."""
+    bad: int = 0
+    """Updates in a row that could not be taken, the last one included."""
+    skipped: int = 0
+    """Updates that could not be taken, in all."""
+    validated: int = 0
+    """The update that was validated last."""
     best: float | None = None
     """The best validation figure so far."""
     stale: int = 0
@@ -57,51 +64,59 @@ class Progress:
 
 @dataclass(frozen=True)
 class State:
-    """Everything that decides what the updates to come will do."""
+    """Everything that decides what the updates to come will do.
+
+    Attributes:
+        progress: the counters.
+        text: a hash of each text trained on, under the setting that names it.
+        kind: of the optimiser, as in the recipe.
+        weights: the parameters by name.
+        average: their moving average; empty without one.
+        optimizer: what the optimiser keeps of each parameter, as `INDEX.NAME`.
+        generators: the state of the random generator of each device, under its type.
+    """
 
     progress: Progress
-    weights: Mapping[str, Tensor]
-    average: Mapping[str, Tensor] | None
-    optimizer: dict[str, Any]
+    text: Mapping[str, str]
+    kind: str
+    weights: Tensors
+    average: Tensors
+    optimizer: Tensors
+    generators: Tensors
+
+
+_GROUPS = ("weights", "average", "optimizer", "generators")
 
 
 def save_state(run: Path, state: State) -> None:
-    """Write `state/` of a run. Raises DataError, leaving the last one, if the disk is full or not writable."""
-    new, old, final = (run / name for name in (f"{STATE}.new", f"{STATE}.old", STATE))
-    try:
-        shutil.rmtree(new, ignore_errors=True)
-        new.mkdir(parents=True)
-        save_tensors(state.weights, new / "weights.safetensors")
-        if state.average is not None:
-            save_tensors(state.average, new / "average.safetensors")
-        tensors, numbers = _split(state.optimizer["state"])
-        save_tensors(tensors, new / "optimizer.safetensors")
-        save_tensors({"torch": torch.get_rng_state()}, new / "generators.safetensors")
-        content = {"progress": asdict(state.progress), "optimizer": numbers, "groups": state.optimizer["param_groups"]}
-        write_atomically(new / "progress.json", lambda path: path.write_text(json.dumps(content), encoding="utf-8"))
-        shutil.rmtree(old, ignore_errors=True)
-        if final.exists():
-            os.rename(final, old)
-        os.rename(new, final)
-        sync(run)
-        shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        raise DataError(f"Cannot save the training state in {run}: {error.strerror or error}.") from None
+    """Write the state of a run. Raises DataError, leaving the last one, if the disk is full or not writable."""
+    numbers = {"progress": asdict(state.progress), "text": dict(state.text), "kind": state.kind}
+    named = {f"{group}.{name}": value for group in _GROUPS for name, value in getattr(state, group).items()}
+    named[_NUMBERS] = torch.tensor(list(json.dumps(numbers).encode()), dtype=torch.uint8)
+    save_tensors(named, run / STATE)
 
 
 def load_state(run: Path) -> State:
-    """Read the last complete state of a run and set torch's generator. Raises DataError if there is none."""
-    folder = _last_state(run)
-    content, progress = _read_progress(folder)
-    average = folder / "average.safetensors"
-    optimizer = _join(load_tensors(folder / "optimizer.safetensors"), content["optimizer"])
-    torch.set_rng_state(load_tensors(folder / "generators.safetensors")["torch"])
-    return State(
-        progress,
-        load_tensors(folder / "weights.safetensors"),
-        load_tensors(average) if average.is_file() else None,
-        {"state": optimizer, "param_groups": content["groups"]},
-    )
+    """Read the state of a run. Raises DataError if there is none or it is damaged."""
+    if not has_state(run):
+        raise DataError(f"{run} holds no {STATE} of an unfinished or finished training run.")
+    named = load_tensors(run / STATE)
+    try:
+        numbers = json.loads(bytes(named.pop(_NUMBERS).tolist()))
+        progress = Progress(**numbers["progress"])
+        progress.kept = [(figure, update) for figure, update in progress.kept]
+        groups: dict[str, dict[str, Tensor]] = {group: {} for group in _GROUPS}
+        for name, value in named.items():
+            group, _, own = name.partition(".")
+            groups[group][own] = value
+        return State(progress, numbers["text"], numbers["kind"], **groups)
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(f"{run / STATE} is damaged: {error}.") from None
+
+
+def has_state(run: Path) -> bool:
+    """Whether a run has begun to train."""
+    return (run / STATE).is_file()
 
 
 def best_file(run: Path, update: int) -> Path:
@@ -111,59 +126,35 @@ def best_file(run: Path, update: int) -> Path:
 
 def kept_checkpoints(run: Path) -> list[Path]:
     """The weights of the best checkpoints that a run kept, best first. Raises DataError if it kept none."""
-    progress = _read_progress(_last_state(run))[1]
-    files = [path for _, update in progress.kept if (path := best_file(run, update)).is_file()]
+    files = [path for _, update in load_state(run).progress.kept if (path := best_file(run, update)).is_file()]
     if not files:
         raise DataError(f"{run} kept no checkpoints to average: train with training.validation.keep_best above 1.")
     return files
 
 
-def has_state(run: Path) -> bool:
-    """Whether a run has got as far as saving a state."""
-    return _find_state(run) is not None
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """What an optimiser keeps of each parameter, as `INDEX.NAME`."""
+    kept = optimizer.state_dict()["state"].items()
+    return {f"{index}.{name}": value for index, own in kept for name, value in own.items() if value is not None}
 
 
-def _find_state(run: Path) -> Path | None:
-    return next((run / name for name in (STATE, f"{STATE}.old") if (run / name / "progress.json").is_file()), None)
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
+    """The inverse of `optimizer_tensors`; rates and other settings stay those of the optimiser."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for place, value in tensors.items():
+        index, name = place.split(".", 1)
+        state.setdefault(int(index), {})[name] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def _last_state(run: Path) -> Path:
-    folder = _find_state(run)
-    if folder is None:
-        raise DataError(f"{run} holds no {STATE}/ folder of an unfinished or finished training run.")
-    return folder
+def generator_states(device: torch.device) -> dict[str, Tensor]:
+    """The states of the random generators that training on a device draws from."""
+    states = {"cpu": torch.get_rng_state()}
+    return {**states, "cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else states
 
 
-def _read_progress(folder: Path) -> tuple[dict[str, Any], Progress]:
-    path = folder / "progress.json"
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        progress = Progress(**content["progress"])
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise DataError(f"{path} is damaged: {error}.") from None
-    progress.kept = [(figure, update) for figure, update in progress.kept]
-    return content, progress
-
-
-def _split(state: Mapping[int, Mapping[str, Any]]) -> tuple[dict[str, Tensor], dict[str, dict[str, Any]]]:
-    """An optimiser's state as named tensors and the plain numbers beside them."""
-    tensors = {
-        f"{index}.{key}": value
-        for index, own in state.items()
-        for key, value in own.items()
-        if isinstance(value, Tensor)
-    }
-    numbers = {
-        str(index): {key: value for key, value in own.items() if not isinstance(value, Tensor)}
-        for index, own in state.items()
-    }
-    return tensors, numbers
-
-
-def _join(tensors: Mapping[str, Tensor], numbers: Mapping[str, Mapping[str, Any]]) -> dict[int, dict[str, Any]]:
-    """The inverse of `_split`."""
-    state: dict[int, dict[str, Any]] = {int(index): dict(own) for index, own in numbers.items()}
-    for name, value in tensors.items():
-        index, key = name.split(".", 1)
-        state[int(index)][key] = value
-    return state
+def restore_generators(states: Tensors, device: torch.device) -> None:
+    """Put the generators back into these states; one that has none goes on as it is."""
+    torch.set_rng_state(states["cpu"])
+    if device.type == "cuda" and "cuda" in states:
+        torch.cuda.set_rng_state(states["cuda"], device)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -44,6 +46,11 @@ class WordLinks:
         count = sum(map(len, found))
         flat = np.fromiter(chain.from_iterable(chain.from_iterable(found)), np.int32, 2 * count)
         return cls(flat.reshape(-1, 2), np.cumsum([0, *map(len, found)]))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of all links."""
+        return blake2b(self.starts.tobytes() + self.positions.tobytes(), digest_size=16).hexdigest()
 
     def __len__(self) -> int:
         return len(self.starts) - 1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from nmt.bundle import write_atomically
 from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -22,14 +25,23 @@ Record = Mapping[str, Any]
 
 
 class Log:
-    """Writes each record to `metrics.jsonl` and shows it: a live line on a terminal, plain lines elsewhere, nothing if quiet."""
+    """Writes each record to `metrics.jsonl` and shows it: a live line on a terminal, plain lines elsewhere, nothing if quiet.
 
-    def __init__(self, run: Path, *, updates: int, quiet: bool, tensorboard: bool) -> None:
+    Args:
+        run: the run folder.
+        updates: how many there will be.
+        done: how many there have been.
+        quiet: say nothing on stderr.
+        tensorboard: write event files too.
+    """
+
+    def __init__(self, run: Path, *, updates: int, done: int, quiet: bool, tensorboard: bool) -> None:
         self.path = run / METRICS
+        self.records = 0
         self.updates = updates
         self.quiet = quiet
         self.console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
-        self.writer = _summary_writer(run) if tensorboard else None
+        self.writer = _summary_writer(run, done) if tensorboard else None
         self.live = self._live() if self.console.is_terminal and not quiet else None
         self.task: TaskID | None = None
 
@@ -75,24 +87,42 @@ class Log:
             self.task = self.live.add_task("", total=self.updates, last="")
         self.live.update(self.task, completed=record["update"], description=_training_line(record))
 
-    def forget_after(self, update: int) -> None:
-        """Drop the records of updates that a resumed run will do again."""
-        if not self.path.is_file():
-            return
-        lines = self.path.read_text(encoding="utf-8").splitlines()
-        kept = [line for line in lines if _update_of(line) <= update]
-        self.path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+    def skipped(self, record: Record) -> None:
+        """An update that could not be taken."""
+        self._write({"kind": "skip", **record})
+        self.say(f"Update {record['update']} is skipped: {record['reason']} ({record['skipped']} so far).")
+
+    def sync(self) -> int:
+        """Have the system put all records on the disk now; returns how many there are."""
+        if self.records:
+            with self._as_sentence(), self.path.open("rb") as file:
+                os.fsync(file.fileno())
+        return self.records
+
+    def keep(self, records: int) -> None:
+        """Drop all but the first so many records: a resumed run does again what came after its state was saved."""
+        if self.path.is_file():
+            with self._as_sentence():
+                lines = self.path.read_bytes().split(b"\n")[:-1]  # what follows the last line end is a line cut short
+            kept = lines[:records]
+            write_atomically(self.path, lambda path: path.write_bytes(b"".join(line + b"\n" for line in kept)))
+            self.records = len(kept)
 
     def _write(self, record: Record) -> None:
-        try:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
-        except OSError as error:
-            raise DataError(f"Cannot write {self.path}: {error.strerror or error}.") from None
+        with self._as_sentence(), self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+        self.records += 1
         if self.writer is not None:
             for name, value in record.items():
                 if isinstance(value, int | float) and name != "update":
                     self.writer.add_scalar(f"{record['kind']}/{name}", value, record["update"])
+
+    @contextmanager
+    def _as_sentence(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise DataError(f"Cannot write {self.path}: {error.strerror or error}.") from None
 
     def _live(self) -> Progress:
         columns = (
@@ -127,19 +157,11 @@ def _duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}"
 
 
-def _update_of(line: str) -> float:
-    """The update number of a line of metrics; a line cut short by a crash belongs to none."""
-    try:
-        return float(json.loads(line)["update"])
-    except (ValueError, KeyError, TypeError):
-        return float("inf")
-
-
-def _summary_writer(run: Path) -> SummaryWriter:
+def _summary_writer(run: Path, done: int) -> SummaryWriter:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise UsageError(
             'training.tensorboard needs the package tensorboard: pip install "nmt[tensorboard]".'
         ) from None
-    return SummaryWriter(str(run / "tensorboard"))
+    return SummaryWriter(str(run / "tensorboard"), purge_step=done + 1 if done else None)

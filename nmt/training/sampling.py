@@ -71,6 +71,6 @@ def _roll(model: Seq2Seq, batch: Batch, mixed: Int[Tensor, "B T"], own: Bool[Ten
 
 def _draw(logits: Float[Tensor, "N V"]) -> Int[Tensor, " N"]:
     """One word a row, from the model's distribution over all but the marks."""
-    logits = logits.float()
+    logits = logits.float().nan_to_num()  # weights that have gone wrong show in the loss, and must not end here
     logits[:, [PAD, BOS, EOS]] = float("-inf")
     return torch.multinomial(torch.softmax(logits, dim=-1), 1).squeeze(1)

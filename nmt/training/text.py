@@ -33,6 +33,12 @@ class TrainingText:
         guided = recipe.training.guided_alignment
         return cls(train, valid, None if guided is None else load_links(guided.links, train, source=data.source))
 
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """A hash of each text, under the setting that names it."""
+        hashes = {"data.train": self.train.fingerprint, "data.valid": self.valid.fingerprint}
+        return hashes if self.links is None else {**hashes, "training.guided_alignment.links": self.links.fingerprint}
+
     def subwords(self, recipe: Recipe) -> tuple[Subwords, Subwords]:
         """The subword models of source and target: the recipe's files, or newly trained on the training text."""
         chosen = recipe.subwords

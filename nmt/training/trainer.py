@@ -5,32 +5,49 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
-from torch import Tensor
 
-from nmt.bundle import WEIGHTS, Bundle, check_folder, load_tensors, save_tensors, weights_of
-from nmt.data.batching import Batch, make_batch, plan_batches
+from nmt.bundle import SOURCE, TARGET, WEIGHTS, Bundle, load_tensors, save_tensors, weights_of
+from nmt.data.batching import plan_batches
 from nmt.data.encoded import encode_corpus
-from nmt.device import autocast, choose_precision
-from nmt.errors import DataError, NmtError, UsageError
-from nmt.recipe import Recipe, changed_keys
+from nmt.data.subwords import Subwords
+from nmt.device import choose_precision
+from nmt.errors import DataError, NmtError
+from nmt.recipe import Recipe
 from nmt.training.average import mean_weights
-from nmt.training.checkpoint import BEST, Progress, State, best_file, has_state, load_state, save_state
-from nmt.training.guidance import guided_cross_entropy, weight_in_epoch
+from nmt.training.checkpoint import (
+    BEST,
+    Progress,
+    State,
+    Tensors,
+    best_file,
+    generator_states,
+    has_state,
+    optimizer_tensors,
+    restore_generators,
+    restore_optimizer,
+    save_state,
+)
+from nmt.training.folder import check_text, how_to_resume, open_folder
+from nmt.training.guard import LIMIT, BadUpdate, TooLarge, within_memory
 from nmt.training.links import PieceLinks
+from nmt.training.lock import only_writer
 from nmt.training.log import Log
-from nmt.training.loss import loss_of_batch
-from nmt.training.optim import Clock, MovingAverage, build_optimizer, copy_into, rate_factor, using
-from nmt.training.sampling import gold_probability, mix
+from nmt.training.optim import Clock, MovingAverage, copy_into, using
+from nmt.training.sampling import gold_probability
+from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import Encoded, TrainingText, corpus_of_epoch
+from nmt.training.update import Learner, Measured
 from nmt.training.validation import Validator
+
+SAVE_EVERY = 600.0
+"""Seconds after which the state is saved although no validation is due, so that a power failure costs no more."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +62,10 @@ class Result:
 
 
 class Interrupted(NmtError):  # noqa: N818 -- not an error
-    """Training was stopped by a signal, and its state is saved."""
+    """Training was stopped by a signal."""
 
-    def __init__(self, folder: Path, signal_number: int) -> None:
-        super().__init__(
-            f"Stopped. The state is saved; go on with: nmt train {folder}/recipe.yaml --out {folder} --resume"
-        )
+    def __init__(self, outcome: str, signal_number: int) -> None:
+        super().__init__(f"Stopped. {outcome}")
         self.exit_status = 128 + signal_number
 
 
@@ -65,45 +80,55 @@ def train(
 ) -> Result:
     """Train the model of a recipe into a run folder, which is a model folder from the first validation on.
 
+    On one machine with the same number of threads the same recipe and text give the same bytes of weights on a CPU, however
+    often the run was stopped or killed and resumed on the way.
+
     Args:
         recipe: what to train on, with and how.
         folder: new, empty, or (with `resume`) that of an earlier run.
         device: where to compute.
         resume: go on from the state in the folder.
-        force: resume even if the recipe is not the one that the run was started with.
+        force: resume even if the recipe or the text is not the one that the run was started with.
         quiet: say nothing on stderr.
 
     Raises:
-        DataError: the text, or the folder, cannot be used.
-        UsageError: the folder holds a run already, or the recipe contradicts it.
-        Interrupted: a signal asked to stop; the state is saved.
+        DataError: the text, or the folder, cannot be used, or training diverged or ran out of memory.
+        UsageError: the folder holds a run already, is in use, or the recipe contradicts it.
+        Interrupted: a signal asked to stop; what was trained is saved.
     """
-    _check_target_folder(recipe, folder, resume=resume, force=force)
+    if resume and not folder.is_dir():
+        raise DataError(f"There is no model folder {folder}.")
+    with Stopping() as stopping:
+        try:
+            with only_writer(folder):
+                with stopping.at_once():
+                    trainer = _prepare(recipe, folder, stopping, device=device, resume=resume, force=force, quiet=quiet)
+                return trainer.run()
+        except (Stop, KeyboardInterrupt):
+            begun = f"The last saved state is kept; go on with: {how_to_resume(folder)}"
+            outcome = begun if has_state(folder) else "Training had not begun yet."
+            raise Interrupted(outcome, stopping.signal or signal.SIGINT) from None
+        except torch.OutOfMemoryError:  # not over one batch, which would be skipped
+            raise DataError(f"{TooLarge.verdict}. {TooLarge.advice}") from None
+
+
+def _prepare(
+    recipe: Recipe, folder: Path, stopping: Stopping, *, device: torch.device, resume: bool, force: bool, quiet: bool
+) -> Trainer:
+    """Read all that training needs, and write down what the model will be."""
+    state = open_folder(recipe, folder, resume=resume, force=force)
     text = TrainingText.load(recipe)
-    if resume:
-        bundle = Bundle.load(folder, device, weights=False)
-        bundle = Bundle(recipe, bundle.source, bundle.target, bundle.model)
+    if state is None:
+        source, target = text.subwords(recipe)
     else:
-        bundle = Bundle.fresh(recipe, *text.subwords(recipe))
-        bundle.model.to(device)
+        source, target = Subwords.load(folder / SOURCE), Subwords.load(folder / TARGET)
+        if not force:
+            check_text(state, text, folder)
+    bundle = Bundle.fresh(recipe, source, target)
+    bundle.model.to(device)
+    trainer = Trainer(bundle, text, folder, stopping, state, device=device, quiet=quiet)
     bundle.save_description(folder)
-    trainer = Trainer(bundle, text, folder, device=device, quiet=quiet)
-    if resume and has_state(folder):  # else it was stopped before its first save: begin again
-        trainer.restore(load_state(folder))
-    return trainer.run()
-
-
-def _check_target_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> None:
-    if not resume:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UsageError(f"{folder} exists already: go on with --resume, or choose another folder with --out.")
-        return
-    check_folder(folder, ["recipe.yaml", "source.model", "target.model"])
-    changed = changed_keys(recipe, folder / "recipe.yaml")
-    if changed and not force:
-        raise UsageError(
-            f"The recipe differs from that of the run in {folder} in {', '.join(changed)}: undo that, or add --force."
-        )
+    return trainer
 
 
 @dataclass(frozen=True)
@@ -117,49 +142,71 @@ class Epoch:
 class Trainer:
     """One run: the model, what moves it, what judges it, and where it is written."""
 
-    def __init__(self, bundle: Bundle, text: TrainingText, folder: Path, *, device: torch.device, quiet: bool) -> None:
-        self.bundle, self.text, self.folder, self.device = bundle, text, folder, device
+    def __init__(
+        self,
+        bundle: Bundle,
+        text: TrainingText,
+        folder: Path,
+        stopping: Stopping,
+        state: State | None,
+        *,
+        device: torch.device,
+        quiet: bool,
+    ) -> None:
+        self.bundle, self.text, self.folder, self.stopping, self.device = bundle, text, folder, stopping, device
         self.recipe, self.settings = bundle.recipe, bundle.recipe.training
-        self.model = bundle.model
-        self.weights = weights_of(self.model)
-        self.optimizer = build_optimizer(self.settings.optimizer, self.model.parameters())
+        self.weights = weights_of(bundle.model)
         self.average = MovingAverage(self.weights, self.settings.ema) if self.settings.ema else None
         self.precision = choose_precision(self.settings.precision, device)
         self.corpus = encode_corpus(text.train, bundle.source, bundle.target, self.recipe.data.filters)
-        self.links: PieceLinks | None = None
-        if text.links is not None:
-            self.links = PieceLinks(text.links, self.corpus, bundle.source, bundle.target)
+        links = None if text.links is None else PieceLinks(text.links, self.corpus, bundle.source, bundle.target)
+        self.learner = Learner(bundle, links, precision=self.precision, device=device)
         self.validator = Validator(bundle, text.valid, precision=self.precision, device=device)
-        self.progress = Progress()
-        self.epoch = self._open_epoch(0)
-        updates = min(len(self.epoch.groups) * self.settings.epochs, self.settings.updates or math.inf)
-        self.log = Log(folder, updates=int(updates), quiet=quiet, tensorboard=self.settings.tensorboard)
-        self.timer = time.monotonic()
-        self.logged_at = 0.0
-        self.asked_to_stop: int | None = None
+        self.progress = Progress() if state is None else state.progress
+        self.epoch = self._open_epoch(min(self.progress.epoch, self.settings.epochs - 1))
+        updates = int(min(len(self.epoch.groups) * self.settings.epochs, self.settings.updates or math.inf))
+        board = self.settings.tensorboard
+        self.log = Log(folder, updates=updates, done=self.progress.update, quiet=quiet, tensorboard=board)
+        self.timer = self.saved = time.monotonic()
+        self.logged_at = self.progress.seconds
+        self.is_new = state is None
+        if state is not None:
+            self._restore(state)
 
     # --- the loop ------------------------------------------------------------------------------------------------
 
     def run(self) -> Result:
         """Train to the end, or until validation stands still."""
-        with self.log, self._signals():
+        with self.log:
             self._introduce()
-            while not self._finished():
-                for group in self.epoch.groups[self.progress.group :]:
-                    self._update(group)
-                    if self._due():
-                        self._validate()
-                    if self.asked_to_stop is not None:
-                        self._stop(self.asked_to_stop)
-                    if self._finished():
-                        break
-                else:
-                    self._end_epoch()
-            self._average_best()
+            try:
+                self._run()
+            except Stop:
+                self._stop()
         progress = self.progress
         return Result(
             self.folder, self.settings.validation.metric, progress.best or 0.0, progress.update, progress.seconds
         )
+
+    def _run(self) -> None:
+        if self.is_new:
+            self.save()  # there is a state from here on, so that weights without one are those of another's run
+        else:
+            self.log.keep(self.progress.records)
+            self._remove_lesser()
+            self._validate_if_due()  # where the run was stopped or killed before
+        while not self._finished():
+            for group in self.epoch.groups[self.progress.group :]:
+                self._update(group)
+                self._validate_if_due()
+                self.stopping.check()
+                if self._finished():
+                    break
+                if time.monotonic() - self.saved > SAVE_EVERY:
+                    self.save()
+            else:
+                self._end_epoch()
+        self._average_best()
 
     def _finished(self) -> bool:
         settings, progress = self.settings, self.progress
@@ -183,9 +230,15 @@ class Trainer:
         batches = [rows.tolist() for rows in plan]
         return Epoch(corpus, [batches[start : start + size] for start in range(0, len(batches), size)])
 
+    def _validate_if_due(self) -> None:
+        if self._due():
+            self._validate()
+
     def _due(self) -> bool:
         """Whether this update is followed by a validation: every so often, and at the end."""
         settings, progress = self.settings, self.progress
+        if progress.validated == progress.update:
+            return False
         ends_epoch = progress.group == len(self.epoch.groups)
         if progress.update == settings.updates or (ends_epoch and progress.epoch + 1 == settings.epochs):
             return True
@@ -201,50 +254,32 @@ class Trainer:
     # --- one update ----------------------------------------------------------------------------------------------
 
     def _update(self, group: Sequence[Sequence[int]]) -> None:
-        """Gradients of the mean loss a target piece over the group, clipped, and a step of the optimiser."""
-        self.model.train()
-        for own in self.optimizer.param_groups:
-            own["lr"] = self.settings.optimizer.rate * rate_factor(self.settings.schedule, self._clock())
-        batches = [self._batch(rows) for rows in group]
-        words = sum(batch.tokens for batch in batches)
-        nll = 0.0
-        for batch in batches:
-            loss, plain = self._loss(batch)
-            torch.autograd.backward(loss / words)
-            nll += float(plain)
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
-        if not math.isfinite(nll) or not math.isfinite(float(norm)):
-            raise DataError(
-                f"Training diverged at update {self.progress.update + 1}: the loss or its gradient is no longer a number. "
-                "Lower training.optimizer.rate, lengthen training.schedule.warmup, or lower training.clip_norm."
-            )
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self._count(nll, words)
+        try:
+            measured = self.learner.update(self.epoch.corpus, group, self._clock())
+        except BadUpdate as bad:
+            self._skip(bad)
+            measured = Measured()
+        else:
+            self.progress.bad = 0
+            if self.average is not None:
+                self.average.follow(self.weights, self.progress.update + 1)
+        self._count(measured)
 
-    def _batch(self, rows: Sequence[int]) -> Batch:
-        """Rows of the epoch's corpus, with links if training is guided and words of the model's own if that is scheduled."""
-        pairs = self.epoch.corpus[rows]
-        links = None if self.links is None else self.links.of_batch(pairs, rows)
-        batch = make_batch(pairs, rows, links).to(self.device)
-        decay = self.settings.scheduled_sampling
-        if decay is None:
-            return batch
-        with autocast(self.precision, self.device):
-            return replace(batch, target_in=mix(self.model, batch, gold_probability(decay, self.progress.update)))
+    def _skip(self, bad: BadUpdate) -> None:
+        """Note an update that cannot be taken. Raises DataError if there were too many in a row."""
+        progress = self.progress
+        progress.bad += 1
+        progress.skipped += 1
+        where = {"epoch": progress.epoch + 1, "update": progress.update + 1}
+        self.log.skipped({**where, "reason": str(bad), "skipped": progress.skipped})
+        if progress.bad >= LIMIT:
+            raise self._given_up(bad, progress.update + 1, f", as in all of the last {LIMIT} updates")
 
-    def _loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """What a batch is trained on, and its plain loss, each the sum over its target pieces."""
-        with autocast(self.precision, self.device):
-            readouts, alignment = self.model(batch.source, batch.source_mask, batch.target_in)
-            smoothing = self.settings.label_smoothing
-            loss, plain = loss_of_batch(readouts, self.model.output, batch, smoothing=smoothing)
-        if self.settings.guided_alignment is not None and batch.links is not None:
-            guidance, guided = guided_cross_entropy(alignment, batch.links)
-            loss = loss + weight_in_epoch(self.settings.guided_alignment, self.progress.epoch) * guidance
-            self.progress.guidance += float(guidance.detach())
-            self.progress.guided += guided
-        return loss, plain
+    def _given_up(self, bad: BadUpdate, update: int, repeated: str = "") -> DataError:
+        return DataError(
+            f"{bad.verdict} at update {update}: {bad}{repeated}. {bad.advice} "
+            f"The last good state is kept; go on with: {how_to_resume(self.folder)} --force --set KEY=VALUE"
+        )
 
     def _clock(self) -> Clock:
         progress, settings = self.progress, self.settings
@@ -252,15 +287,17 @@ class Trainer:
         share = max(epochs / settings.epochs, progress.update / settings.updates if settings.updates else 0.0)
         return Clock(progress.update, epochs, share, progress.plateaus)
 
-    def _count(self, nll: float, words: int) -> None:
+    def _count(self, measured: Measured) -> None:
         progress = self.progress
         progress.update += 1
         progress.group += 1
-        progress.nll += nll
-        progress.words += words
-        if self.average is not None:
-            self.average.follow(self.weights, progress.update)
+        progress.nll += measured.nll
+        progress.words += measured.words
+        progress.guidance += measured.guidance
+        progress.guided += measured.guided
         self._tick()
+        if not progress.words:  # all updates since the last line of the log were skipped
+            return
         self.log.advance(self._training_record())
         if progress.update % self.settings.log_every == 0:
             self.log.trained(self._training_record())
@@ -281,7 +318,7 @@ class Trainer:
             **alignment,
             **sampling,
             "tokens_per_second": progress.words / seconds,
-            "rate": self.optimizer.param_groups[0]["lr"],
+            "rate": self.learner.rate,
             "seconds": progress.seconds,
             "seconds_per_update": progress.seconds / progress.update,
         }
@@ -298,8 +335,8 @@ class Trainer:
         """Judge the model, keep it if it is among the best, and save the state to resume from."""
         self._tick()
         logged_for = self.progress.seconds - self.logged_at
-        with using(self.average.weights, self.weights) if self.average is not None else _as_it_is():
-            record = self.validator.judge()
+        with using(self.average.weights, self.weights) if self.average is not None else nullcontext():
+            record = self._judge()
             figure = self.validator.figure(record)
             improved = self.progress.best is None or figure > self.progress.best
             self._keep(figure, improved=improved)
@@ -307,7 +344,16 @@ class Trainer:
         self._tick()
         self.logged_at = self.progress.seconds - logged_for  # validation does not count as training speed
         self.log.validated({**self._where(), **record, "best": improved})
+        self.progress.validated = self.progress.update
         self.save()
+
+    def _judge(self) -> dict[str, Any]:
+        """The validation's figures. Raises DataError if the weights give none, and Stop as soon as it is asked for."""
+        try:
+            with self.stopping.at_once(), within_memory("a batch of the validation text"):
+                return self.validator.judge()
+        except BadUpdate as bad:
+            raise self._given_up(bad, self.progress.update) from None
 
     def _where(self) -> dict[str, Any]:
         epoch = min(self.progress.epoch + 1, self.settings.epochs)  # the last one may have ended
@@ -337,60 +383,67 @@ class Trainer:
         kept = self.progress.kept
         if len(kept) < 2 or self.progress.best is None:
             return
-        last = {name: value.clone() for name, value in self.weights.items()}
-        copy_into(self.weights, mean_weights([load_tensors(best_file(self.folder, update)) for _, update in kept]))
-        record = self.validator.judge()
-        improved = self.validator.figure(record) > self.progress.best
-        if improved:
-            self.progress.best = self.validator.figure(record)
-            save_tensors(self.weights, self.folder / WEIGHTS)
+        with using(mean_weights([load_tensors(best_file(self.folder, update)) for _, update in kept]), self.weights):
+            record = self._judge()
+            improved = self.validator.figure(record) > self.progress.best
+            if improved:
+                self.progress.best = self.validator.figure(record)
+                save_tensors(self.weights, self.folder / WEIGHTS)
         self.log.validated({**self._where(), **record, "best": improved, "note": f"mean of the best {len(kept)}"})
-        copy_into(self.weights, last)
 
     # --- saving and stopping -------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write the state to resume from, then remove checkpoints that are no longer among the best."""
-        average = None if self.average is None else self.average.weights
-        save_state(self.folder, State(self.progress, self.weights, average, self.optimizer.state_dict()))
+        """Write the state to resume from, then remove checkpoints that are no longer among the best.
+
+        Not after an update that could not be taken: the weights may be what is wrong.
+        """
+        if self.progress.bad and self.progress.validated != self.progress.update:
+            return
+        self.progress.records = self.log.sync()
+        save_state(
+            self.folder,
+            State(
+                self.progress,
+                self.text.fingerprints,
+                self.settings.optimizer.kind,
+                self.weights,
+                {} if self.average is None else self.average.weights,
+                optimizer_tensors(self.learner.optimizer),
+                generator_states(self.device),
+            ),
+        )
+        self.saved = time.monotonic()
+        self._remove_lesser()
+
+    def _remove_lesser(self) -> None:
         kept = {best_file(self.folder, update) for _, update in self.progress.kept}
         for path in (self.folder / BEST).glob("*.safetensors"):
             if path not in kept:
-                path.unlink()
+                with suppress(OSError):  # it is tried again after the next save
+                    path.unlink()
 
-    def restore(self, state: State) -> None:
-        """Go on from a saved state."""
-        self.progress = state.progress
-        if self.progress.epoch and not self._finished():
-            self.epoch = self._open_epoch(self.progress.epoch)
+    def _restore(self, state: State) -> None:
+        """Go on from a saved state. Raises DataError if it is one of another model."""
+        if changed := _reshaped(self.weights, state.weights):
+            raise DataError(
+                f"The run in {self.folder} cannot go on with this recipe, not even by --force: {changed}. Train anew, "
+                "in another folder."
+            )
         copy_into(self.weights, state.weights)
-        if self.average is not None and state.average is not None:
-            self.average.weights = dict(state.average)
-        self.optimizer.load_state_dict(state.optimizer)
-        self.logged_at = self.progress.seconds
-        self.log.forget_after(self.progress.update)
+        if self.average is not None:
+            copy_into(self.average.weights, state.average or state.weights)
+        if state.kind == self.settings.optimizer.kind:
+            restore_optimizer(self.learner.optimizer, state.optimizer)
+        restore_generators(state.generators, self.device)
 
-    def _stop(self, signal_number: int) -> None:
+    def _stop(self) -> NoReturn:
+        """Save, and end as the signal asks."""
         self.save()
-        if not (self.folder / WEIGHTS).exists():
-            save_tensors(self.weights, self.folder / WEIGHTS)
-        raise Interrupted(self.folder, signal_number)
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Ctrl-C and SIGTERM stop after the update at hand; a second Ctrl-C stops at once."""
-
-        def ask(number: int, _: FrameType | None) -> None:
-            if self.asked_to_stop is not None:
-                raise KeyboardInterrupt
-            self.asked_to_stop = number
-
-        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        if not self.progress.bad and not (self.folder / WEIGHTS).exists():
+            save_tensors(self.weights if self.average is None else self.average.weights, self.folder / WEIGHTS)
+        outcome = f"The state is saved; go on with: {how_to_resume(self.folder)}"
+        raise Interrupted(outcome, self.stopping.signal or signal.SIGINT)
 
     def _introduce(self) -> None:
         self.log.say(f"{self.text.train.name}: {self.corpus.report}")
@@ -402,6 +455,11 @@ class Trainer:
         self.timer = time.monotonic()
 
 
-@contextmanager
-def _as_it_is() -> Iterator[None]:
-    yield
+def _reshaped(expected: Tensors, stored: Tensors) -> str | None:
+    """How stored weights differ in shape from those expected, if they do."""
+    if odd := sorted(expected.keys() ^ stored.keys()):
+        return f"only one of the two has {odd[0]}"
+    for name, value in expected.items():
+        if value.shape != stored[name].shape:
+            return f"{name} is {list(stored[name].shape)} but would be {list(value.shape)}"
+    return None

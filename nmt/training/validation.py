@@ -16,7 +16,11 @@ from nmt.data.encoded import encode_corpus
 from nmt.decoding.translator import Translator
 from nmt.device import Precision, autocast
 from nmt.evaluation import metrics
+from nmt.training.guard import Diverged
 from nmt.training.loss import loss_of_batch
+
+HOPELESS = 100.0
+"""A loss, in nats a piece, that no model has which could still learn: knowing nothing costs the logarithm of the vocabulary."""
 
 
 class Validator:
@@ -28,10 +32,16 @@ class Validator:
         self.corpus = encode_corpus(text, bundle.source, bundle.target, None)
 
     def judge(self) -> dict[str, Any]:
-        """Loss and perplexity, and BLEU if that is the metric. The model is left in evaluation mode."""
+        """Loss and perplexity, and BLEU if that is the metric. The model is left in evaluation mode.
+
+        Raises:
+            Diverged: the loss is not a number, or one that only weights give that have gone wrong.
+        """
         self.bundle.model.eval()
         loss = self._loss()
-        record = {"loss": loss, "perplexity": math.exp(min(loss, 100))}
+        if not loss < HOPELESS:
+            raise Diverged(f"the loss of the validation text is {loss:.3g} nats a piece")
+        record = {"loss": loss, "perplexity": math.exp(loss)}
         if self.settings.validation.metric == "bleu":
             record["bleu"] = self._bleu()
         return record

@@ -100,8 +100,8 @@ def test_a_file_that_does_not_fit_is_a_sentence(subwords: Subwords, tmp_path: Pa
     for damaged in (
         {"translations": tensors["translations"][1:]},
         {"translations": tensors["translations"][0]},
-        {"frequent": torch.tensor([SIZE])},
-        {"frequent": torch.tensor([-1])},
+        {"frequent": torch.tensor([SIZE]).int()},
+        {"frequent": torch.tensor([-1]).int()},
     ):
         save_tensors(tensors | damaged, path)
         with pytest.raises(DataError, match="does not fit vocabularies of 18 and 18 pieces: make it anew"):

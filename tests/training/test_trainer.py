@@ -15,6 +15,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.training import trainer
 from nmt.training.average import average_run
+from nmt.training.checkpoint import STATE
 from nmt.training.trainer import Interrupted, train
 from tests.training.toy import recipe, write_reversal
 
@@ -65,7 +66,7 @@ def test_reversal_is_learnt_and_its_alignment_is_anti_diagonal(corpus: Path, tmp
 def test_a_run_folder_is_a_model_folder_with_its_record(small: Path, tmp_path: Path) -> None:
     train(recipe(small), tmp_path / "run", device=CPU, quiet=True)
     names = {path.name for path in (tmp_path / "run").iterdir()}
-    assert names == {"recipe.yaml", "source.model", "target.model", "weights.safetensors", "metrics.jsonl", "state"}
+    assert names == {"recipe.yaml", "source.model", "target.model", "weights.safetensors", "metrics.jsonl", STATE}
     assert [record["epoch"] for record in records(tmp_path / "run", "valid")] == [1, 2]
     assert all({"loss", "perplexity", "bleu", "best"} <= record.keys() for record in records(tmp_path / "run", "valid"))
 
@@ -98,8 +99,8 @@ def test_stopped_and_resumed_is_the_same_as_uninterrupted(
     updates = records(tmp_path / "whole", "valid")[-1]["update"]
     count = trainer.Trainer._count
 
-    def interrupt(self: trainer.Trainer, nll: float, words: int) -> None:
-        count(self, nll, words)
+    def interrupt(self: trainer.Trainer, measured: trainer.Measured) -> None:
+        count(self, measured)
         if self.progress.update % 7 == 3:
             os.kill(os.getpid(), signal.SIGINT)
 

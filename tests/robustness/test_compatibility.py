@@ -1,0 +1,55 @@
+"""A model of an earlier version still loads and still writes what it wrote."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from nmt.bundle import FORMAT, Bundle
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError
+
+STORED = Path(__file__).parent / "data" / "model-1"
+
+
+def test_the_stored_model_of_format_1_writes_what_it_wrote() -> None:
+    """`data/model-1` was made by version 0.1.0, on one thread of a CPU:
+
+    1. of the pairs of `sample:train`, the 1,500 with the shortest English side, every 25th in valid.{en,de}, the others in
+       train.{en,de}:
+
+           pairs = sorted(set(load_corpus("sample:train", source="en", target="de").pairs()), key=lambda p: (len(p[0]), p))[:1500]
+
+    2. `nmt train recipe.yaml --out run --threads 1` with the recipe that lies in the folder; its four model files are kept;
+    3. source.txt: lines of valid.en and some odd ones, of which the best two translations differ by more than 0.01;
+       target.txt: `nmt translate model-1 -i source.txt --scores` as that version wrote it.
+
+    It learnt for seconds, so it speaks badly; what counts is that it goes on saying just that. A new format gets a folder of
+    its own beside this one, which stays.
+    """
+    lines = (STORED / "source.txt").read_text(encoding="utf-8").splitlines()
+    wanted = [line.split("\t") for line in (STORED / "target.txt").read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == len(wanted) > 15
+    found = list(Translator([Bundle.load(STORED)]).translate(lines))
+    assert [item.text for item in found] == [text for _, text in wanted]
+    assert [item.score for item in found] == pytest.approx([float(score) for score, _ in wanted], abs=1e-3)
+
+
+def test_the_stored_model_is_small_and_of_the_format_it_says() -> None:
+    assert sum(path.stat().st_size for path in STORED.iterdir()) < 70_000
+    assert FORMAT == 1, "store a model of the new format beside model-1, and test both"
+
+
+@pytest.mark.parametrize("version", ["2", "10", "one", "-1", "²", "1" * 20])
+def test_a_newer_format_is_refused_whatever_else_the_file_holds(tmp_path: Path, version: str) -> None:
+    shutil.copytree(STORED, tmp_path / "newer")
+    weights = load_file(STORED / "weights.safetensors")
+    save_file({**weights, "new": torch.zeros(1)}, tmp_path / "newer" / "weights.safetensors", {"nmt_format": version})
+    with pytest.raises(
+        DataError, match=r"weights\.safetensors has format .*, but this nmt reads up to 1: install a newer nmt"
+    ):
+        Bundle.load(tmp_path / "newer")

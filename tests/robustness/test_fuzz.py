@@ -1,0 +1,462 @@
+"""Files of every kind, valid ones changed at random and others made up: a result or one clear sentence, never anything else.
+
+SentencePiece models are fuzzed in a process of their own, since what reads them is not Python and could crash it.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nmt.bundle import Bundle, load_tensors
+from nmt.cli.streams import open_input, text_lines
+from nmt.data.corpus import load_corpus
+from nmt.decoding.shortlist import Shortlist
+from nmt.decoding.translator import Translator
+from nmt.decoding.unknown import read_lexicon
+from nmt.errors import NmtError
+from nmt.evaluation.alignment import GoldLinks, read_pharaoh
+from nmt.evaluation.naacl import read_gold
+from nmt.recipe import Recipe, load_recipe
+from tests.robustness import tiny
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def sentence_or(result: Callable[[], object]) -> object:
+    """What a call gives; None if it refuses in one clear sentence. Anything else fails the test."""
+    try:
+        return result()
+    except NmtError as error:
+        sentence = str(error)
+        assert sentence.isprintable()
+        assert 10 < len(sentence) < 2100
+        return None
+
+
+@st.composite
+def changed(draw: st.DrawFn, content: bytes) -> bytes:
+    """Some bytes of a file replaced, left out, put in or doubled, or the rest cut off."""
+    changing = bytearray(content)
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, max(len(changing) - 1, 0)))
+        end = start + draw(st.integers(0, 9))
+        match draw(st.sampled_from(["replace", "leave out", "put in", "double", "cut"])):
+            case "replace":
+                changing[start:end] = draw(st.binary(min_size=end - start, max_size=end - start))
+            case "leave out":
+                del changing[start:end]
+            case "put in":
+                changing[start:start] = draw(st.binary(max_size=9))
+            case "double":
+                changing[start:start] = changing[start:end] * draw(st.integers(1, 50))
+            case "cut":
+                del changing[start:]
+    return bytes(changing)
+
+
+# --- recipes ----------------------------------------------------------------------------------------------------
+
+RECIPE = """\
+name: mine
+data: {source: en, target: de, train: "data/train.{en,de}", valid: x, filters: {max_ratio: 9.0}}
+subwords: {kind: bpe, size: 500, sampling: 0.1}
+model:
+  embedding: 64
+  tie: none
+  attention: {score: {kind: additive, size: 32, coverage: true}, window: {kind: local-p, half_width: 3}, heads: 2}
+  decoder: {order: update-then-attend, readout: {kind: tanh, size: 64}, bridge: mean}
+  dropout: 0.3
+training:
+  optimizer: {kind: adam, betas: [0.9, 0.98], rate: 1e-3}
+  schedule: {kind: cosine, warmup: 10}
+  guided_alignment: {links: hmm, weight: 0.5}
+  scheduled_sampling: linear
+decoding: {beam_size: 4, max_ratio: 1.5}
+"""
+WORDS = st.sampled_from(
+    [
+        *(
+            "name",
+            "data",
+            "model",
+            "training",
+            "decoding",
+            "subwords",
+            "base",
+            "kind",
+            "attention",
+            "score",
+            "size",
+            "seed",
+        ),
+        *(
+            ": ",
+            "- ",
+            "? ",
+            "{",
+            "}",
+            "[",
+            "]",
+            ", ",
+            "\n",
+            "  ",
+            "&a ",
+            "*a",
+            "!!int ",
+            "!!python/name:os.system ",
+            "<<: ",
+        ),
+        *(
+            "null",
+            "true",
+            "1e999",
+            ".nan",
+            "-1",
+            "9" * 30,
+            "'",
+            '"',
+            "|\n",
+            ">\n",
+            "#",
+            "%YAML 1.1\n",
+            "---\n",
+            "...\n",
+        ),
+        *('"\\ud800"', '"\\UFFFFFFFF"', "\u2028", "\x85", "\ufeff", "\x1b", "dot", "none", "local-p"),
+    ]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS | st.text(max_size=5), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def paths_of(tree: object, at: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    inner = (
+        [path for key, value in tree.items() for path in paths_of(value, (*at, key))] if isinstance(tree, dict) else []
+    )
+    return [at, *inner]
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> str:
+    """A valid recipe with any values in the place of some of its own."""
+    tree = yaml.safe_load(RECIPE)
+    for path in draw(st.lists(st.sampled_from(paths_of(tree)[1:]), min_size=1, max_size=3)):
+        section = tree
+        for key in path[:-1]:
+            section = section.get(key) if isinstance(section, dict) else None
+        if isinstance(section, dict):
+            section[path[-1]] = draw(VALUES)
+    return yaml.safe_dump(tree, allow_unicode=True)
+
+
+@tiny.tries(150)
+@given(
+    content=changed(RECIPE.encode())
+    | st.lists(WORDS, max_size=30).map("".join).map(str.encode)
+    | trees().map(str.encode)
+)
+@example(content=b"? [a]\n: b")
+@example(content=b"? {a: b}\n: c")
+@example(content=b"a: !!int [1]")
+@example(content=b"a: !!bool maybe")
+@example(content=b"a: !!timestamp x")
+@example(content=b"!!map [x]")
+@example(content=b'"\\UFFFFFFFF"')
+@example(content=b'name: "\\ud800"')
+@example(content=b"base: " + b"x" * 5000)
+@example(content=b'base: "\\0"')
+@example(content=b"seed: " + b"9" * 5000)
+@example(content=b"[" * 50_000)
+@example(content=b"- " * 40_000)
+def test_recipes(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_bytes(content)
+    found = sentence_or(lambda: load_recipe(path))
+    assert found is None or isinstance(found, Recipe)
+
+
+# --- model folders ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.folder_in(tmp_path_factory.mktemp("model"))
+
+
+def load_and_use(folder: Path) -> object:
+    """Everything a stranger's model is made to do."""
+    bundle = Bundle.load(folder)
+    translator = Translator(
+        [bundle], decoding=bundle.recipe.decoding.model_copy(update={"max_ratio": 0.1, "beam_size": 2})
+    )
+    assert [len(found.text.splitlines()) < 2 for found in translator.translate(["a cat", "", "xé\0"])] == [True] * 3
+    [scored] = translator.score([("a cat", "the dog")])
+    return scored.score
+
+
+@pytest.fixture
+def copied(model: Path, tmp_path: Path) -> Path:
+    folder = tmp_path / "copied"
+    folder.mkdir()
+    for path in model.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+@tiny.tries(60)
+@given(data=st.data(), name=st.sampled_from(["recipe.yaml", "weights.safetensors"]))
+def test_model_folders(model: Path, copied: Path, data: st.DataObject, name: str) -> None:
+    whole = (model / name).read_bytes()
+    head = whole[:2500] if name != "recipe.yaml" else whole  # a header matters more than numbers
+    content = data.draw(changed(head)) + whole[len(head) :] if data.draw(st.booleans()) else data.draw(changed(whole))
+    (copied / name).write_bytes(content)
+    try:
+        sentence_or(lambda: load_and_use(copied))
+    finally:
+        (copied / name).write_bytes(whole)
+
+
+@tiny.tries(1)
+@given(seed=st.integers(0, 2**32))
+def test_subword_models(model: Path, tmp_path: Path, seed: int) -> None:
+    """Hundreds of changed files a process; a crash of it would fail the test, with the number of the file."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _SUBWORDS, str(model / "source.model"), str(seed)],
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        timeout=250,
+    )
+    assert (ended.returncode, ended.stderr.decode()) == (0, "")
+    accepted, refused = map(int, ended.stdout.split()[-2:])
+    assert accepted + refused == 300
+    assert refused > 30
+
+
+_SUBWORDS = """
+import random, resource, struct, sys
+from pathlib import Path
+from nmt.data.subwords import Subwords
+from nmt.errors import DataError
+
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+whole, draw, counts = Path(sys.argv[1]).read_bytes(), random.Random(int(sys.argv[2])), [0, 0]
+for number in range(300):
+    content = bytearray(whole)
+    for _ in range(draw.choice([1, 1, 2, 8])):
+        at = draw.randrange(len(content))
+        match draw.randrange(4):
+            case 0: content[at] = draw.randrange(256)
+            case 1: del content[at : at + draw.randrange(1, 9)]
+            case 2: content[at:at] = draw.randbytes(draw.randrange(1, 9))
+            case 3: content[at : at + 4] = struct.pack("<I", draw.choice([0, 2**31 - 1, 2**32 - 1, draw.getrandbits(32)]))
+    print(number, flush=True)
+    try:
+        subwords = Subwords.from_bytes(bytes(content), "The file")
+    except DataError as error:
+        assert str(error).isprintable(), error
+        counts[1] += 1
+        continue
+    for text in ("the dog sees", "", "\\0\\u2581 \\u4e16<s>" + "a" * 99):
+        ids = subwords.encode(text)
+        assert all(0 <= index < len(subwords) for index in ids)
+        subwords.decode(ids), subwords.pieces(ids), subwords.word_of(ids)
+    every = range(len(subwords))
+    subwords.decode(every), subwords.pieces(every), subwords.word_of(every)
+    counts[0] += 1
+print(*counts)
+"""
+
+
+@tiny.tries(60)
+@given(data=st.data())
+def test_shortlists(tmp_path: Path, data: st.DataObject) -> None:
+    path, subwords = tmp_path / "shortlist.safetensors", tiny.bundle().source
+    import torch
+
+    Shortlist(torch.zeros(len(subwords), 2, dtype=torch.long), torch.arange(4, 9), len(subwords)).save(
+        path, subwords, subwords
+    )
+    path.write_bytes(data.draw(changed(path.read_bytes()[:900]) | changed(path.read_bytes())))
+    found = sentence_or(lambda: Shortlist.load(path, subwords, subwords))
+    if found is not None:
+        assert isinstance(found, Shortlist)
+        list(Translator([tiny.bundle()], shortlist=found).translate(["a cat"]))
+
+
+@tiny.tries(60)
+@given(content=st.binary(max_size=60) | st.binary(max_size=60).map(lambda tail: len(tail).to_bytes(8, "little") + tail))
+def test_tensors(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.safetensors").write_bytes(content)
+    sentence_or(lambda: load_tensors(tmp_path / "x.safetensors"))
+
+
+# --- links, tables, lexicons, compressed text -------------------------------------------------------------------
+
+LINKS = st.lists(
+    st.sampled_from(
+        [
+            *"0123456789-p \n\tSP.",
+            "0-0",
+            "1p2",
+            "1 1 1 S\n",
+            "2 3 4 P 0.5\n",
+            "9" * 5000,
+            "\u0663-\u0663",
+            "\0",
+            "\u2028",
+        ]
+    ),
+    max_size=20,
+).map("".join)
+
+
+@tiny.tries(150)
+@given(content=LINKS.map(str.encode) | st.binary(max_size=30), sentences=st.none() | st.integers(0, 3))
+@example(content=b"9" * 5000 + b"-0", sentences=None)
+@example(content=b"999999999 1 1 S", sentences=None)
+def test_gold_links(tmp_path: Path, content: bytes, sentences: int | None) -> None:
+    path = tmp_path / "gold"
+    path.write_bytes(content)
+    for read in (lambda: read_gold(path, sentences), lambda: read_pharaoh(path)):
+        found = sentence_or(read)
+        assert found is None or all(isinstance(item, GoldLinks) for item in found)  # type: ignore[attr-defined]
+
+
+CELLS = st.lists(
+    st.sampled_from(
+        [
+            *(
+                "en",
+                "de",
+                "translation",
+                "\t",
+                ",",
+                '"',
+                "\n",
+                "\r",
+                "\r\n",
+                "{",
+                "}",
+                "[",
+                "]",
+                ":",
+                "null",
+                "1",
+                "\0",
+                "\\",
+            ),
+            *(
+                '{"en": "a", "de": "b"}\n',
+                '{"translation": {"en": "a", "de": "b"}}\n',
+                '{"en": 1, "de": "b"}\n',
+                "en\tde\n",
+            ),
+            *(
+                "en,de\n",
+                "a,b\n",
+                '"a\n',
+                '"\\ud800"',
+                "9" * 5000,
+                "\ufeff",
+                "\u2028",
+                "\x85",
+                "é",
+                "[" * 3000,
+                "1e999",
+            ),
+        ]
+    ),
+    max_size=14,
+).map("".join)
+
+
+@tiny.tries(200)
+@given(
+    content=CELLS.map(str.encode) | st.binary(max_size=40),
+    kind=st.sampled_from(["tsv", "csv", "jsonl", "parquet", "tsv.gz"]),
+)
+@example(content=b'{"en": "a", "de": "b"}\n' + b"[" * 100_000, kind="jsonl")
+def test_tables(tmp_path: Path, content: bytes, kind: str) -> None:
+    path = tmp_path / f"table.{kind}"
+    path.write_bytes(gzip.compress(content) if kind == "tsv.gz" else content)
+    corpus = sentence_or(lambda: load_corpus(str(path), source="en", target="de"))
+    if corpus is not None:
+        assert not any("\n" in side for pair in corpus.pairs() for side in pair)  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def parquet() -> bytes:
+    import pyarrow.parquet
+
+    stream = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table({"en": ["a cat", "b"], "de": ["eine Katze", ""]}), stream)
+    return stream.getvalue()
+
+
+@tiny.tries(60)
+@given(data=st.data())
+def test_parquet_tables(tmp_path: Path, parquet: bytes, data: st.DataObject) -> None:
+    path = tmp_path / "table.parquet"
+    path.write_bytes(data.draw(changed(parquet)))
+    sentence_or(lambda: load_corpus(str(path), source="en", target="de"))
+
+
+@tiny.tries(100)
+@given(
+    content=tiny.raw
+    | st.lists(st.sampled_from(["a\tb\n", "a", "\t", "\n", "\r", " ", "\0"])).map("".join).map(str.encode)
+)
+def test_lexicons(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "lexicon.tsv"
+    path.write_bytes(content)
+    sentence_or(lambda: read_lexicon(path))
+
+
+PACKED = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda text: bytes(pyarrow.compress(text, "zstd")),
+}
+
+
+@tiny.tries(100)
+@given(data=st.data(), suffix=st.sampled_from(list(PACKED)))
+def test_compressed_text(tmp_path: Path, data: st.DataObject, suffix: str) -> None:
+    path = tmp_path / f"text.en{suffix}"
+    path.write_bytes(data.draw(changed(PACKED[suffix](b"the dog\n" * 30)) | st.binary(max_size=40)))
+    (tmp_path / "text.de").write_bytes(b"x\n" * 30)
+
+    def stream() -> list[str]:
+        with open_input(path) as reading:
+            return list(text_lines(reading, path))
+
+    sentence_or(stream)
+    sentence_or(lambda: load_corpus(f"{tmp_path}/text", source="en", target="de"))
+
+
+@tiny.tries(60)
+@given(
+    locator=st.text(max_size=30)
+    | st.lists(st.sampled_from([*"{},/:.", "sample:", "hf", "en", "de", ".tsv", "\0", "x" * 300])).map("".join)
+)
+def test_locators(locator: str) -> None:
+    if not locator.startswith("hf:"):  # which would ask the network
+        sentence_or(lambda: load_corpus(locator, source="en", target="de"))

@@ -1,0 +1,481 @@
+"""Model folders from strangers: nothing in them is run, and what is false, huge or truncated is refused in one sentence."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import pickle
+import resource
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
+
+from nmt.bundle import Bundle, load_tensors
+from nmt.data.subwords import Subwords
+from nmt.decoding.shortlist import Shortlist
+from nmt.errors import DataError
+from nmt.recipe import load_recipe
+from tests.robustness import tiny
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ("recipe.yaml", "source.model", "target.model", "weights.safetensors")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.folder_in(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def folder(model: Path, tmp_path: Path) -> Path:
+    """A copy to spoil."""
+    copied = tmp_path / "copied"
+    copied.mkdir()
+    for name in FILES:
+        (copied / name).write_bytes((model / name).read_bytes())
+    return copied
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(DataError) as caught:
+        Bundle.load(folder)
+    assert str(caught.value).isprintable()
+    return str(caught.value)
+
+
+def change_recipe(folder: Path, path: str, value: object) -> None:
+    tree = yaml.safe_load((folder / "recipe.yaml").read_text())
+    *sections, last = path.split(".")
+    below = tree
+    for section in sections:
+        below = below[section]
+    below[last] = value
+    (folder / "recipe.yaml").write_text(yaml.safe_dump(tree))
+
+
+# --- nothing is run ---------------------------------------------------------------------------------------------
+
+BANNED_MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "runpy", "code"}
+BANNED_CALLS = {
+    *("torch.load", "torch.save", "torch.jit.load", "torch.hub.load", "torch.package.PackageImporter"),
+    *("yaml.load_all", "yaml.unsafe_load", "yaml.full_load", "yaml.UnsafeLoader", "yaml.FullLoader", "yaml.Loader"),
+    *("os.system", "os.popen", "np.load", "numpy.load"),
+}
+
+LAST_NAMES = {name.rsplit(".", 1)[-1] for name in BANNED_CALLS}
+
+
+def banned(code: str) -> list[str]:
+    """What in a module could run code that came with a file."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Import(names):
+                found += [name.name for name in names if name.name.split(".")[0] in BANNED_MODULES]
+            case ast.ImportFrom(module=module) if module and module.split(".")[0] in BANNED_MODULES:
+                found.append(module)
+            case ast.Attribute(attr=attr) if attr in LAST_NAMES and (name := ast.unparse(node)) in BANNED_CALLS:
+                found.append(name)
+            case ast.Call(func=ast.Name("eval" | "exec" | "compile" | "__import__" as name)):
+                found.append(name)
+            case ast.Call(func=ast.Attribute(attr="load"), args=[_, loader]) if "yaml" in ast.unparse(node.func):
+                found += [] if ast.unparse(loader) == "_Loader" else [ast.unparse(node)]
+            case ast.keyword(arg="allow_pickle" | "trust_remote_code" | "shell", value=value):
+                found += [] if ast.unparse(value) == "False" else [ast.unparse(node)]
+    return found
+
+
+def test_no_module_can_run_what_a_file_says() -> None:
+    modules = sorted((ROOT / "nmt").rglob("*.py"))
+    assert len(modules) > 80
+    assert {str(path): names for path in modules if (names := banned(path.read_text(encoding="utf-8")))} == {}
+    from nmt import recipe
+
+    assert issubclass(recipe._Loader, yaml.SafeLoader)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import pickle",
+        "from pickle import loads",
+        "import torch\ntorch.load(path)",
+        "yaml.load(text, yaml.Loader)",
+        "yaml.unsafe_load(x)",
+        "eval(text)",
+        "np.load(path, allow_pickle=True)",
+        "datasets.load_dataset(x, trust_remote_code=True)",
+    ],
+)
+def test_the_scan_finds_what_it_looks_for(code: str) -> None:
+    assert banned(code)
+
+
+class Trap:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Path, str]]:
+        return Path.write_text, (self.mark, "run")
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("kind", ["pickle", "torch"])
+def test_a_pickle_in_the_place_of_a_file_is_not_run(folder: Path, tmp_path: Path, name: str, kind: str) -> None:
+    mark = tmp_path / "mark"
+    if kind == "pickle":
+        (folder / name).write_bytes(pickle.dumps(Trap(mark)))
+    else:
+        torch.save({"weight": Trap(mark)}, folder / name)
+    assert str(folder / name) in refusal(folder)
+    assert not mark.exists()
+    pickle.loads(pickle.dumps(Trap(mark)))
+    assert mark.exists(), "the trap does not work"
+
+
+@pytest.mark.parametrize("tag", ["!!python/object/apply:os.system [touch MARK]", "!!python/name:os.system", "!!int 3"])
+def test_a_tag_in_a_recipe_is_not_followed(folder: Path, tmp_path: Path, tag: str) -> None:
+    with (folder / "recipe.yaml").open("a") as file:
+        file.write(f"extra: {tag.replace('MARK', str(tmp_path / 'mark'))}\n")
+    assert "is not read here; leave it out" in refusal(folder)
+    assert not (tmp_path / "mark").exists()
+
+
+# --- nothing else is opened -------------------------------------------------------------------------------------
+
+_OPENED = """
+import os, sys
+opened = []
+sys.addaudithook(lambda event, values: opened.append(str(values[0])) if event in ("open", "os.listdir", "os.scandir") else None)
+from pathlib import Path
+from nmt.bundle import Bundle
+from nmt.decoding.translator import Translator
+del opened[:]
+bundle = Bundle.load(Path(sys.argv[1]))
+print([found.text for found in Translator([bundle]).translate(["a cat"])], file=sys.stderr)
+print(*{path for path in opened if "/secret/" in path or sys.argv[1] in path}, sep="\\n")
+"""
+
+
+def test_paths_in_a_recipe_are_not_opened(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    secret = str(tmp_path / "secret" / "file")
+    Path(secret).write_text("not to be read\n")
+    for path in ("data.train", "data.valid", "data.test", "subwords.source_model", "subwords.target_model"):
+        change_recipe(folder, path, secret)
+    change_recipe(folder, "training.guided_alignment", {"links": secret})
+    command = [sys.executable, "-c", _OPENED, str(folder)]
+    ended = subprocess.run(command, capture_output=True, check=True, cwd=ROOT, text=True)
+    opened = set(ended.stdout.split())
+    assert opened == {str(folder / "recipe.yaml"), *(str(folder / name) for name in ("source.model", "target.model"))}
+    # safetensors maps the weights into memory without Python, so no audit event tells of them
+
+
+def test_a_base_is_not_followed_in_a_model_folder(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("seed: 7\n")
+    with (folder / "recipe.yaml").open("a") as file:
+        file.write("base: ../base.yaml\n")
+    assert "'base' is not followed in a model folder" in refusal(folder)
+    assert load_recipe(folder / "recipe.yaml").seed == tiny.bundle().recipe.seed  # but in a recipe to train by
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_symbolic_link_is_followed_and_a_dangling_one_named(folder: Path, tmp_path: Path, name: str) -> None:
+    """As hubs of models lay their folders out; what it leads to is checked like any other file."""
+    (folder / name).rename(tmp_path / "moved")
+    (folder / name).symlink_to(tmp_path / "moved")
+    Bundle.load(folder)
+    (tmp_path / "moved").unlink()
+    assert f"lacks {name}" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_no_plain_file_is_not_waited_for(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    assert f"lacks {name}" in refusal(folder)
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+    assert f"lacks {name}" in refusal(folder)
+    (folder / name).unlink()
+    (folder / name).mkdir()
+    assert f"lacks {name}" in refusal(folder)
+
+
+# --- nothing is too large ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """A gigabyte more than what is used now; beyond it allocations fail."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**30, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+SIZES = [
+    *("embedding", "encoder.hidden", "encoder.layers", "attention.score.size", "decoder.hidden", "decoder.layers"),
+    "decoder.readout.size",
+]
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("path", SIZES)
+@pytest.mark.parametrize("value", [100, 2**16, 10**9, 10**30, -1, 2.5, "huge"])
+def test_sizes_are_checked_before_memory_is_taken(folder: Path, path: str, value: object) -> None:
+    change_recipe(folder, f"model.{path}", value)
+    sentence = refusal(folder)
+    assert str(folder) in sentence
+    assert "does not belong to this recipe" in sentence or path in sentence
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        *(("decoding.beam_size", 10**9), ("decoding.max_ratio", 1e18), ("decoding.length_penalty", 1e300)),
+        *(("decoding.max_ratio", float("inf")), ("decoding.coverage_penalty", float("nan")), ("seed", 10**30)),
+        *(("model.attention.heads", 10**30), ("model.attention.window", {"kind": "local-p", "half_width": 10**30})),
+        ("model.attention.window", {"kind": "local-m", "ratio": 1e300}),
+    ],
+)
+def test_settings_that_would_take_for_ever_are_refused(folder: Path, path: str, value: object) -> None:
+    change_recipe(folder, path, value)
+    assert path in refusal(folder)
+
+
+def safetensors(header: object, body: bytes = b"") -> bytes:
+    written = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(written)) + written + body
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff" * 8,
+        struct.pack("<Q", 2**63) + b"{}",
+        struct.pack("<Q", 2**40) + b"{}",
+        safetensors(b"[" * 100_000),
+        safetensors({"a": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}}, b"1234"),
+        safetensors({"a": {"dtype": "F32", "shape": [2**40, 2**40], "data_offsets": [0, 4]}}, b"1234"),
+        safetensors({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}, b"1234"),
+        safetensors({"a": {"dtype": "F6_E2M3", "shape": [4], "data_offsets": [0, 3]}}, b"123"),
+        safetensors({"a": {"dtype": "O", "shape": [1], "data_offsets": [0, 8]}}, b"12345678"),
+        safetensors({"__metadata__": {"nmt_format": "²"}}),
+        safetensors({"__metadata__": {"nmt_format": "9" * 5000}}),
+    ],
+)
+def test_tensor_files_that_lie_are_refused(folder: Path, content: bytes) -> None:
+    (folder / "weights.safetensors").write_bytes(content)
+    assert str(folder / "weights.safetensors") in refusal(folder)
+    with pytest.raises(DataError):
+        load_tensors(folder / "weights.safetensors")
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_file_larger_than_the_memory_is_not_read(folder: Path) -> None:
+    """Holes take no disk, but would take memory."""
+    header = {"a": {"dtype": "F32", "shape": [2**38], "data_offsets": [0, 2**40]}}
+    for name, start in (
+        ("weights.safetensors", safetensors(header)),
+        ("source.model", b""),
+        ("recipe.yaml", b"a: b\n"),
+    ):
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(start)
+        os.truncate(folder / name, len(start) + 2**40)
+        assert str(folder) in refusal(folder)
+        (folder / name).write_bytes(whole)
+    Bundle.load(folder)
+
+
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (LAUGHS, "line 2: the alias '*a' is not read here"),
+        ("a: &a [*a]\n", "the alias '*a' is not read here"),
+        ("[" * 20_000, "nested too deeply"),
+        ("- " * 20_000, "nested too deeply"),
+        ("{a: " * 20_000, "nested too deeply"),
+        ("name: " + "x" * 10**6, "more than 100,000 bytes"),
+        ("seed: " + "9" * 50_000, "a number of 50,000 digits is no setting"),
+        ('name: "\\ud800"', "lone surrogate"),
+        ('"a\\nb\\e[2J": 1', r"unknown key 'a\nb\x1b[2J'"),
+        ("? [a]\n: b", "a key must be a word"),
+    ],
+    ids=range(10),
+)
+def test_recipes_that_would_grow_or_break_are_refused_at_once(folder: Path, text: str, sentence: str) -> None:
+    (folder / "recipe.yaml").write_text(text)
+    assert sentence in refusal(folder)
+
+
+# --- nothing contradicts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_weights_that_are_no_numbers_are_refused(folder: Path, value: float) -> None:
+    path = folder / "weights.safetensors"
+    weights = load_file(path)
+    weights["output.bias"][3] = value
+    save_file(weights, path, {"nmt_format": "1"})
+    assert refusal(folder) == f"{path} is damaged: output.bias holds values that are infinite or not numbers."
+
+
+@pytest.mark.parametrize("kind", [torch.int32, torch.bool, torch.float8_e4m3fn, torch.complex64])
+def test_weights_of_another_type_are_refused(folder: Path, kind: torch.dtype) -> None:
+    path = folder / "weights.safetensors"
+    weights = load_file(path)
+    save_file({**weights, "output.bias": weights["output.bias"].to(kind)}, path, {"nmt_format": "1"})
+    assert "weights are F64, F32, F16, BF16" in refusal(folder)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.int64, torch.float8_e4m3fn])
+def test_a_shortlist_of_other_types_is_refused(tmp_path: Path, kind: torch.dtype) -> None:
+    path, subwords = tmp_path / "shortlist.safetensors", tiny.bundle().source
+    Shortlist(torch.zeros(len(subwords), 2, dtype=torch.long), torch.arange(4, 9), len(subwords)).save(
+        path, subwords, subwords
+    )
+    Shortlist.load(path, subwords, subwords)
+    tensors = load_file(path)
+    save_file({**tensors, "translations": tensors["translations"].to(kind)}, path, {"nmt_format": "1"})
+    with pytest.raises(DataError, match="is not a shortlist"):
+        Shortlist.load(path, subwords, subwords)
+
+
+def test_a_vocabulary_of_another_size_is_refused(folder: Path) -> None:
+    Subwords.train(tiny.TEXT, kind="char", size=18, byte_fallback=False).save(folder / "target.model")
+    assert "does not belong to this recipe: " in refusal(folder)
+
+
+def test_tied_embeddings_need_one_vocabulary(folder: Path) -> None:
+    """Otherwise target pieces would be looked up beyond the end of the source's embeddings."""
+    change_recipe(folder, "model.tie", "all")
+    Subwords.train(tiny.TEXT, kind="char", size=18, byte_fallback=False).save(folder / "target.model")
+    assert "source.model and target.model must be the same" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.99])
+def test_a_truncated_file_is_refused(folder: Path, name: str, share: float) -> None:
+    whole = (folder / name).read_bytes()
+    (folder / name).write_bytes(whole[: int(share * len(whole))])
+    if name == "recipe.yaml" and share > 0.4:  # what follows `model` has defaults, so less of it may be a recipe
+        (folder / name).write_bytes(whole[: int(share * len(whole))] + b"\n{")
+    assert str(folder) in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"\x00" * 100, "is not a SentencePiece model"),
+        (b"\x0a\xff\xff\xff\xff\x0f" + b"x" * 50, "is not a SentencePiece model"),
+        (b"\x0a\x02\x0a\x00" * 1000, "is not a SentencePiece model"),
+    ],
+)
+def test_subword_models_that_are_none_are_refused(folder: Path, content: bytes, why: str) -> None:
+    (folder / "source.model").write_bytes(content)
+    assert why in refusal(folder)
+
+
+# --- SentencePiece models that are valid protocol buffers, but not of this world ---------------------------------
+
+
+def field(number: int, value: bytes | float) -> bytes:
+    match value:
+        case bytes():
+            return varint(number << 3 | 2) + varint(len(value)) + value
+        case int():
+            return varint(number << 3) + varint(value)
+        case float():
+            return varint(number << 3 | 5) + struct.pack("<f", value)
+
+
+def varint(value: int) -> bytes:
+    return bytes([value & 0x7F | 0x80]) + varint(value >> 7) if value > 0x7F else bytes([value])
+
+
+def subword_model(*pieces: tuple[bytes, float, int], trainer: bytes = b"", normaliser: bytes = b"") -> bytes:
+    special = [
+        (b"<pad>", 0.0, 3),
+        (b"<unk>", 0.0, 2),
+        (b"<s>", 0.0, 3),
+        (b"</s>", 0.0, 3),
+        ("▁".encode(), -1.0, 1),
+        (b"a", -2.0, 1),
+    ]
+    listed = (
+        field(1, field(1, piece) + field(2, score) + field(3, kind)) for piece, score, kind in [*special, *pieces]
+    )
+    ids = b"".join(field(number, value) for number, value in ((3, 1), (40, 1), (41, 2), (42, 3), (43, 0)))
+    return b"".join(listed) + field(2, ids + trainer) + field(3, normaliser)
+
+
+STRANGE = {
+    "a piece of half a megabyte": subword_model((b"x" * 500_000, -1.0, 1)),
+    "an empty piece": subword_model((b"", -1.0, 1)),
+    "a piece twice": subword_model((b"a", -1.0, 1)),
+    "a piece with a null": subword_model((b"a\0", -1.0, 1)),
+    "a piece that is no UTF-8": subword_model((b"\xff\xfe", -1.0, 1)),
+    "a control piece that is no UTF-8": subword_model((b"\xff\xfe", -1.0, 3)),
+    "a score that is no number": subword_model((b"ab", float("nan"), 1)),
+    "a byte that is none": subword_model((b"<0xZZ>", -1.0, 6)),
+    "some bytes": subword_model((b"<0x41>", -1.0, 6)),
+    "byte fallback without bytes": subword_model(trainer=field(35, 1)),
+    "an unknown mark that is no UTF-8": subword_model(trainer=field(44, b"\xff\xfe")),
+    "a character map that leads outside": subword_model(normaliser=field(2, struct.pack("<I", 1024) + b"\x7f" * 1024)),
+    "a character map longer than itself": subword_model(normaliser=field(2, struct.pack("<I", 2**31) + b"\0" * 8)),
+}
+
+
+_LOADS = """
+import sys
+from pathlib import Path
+from nmt.data.subwords import Subwords
+from nmt.decoding.shortlist import Shortlist
+from nmt.errors import DataError
+for path in sorted(Path(sys.argv[1]).iterdir()):
+    print(path.name, flush=True)
+    try:
+        Subwords.load(path)
+    except DataError as error:
+        assert str(error).startswith(f"{path} is not a SentencePiece model"), error
+    else:
+        raise AssertionError(f"{path} was loaded")
+"""
+
+
+def test_strange_subword_models_are_refused_without_a_crash(tmp_path: Path) -> None:
+    """In a process of its own, whose last word is the model that it did not survive."""
+    for name, content in STRANGE.items():
+        (tmp_path / name).write_bytes(content)
+    command = [sys.executable, "-c", _LOADS, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, check=False, cwd=ROOT, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == sorted(STRANGE)
+
+
+def test_the_strange_models_are_strange_in_one_thing_alone() -> None:
+    subwords = Subwords.from_bytes(subword_model((b"b", -1.0, 1)))
+    assert subwords.decode(subwords.encode("aa b")) == "aa b"

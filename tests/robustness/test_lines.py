@@ -1,0 +1,279 @@
+"""One line in, one line out, in order, whatever the bytes and whatever the model writes."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import math
+import os
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from nmt import recipe
+from nmt.cli.aligning import align
+from nmt.cli.linking import links
+from nmt.cli.streams import text_lines
+from nmt.cli.translating import score, translate
+from nmt.decoding.lines import clean
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError
+from nmt.evaluation.alignment import parse_pharaoh
+from tests.robustness import tiny
+
+ROOT = Path(__file__).resolve().parents[2]
+pairs_of_lines = st.lists(st.tuples(tiny.sentences, tiny.sentences), min_size=1, max_size=5)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.folder_in(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(autouse=True)
+def few_words(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Warnings of bad lines are not what is tested here."""
+    with caplog.at_level(logging.ERROR):
+        yield
+
+
+def lines_of(content: bytes) -> list[bytes]:
+    """What `wc -l` and every editor call lines; the last one may lack its end."""
+    lines = content.split(b"\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def output_lines(written: bytes) -> list[str]:
+    """The lines of an output, which must be the same ones to whoever reads them."""
+    assert written == b"" or written.endswith(b"\n")
+    text = written.decode()
+    assert text.splitlines() == text.split("\n")[:-1]
+    return text.splitlines()
+
+
+@contextmanager
+def printed() -> Iterator[io.StringIO]:
+    with redirect_stdout(io.StringIO(newline="")) as stream:
+        yield stream
+
+
+# --- translate --------------------------------------------------------------------------------------------------
+
+
+@tiny.tries(15)
+@given(content=tiny.raw, n_best=st.none() | st.integers(1, 2), beam=st.integers(2, 3), scores=st.booleans())
+@example(content=b"", n_best=None, beam=2, scores=False)
+@example(content=b"\n", n_best=2, beam=2, scores=False)
+@example(content=b"a\0b\rc\xe2\x80\xa8d\n\xed\xa0\x80\n\xff", n_best=None, beam=2, scores=True)
+def test_any_bytes_are_translated_line_by_line(
+    model: Path, tmp_path: Path, content: bytes, n_best: int | None, beam: int, scores: bool
+) -> None:
+    (tmp_path / "in").write_bytes(content)
+    places = {"source": tmp_path / "in", "output": tmp_path / "out", "alignments": tmp_path / "links"}
+    translate([model], **places, n_best=n_best, scores=scores, beam_size=beam, quiet=True)
+    lines = lines_of(content)
+    out, found_links = (output_lines((tmp_path / name).read_bytes()) for name in ("out", "links"))
+    assert len(out) == len(found_links) == len(lines) * (n_best or 1)
+    columns = 2 * (n_best is not None) + scores * (n_best is None) + 1
+    for number, (line, linked) in enumerate(zip(out, found_links, strict=True)):
+        fields = line.split("\t")
+        assert len(fields) == columns
+        assert n_best is None or int(fields[0]) == number // n_best + 1
+        words = len(fields[-1].split())
+        assert all(target < words for _, target in parse_pharaoh(linked, "links").sure)
+
+
+@tiny.tries(8)
+@given(content=tiny.raw)
+def test_each_line_is_translated_as_it_would_be_alone(content: bytes) -> None:
+    translator = Translator([tiny.bundle()], window=3, batch_tokens=100)
+    lines = list(text_lines(io.BytesIO(content), Path("in")))
+    assert len(lines) == len(lines_of(content))
+    together = list(translator.translate(lines))
+    assert len(together) == len(lines)
+    for line, found in zip(lines, together, strict=True):
+        [alone] = translator.translate([line])
+        assert (found.source, found.text, found.source_ids) == (alone.source, alone.text, alone.source_ids)
+        assert found.score == pytest.approx(alone.score, abs=1e-5)
+        assert not set(tiny.BREAKS) & set(found.text)
+
+
+def test_the_model_under_test_writes_line_breaks() -> None:
+    """Else the tests of this file would prove little."""
+    target = tiny.bundle().target
+    found = list(Translator([tiny.bundle()], n_best=2).translate([*tiny.TEXT, "xyz 世界", "dog ." * 9]))
+    spelt = "".join(target.decode(item.ids) for line in found for item in line.hypotheses)
+    assert len(set(tiny.BREAKS) & set(spelt)) > 3
+    assert "\n" in spelt
+
+
+@pytest.mark.parametrize("unit", ["the dog sees a cat . ", "x", "\u0301", "世", "\0"])
+def test_a_line_far_too_long_is_one_line(model: Path, tmp_path: Path, unit: str) -> None:
+    long = unit * (20_000 // len(unit.encode()))  # a part; the slow test takes it all
+    _translate_around(model, tmp_path, long)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["the dog sees a cat . ", "x", "\u0301", "世", "\0", "a\u2028"])
+def test_a_line_of_a_whole_megabyte(model: Path, tmp_path: Path, unit: str) -> None:
+    _translate_around(model, tmp_path, unit * (2**20 // len(unit.encode())))
+
+
+def _translate_around(model: Path, folder: Path, long: str) -> None:
+    (folder / "in").write_text(f"a cat\n{long}\na dog\n", newline="")
+    places = {"source": folder / "in", "output": folder / "out", "alignments": folder / "links"}
+    translate([model], **places, beam_size=1, max_ratio=0.05, quiet=True)
+    first, _, last = output_lines((folder / "out").read_bytes())
+    assert len(output_lines((folder / "links").read_bytes())) == 3
+    translator = Translator([tiny.bundle()], decoding=recipe.Decoding(beam_size=1, max_ratio=0.05))
+    assert [first, last] == [found.text for found in translator.translate(["a cat", "a dog"])]
+
+
+# --- score, align, links ----------------------------------------------------------------------------------------
+
+
+def write_pair(folder: Path, pairs: list[tuple[str, str]], *, ended: bool) -> dict[str, Path]:
+    """Two files of lines; the last line is only left without its end where it is not empty."""
+    ended = ended or not all(side.removeprefix("\ufeff") for side in pairs[-1])
+    for name, side in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
+        (folder / name).write_text("\n".join(side) + "\n" * ended, newline="")
+    return {"source": folder / "source", "target": folder / "target"}
+
+
+@tiny.tries(12)
+@given(pairs=pairs_of_lines, ended=st.booleans(), normalise=st.booleans())
+def test_every_pair_is_scored_on_a_line(
+    model: Path, tmp_path: Path, pairs: list[tuple[str, str]], ended: bool, normalise: bool
+) -> None:
+    with printed() as stream:
+        score(model, **write_pair(tmp_path, pairs, ended=ended), normalise=normalise, quiet=True)
+    scores = [float(line) for line in output_lines(stream.getvalue().encode())]
+    assert len(scores) == len(pairs)
+    assert max(scores) <= 0
+
+
+@tiny.tries(8)
+@given(pairs=pairs_of_lines, ended=st.booleans(), form=st.sampled_from(["pharaoh", "json"]))
+def test_every_pair_is_aligned_on_a_line(
+    model: Path, tmp_path: Path, pairs: list[tuple[str, str]], ended: bool, form: str
+) -> None:
+    align(model, **write_pair(tmp_path, pairs, ended=ended), output=tmp_path / "out", form=form, quiet=True)
+    out = output_lines((tmp_path / "out").read_bytes())
+    assert len(out) == len(pairs)
+    for line, (source, target) in zip(out, pairs, strict=True):
+        if form == "json":
+            row = json.loads(line)
+            assert len(row["weights"]) == len(row["target"])
+        elif not (clean(source) and clean(target)):
+            assert line == ""
+        else:
+            parse_pharaoh(line, "out")
+
+
+@tiny.tries(40)
+@given(pairs=pairs_of_lines, ended=st.booleans())
+def test_every_pair_is_linked_on_a_line(tmp_path: Path, pairs: list[tuple[str, str]], ended: bool) -> None:
+    assume(any(source.split() and target.split() for source, target in pairs))  # something to learn from
+    links(**write_pair(tmp_path, pairs, ended=ended), output=tmp_path / "out", quiet=True)
+    out = output_lines((tmp_path / "out").read_bytes())
+    assert len(out) == len(pairs)
+    for line, (source, target) in zip(out, pairs, strict=True):
+        words = len(source.split()), len(target.split())
+        assert all(one < words[0] and other < words[1] for one, other in parse_pharaoh(line, "out").sure)
+
+
+@tiny.tries(20)
+@given(content=tiny.raw)
+def test_parallel_text_that_is_no_text_is_a_sentence(model: Path, tmp_path: Path, content: bytes) -> None:
+    """What is scored or linked must be text: a bad byte would be scored as another character."""
+    for name in ("source", "target"):
+        (tmp_path / name).write_bytes(content)
+    try:
+        content.decode()
+        valid = True
+    except UnicodeDecodeError:
+        valid = False
+    if valid:
+        with printed() as stream:
+            score(model, tmp_path / "source", tmp_path / "target", quiet=True)
+        assert len(output_lines(stream.getvalue().encode())) == len(lines_of(content.removeprefix(b"\xef\xbb\xbf")))
+    else:
+        with printed(), pytest.raises(DataError, match="not valid UTF-8"):
+            score(model, tmp_path / "source", tmp_path / "target", quiet=True)
+
+
+def test_a_pair_too_long_to_score_has_its_line_and_a_warning(
+    model: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pairs = [("a dog", "a cat"), ("a dog " * 3000, "a cat " * 3000), ("the dog", "sees")]
+    with caplog.at_level(logging.WARNING), printed() as stream:
+        score(model, **write_pair(tmp_path, pairs, ended=True))
+    first, middle, last = map(float, stream.getvalue().splitlines())
+    assert math.isnan(middle)
+    assert first < 0 > last
+    assert "Line 2 has 18000 and 18000 pieces, too many to score: its score is nan." in caplog.messages
+
+
+# --- a million --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_million_lines_come_out_as_a_million_lines(model: Path, tmp_path: Path) -> None:
+    """Through the command itself, with flat memory; prints its figures (`-s` shows them)."""
+    count = int(os.environ.get("NMT_TEST_LINES", "1000000"))
+    draw = random.Random(1)
+    words = ["a", "cat", "dog .", "\0", "\r", "\u2028", "\x85", "世", "🐶", "\t", "\ufeff"]
+    blank = [b""] * 12 + [b" ", b"\0", b"\r"]
+    kinds = [*blank, b"\xff\xfe", b"\xed\xa0\x80", *("".join(draw.choices(words, k=2)).encode() for _ in range(6))]
+    with (tmp_path / "in").open("wb") as file:
+        for _ in range(count):
+            file.write(draw.choice(kinds) + b"\n")
+    command = [sys.executable, "-c", _MEASURED, "translate", model, "-i", tmp_path / "in", "-o", tmp_path / "out"]
+    options = ["--beam-size", "1", "--max-ratio", "0.1", "--alignments", tmp_path / "links", "--threads", "1", "-q"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    start = time.monotonic()
+    ended = subprocess.run([*map(str, [*command, *options])], capture_output=True, env=environment, check=True)
+    seconds = time.monotonic() - start
+    assert (tmp_path / "out").read_bytes().count(b"\n") == count
+    assert (tmp_path / "links").read_bytes().count(b"\n") == count
+    half, end = (int(pages) * resource.getpagesize() // 2**20 for pages in ended.stderr.split()[-2:])
+    print(f"{count:,} lines in {seconds:.0f} s, {half} MB half-way and {end} MB at the end")  # noqa: T201
+    assert end - half < 100
+    expected = {kind: _expected(kind) for kind in set(kinds)}
+    with (tmp_path / "in").open("rb") as lines, (tmp_path / "out").open("rb") as found:
+        for number, (line, out) in enumerate(zip(lines, found, strict=True)):
+            if number:  # the first may have lost a byte order mark
+                assert out.decode().removesuffix("\n") == expected[line.removesuffix(b"\n")]
+
+
+_MEASURED = """
+import sys, threading
+used = []
+def watch(stopped=threading.Event()):
+    while not stopped.wait(0.5):
+        with open("/proc/self/statm") as file:
+            used.append(file.read().split()[1])
+threading.Thread(target=watch, daemon=True).start()
+from nmt.cli import main
+try:
+    main()
+finally:
+    print(used[len(used) // 2], used[-1], file=sys.stderr)
+"""
+"""The command, with the pages of memory it held half-way and at the end as its last words."""
+
+
+def _expected(line: bytes) -> str:
+    translator = Translator([tiny.bundle()], decoding=recipe.Decoding(beam_size=1, max_ratio=0.1))
+    return next(translator.translate([line.decode(errors="replace")])).text

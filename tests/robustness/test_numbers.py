@@ -1,0 +1,103 @@
+"""The same numbers by every way that leads to them, for each score, window and order (64 models), in fp32 and in bf16."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import product
+
+import pytest
+import torch
+
+from nmt import recipe
+from nmt.data.subwords import EOS, Subwords
+from nmt.decoding.translation import TranslationHypothesis
+from nmt.decoding.translator import Translator
+from nmt.device import Precision
+from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.training.average import mean_weights
+from tests.reference.settings import ATTENTIONS, ORDERS, small
+from tests.robustness import tiny
+
+LINES = ["the dog sees a cat .", "a", "a cat sleeps here"]
+PAIRS = list(zip(LINES, LINES[::-1], strict=True))
+PRESETS = [(score, window, order) for (score, window), order in product(ATTENTIONS, ORDERS)]
+every_preset = pytest.mark.parametrize(
+    "preset",
+    [  # by default some, in one order after the other
+        pytest.param(preset, id="-".join(preset), marks=() if place % 9 == 0 else pytest.mark.slow)
+        for place, preset in enumerate(PRESETS)
+    ],
+)
+
+FP32 = 1e-5
+BF16 = 0.05
+"""Most that a piece's log-probability moves, in nats: bf16 keeps 8 bits, so a product of another shape may round elsewhere."""
+
+
+@cache
+def model(preset: tuple[str, str, str], scale: float) -> Seq2Seq:
+    """Random weights, times `scale`: at 2.5 they decide, at 1 they are as a new model's."""
+    score, window, order = preset
+    chosen = recipe.Model.model_validate(small(score=score, window=window, order=order))
+    torch.manual_seed(1)
+    made = build_model(chosen, source_size=len(subwords()), target_size=len(subwords())).eval()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.mul_(scale)
+        made.output.bias.fill_(0)
+        made.output.bias[EOS] = 2
+    return made
+
+
+def subwords() -> Subwords:
+    return tiny.bundle().source
+
+
+def translator(models: Sequence[Seq2Seq], precision: Precision = "fp32") -> Translator:
+    members = [_Member(subwords(), subwords(), each) for each in models]
+    return Translator(members, decoding=recipe.Decoding(beam_size=3, max_ratio=0.3), n_best=2, precision=precision)
+
+
+class _Member:
+    def __init__(self, source: Subwords, target: Subwords, model: Seq2Seq) -> None:
+        self.source, self.target, self.model = source, target, model
+
+
+def check_same(one: TranslationHypothesis, other: TranslationHypothesis, tolerance: float) -> None:
+    assert one.ids == other.ids
+    assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=tolerance)
+    assert one.score == pytest.approx(other.score, abs=tolerance * len(one.token_log_probs))
+    torch.testing.assert_close(one.alignment, other.alignment, atol=tolerance, rtol=0)
+
+
+@every_preset
+def test_alone_in_a_batch_twice_in_an_ensemble_forced_or_searched_it_is_the_same(preset: tuple[str, str, str]) -> None:
+    once = translator([model(preset, 2.5)])
+    found = list(once.translate(LINES))
+    twice = list(translator([model(preset, 2.5)] * 2).translate(LINES))
+    for line, together, ensemble in zip(LINES, found, twice, strict=True):
+        [alone] = once.translate([line])
+        for ours, others, both in zip(alone.hypotheses, together.hypotheses, ensemble.hypotheses, strict=True):
+            check_same(ours, others, FP32)
+            check_same(ours, both, FP32)
+            if ours.finished:
+                [forced] = once.score([(line, ours.ids)])
+                check_same(ours, forced.hypotheses[0], FP32)
+
+
+@every_preset
+def test_in_half_precision_companions_move_a_log_probability_by_little(preset: tuple[str, str, str]) -> None:
+    half = translator([model(preset, 1.0)], "bf16")
+    for pair, together in zip(PAIRS, half.score(PAIRS), strict=True):
+        [alone] = half.score([pair])
+        check_same(alone.hypotheses[0], together.hypotheses[0], BF16)
+
+
+def test_the_mean_of_one_checkpoint_is_that_checkpoint_to_the_last_bit() -> None:
+    weights = model(PRESETS[0], 1.0).state_dict()
+    for kind in (torch.float32, torch.bfloat16, torch.float64):
+        stored = {name: value.to(kind) for name, value in weights.items()}
+        for count in (1, 2, 4):
+            mean = mean_weights([stored] * count)
+            assert all(torch.equal(mean[name], stored[name]) for name in stored)

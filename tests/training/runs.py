@@ -1,0 +1,28 @@
+"""What tests compare runs by: everything that a run leaves behind, but for the time that it took."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from nmt.training.checkpoint import STATE, load_state
+from nmt.training.log import METRICS
+
+
+def timeless(run: Path) -> list[dict[str, Any]]:
+    """The records of a run without its time figures."""
+    records = map(json.loads, (run / METRICS).read_text().splitlines())
+    return [{key: value for key, value in record.items() if "second" not in key} for record in records]
+
+
+def outcome(run: Path) -> dict[str, Any]:
+    """Hashes of all files of a run by name; of its records and its state, what is in them but for time figures."""
+    files = {str(path.relative_to(run)): path for path in sorted(run.rglob("*")) if path.is_file()}
+    hashes: dict[str, Any] = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    state = load_state(run)
+    groups = (state.weights, state.average, state.optimizer, state.generators)
+    progress = {**vars(state.progress), "seconds": 0}
+    digests = [
+        {name: hashlib.sha256(value.numpy().tobytes()).hexdigest() for name, value in group.items()} for group in groups
+    ]
+    return {**hashes, METRICS: timeless(run), STATE: (progress, state.text, digests)}

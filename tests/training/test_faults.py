@@ -1,0 +1,195 @@
+"""A disk that fails, and a process that dies, at each system call of a run: a good state and model are always there."""
+
+import errno
+import io
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.bundle import WEIGHTS, Bundle
+from nmt.errors import DataError
+from nmt.recipe import Recipe
+from nmt.training.checkpoint import has_state, load_state
+from nmt.training.trainer import train
+from tests.training.runs import outcome
+from tests.training.toy import recipe, write_reversal
+
+CPU = torch.device("cpu")
+
+
+class Killed(BaseException):
+    """What a process does not survive: from here on every system call is as if it had not been made."""
+
+
+@dataclass
+class Disk:
+    """Counts the system calls that write below a folder, and lets one of them fail: with an errno, or with death."""
+
+    root: Path
+    fault: int | type[Killed]
+    at: int
+    calls: list[str] = field(default_factory=list)
+    dead: bool = False
+    _paths: dict[int, Path] = field(default_factory=dict)
+
+    def reach(self, call: str, place: Any, *, halfway: Callable[[], object] = lambda: None) -> None:
+        """Note a call; raises if it is the one to fail, after the part of it that a failing write has done."""
+        path = self._paths.get(place) if isinstance(place, int) else Path(place)
+        if path is None or not path.is_relative_to(self.root):
+            return
+        if self.dead:
+            raise Killed
+        self.calls.append(f"{call} {path.relative_to(self.root)}")
+        if len(self.calls) != self.at:
+            return
+        halfway()
+        if isinstance(self.fault, int):
+            raise OSError(self.fault, os.strerror(self.fault), str(path))
+        self.dead = True
+        raise self.fault
+
+    @contextmanager
+    def mounted(self) -> Iterator[None]:
+        """Within it, the system calls of Python code go through this disk."""
+        real_open, real_file = os.open, io.open
+
+        def open_descriptor(path: Any, *rest: Any, **named: Any) -> int:
+            self.reach("open", path)
+            descriptor = real_open(path, *rest, **named)
+            self._paths[descriptor] = Path(path)
+            return descriptor
+
+        def open_file(path: Any, *rest: Any, **named: Any) -> Any:
+            if isinstance(path, int):
+                return real_file(path, *rest, **named)
+            self.reach("open", path)
+            file = real_file(path, *rest, **named)
+            if file.writable():
+                file.write = self._counted_write(path, file)
+            self._paths[file.fileno()] = Path(path)
+            return file
+
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("fsync", "replace", "unlink", "mkdir", "ftruncate", "pwrite"):
+                patch.setattr(os, name, self._counted(name, getattr(os, name)))
+            patch.setattr(os, "open", open_descriptor)
+            patch.setattr(io, "open", open_file)
+            yield
+
+    def _counted(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(place: Any, *rest: Any, **named: Any) -> Any:
+            self.reach(name, place)
+            return real(place, *rest, **named)
+
+        return call
+
+    def _counted_write(self, path: Path, file: Any) -> Callable[[Any], int]:
+        real = file.write
+
+        def write(content: Any) -> int:
+            def half() -> None:
+                real(content[: len(content) // 2])
+                file.flush()
+
+            self.reach("write", path, halfway=half)
+            return int(real(content))
+
+        return write
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    folder = tmp_path_factory.mktemp("small")
+    write_reversal(folder, pairs=40, held_out=5)
+    training = {
+        "updates": 3,
+        "epochs": 3,
+        "log_every": 1,
+        "ema": 0.5,
+        "batch_tokens": 128,
+        "optimizer": {"kind": "adam", "rate": 0.02},
+        "validation": {"every": 1, "keep_best": 2, "metric": "perplexity"},
+    }
+    sizes = {"embedding": 8, "encoder": {"hidden": 8}, "decoder": {"hidden": 8, "readout": {"kind": "tanh", "size": 8}}}
+    return recipe(folder, training=training, model={**sizes, "dropout": 0.1})
+
+
+@pytest.fixture(scope="module")
+def whole(chosen: Recipe, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the run leaves behind if nothing happens to it."""
+    run = tmp_path_factory.mktemp("whole") / "run"
+    train(chosen, run, device=CPU, quiet=True)
+    return outcome(run)
+
+
+def survive(chosen: Recipe, run: Path, disk: Disk, whole: dict[str, Any]) -> None:
+    """Train with the fault, look at what there is afterwards, and go on without one."""
+    problem: BaseException | None = None
+    with disk.mounted():
+        try:
+            train(chosen, run, device=CPU, quiet=True)
+        except (DataError, Killed) as caught:
+            problem = caught
+    place = f"{disk.fault} at call {disk.at}, {disk.calls[-1]}"
+    if disk.fault is Killed:
+        assert isinstance(problem, Killed), place
+    elif problem is not None:  # else it was one without which the run could go on
+        assert str(run) in str(problem), place
+        assert os.strerror(disk.fault) in str(problem), place  # type: ignore[arg-type]
+        assert "\n" not in str(problem), place
+    begun = has_state(run)
+    if begun:
+        load_state(run)
+    if (run / WEIGHTS).exists():
+        assert begun, place
+        Bundle.load(run)
+    train(chosen, run, device=CPU, quiet=True, resume=run.is_dir())
+    assert outcome(run) == whole, place
+
+
+def inject(
+    chosen: Recipe, folder: Path, whole: dict[str, Any], faults: list[int | type[Killed]], *, step: int
+) -> tuple[int, int]:
+    """Every `step`-th call of a run with each fault in turn; returns how many calls a run has and how many faults it survived."""
+    counting = Disk(folder / "counted", Killed, at=0)
+    with counting.mounted():
+        train(chosen, folder / "counted", device=CPU, quiet=True)
+    survived = 0
+    for at in range(1, len(counting.calls) + 1, step):
+        for fault in faults if step == 1 else [faults[at // step % len(faults)]]:
+            run = folder / f"{at}-{fault if isinstance(fault, int) else 'kill'}"
+            survive(chosen, run, Disk(run, fault, at), whole)
+            survived += 1
+    return len(counting.calls), survived
+
+
+FAULTS: list[int | type[Killed]] = [errno.ENOSPC, errno.EIO, Killed]
+
+
+def test_a_fault_now_and_then_loses_nothing(chosen: Recipe, whole: dict[str, Any], tmp_path: Path) -> None:
+    calls, survived = inject(chosen, tmp_path, whole, FAULTS, step=11)
+    assert survived == -(-calls // 11)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_no_fault_at_any_call_loses_anything(chosen: Recipe, whole: dict[str, Any], tmp_path: Path) -> None:
+    calls, survived = inject(chosen, tmp_path, whole, FAULTS, step=1)
+    print(f"{calls} system calls, {3 * calls} faults injected, {survived} survived")  # noqa: T201 -- for pytest -rP
+    assert survived == 3 * calls
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_is_read_only_is_a_sentence(chosen: Recipe, tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(DataError, match=r"Cannot write to .*run: Permission denied"):
+            train(chosen, tmp_path / "run", device=CPU, quiet=True)
+    finally:
+        tmp_path.chmod(0o700)

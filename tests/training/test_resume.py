@@ -1,0 +1,533 @@
+"""A run that was killed, stopped or disturbed and then resumed leaves the same bytes as one that never was."""
+
+import errno
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.bundle import WEIGHTS, Bundle, load_tensors
+from nmt.data.batching import Batch
+from nmt.errors import DataError, UsageError
+from nmt.recipe import Recipe, dump_recipe
+from nmt.training import trainer
+from nmt.training.checkpoint import STATE, has_state, load_state
+from nmt.training.lock import LOCK, only_writer
+from nmt.training.optim import Clock
+from nmt.training.stopping import Stop, Stopping
+from nmt.training.trainer import Interrupted, train
+from nmt.training.update import Learner, Measured
+from nmt.training.validation import Validator
+from tests.training.runs import outcome, timeless
+from tests.training.toy import recipe, write_reversal
+
+CPU = torch.device("cpu")
+ROOT = Path(__file__).resolve().parents[2]
+
+EVERYTHING: dict[str, Any] = {
+    "ema": 0.9,
+    "accumulate": 2,
+    "log_every": 3,
+    "validation": {"keep_best": 3, "every": 4, "metric": "bleu"},
+    "schedule": {"kind": "plateau", "patience": 1},
+    "guided_alignment": {"links": "train.align", "decay": 0.5},
+    "scheduled_sampling": {"kind": "inverse-sigmoid", "scale": 10},
+}
+SAMPLED = {"kind": "unigram", "size": 20, "byte_fallback": False, "sampling": 0.5}
+SIZES = {"embedding": 16, "encoder": {"hidden": 16}, "decoder": {"hidden": 16, "readout": {"kind": "tanh", "size": 16}}}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small")
+    write_reversal(folder, pairs=120, held_out=10)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def beside_the_links(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(corpus)
+
+
+def everything(corpus: Path, **training: Any) -> Recipe:
+    """A recipe in which all that a state has to hold plays a part."""
+    settings = {**EVERYTHING, "epochs": 3, **training}
+    return recipe(corpus, training=settings, model={**SIZES, "dropout": 0.3}, subwords=SAMPLED)
+
+
+def plain(corpus: Path, **training: Any) -> Recipe:
+    """A recipe of which a run takes a moment: three updates an epoch, and a validation after each epoch."""
+    settings = {"epochs": 2, "log_every": 1, "batch_tokens": 512, "validation": {"metric": "perplexity"}, **training}
+    return recipe(corpus, training=settings, model={**SIZES, "dropout": 0.1})
+
+
+def process(chosen: Recipe, corpus: Path, run: Path, *options: str, **environment: str) -> "subprocess.Popen[bytes]":
+    """A real `nmt train`."""
+    file = run.with_suffix(".yaml")
+    file.write_text(dump_recipe(chosen))
+    command = [sys.executable, "-m", "nmt.cli", "train", str(file), "--out", str(run), "-q", "--threads", "1", *options]
+    return subprocess.Popen(
+        command,
+        cwd=corpus,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )
+
+
+def ended(running: "subprocess.Popen[bytes]") -> tuple[int, str]:
+    _, errors = running.communicate(timeout=240)
+    return running.returncode, errors.decode()
+
+
+def without_picture(run: Path) -> dict[str, Any]:
+    """The outcome but for the learning curve, which only the command draws, and the lock of a killed process."""
+    return {name: value for name, value in outcome(run).items() if name not in ("learning-curve.png", LOCK)}
+
+
+# --- real processes ----------------------------------------------------------------------------------------------
+
+
+def kill_and_resume(chosen: Recipe, corpus: Path, run: Path, kills: int, seed: int) -> dict[str, int]:
+    """Kill a run that often, every other time while it saves and else at random moments, and let it come to its end."""
+    draw = random.Random(seed)
+    counts = {"killed": 0, "while saving": 0, "before training": 0}
+    while counts["killed"] < kills:
+        running = process(chosen, corpus, run, *(["--resume"] if run.is_dir() else []))
+        if counts["killed"] % 2:
+            saving = wait_for_a_save(run, running, skip=draw.randrange(6))
+        else:
+            saving = False
+            wait_for_work(run, running, anything=draw.random() < 0.3)
+            time.sleep(draw.uniform(0, 0.5))
+        running.send_signal(signal.SIGKILL)
+        status, errors = ended(running)
+        if status == 0:  # it had come to its end before
+            break
+        assert status == -signal.SIGKILL, errors
+        counts["killed"] += 1
+        counts["while saving"] += saving
+        counts["before training"] += not has_state(run)
+        if (run / WEIGHTS).exists():
+            Bundle.load(run)
+    status, errors = ended(process(chosen, corpus, run, *(["--resume"] if run.is_dir() else [])))
+    assert status == 0, errors
+    return counts
+
+
+def wait_for_work(run: Path, running: "subprocess.Popen[bytes]", *, anything: bool) -> None:
+    """Until the process locks its folder, or has begun to train or gone on training."""
+    before = stamp(run / "metrics.jsonl")
+    while (
+        running.poll() is None and not (anything and (run / LOCK).exists()) and stamp(run / "metrics.jsonl") == before
+    ):
+        time.sleep(0.001)
+
+
+def wait_for_a_save(run: Path, running: "subprocess.Popen[bytes]", *, skip: int) -> bool:
+    """Until a file is being written beside the one that it will replace, some saves later; whether that came."""
+    seen: set[tuple[str, int]] = set()
+    names = (f".{STATE}.{running.pid}.new", f".{WEIGHTS}.{running.pid}.new", f".recipe.yaml.{running.pid}.new")
+    while running.poll() is None:
+        for name in names:
+            if (found := stamp(run / name)) and (name, found) not in seen:
+                seen.add((name, found))
+                if len(seen) > skip:
+                    return True
+        time.sleep(0.0003)  # far less than a save takes
+    return False
+
+
+def stamp(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def test_a_killed_run_is_resumed_to_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
+    chosen = everything(corpus)
+    train(chosen, tmp_path / "whole", device=CPU, quiet=True)
+    counts = kill_and_resume(chosen, corpus, tmp_path / "parts", kills=2, seed=1)
+    assert counts["killed"] == 2
+    assert without_picture(tmp_path / "parts") == outcome(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_run_killed_thirty_times_is_resumed_to_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
+    chosen = everything(corpus, epochs=40)
+    train(chosen, tmp_path / "whole", device=CPU, quiet=True)
+    counts = kill_and_resume(chosen, corpus, tmp_path / "parts", kills=30, seed=2)
+    print(counts)  # noqa: T201 -- for pytest -rP
+    assert counts["killed"] == 30
+    assert counts["while saving"] >= 10
+    assert without_picture(tmp_path / "parts") == outcome(tmp_path / "whole")
+
+
+def test_two_processes_train_the_same_model(corpus: Path, tmp_path: Path) -> None:
+    chosen = everything(corpus, epochs=1)
+    running = [process(chosen, corpus, tmp_path / name, PYTHONHASHSEED=name) for name in ("1", "2")]
+    assert [ended(one) for one in running] == [(0, ""), (0, "")]
+    assert without_picture(tmp_path / "1") == without_picture(tmp_path / "2")
+
+
+def test_a_dead_process_holds_no_lock(tmp_path: Path) -> None:
+    code = (
+        f"from pathlib import Path\nfrom nmt.training.lock import only_writer\nimport time\n"
+        f"with only_writer(Path({str(tmp_path)!r})):\n    print('held', flush=True)\n    time.sleep(60)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(UsageError, match=rf"process {holder.pid} on \S+, is at work in {tmp_path}"):
+            only_writer(tmp_path).__enter__()
+        holder.kill()
+    assert (tmp_path / LOCK).exists()
+    with only_writer(tmp_path):
+        pass
+    assert not (tmp_path / LOCK).exists()
+
+
+# --- signals -----------------------------------------------------------------------------------------------------
+
+
+def interrupted(chosen: Recipe, run: Path, *, resume: bool = False) -> Interrupted:
+    with pytest.raises(Interrupted) as caught:
+        train(chosen, run, device=CPU, quiet=True, resume=resume)
+    return caught.value
+
+
+def calls(function: Callable[..., Any], at: int, *numbers: int) -> Callable[..., Any]:
+    """The function, in whose `at`-th call signals arrive."""
+    count = 0
+
+    def signalled(*args: Any, **named: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == at:
+            for number in numbers:
+                os.kill(os.getpid(), number)
+        return function(*args, **named)
+
+    return signalled
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "at"),
+    [
+        (trainer.TrainingText, "load", 1),
+        (Learner, "_gradients", 2),
+        (Validator, "judge", 1),
+        (Validator, "judge", 2),
+        (Validator, "judge", 3),
+        (trainer, "save_state", 1),
+        (trainer, "save_state", 3),
+        (trainer, "save_tensors", 1),
+    ],
+    ids=["reading", "update", "validation", "last validation", "mean", "first save", "save", "model"],
+)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_at_any_moment_saves(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, at: int, number: int
+) -> None:
+    chosen = plain(corpus, validation={"metric": "perplexity", "keep_best": 2})
+    train(chosen, tmp_path / "whole", device=CPU, quiet=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, name, calls(getattr(place, name), at, number))
+        stopped = interrupted(chosen, tmp_path / "parts")
+    assert stopped.exit_status == 128 + number
+    if name == "load":
+        assert str(stopped) == "Stopped. Training had not begun yet."
+        assert not (tmp_path / "parts").exists()
+        return
+    assert "The state is saved; go on with: nmt train " in str(stopped)
+    train(chosen, tmp_path / "parts", device=CPU, quiet=True, resume=True)
+    found, expected = outcome(tmp_path / "parts"), outcome(tmp_path / "whole")
+    if at == 3 and name == "judge":  # the end of the last epoch and the beginning of the one after are the same place
+        assert found.pop(STATE)[1:] == expected.pop(STATE)[1:]
+    assert found == expected
+
+
+def test_validation_is_left_at_once(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = Validator.judge
+
+    def judge_long(self: Validator) -> dict[str, Any]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return {} if self.bundle.model.training else judge(self)  # never come to
+
+    monkeypatch.setattr(Validator, "judge", judge_long)
+    interrupted(plain(corpus), tmp_path / "run")
+    progress = load_state(tmp_path / "run").progress
+    assert progress.validated < progress.update
+    assert not [record for record in timeless(tmp_path / "run") if record["kind"] == "valid"]
+
+
+def test_a_stop_that_was_taken_for_an_error_is_still_one() -> None:
+    def mistake() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except Stop:
+            raise RuntimeError from None
+
+    with Stopping() as stopping, pytest.raises(Stop), stopping.at_once():
+        mistake()
+    assert stopping.signal == signal.SIGTERM
+
+
+@pytest.mark.parametrize(("place", "name"), [(Learner, "_gradients"), (trainer.Trainer, "save")])
+def test_a_second_signal_ends_at_once_and_damages_nothing(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str
+) -> None:
+    chosen = plain(corpus)
+    train(chosen, tmp_path / "whole", device=CPU, quiet=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, name, calls(getattr(place, name), 2, signal.SIGINT, signal.SIGINT))
+        stopped = interrupted(chosen, tmp_path / "parts")
+    assert "The last saved state is kept" in str(stopped)
+    assert stopped.exit_status == 130
+    train(chosen, tmp_path / "parts", device=CPU, quiet=True, resume=True)
+    assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
+
+
+# --- what resuming looks at ----------------------------------------------------------------------------------------
+
+
+def test_a_finished_run_can_be_resumed_and_stays_as_it_is(corpus: Path, tmp_path: Path) -> None:
+    chosen = everything(corpus)
+    train(chosen, tmp_path / "run", device=CPU, quiet=True)
+    before = outcome(tmp_path / "run")
+    train(chosen, tmp_path / "run", device=CPU, quiet=True, resume=True)
+    assert outcome(tmp_path / "run") == before
+
+
+def test_what_a_killed_save_left_behind_is_removed_and_a_torn_record_is_cut(corpus: Path, tmp_path: Path) -> None:
+    chosen, run = plain(corpus), tmp_path / "run"
+    train(chosen, run, device=CPU, quiet=True)
+    before = outcome(run)
+    (run / f".{STATE}.12345.new").write_bytes(b"half of a")
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "train", "update": 99}\n{"kind": "tr')
+    train(chosen, run, device=CPU, quiet=True, resume=True)
+    assert outcome(run) == before
+
+
+def test_long_epochs_are_saved_in_between(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = plain(corpus)
+    train(chosen, tmp_path / "whole", device=CPU, quiet=True)
+    saved = []
+    save = trainer.save_state
+    monkeypatch.setattr(trainer, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(
+        trainer, "save_state", lambda run, state: (saved.append(state.progress.update), save(run, state))
+    )
+    train(chosen, tmp_path / "run", device=CPU, quiet=True)
+    assert set(saved) == set(range(5))
+    assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("file", "setting"),
+    [
+        ("train.src", "data.train"),
+        ("valid.tgt", "data.valid"),
+        ("train.align", "training.guided_alignment.links"),
+    ],
+)
+def test_resuming_on_other_text_says_which(tmp_path: Path, file: str, setting: str) -> None:
+    write_reversal(tmp_path, pairs=120, held_out=10)
+    guided = {"links": str(tmp_path / "train.align")}
+    chosen = plain(tmp_path, guided_alignment=guided)
+    train(chosen, tmp_path / "run", device=CPU, quiet=True)
+    text = (tmp_path / file).read_text()
+    (tmp_path / file).write_text(text[text.index("\n") :] if file == "train.align" else text.replace("a", "b", 1))
+    before = outcome(tmp_path / "run")
+    with pytest.raises(DataError, match=rf"What {setting} name has changed .* --force"):
+        train(chosen, tmp_path / "run", device=CPU, quiet=True, resume=True)
+    assert outcome(tmp_path / "run") == before
+    longer = plain(tmp_path, guided_alignment=guided, epochs=3)
+    train(longer, tmp_path / "run", device=CPU, quiet=True, resume=True, force=True)
+    assert load_state(tmp_path / "run").text != before[STATE][1]
+
+
+def test_a_model_without_the_state_of_its_training_is_not_overwritten(corpus: Path, tmp_path: Path) -> None:
+    train(plain(corpus), tmp_path / "run", device=CPU, quiet=True)
+    (tmp_path / "run" / STATE).unlink()
+    before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    with pytest.raises(DataError, match=r"no state of a training to go on from"):
+        train(plain(corpus), tmp_path / "run", device=CPU, quiet=True, resume=True)
+    assert {path: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_a_forced_recipe_may_change_how_but_not_what_is_trained(corpus: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train(plain(corpus), run, device=CPU, quiet=True)
+    kept = (run / "recipe.yaml").read_bytes()
+    larger = recipe(corpus, training={"epochs": 3})
+    with pytest.raises(
+        DataError, match=r"cannot go on with this recipe, not even by --force: .* is \[.*\] but would be"
+    ):
+        train(larger, run, device=CPU, quiet=True, resume=True, force=True)
+    assert (run / "recipe.yaml").read_bytes() == kept
+    Bundle.load(run)
+    other = plain(corpus, epochs=4, optimizer={"kind": "sgd", "rate": 0.1, "momentum": 0.9}, ema=0.5)
+    train(other, run, device=CPU, quiet=True, resume=True, force=True)
+    state = load_state(run)
+    assert state.progress.epoch == 3
+    assert {name.split(".")[1] for name in state.optimizer} == {"momentum_buffer"}
+    assert state.average.keys() == state.weights.keys()
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: b"", lambda content: b"\xff" * 99])
+def test_a_damaged_state_is_a_sentence(corpus: Path, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    run = tmp_path / "run"
+    train(plain(corpus), run, device=CPU, quiet=True)
+    (run / STATE).write_bytes(damage((run / STATE).read_bytes()))
+    with pytest.raises(DataError, match=rf"{run / STATE}"):
+        train(plain(corpus), run, device=CPU, quiet=True, resume=True)
+
+
+def test_a_folder_in_use_is_refused(corpus: Path, tmp_path: Path) -> None:
+    chosen, run = plain(corpus), tmp_path / "run"
+    with only_writer(run), pytest.raises(UsageError, match=rf"Another training, process {os.getpid()} on "):
+        train(chosen, run, device=CPU, quiet=True)
+    train(chosen, run, device=CPU, quiet=True)
+    before = outcome(run)
+    with only_writer(run), pytest.raises(UsageError, match="Another training"):
+        train(chosen, run, device=CPU, quiet=True, resume=True)
+    assert outcome(run) == before
+
+
+def test_where_there_are_no_locks_there_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def unsupported(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", unsupported)
+    with only_writer(tmp_path / "run"):
+        assert (tmp_path / "run" / LOCK).read_text().startswith(f"{os.getpid()} on ")
+    assert "cannot be locked (No locks available): start no second training" in caplog.text
+
+
+# --- updates that go wrong -----------------------------------------------------------------------------------------
+
+
+def spoiled(bad: set[int], how: str) -> Callable[..., Any]:
+    """A loss that is no number, or too large for the memory, in these updates."""
+    loss = Learner._loss
+
+    def spoil(self: Learner, batch: Batch, clock: Clock, measured: Measured) -> torch.Tensor:
+        if clock.update + 1 in bad and how == "memory":
+            raise torch.OutOfMemoryError
+        right = loss(self, batch, clock, measured)
+        if clock.update + 1 in bad:
+            measured.nll += float("nan") if how == "loss" else 0.0
+            return right * float("inf") if how == "gradient" else right
+        return right
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("loss", "the loss is no longer a number"),
+        ("gradient", "the gradient is no longer a number"),
+        ("memory", "pairs does not fit into memory"),
+    ],
+)
+def test_a_bad_update_is_skipped_told_and_resumed_over(
+    corpus: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    how: str,
+    reason: str,
+) -> None:
+    monkeypatch.setattr(Learner, "_loss", spoiled({2, 3, 6}, how))
+    chosen = plain(corpus, batch_tokens=128, epochs=2, ema=0.5, accumulate=2, guided_alignment={"links": "train.align"})
+    train(chosen, tmp_path / "whole", device=CPU)
+    assert "Update 3 is skipped: " in capfd.readouterr().err
+    skips = [record for record in timeless(tmp_path / "whole") if record["kind"] == "skip"]
+    assert [(record["update"], record["skipped"]) for record in skips] == [(2, 1), (3, 2), (6, 3)]
+    assert all(reason in record["reason"] for record in skips)
+    assert all(value.isfinite().all() for value in load_tensors(tmp_path / "whole" / WEIGHTS).values())
+    resume = False
+    for at in (1, 2, 3, 2):  # stopped after updates 1, 3, 4 and 6, of which 3 and 6 are done again
+        with monkeypatch.context() as patch:
+            patch.setattr(trainer.Trainer, "_count", calls(trainer.Trainer._count, at, signal.SIGTERM))
+            interrupted(chosen, tmp_path / "parts", resume=resume)
+        resume = True
+    train(chosen, tmp_path / "parts", device=CPU, quiet=True, resume=True)
+    assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("how", "advice"),
+    [("loss", r"diverged at update 9: .*training\.optimizer\.rate"), ("memory", r"Memory .*training\.batch_tokens")],
+)
+def test_many_bad_updates_in_a_row_end_the_run_and_leave_the_last_good_state(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, advice: str
+) -> None:
+    run = tmp_path / "run"
+    train(plain(corpus, updates=4, epochs=9), tmp_path / "good", device=CPU, quiet=True)
+    chosen = plain(corpus, epochs=9, validation={"metric": "perplexity", "every": 4})
+    with monkeypatch.context() as patch:
+        patch.setattr(Learner, "_loss", spoiled(set(range(5, 99)), how))
+        with pytest.raises(DataError, match=advice) as caught:
+            train(chosen, run, device=CPU, quiet=True)
+    assert "as in all of the last 5 updates" in str(caught.value)
+    assert f"go on with: nmt train {run}/recipe.yaml --out {run} --resume --force" in str(caught.value)
+    good = load_tensors(tmp_path / "good" / WEIGHTS)
+    assert all(torch.equal(value, good[name]) for name, value in load_tensors(run / WEIGHTS).items())
+    train(chosen, run, device=CPU, quiet=True, resume=True)
+    assert load_state(run).progress.skipped == 4, "the validation after update 8 found the weights good"
+
+
+def test_weights_that_have_gone_wrong_are_never_saved(corpus: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    wild = plain(corpus, optimizer={"kind": "sgd", "rate": 1e30}, clip_norm=None, validation={"every": 1})
+    with pytest.raises(
+        DataError, match=r"diverged at update 1: the loss of the validation text is \S+ nats a piece\. Lower"
+    ):
+        train(wild, run, device=CPU, quiet=True)
+    assert not (run / WEIGHTS).exists()
+    state = load_state(run)
+    assert state.progress.update == 0
+    assert all(value.isfinite().all() for value in state.weights.values())
+    tame = plain(corpus, optimizer={"kind": "sgd", "rate": 0.1}, validation={"every": 1})
+    train(tame, run, device=CPU, quiet=True, resume=True, force=True)
+    assert json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])["best"] is not None
+
+
+def test_memory_that_runs_out_in_validation_is_a_sentence(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def out_of_memory(self: Validator) -> float:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(Validator, "_loss", out_of_memory)
+    with pytest.raises(DataError, match=r"Memory ran out at update \d+: .*validation text.*training\.batch_tokens"):
+        train(plain(corpus), tmp_path / "run", device=CPU, quiet=True)
+
+
+def test_memory_that_runs_out_over_no_batch_is_a_sentence(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def out_of_memory(*_: object) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(torch.optim.Adam, "step", out_of_memory)
+    with pytest.raises(DataError, match=r"^Memory ran out\. Lower training\.batch_tokens"):
+        train(plain(corpus), tmp_path / "run", device=CPU, quiet=True)

@@ -17,6 +17,7 @@ from nmt.cli.options import (
     Device,
     Gold,
     GoldOrder,
+    LinksOutput,
     Model,
     Precision,
     Quiet,
@@ -46,16 +47,7 @@ def align(
     model: Model,
     source: SourceText,
     target: TargetText,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to write the links. [dim]\\[default: stdout; nowhere with --gold][/dim]",
-            show_default=False,
-        ),
-    ] = None,
+    output: LinksOutput = None,
     form: Annotated[
         LinksFormat, typer.Option("--format", help="Links alone (pharaoh, naacl), or words and matrices too.")
     ] = "pharaoh",

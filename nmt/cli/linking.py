@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options import Bootstrap, Gold, GoldOrder, Quiet, SourceText, TargetText, read_gold_links, set_up
+from nmt.cli.options import (
+    Bootstrap,
+    Gold,
+    GoldOrder,
+    LinksOutput,
+    Quiet,
+    SourceText,
+    TargetText,
+    read_gold_links,
+    set_up,
+)
 from nmt.cli.progress import shown, timed
 from nmt.cli.streams import STANDARD, check_not_input, open_output, read_parallel
 from nmt.errors import UsageError
@@ -22,16 +32,7 @@ _LEARN = "What else is learnt from"
 def links(
     source: SourceText,
     target: TargetText,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to write the links. [dim]\\[default: stdout; nowhere with --gold][/dim]",
-            show_default=False,
-        ),
-    ] = None,
+    output: LinksOutput = None,
     more_source: Annotated[
         Path | None,
         typer.Option(
@@ -70,6 +71,8 @@ def links(
     """
     if (more_source is None) != (more_target is None):
         raise UsageError("More text has two sides too: give --more-source and --more-target, or neither.")
+    if gold is not None and output == STANDARD:
+        raise UsageError("--gold prints its figures on stdout: name a file for the links with -o.")
     inputs = [path for path in (source, target, more_source, more_target, gold) if path]
     check_not_input(output, inputs)
     set_up(quiet=quiet)

@@ -31,6 +31,16 @@ SourceText = Annotated[
 TargetText = Annotated[
     Path, typer.Option("--target", "-t", metavar="FILE", help="Its translations, line by line.", show_default=False)
 ]
+LinksOutput = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where to write the links. [dim]\\[default: stdout; nowhere with --gold][/dim]",
+        show_default=False,
+    ),
+]
 _JUDGE = "Judging them"
 Gold = Annotated[
     Path | None,

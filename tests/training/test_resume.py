@@ -165,7 +165,8 @@ def test_a_killed_run_is_resumed_to_the_same_bytes(corpus: Path, tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_run_killed_thirty_times_is_resumed_to_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
-    chosen = everything(corpus, epochs=150)  # long enough not to end before
+    endless = {**EVERYTHING["validation"], "patience": None}  # so that it does not end before it is killed so often
+    chosen = everything(corpus, epochs=150, validation=endless)
     train(chosen, tmp_path / "whole", device=CPU, quiet=True)
     counts = kill_and_resume(chosen, corpus, tmp_path / "parts", kills=30, seed=2)
     print(counts)  # noqa: T201 -- for pytest -rP

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
-from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.model.seq2seq import Seq2Seq, build_model, outline_model
 from nmt.recipe import Recipe, dump_recipe, load_recipe
 
 FORMAT = 1
@@ -80,8 +80,7 @@ class Bundle:
                 f"{folder} ties all embeddings, so {SOURCE} and {TARGET} must be the same, but they differ."
             )
         if weights:
-            with torch.device("meta"):  # shapes without memory
-                outline = build_model(recipe.model, source_size=len(source), target_size=len(target))
+            outline = outline_model(recipe.model, source_size=len(source), target_size=len(target))
             check_weights(outline, folder / WEIGHTS)
         bundle = cls.fresh(recipe, source, target)
         if weights:

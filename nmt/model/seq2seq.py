@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from nmt import recipe
 from nmt.model.attention import Memory
@@ -76,3 +79,21 @@ class Seq2Seq(nn.Module):
 def build_model(model: recipe.Model, *, source_size: int, target_size: int) -> Seq2Seq:
     """A freshly initialised model for vocabularies of the given sizes; seed torch first for the same one again."""
     return Seq2Seq(model, source_size=source_size, target_size=target_size)
+
+
+def outline_model(model: recipe.Model, *, source_size: int, target_size: int) -> Seq2Seq:
+    """The shapes of such a model, without memory for its weights."""
+    with torch.device("meta"), _Undrawn():
+        return build_model(model, source_size=source_size, target_size=target_size)
+
+
+class _Undrawn(TorchFunctionMode):
+    """Within it nothing is drawn from a normal distribution: where there are no values, torch would import its compiler for it."""
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        given = kwargs or {}
+        if function in (Tensor.normal_, nn.init.normal_):
+            return given.get("tensor", args[0] if args else None)
+        return function(*args, **given)

@@ -10,6 +10,7 @@ import hashlib
 import io
 import random
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -194,7 +195,7 @@ class Subwords:
         return [self._processor.id_to_piece(index) for index in ids]
 
     def word_of(self, ids: Sequence[int]) -> list[int]:
-        """For each id, the index of its word in `decode(ids).split()`.
+        """For each id, the index of its word in `decode(ids).split()`, where control characters count as spaces.
 
         A piece without a visible character (a lone word mark) goes with the word that follows, or with the last one.
         A piece over several words, which only text with spaces other than U+0020 can have, goes with its first.
@@ -213,7 +214,7 @@ class Subwords:
         return [min(word, max(started, 0)) for word in words]
 
     def _visible(self, ids: Sequence[int]) -> Iterator[list[bool]]:
-        """For each id, whether each character that begins in it is visible (not white space)."""
+        """For each id, whether each character that begins in it is visible: no white space, no control character."""
         parts = [self._bytes[index] for index in ids]
         # Each wrong byte becomes one surrogate, so positions in the text and in the bytes can be matched.
         text = b"".join(parts).decode("utf-8", "surrogateescape")
@@ -225,7 +226,9 @@ class Subwords:
             visible = []
             while position < end:
                 character = next(characters)
-                visible.append(not character.isspace() and character != _MARK)
+                visible.append(
+                    not (character.isspace() or unicodedata.category(character) == "Cc" or character == _MARK)
+                )
                 position += _width(character)
             yield visible
 

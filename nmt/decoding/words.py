@@ -14,6 +14,6 @@ def words_of(subwords: Subwords, ids: Sequence[int], text: str) -> tuple[tuple[s
     The words are those of the text itself, which may hold characters that the subwords do not know. Where the subwords
     see another number of words, they are those that the ids stand for.
     """
-    read, written = subwords.decode(ids).split(), clean(text).split()
+    read, written = clean(subwords.decode(ids)).split(), clean(text).split()
     words = written if len(written) == len(read) else read
     return tuple(words), subwords.word_of(ids) if words else [-1] * len(ids)

@@ -45,7 +45,7 @@ class _Handler(BaseHTTPRequestHandler):
 def contents() -> dict[str, bytes]:
     """What the server has: address and bytes."""
     return {
-        "/a/train.en.gz": gzip.compress(TEXT["en"]),
+        "/a/train.en.gz": gzip.compress(TEXT["en"], mtime=0),
         "/a/train.de.0": TEXT["de"][:7],
         "/a/train.de.1": TEXT["de"][7:],
     }
@@ -122,7 +122,7 @@ def _umask() -> int:
 def test_other_text_is_refused(
     toy: NamedCorpus, cached: Path, contents: dict[str, bytes], root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    contents["/a/train.en.gz"] = gzip.compress(b"one\ntwo\nFOUR\n")
+    contents["/a/train.en.gz"] = gzip.compress(b"one\ntwo\nFOUR\n", mtime=0)
     with pytest.raises(DataError, match=r"Cannot fetch toy/train\.en from") as caught:
         fetch("toy")
     sentence = str(caught.value)
@@ -136,7 +136,7 @@ def test_other_text_is_refused(
     ("address", "content", "reason"),
     [
         ("/short/train.en", TEXT["en"], r"only 14 of 19 bytes came|IncompleteRead"),
-        ("/a/cut.en.gz", gzip.compress(TEXT["en"])[:-9], "it ends too early"),
+        ("/a/cut.en.gz", gzip.compress(TEXT["en"], mtime=0)[:-9], "it ends too early"),
         ("/a/plain.en.gz", TEXT["en"], "it is not a gzip file"),
         ("/a/absent.en", None, "Not Found"),
     ],

@@ -73,6 +73,7 @@ def printed() -> Iterator[io.StringIO]:
 @tiny.tries(15)
 @given(content=tiny.raw, n_best=st.none() | st.integers(1, 2), beam=st.integers(2, 3), scores=st.booleans())
 @example(content=b"", n_best=None, beam=2, scores=False)
+@example(content=b"<unk>sleeps here", n_best=None, beam=2, scores=False)  # the model spells control characters
 @example(content=b"\n", n_best=2, beam=2, scores=False)
 @example(content=b"a\0b\rc\xe2\x80\xa8d\n\xed\xa0\x80\n\xff", n_best=None, beam=2, scores=True)
 def test_any_bytes_are_translated_line_by_line(

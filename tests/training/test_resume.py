@@ -175,6 +175,7 @@ def test_a_run_killed_thirty_times_is_resumed_to_the_same_bytes(corpus: Path, tm
     assert without_picture(tmp_path / "parts") == outcome(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_two_processes_train_the_same_model(corpus: Path, tmp_path: Path) -> None:
     chosen = everything(corpus, epochs=1)
     running = [process(chosen, corpus, tmp_path / name, PYTHONHASHSEED=name) for name in ("1", "2")]

@@ -47,12 +47,11 @@ def piece_alignment(found: Translation, bundle: Bundle, rank: int = 0, *, shift:
 
 
 def _aligned(found: Translation, rank: int) -> TranslationHypothesis:
-    hypothesis = found.hypotheses[rank]
-    if found.source_ids and not hypothesis.alignment.shape[1]:
+    if not found.is_aligned(rank):
         raise DataError(
             f"A line of {len(found.source_ids):,} pieces is too long to have an alignment: cut it in parts."
         )
-    return hypothesis
+    return found.hypotheses[rank]
 
 
 def _shifted(weights: Matrix, shift: int) -> Matrix:

@@ -25,6 +25,7 @@ from nmt.cli.options import (
     TargetText,
     Threads,
     build_translator,
+    links_place,
     load_models,
     need_attention,
     read_gold_links,
@@ -152,6 +153,7 @@ def align(
       nmt align runs/en-fr -s gold.en -t gold.fr --gold gold.align
     """
     set_up(quiet=quiet, threads=threads)
+    place = links_place(output, gold)
     _check_options(form, output, level=level, gold=gold, symmetrise=symmetrise, reverse=reverse)
     check_not_input(output, [source, target] if gold is None else [source, target, gold])
     from nmt.aligning import error_rate
@@ -172,7 +174,6 @@ def align(
     forward, *backward = (Reader(bundle, build_translator([bundle], **options), level, shift) for bundle in bundles)
     lines = read_parallel(source, target)
     aligned = align_pairs(lines, forward, *backward, extraction=extraction, longest=max_length)
-    place = STANDARD if output is None and known is None else output
     hidden = quiet or (place == STANDARD and sys.stdout is not None and sys.stdout.isatty())
     watched = shown(aligned, "aligning", total=total, quiet=hidden)
     pairs = enumerate(timed(watched, "aligned", quiet=quiet), start=1)
@@ -195,8 +196,6 @@ def _check_options(
         raise UsageError("--format npz is not text for stdout: name a file with -o.")
     if gold is not None and level == "pieces":
         raise UsageError("--gold links words: leave out --level pieces.")
-    if gold is not None and output == STANDARD:
-        raise UsageError("--gold prints its figures on stdout: name a file for the links with -o.")
     if symmetrise is not None and reverse is None:
         raise UsageError("--symmetrise joins the links of two directions: give the other model with --reverse.")
 

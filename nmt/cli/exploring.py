@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nmt.bundle import Bundle
     from nmt.decoding.translation import Translation
     from nmt.decoding.translator import Translator
-    from nmt.evaluation.alignment import GoldLinks, Links
+    from nmt.evaluation.alignment import GoldLinks
     from nmt.plotting.explorer import Explored, Reading
 
 
@@ -106,26 +106,24 @@ def _readings(
     request: Request, bundle: Bundle, translator: Translator, name: str, *, quiet: bool
 ) -> Iterator[Reading | None]:
     """Each sentence as a model reads it, None for a blank one; a reference that is forced says nothing by its BLEU."""
-    from nmt.aligning import word_alignment, word_links
-
     watched = shown(read(request, translator), name, total=len(request.sources), quiet=quiet)
     for at, found in enumerate(watched):
         reference = None if request.forced or request.references is None else request.references[at]
         gold = request.gold[at] if request.gold else None
-        links = word_links(word_alignment(found, bundle), bundle.recipe, posterior=request.posterior)
-        yield _reading(found, bundle, links, reference, gold) if found.source_ids else None
+        yield _reading(found, bundle, reference, gold, posterior=request.posterior) if found.source_ids else None
 
 
 def _reading(
-    found: Translation, bundle: Bundle, links: Links, reference: str | None, gold: GoldLinks | None
+    found: Translation, bundle: Bundle, reference: str | None, gold: GoldLinks | None, *, posterior: bool
 ) -> Reading:
-    from nmt.aligning import error_rate, word_alignment
+    from nmt.aligning import error_rate, word_alignment, word_links
     from nmt.aligning.matrices import piece_alignment
     from nmt.evaluation.alignment import entropy
     from nmt.evaluation.sentence import sentence_bleu
     from nmt.plotting.explorer import Reading
 
     words = word_alignment(found, bundle)
+    links = word_links(words, bundle.recipe, posterior=posterior)
     best = found.hypotheses[0]
     figures: dict[str, float] = {"length": len(words.source)}
     if best.token_log_probs:

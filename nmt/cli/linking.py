@@ -16,11 +16,12 @@ from nmt.cli.options import (
     Quiet,
     SourceText,
     TargetText,
+    links_place,
     read_gold_links,
     set_up,
 )
 from nmt.cli.progress import shown, timed
-from nmt.cli.streams import STANDARD, check_not_input, open_output, read_parallel
+from nmt.cli.streams import check_not_input, open_output, read_parallel
 from nmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,8 +72,7 @@ def links(
     """
     if (more_source is None) != (more_target is None):
         raise UsageError("More text has two sides too: give --more-source and --more-target, or neither.")
-    if gold is not None and output == STANDARD:
-        raise UsageError("--gold prints its figures on stdout: name a file for the links with -o.")
+    place = links_place(output, gold)
     inputs = [path for path in (source, target, more_source, more_target, gold) if path]
     check_not_input(output, inputs)
     set_up(quiet=quiet)
@@ -90,7 +90,6 @@ def links(
     aligner = Aligner.learn(chain(pairs, more), rounds)
     found = timed(shown(aligner.links(pairs), "linking", total=len(pairs), quiet=quiet), "linked", quiet=quiet)
     kept = list(found)
-    place = STANDARD if output is None and known is None else output
     if place is not None:
         _write(kept, place)
     if known is not None:

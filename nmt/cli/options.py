@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nmt.cli.streams import STANDARD
 from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -148,6 +149,13 @@ def need_attention(bundle: Bundle, folder: Path) -> None:
     """Raise DataError if a model has no alignments to give."""
     if bundle.recipe.model.attention.score.kind == "none":
         raise DataError(f"{folder} was trained without attention (score: none), so it aligns nothing.")
+
+
+def links_place(output: Path | None, gold: Path | None) -> Path | None:
+    """Where links are written; nowhere if only their error rate is wanted. Raises UsageError if both would go to stdout."""
+    if gold is not None and output == STANDARD:
+        raise UsageError("--gold prints its figures on stdout: name a file for the links with -o.")
+    return STANDARD if output is None and gold is None else output
 
 
 def read_gold_links(path: Path, pairs: int | None, *, flipped: bool) -> list[GoldLinks]:

@@ -185,7 +185,7 @@ def _links_of(found: Translation, number: int, bundle: Bundle, rank: int) -> str
     from nmt.aligning import word_alignment, word_links
     from nmt.evaluation.alignment import format_pharaoh
 
-    if found.source_ids and not found.hypotheses[rank].alignment.shape[1]:
+    if not found.is_aligned(rank):
         logger.warning("Line %d is too long for word links: it gets none.", number)
         return ""
     return format_pharaoh(word_links(word_alignment(found, bundle, rank), bundle.recipe))

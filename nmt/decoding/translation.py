@@ -64,6 +64,10 @@ class Translation:
         """That of the best translation."""
         return self.hypotheses[0].score
 
+    def is_aligned(self, rank: int = 0) -> bool:
+        """Whether a hypothesis has an alignment, which a line too long to be scored has not."""
+        return not self.source_ids or self.hypotheses[rank].alignment.shape[1] > 0
+
 
 def empty() -> TranslationHypothesis:
     """The translation of nothing, for which no model is run."""

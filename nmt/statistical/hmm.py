@@ -92,9 +92,8 @@ class Posteriors:
 def _jump(length: int, jumps: int) -> npt.NDArray[np.int64]:
     """Where in J the jump from position i' to i is, [S + 1, S]; row 0 is the start, before the first word."""
     place = np.arange(length) - np.arange(-1, length)[:, None] + jumps // 2
-    return np.asarray(
-        np.clip(place, 0, jumps - 1)
-    )  # a jump further than any that was learnt is as rare as the furthest
+    # A jump further than any that was learnt is as rare as the furthest.
+    return np.asarray(np.clip(place, 0, jumps - 1))
 
 
 def forward_backward(emission: Weights, empty: Weights, transition: Weights) -> tuple[Weights, Weights, Weights]:

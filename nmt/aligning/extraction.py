@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 from nmt.errors import UsageError
 from nmt.evaluation.alignment import Alignment, Links, Matrix, argmax_links, flip, threshold_links
-from nmt.evaluation.symmetrise import Heuristic, Mean, mean_weights, symmetrise
+from nmt.evaluation.symmetrise import Heuristic, Mean, mean_weights, mutual_weights, symmetrise
 
 if TYPE_CHECKING:
     from nmt.recipe import Recipe
 
-Method = Literal["argmax", "threshold"]
+Method = Literal["argmax", "threshold", "mutual"]
 Joining = Heuristic | Mean
 
 DEFAULT_THRESHOLD = 0.3
 """Least weight of a link where the method is `threshold` and none is given."""
-POSTERIOR_THRESHOLD = 0.4
-"""The same for posteriors, which are sharper; chosen by agreement with `nmt links` on a development text."""
+MUTUAL_THRESHOLD = 0.45
+"""The same for `mutual`; chosen by agreement of unguided models' posteriors with `nmt links` on a development text."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,9 @@ class Extraction:
     """How links are read off alignments.
 
     Attributes:
-        method: each target word's strongest source word, or every pair of words whose weight reaches the threshold.
-        threshold: least weight of a link, in (0, 1]; by default none for `argmax`, 0.3 for `threshold`.
+        method: each target word's strongest source word; every pair of words whose weight reaches the threshold; or every
+            pair that chooses each other so much, by `mutual_weights`.
+        threshold: least weight of a link, in (0, 1]; by default none for `argmax`, 0.3 for `threshold`, 0.45 for `mutual`.
         joining: how two directions become one: a heuristic joins their links; `mean` and `geometric` their weights, of
             which the links are then read off.
         punctuation: whether words of nothing but punctuation may have links.
@@ -49,7 +50,7 @@ class Extraction:
     def pair(self, forward: Alignment, backward: Alignment | None = None) -> AlignedPair:
         """The links of a pair, and its weights; `backward` is what a model of the other direction makes of it."""
         if backward is None:
-            alignment, links = forward, self._read_off(forward.weights)
+            alignment, links = forward, self._links(self._judged(forward))
         else:
             alignment, links = self._join(forward, backward)
         return AlignedPair(alignment, links if self.punctuation else _between_words(links, forward))
@@ -57,18 +58,23 @@ class Extraction:
     def _join(self, forward: Alignment, backward: Alignment) -> tuple[Alignment, Links]:
         match self.joining:
             case "mean" | "geometric":
-                mean = mean_weights(forward.weights, backward.weights, self.joining)
-                return replace(forward, weights=mean), self._read_off(mean)
+                mean = mean_weights(self._judged(forward), self._judged(backward), self.joining)
+                return replace(forward, weights=mean), self._links(mean)
             case _:
-                links = self._read_off(forward.weights), flip(self._read_off(backward.weights))
+                links = self._links(self._judged(forward)), flip(self._links(self._judged(backward)))
                 return forward, symmetrise(*links, self.joining)
 
-    def _read_off(self, weights: Matrix) -> Links:
+    def _judged(self, alignment: Alignment) -> Matrix:
+        return mutual_weights(alignment.weights) if self.method == "mutual" else alignment.weights
+
+    def _links(self, judged: Matrix) -> Links:
         match self.method:
             case "argmax":
-                return argmax_links(weights, self.threshold)
+                return argmax_links(judged, self.threshold)
             case "threshold":
-                return threshold_links(weights, self.threshold or DEFAULT_THRESHOLD)
+                return threshold_links(judged, self.threshold or DEFAULT_THRESHOLD)
+            case "mutual":
+                return threshold_links(judged, self.threshold or MUTUAL_THRESHOLD)
             case _:
                 assert_never(self.method)
 
@@ -84,12 +90,13 @@ class AlignedPair:
 def fitting_extraction(recipe: Recipe, *, posterior: bool = False) -> Extraction:
     """How links are best read off a model's weights.
 
-    Guided alignment teaches a target word to spread its attention evenly over all source words that it is linked to, and the
-    posterior is over the words that it may have been read from: there every strong weight is a link. Attention that is left
-    to itself spreads over neighbours too: only the strongest counts. Of two posteriors that agree, so does their mean.
+    Guided alignment teaches a target word to spread its attention evenly over all source words that it is linked to: there
+    every strong weight is a link. Attention that is left to itself spreads over neighbours too: only the strongest counts.
+    The posterior is sharp, but two words may claim the same source word: who claims it more is right. Where two posteriors
+    agree, their geometric mean is high.
     """
     if posterior:
-        return Extraction("threshold", POSTERIOR_THRESHOLD, joining="geometric")
+        return Extraction("mutual", joining="geometric")
     return Extraction("threshold" if recipe.training.guided_alignment else "argmax")
 
 

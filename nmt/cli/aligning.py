@@ -63,10 +63,11 @@ def align(
         ),
     ] = "posterior",
     extract: Annotated[
-        Literal["argmax", "threshold"] | None,
+        Literal["argmax", "threshold", "mutual"] | None,
         typer.Option(
-            help="Each target word's strongest source word, or every pair that is strong enough. [dim]\\[default: argmax "
-            "for attention, unless it was guided; else threshold][/dim]",
+            help="Each target word's strongest source word; every pair that is strong enough; or every pair that is when a "
+            "source word is shared out to those that look at it. [dim]\\[default: mutual for posteriors, threshold for guided "
+            "attention, else argmax][/dim]",
             show_default=False,
             rich_help_panel=_READ,
         ),
@@ -75,8 +76,7 @@ def align(
         float | None,
         typer.Option(
             metavar="0..1",
-            help="Least weight of a link. [dim]\\[default: with --extract threshold 0.4 of a posterior, 0.3 of attention; else "
-            "none][/dim]",
+            help="Least weight of a link. [dim]\\[default: 0.45 with --extract mutual, 0.3 with threshold; else none][/dim]",
             show_default=False,
             rich_help_panel=_READ,
         ),
@@ -165,8 +165,6 @@ def align(
     bundles = _load([model] if reverse is None else [model, reverse], device, level=level)
     posterior = weights == "posterior"
     fitting = fitting_extraction(bundles[0].recipe, posterior=posterior)
-    if threshold is None and extract in (None, fitting.method):
-        threshold = fitting.threshold
     extraction = Extraction(
         extract or fitting.method, threshold, symmetrise or fitting.joining, punctuation=not no_punctuation
     )

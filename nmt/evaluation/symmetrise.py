@@ -1,6 +1,6 @@
 """Two sets of links, read off models of opposite directions, as one (Och and Ney 2003, section 3.3; Koehn et al. 2003).
 
-Or their weights as one, before links are read off.
+Or their weights as one, before links are read off. The weights of one model can be asked for both directions too.
 
 A model links each word that it writes to what it read, so its links are many to one; those of the opposite direction are
 one to many. Where both agree a link is precise, where either has one it is perhaps missing otherwise.
@@ -79,6 +79,27 @@ def mean_weights(forward: ArrayLike, backward: ArrayLike, kind: Mean = "mean") -
         raise ValueError(f"backward must be [S T] for forward [T S] = {one.shape}, but is {other.shape[::-1]}.")
     joined: Matrix = (one + other) / 2 if kind == "mean" else np.sqrt(one * other)
     return joined
+
+
+def mutual_weights(weights: ArrayLike) -> Matrix:
+    """How much the words of a pair choose each other, by one model.
+
+        m_ij = sqrt(a_ij a_ij / sum_k a_kj)
+
+    with a_ij how much of target word i was read from source word j: the geometric mean of what it gives to that source word,
+    and of its share in all that the source word is given. A comma or an article that every target word looks at in passing so
+    loses to a word that is read once. Each of n target words that are read from one source word alone has sqrt(1 / n).
+
+    Args:
+        weights: [T S], not negative.
+
+    Returns:
+        [T S].
+    """
+    matrix = np.asarray(weights, dtype=np.float64)
+    totals = matrix.sum(axis=0, keepdims=True)
+    mutual: Matrix = matrix / np.sqrt(np.where(totals > 0, totals, 1.0))
+    return mutual
 
 
 def grow_diag_final_and(forward: AbstractSet[_Point], backward: AbstractSet[_Point]) -> Links:

@@ -25,6 +25,24 @@ def test_links_are_read_off_by_either_method() -> None:
     assert Extraction("threshold", 0.2).pair(one).links == {(0, 0), (1, 0), (0, 1), (1, 1)}
 
 
+def test_links_are_mutual_where_both_words_choose_each_other() -> None:
+    # d-a: sqrt(.7 .7/.8) = .78; d-b: sqrt(.3 .3/.7) = .36; e-b: sqrt(.4 .4/.7) = .48; f and g share c: sqrt(1/2) = .71 each.
+    one = alignment([[0.7, 0.3, 0.0], [0.1, 0.4, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]], "a b c", "d e f g")
+    assert Extraction("mutual").pair(one).links == {(0, 0), (1, 1), (2, 2), (2, 3)}
+    assert Extraction("threshold").pair(one).links == {(0, 0), (1, 0), (1, 1), (2, 2), (2, 3)}
+    assert Extraction("mutual", 0.75).pair(one).links == {(0, 0)}
+    assert Extraction("mutual").pair(one).alignment is one
+
+
+def test_the_mean_of_mutual_weights_is_read_off_as_it_is() -> None:
+    forward = alignment([[0.8, 0.2], [0.8, 0.2]], "a b", "d e")
+    backward = alignment([[0.5, 0.5], [0.5, 0.5]], "d e", "a b")
+    found = Extraction("mutual", joining="geometric").pair(forward, backward)
+    column = np.sqrt(np.sqrt([0.8 * 0.5, 0.2 * 0.5]) * 0.5)  # of sqrt(.8 .5) and sqrt(.5 .5), the mean
+    np.testing.assert_allclose(found.alignment.weights, [column, column], atol=1e-12)
+    assert found.links == {(0, 0), (0, 1)}
+
+
 @pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5])
 def test_a_threshold_out_of_range_is_refused(threshold: float) -> None:
     with pytest.raises(UsageError, match="must lie above 0 and not above 1"):
@@ -65,3 +83,4 @@ def test_the_attention_of_guided_alignment_is_read_off_by_threshold_and_any_othe
     guided = left_alone.training.model_copy(update={"guided_alignment": GuidedAlignment(links="gold")})
     assert word_links(one, left_alone) == {(0, 0), (1, 1)}
     assert word_links(one, left_alone.model_copy(update={"training": guided})) == {(0, 0), (1, 0)}
+    assert word_links(one, left_alone, posterior=True) == Extraction("mutual").pair(one).links

@@ -1,10 +1,12 @@
 """Links of two directions as one: by hand, and against the pseudo-code of Moses written down loop by loop."""
 
 import random
+from math import sqrt
 
+import numpy as np
 import pytest
 
-from nmt.evaluation.symmetrise import Heuristic, grow_diag_final_and, mean_weights, symmetrise
+from nmt.evaluation.symmetrise import Heuristic, grow_diag_final_and, mean_weights, mutual_weights, symmetrise
 
 Links = set[tuple[int, int]]
 
@@ -140,3 +142,13 @@ def test_the_mean_of_two_directions_by_hand() -> None:
     assert (mean_weights(forward, backward, "geometric") ** 2).tolist() == [pytest.approx(row) for row in products]
     with pytest.raises(ValueError, match=r"backward must be \[S T\] for forward \[T S\] = \(2, 3\), but is \(2, 3\)"):
         mean_weights(forward, forward)
+
+
+def test_mutual_weights_share_a_source_word_out() -> None:
+    weights = [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.25, 0.5, 0.0]]
+    wanted = [
+        [sqrt(weight * weight / total) if total else 0.0 for weight, total in zip(row, (0.75, 2.0, 0.0), strict=True)]
+        for row in weights
+    ]
+    np.testing.assert_allclose(mutual_weights(weights), wanted, atol=1e-12)
+    assert mutual_weights(np.zeros((0, 3))).shape == (0, 3)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nmt.cli.memory import keep_freed_memory
 from nmt.cli.streams import STANDARD
 from nmt.errors import DataError, UsageError
 
@@ -125,11 +126,12 @@ ShortlistFile = Annotated[
 
 
 def set_up(*, quiet: bool = False, threads: int | None = None) -> None:
-    """Let warnings of the toolkit appear as single lines on stderr, and set the number of threads."""
+    """Let warnings of the toolkit appear as single lines on stderr, keep freed memory, and set the number of threads."""
     import logging
 
     level = logging.ERROR if quiet else logging.WARNING
     logging.basicConfig(format="nmt: %(message)s", level=level, stream=sys.stderr)
+    keep_freed_memory()
     if threads is not None:
         import torch
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import torch
@@ -132,7 +133,13 @@ def orthogonal_per_gate_(weight: Tensor) -> None:
 
 
 class Dropout(nn.Module):
-    """Dropout over [B ... D]: a fresh mask a position, or `variational` one a sentence (Gal and Ghahramani 2016)."""
+    """Dropout over [B ... D]: a fresh mask a position, or `variational` one a sentence (Gal and Ghahramani 2016).
+
+    What is kept is decided by 16 random bits a number, so the rate is rounded to a 65,536th. PyTorch draws 64 for each, which takes
+    a tenth of the time of training on a CPU.
+    """
+
+    CHOICES = 2**16
 
     def __init__(self, rate: float, *, variational: bool) -> None:
         super().__init__()
@@ -142,15 +149,17 @@ class Dropout(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         if not self.training or self.rate == 0:
             return values
-        if not self.variational:
-            return nn.functional.dropout(values, self.rate)
         return values * self.mask(values)
 
     def mask(self, values: Tensor) -> Tensor:
-        """What to multiply values [B ... D] with at every position: [B 1... D], 0 or 1 / (1 - rate)."""
-        shape = (values.shape[0], *[1] * (values.dim() - 2), values.shape[-1])
-        keep = 1 - self.rate
-        return torch.empty(shape, dtype=values.dtype, device=values.device).bernoulli_(keep).div_(keep)
+        """What to multiply values [B ... D] with: 0 or 1 / (1 - rate), [B ... D], or `variational` [B 1... D]."""
+        inner = [1] * (values.dim() - 2) if self.variational else values.shape[1:-1]
+        shape = (values.shape[0], *inner, values.shape[-1])
+        count, choices = math.prod(shape), self.CHOICES
+        keeping = min(max(round((1 - self.rate) * choices), 1), choices - 1)
+        drawn = torch.empty(-(-count // 4), dtype=torch.int64, device=values.device).random_(-(2**63), None)
+        kept = drawn.view(torch.int16)[:count].view(shape) < keeping - choices // 2
+        return kept.to(values.dtype).mul_(choices / keeping)
 
 
 class WordDropout(nn.Module):

@@ -73,16 +73,16 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             for start in range(0, len(target), CHUNK):
                 part = slice(start, start + CHUNK)
                 rows = readouts[part].to(short)
-                logits = (rows @ narrow.T).to(weight.dtype).add_(bias)
+                log_p = torch.log_softmax((rows @ narrow.T).to(weight.dtype).add_(bias), dim=1)
                 gold = target[part].unsqueeze(1)
-                at_gold, mean = logits.gather(1, gold), logits.mean(dim=1, keepdim=True)
-                largest = logits.amax(dim=1, keepdim=True)
-                gradient = logits.sub_(largest).exp_()
-                z = gradient.sum(dim=1, keepdim=True)
-                log_z = z.log() + largest
-                smoothed += ((1 - smoothing) * (log_z - at_gold) + smoothing * (log_z - mean)).sum()
-                plain += (log_z - at_gold).sum()
-                gradient.div_(z).sub_(smoothing / len(weight))
+                at_gold = log_p.gather(1, gold).sum()
+                plain -= at_gold
+                smoothed -= (1 - smoothing) * at_gold
+                if smoothing:
+                    smoothed -= smoothing / len(weight) * log_p.sum()
+                gradient = log_p.exp_()
+                if smoothing:
+                    gradient.sub_(smoothing / len(weight))
                 gradient.scatter_add_(1, gold, gradient.new_full(gold.shape, smoothing - 1))
                 d_bias += gradient.sum(0)
                 gradient = gradient.to(short)

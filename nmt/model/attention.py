@@ -107,6 +107,16 @@ class Attention(nn.Module):
         everywhere = weights.new_zeros(memory.mask.shape).scatter(1, seen.positions, weights)
         return weighted_sum(weights, seen.annotations), everywhere
 
+    def of_steps(
+        self, queries: Float[Tensor, "N T H"], positions: Int[Tensor, "N T"], memory: Memory
+    ) -> tuple[Float[Tensor, "N T A"], Float[Tensor, "N T S"]]:
+        """The same for the states of T steps that are known beforehand: at once, if the window looks everywhere."""
+        if self.score is None or self.window is not None:
+            return step_by_step(self, queries, positions, memory)
+        scores = at_least_fp32(self.score.of_steps(queries, memory))
+        weights = masked_softmax(scores, memory.mask.unsqueeze(1))
+        return torch.bmm(weights.to(memory.annotations.dtype), memory.annotations), weights
+
     if TYPE_CHECKING:
         __call__ = forward
 
@@ -144,6 +154,16 @@ class MultiHeadAttention(nn.Module):
         contexts, weights = self.each(queries, position.repeat_interleave(self.heads), memory)
         return contexts.reshape(batch, -1), weights.reshape(batch, self.heads, -1).mean(1)
 
+    def of_steps(
+        self, queries: Float[Tensor, "B T H"], positions: Int[Tensor, "B T"], memory: Memory
+    ) -> tuple[Float[Tensor, "B T A"], Float[Tensor, "B T S"]]:
+        """The same for the states of T steps that are known beforehand."""
+        batch, steps, _ = queries.shape
+        asked = self.query(queries).view(batch, steps, self.heads, -1).transpose(1, 2).flatten(0, 1)
+        contexts, weights = self.each.of_steps(asked, positions.repeat_interleave(self.heads, 0), memory)
+        each = batch, self.heads, steps, -1
+        return contexts.view(each).transpose(1, 2).flatten(2), weights.view(each).mean(1)
+
     if TYPE_CHECKING:
         __call__ = forward
 
@@ -155,7 +175,19 @@ def _share(score: recipe.Score, heads: int) -> recipe.Score:
     return score
 
 
-def masked_softmax(scores: Float[Tensor, "N S"], allowed: Bool[Tensor, "N S"]) -> Float[Tensor, "N S"]:
+def step_by_step(
+    attention: Attention | MultiHeadAttention,
+    queries: Float[Tensor, "N T H"],
+    positions: Int[Tensor, "N T"],
+    memory: Memory,
+) -> tuple[Float[Tensor, "N T A"], Float[Tensor, "N T S"]]:
+    """Contexts and weights of several steps, one after the other: what `of_steps` comes to for any attention."""
+    asked = zip(queries.unbind(1), positions.unbind(1), strict=True)
+    contexts, weights = zip(*(attention(query, position, memory) for query, position in asked), strict=True)
+    return torch.stack(contexts, 1), torch.stack(weights, 1)
+
+
+def masked_softmax(scores: Float[Tensor, "*N S"], allowed: Bool[Tensor, "*#N S"]) -> Float[Tensor, "*N S"]:
     """Softmax over the allowed positions, exactly 0 elsewhere; a row that allows none is all 0."""
     allowed = allowed & (scores != float("-inf"))
     scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)

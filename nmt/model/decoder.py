@@ -159,6 +159,14 @@ class AttentionalDecoder(nn.Module):
         coverage = None if state.coverage is None else state.coverage + weights
         return context, weights, replace(state, position=state.position + 1, coverage=coverage)
 
+    def attend_all(
+        self, queries: Float[Tensor, "B T H"], state: DecoderState, memory: Memory
+    ) -> tuple[Float[Tensor, "B T A"], Float[Tensor, "B T S"], DecoderState]:
+        """The same for the states of all steps; what has been attended to must then not matter."""
+        positions = state.position.unsqueeze(1) + torch.arange(queries.shape[1], device=queries.device)
+        contexts, weights = self.attention.of_steps(queries, positions, memory)
+        return contexts, weights, replace(state, position=positions[:, -1] + 1)
+
 
 class AttendThenUpdate(AttentionalDecoder):
     """s_{i-1} asks, and the context enters the recurrence; the readout t_i reads s_i, E y_{i-1} and c_i (Bahdanau et al. 2015).
@@ -233,23 +241,29 @@ class UpdateThenAttend(AttentionalDecoder):
         return replace(state, feed=state.hidden.new_zeros(len(state.hidden), self.feeds))
 
     def unroll(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
-        words = self.recurrence.project("word", embedded)
-        masks = self.recurrence.masks(state)
-        hidden, contexts, alignment, fed = [], [], [], []
-        for step, word in enumerate(words.unbind(1)):
+        if self.feeds or self.attention.covers:
+            return self.unroll_with_attention(embedded, state, memory)
+        words, masks = self.recurrence.project("word", embedded), self.recurrence.masks(state)
+        hidden = []
+        for word in words.unbind(1):
+            output, state = self.recurrence(word, state, masks)
+            hidden.append(output)
+        queries = torch.stack(hidden, 1)
+        contexts, alignment, state = self.attend_all(queries, state, memory)
+        return Decoded(self.readout(queries, embedded, contexts), alignment, state)
+
+    def unroll_with_attention(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
+        """Step by step, as the equations stand: needed where a step depends on what was attended to before it."""
+        words, masks = self.recurrence.project("word", embedded), self.recurrence.masks(state)
+        readouts, alignment = [], []
+        for word, embedding in zip(words.unbind(1), embedded.unbind(1), strict=True):
             output, state = self.recurrence(self.reads(word, state), state, masks)
             context, weights, state = self.attend(output, state, memory)
-            if self.feeds:
-                readout = self.readout(output, embedded[:, step], context)
-                state = replace(state, feed=readout)
-                fed.append(readout)
-            hidden.append(output)
-            contexts.append(context)
+            readout = self.readout(output, embedding, context)
+            state = replace(state, feed=readout if self.feeds else None)
+            readouts.append(readout)
             alignment.append(weights)
-        if self.feeds:
-            return Decoded(torch.stack(fed, 1), torch.stack(alignment, 1), state)
-        readouts = self.readout(torch.stack(hidden, 1), embedded, torch.stack(contexts, 1))
-        return Decoded(readouts, torch.stack(alignment, 1), state)
+        return Decoded(torch.stack(readouts, 1), torch.stack(alignment, 1), state)
 
     def reads(self, word: Float[Tensor, "B G"], state: DecoderState) -> Float[Tensor, "B G"]:
         """What the recurrence reads, for its gates."""

@@ -1,13 +1,15 @@
 """Score functions e_ij: how well the decoder state that asks (the query) matches each source annotation.
 
-Each class maps a query [N H] and the `Memory` to scores [N S]; `keys` is what can be computed from the annotations once a
-sentence. Masking, window and softmax are shared by all and live in `attention.py`.
+Each class maps a query [N H] and the `Memory` to scores [N S], and the queries of T steps that are known beforehand [N T H] to
+[N T S]; `keys` is what can be computed from the annotations once a sentence. Masking, window and softmax are shared by all and
+live in `attention.py`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -29,6 +31,10 @@ class Score(nn.Module):
 
     def forward(self, query: Float[Tensor, "N H"], memory: Memory) -> Float[Tensor, "N S"]:
         raise AssertionError(f"{type(self).__name__} does not say how it scores")
+
+    def of_steps(self, queries: Float[Tensor, "N T H"], memory: Memory) -> Float[Tensor, "N T S"]:
+        """The scores of several steps; one after the other, unless there is a way that takes no more memory."""
+        return torch.stack([self(query, memory) for query in queries.unbind(1)], dim=1)
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -78,6 +84,9 @@ class DotScore(Score):
     def forward(self, query: Float[Tensor, "N H"], memory: Memory) -> Float[Tensor, "N S"]:
         return dot_scores(query, memory.keys)
 
+    def of_steps(self, queries: Float[Tensor, "N T H"], memory: Memory) -> Float[Tensor, "N T S"]:
+        return torch.bmm(queries, memory.keys.to(queries.dtype).transpose(1, 2))
+
 
 class GeneralScore(DotScore):
     """score(h_t, h_s) = h_t^T W_a h_s (Luong et al. 2015, eq. 8); keys are W_a h_s."""
@@ -102,11 +111,12 @@ class LocationScore(Score):
         self.position = StepLinear(query, max_source, bias=False)
 
     def forward(self, query: Float[Tensor, "N H"], memory: Memory) -> Float[Tensor, "N S"]:
-        scores: Tensor = self.position(query)
-        known = scores.shape[1]
-        return scores.gather(1, memory.positions.clamp(max=known - 1)).masked_fill(
-            memory.positions >= known, float("-inf")
-        )
+        return self.of_steps(query.unsqueeze(1), memory).squeeze(1)
+
+    def of_steps(self, queries: Float[Tensor, "N T H"], memory: Memory) -> Float[Tensor, "N T S"]:
+        scores: Tensor = self.position(queries)
+        known, positions = scores.shape[2], memory.positions.unsqueeze(1).expand(-1, queries.shape[1], -1)
+        return scores.gather(2, positions.clamp(max=known - 1)).masked_fill(positions >= known, float("-inf"))
 
 
 def build_score(chosen: recipe.Score, *, query: int, annotation: int) -> Score | None:

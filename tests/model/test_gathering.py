@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from nmt.model.cells import GruCell
-from nmt.model.decoder import AttentionalDecoder
+from nmt.model.decoder import AttentionalDecoder, UpdateThenAttend
 from nmt.model.gathering import StepLinear, gathering, is_gathering
 from nmt.model.seq2seq import Seq2Seq
 from tests.model.test_against_reference import PADDED, padded, random_model
@@ -55,6 +55,23 @@ def test_every_attention_in_every_order(
     score: str, window: str, order: str, cell: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert_same_gradients(small(score=score, window=window, order=order, cell=cell), monkeypatch)
+
+
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize(("score", "window"), ATTENTIONS)
+def test_attention_of_all_steps_at_once_is_that_of_one_after_the_other(
+    score: str, window: str, heads: int, train: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = random_model(small(score=score, window=window, order="luong", heads=1 if score == "none" else heads))
+    source, mask = padded(list(PADDED))
+    given = source, mask, padded(TARGETS)[0]
+    at_once, gradients_at_once = model.train(train)(*given), gradients(model)
+    monkeypatch.setattr(UpdateThenAttend, "unroll", UpdateThenAttend.unroll_with_attention)
+    for ours, theirs in zip(at_once, model(*given), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+    for name, gradient in gradients(model).items():
+        torch.testing.assert_close(gradients_at_once[name], gradient, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("order", ORDERS)

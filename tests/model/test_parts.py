@@ -244,10 +244,14 @@ def test_any_rate_is_that_of_what_is_dropped(rate: float) -> None:
     torch.manual_seed(1)
     shape = 50, 41, 101  # no multiple of four
     kept = Dropout(rate, variational=False)(torch.ones(shape)) > 0
-    assert (~kept).float().mean().item() == pytest.approx(rate, abs=2e-5 + 5 * (rate * (1 - rate) / kept.numel()) ** 0.5)
+    assert (~kept).float().mean().item() == pytest.approx(
+        rate, abs=2e-5 + 5 * (rate * (1 - rate) / kept.numel()) ** 0.5
+    )
     assert kept.any()
     lanes = kept.flatten()[: kept.numel() // 4 * 4].view(-1, 4).float().mean(0)
-    assert lanes.tolist() == pytest.approx([1 - rate] * 4, abs=1e-4 + 5 * (rate * (1 - rate) / (kept.numel() // 4)) ** 0.5)
+    assert lanes.tolist() == pytest.approx(
+        [1 - rate] * 4, abs=1e-4 + 5 * (rate * (1 - rate) / (kept.numel() // 4)) ** 0.5
+    )
 
 
 def test_variational_dropout_has_one_mask_a_sentence_and_plain_dropout_one_a_position() -> None:

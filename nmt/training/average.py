@@ -1,28 +1,20 @@
-"""The mean of several checkpoints (Junczys-Dowmunt et al. 2016): often better than any of them, and free at decoding time."""
+"""The mean of a run's best checkpoints as a model folder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import shutil
 from pathlib import Path
 
-import torch
-from torch import Tensor
-
-from nmt.bundle import WEIGHTS, Bundle, load_tensors, save_tensors
-from nmt.errors import UsageError
-from nmt.training.checkpoint import kept_checkpoints
-
-
-def mean_weights(checkpoints: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of each parameter, taken in float64 so that the mean of one checkpoint is that checkpoint."""
-    return {
-        name: torch.stack([checkpoint[name].double() for checkpoint in checkpoints]).mean(0).to(value.dtype)
-        for name, value in checkpoints[0].items()
-    }
+from nmt.bundle import WEIGHTS, Bundle, load_tensors, save_tensors, sync
+from nmt.errors import DataError, UsageError
+from nmt.training.best import kept_checkpoints, mean_weights
 
 
 def average_run(run: Path, output: Path, *, best: int | None = None) -> int:
     """Write a model folder whose weights are the mean of a run's best checkpoints; returns how many there were.
+
+    Whatever happens meanwhile, there is the whole folder or none.
 
     Args:
         run: a run trained with `training.validation.keep_best` above 1.
@@ -30,7 +22,7 @@ def average_run(run: Path, output: Path, *, best: int | None = None) -> int:
         best: how many of the best checkpoints; all that were kept if None.
 
     Raises:
-        DataError: the run kept no checkpoints.
+        DataError: the run kept no checkpoints, or the folder cannot be written.
         UsageError: `output` exists, or `best` is out of range.
     """
     if output.exists():
@@ -40,7 +32,15 @@ def average_run(run: Path, output: Path, *, best: int | None = None) -> int:
     count = len(files) if best is None else best
     if not 1 <= count <= len(files):
         raise UsageError(f"--best must be between 1 and {len(files)}, the checkpoints that {run} kept, but is {count}.")
-    checkpoints = [load_tensors(path) for path in files[:count]]
-    bundle.save_description(output)
-    save_tensors(mean_weights(checkpoints), output / WEIGHTS)
+    mean = mean_weights([load_tensors(path) for path in files[:count]])
+    unfinished = output.with_name(f".{output.name}.{os.getpid()}.new")
+    try:
+        bundle.save_description(unfinished)
+        save_tensors(mean, unfinished / WEIGHTS)
+        unfinished.rename(output)
+        sync(output.parent)
+    except OSError as error:
+        raise DataError(f"Cannot write {output}: {error.strerror or error}.") from None
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
     return count

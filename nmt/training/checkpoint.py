@@ -17,7 +17,7 @@ from torch import Tensor
 from nmt.bundle import load_tensors, save_tensors
 from nmt.errors import DataError
 
-STATE, BEST = "state.safetensors", "best"
+STATE = "state.safetensors"
 _NUMBERS = "numbers"
 Tensors = Mapping[str, Tensor]
 
@@ -117,19 +117,6 @@ def load_state(run: Path) -> State:
 def has_state(run: Path) -> bool:
     """Whether a run has begun to train."""
     return (run / STATE).is_file()
-
-
-def best_file(run: Path, update: int) -> Path:
-    """Where the weights of a kept checkpoint are."""
-    return run / BEST / f"{update:08}.safetensors"
-
-
-def kept_checkpoints(run: Path) -> list[Path]:
-    """The weights of the best checkpoints that a run kept, best first. Raises DataError if it kept none."""
-    files = [path for _, update in load_state(run).progress.kept if (path := best_file(run, update)).is_file()]
-    if not files:
-        raise DataError(f"{run} kept no checkpoints to average: train with training.validation.keep_best above 1.")
-    return files
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -8,7 +8,8 @@ from pathlib import Path
 from nmt.bundle import RECIPE, SOURCE, TARGET, check_folder, remove_unfinished
 from nmt.errors import DataError, UsageError
 from nmt.recipe import Recipe, changed_keys
-from nmt.training.checkpoint import BEST, State, has_state, load_state
+from nmt.training.best import BEST
+from nmt.training.checkpoint import State, has_state, load_state
 from nmt.training.lock import LOCK
 from nmt.training.text import TrainingText
 

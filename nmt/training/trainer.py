@@ -6,27 +6,25 @@ import math
 import signal
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 
-from nmt.bundle import SOURCE, TARGET, WEIGHTS, Bundle, load_tensors, save_tensors, weights_of
+from nmt.bundle import SOURCE, TARGET, WEIGHTS, Bundle, save_tensors, weights_of
 from nmt.data.batching import plan_batches
 from nmt.data.encoded import encode_corpus
 from nmt.data.subwords import Subwords
 from nmt.device import choose_precision
 from nmt.errors import DataError, NmtError
 from nmt.recipe import Recipe
-from nmt.training.average import mean_weights
+from nmt.training.best import BestCheckpoints
 from nmt.training.checkpoint import (
-    BEST,
     Progress,
     State,
     Tensors,
-    best_file,
     generator_states,
     has_state,
     optimizer_tensors,
@@ -163,6 +161,7 @@ class Trainer:
         self.learner = Learner(bundle, links, precision=self.precision, device=device)
         self.validator = Validator(bundle, text.valid, precision=self.precision, device=device)
         self.progress = Progress() if state is None else state.progress
+        self.best = BestCheckpoints(folder, self.progress, self.settings.validation.keep_best)
         self.epoch = self._open_epoch(min(self.progress.epoch, self.settings.epochs - 1))
         updates = int(min(len(self.epoch.groups) * self.settings.epochs, self.settings.updates or math.inf))
         board = self.settings.tensorboard
@@ -193,7 +192,7 @@ class Trainer:
             self.save()  # there is a state from here on, so that weights without one are those of another's run
         else:
             self.log.keep(self.progress.records)
-            self._remove_lesser()
+            self.best.remove_others()
             self._validate_if_due()  # where the run was stopped or killed before
         while not self._finished():
             for group in self.epoch.groups[self.progress.group :]:
@@ -367,10 +366,7 @@ class Trainer:
             save_tensors(self.weights, self.folder / WEIGHTS)
         else:
             progress.stale += 1
-        ranked = sorted([*progress.kept, (figure, progress.update)], key=lambda kept: (-kept[0], kept[1]))
-        progress.kept = ranked[: self.settings.validation.keep_best]
-        if self.settings.validation.keep_best > 1 and (figure, progress.update) in progress.kept:
-            save_tensors(self.weights, best_file(self.folder, progress.update))
+        self.best.consider(self.weights, figure)
 
     def _follow_plateau(self, *, improved: bool) -> None:
         progress, schedule = self.progress, self.settings.schedule
@@ -380,16 +376,18 @@ class Trainer:
 
     def _average_best(self) -> None:
         """Let the mean of the best checkpoints be the model if it validates better than each of them."""
-        kept = self.progress.kept
-        if len(kept) < 2 or self.progress.best is None:
+        mean = self.best.mean()
+        if mean is None or self.progress.best is None:
             return
-        with using(mean_weights([load_tensors(best_file(self.folder, update)) for _, update in kept]), self.weights):
+        with using(mean, self.weights):
             record = self._judge()
             improved = self.validator.figure(record) > self.progress.best
             if improved:
                 self.progress.best = self.validator.figure(record)
                 save_tensors(self.weights, self.folder / WEIGHTS)
-        self.log.validated({**self._where(), **record, "best": improved, "note": f"mean of the best {len(kept)}"})
+        self.log.validated(
+            {**self._where(), **record, "best": improved, "note": f"mean of the best {len(self.progress.kept)}"}
+        )
 
     # --- saving and stopping -------------------------------------------------------------------------------------
 
@@ -414,14 +412,7 @@ class Trainer:
             ),
         )
         self.saved = time.monotonic()
-        self._remove_lesser()
-
-    def _remove_lesser(self) -> None:
-        kept = {best_file(self.folder, update) for _, update in self.progress.kept}
-        for path in (self.folder / BEST).glob("*.safetensors"):
-            if path not in kept:
-                with suppress(OSError):  # it is tried again after the next save
-                    path.unlink()
+        self.best.remove_others()
 
     def _restore(self, state: State) -> None:
         """Go on from a saved state. Raises DataError if it is one of another model."""

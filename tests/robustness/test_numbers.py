@@ -15,7 +15,7 @@ from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.translator import Translator
 from nmt.device import Precision
 from nmt.model.seq2seq import Seq2Seq, build_model
-from nmt.training.average import mean_weights
+from nmt.training.best import mean_weights
 from tests.reference.settings import ATTENTIONS, ORDERS, small
 from tests.robustness import tiny
 

@@ -1,5 +1,6 @@
 """A run as a whole: it learns, stops when it should, goes on where it stopped, and leaves a model folder."""
 
+import errno
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ from nmt.bundle import Bundle, load_tensors
 from nmt.data.corpus import load_corpus
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
-from nmt.training import trainer
+from nmt.training import average, trainer
 from nmt.training.average import average_run
 from nmt.training.checkpoint import STATE
 from nmt.training.trainer import Interrupted, train
@@ -168,6 +169,23 @@ def test_the_best_checkpoints_stay_and_can_be_averaged(small: Path, tmp_path: Pa
     Bundle.load(tmp_path / "mean")
     with pytest.raises(UsageError, match="between 1 and 2"):
         average_run(run, tmp_path / "other", best=3)
+
+
+def test_a_mean_that_cannot_be_written_leaves_no_folder(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    train(recipe(small, training={"epochs": 2, "validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(average, "save_tensors", full)
+        with pytest.raises(DataError, match=r"Cannot write .*mean: No space left on device\."):
+            average_run(run, tmp_path / "mean")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert average_run(run, tmp_path / "mean") == 2
 
 
 def test_the_mean_of_one_checkpoint_is_that_checkpoint(small: Path, tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ _IN_CACHE = 2**20
 """Log-probabilities that a CPU makes at a time in search, so that they are still at hand when the largest are picked."""
 _ON_DEVICE = 2**28
 """The same for other devices, where more at a time is faster."""
+_BLOCK = 100
+"""Columns that a row is looked through by at a time for its largest numbers."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class NextPiece:
         size = width if size is None else min(size, width)
         at_once = max((_IN_CACHE if self.readouts[0].device.type == "cpu" else _ON_DEVICE) // width, 1)
         parts = [
-            self.log_probs(slice(start, start + at_once)).topk(size, dim=1)
+            largest(self.log_probs(slice(start, start + at_once)), size)
             for start in range(0, len(self.readouts[0]), at_once)
         ]
         values, ids = (torch.cat(columns) for columns in zip(*parts, strict=True))
@@ -191,6 +193,24 @@ class Ensemble:
     @staticmethod
     def _mean(weights: Sequence[Tensor]) -> Tensor:
         return weights[0].float() if len(weights) == 1 else torch.stack(list(weights)).float().mean(dim=0)
+
+
+def largest(values: Float[Tensor, "N C"], size: int) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
+    """The `size` largest numbers of each row, and their columns: `topk` in two stages, which takes half the time.
+
+    They lie in the `size` blocks of columns with the largest maxima, or in what is left beside whole blocks.
+    """
+    blocks = values.shape[1] // _BLOCK
+    if blocks < 4 * size:
+        found, places = values.topk(size, dim=1)
+        return found, places
+    columns = torch.arange(values.shape[1], device=values.device)
+    whole, rest = columns[: blocks * _BLOCK].view(blocks, _BLOCK), columns[blocks * _BLOCK :]
+    maxima = values[:, : blocks * _BLOCK].reshape(-1, blocks, _BLOCK).amax(dim=2)
+    looked = whole[maxima.topk(size, dim=1, sorted=False).indices].flatten(1)
+    looked = torch.cat([looked, rest.expand(len(values), -1)], dim=1)
+    found, places = values.gather(1, looked).topk(size, dim=1)
+    return found, looked.gather(1, places)
 
 
 def _log_mean_exp(log_probs: Sequence[Float[Tensor, ...]]) -> Float[Tensor, ...]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from nmt.data.batching import pad
 from nmt.data.subwords import EOS, PAD
 from nmt.decoding import ensemble
-from nmt.decoding.ensemble import Ensemble, NextPiece
+from nmt.decoding.ensemble import Ensemble, NextPiece, largest
 from nmt.decoding.search import LogProbs, beam_search
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
@@ -56,6 +56,21 @@ def test_with_a_shortlist_rows_stand_for_its_pieces() -> None:
     every, _ = NextPiece(readouts, outputs).top(None)
     assert every.exp().sum(1).tolist() == pytest.approx([1.0] * 7)
     assert not math.isnan(float(every.sum()))
+
+
+@pytest.mark.parametrize("columns", [7, 399, 400, 3000, 3001, 3099])
+@pytest.mark.parametrize("size", [1, 7])
+def test_the_largest_of_the_largest_blocks_are_the_largest(columns: int, size: int) -> None:
+    torch.manual_seed(1)
+    values = torch.randn(20, columns)
+    values[3, -1], values[4, 0], values[5] = 9.0, 9.0, float("-inf")
+    values[6, columns // 2] = float("nan")
+    found, places = largest(values, size)
+    expected = values.topk(size, dim=1)
+    torch.testing.assert_close(found, expected.values, equal_nan=True)
+    known = [row for row in range(20) if row not in (5, 6)]
+    assert torch.equal(places[known], expected.indices[known])
+    torch.testing.assert_close(values.gather(1, places), found, equal_nan=True)
 
 
 @dataclass(frozen=True)

@@ -234,11 +234,13 @@ def test_a_run_folder_that_exists_is_left_alone(model: Path, corpus: Path) -> No
 @pytest.mark.usefixtures("model")  # the encoded text is in the cache, so that the weights are the first to be too large
 def test_a_full_disk_while_saving_is_a_sentence(corpus: Path, tmp_path: Path) -> None:
     arguments = ["train", write_recipe(corpus), "--out", tmp_path / "run", "-q", "--set", "training.epochs=1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("COVERAGE_PROCESS_CONFIG", None)  # its file would not fit on the disk either
     ended = subprocess.run(
         [*NMT, *map(str, arguments)],
         capture_output=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=environment,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
     )
     assert f"Cannot write {tmp_path}/run/" in bad(ended, 1)

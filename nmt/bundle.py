@@ -84,7 +84,7 @@ class Bundle:
             check_weights(outline, folder / WEIGHTS)
         bundle = cls.fresh(recipe, source, target)
         if weights:
-            load_weights(bundle.model, folder / WEIGHTS)
+            _load_weights(bundle.model, folder / WEIGHTS)
         bundle.model.to(device).eval()
         return bundle
 
@@ -126,13 +126,12 @@ def check_weights(model: torch.nn.Module, path: Path) -> None:
                 raise DataError(f"{path} is damaged: {name} holds {kind}, but weights are {', '.join(_FLOATS)}.")
 
 
-def load_weights(model: torch.nn.Module, path: Path) -> None:
-    """Copy the weights of a file into a model, one at a time.
+def _load_weights(model: torch.nn.Module, path: Path) -> None:
+    """Copy the weights of a file that was checked into a model, one at a time.
 
     Raises:
-        DataError: the file does not hold just the model's weights, or is damaged, or a weight is infinite or not a number.
+        DataError: the file is damaged, or a weight is infinite or not a number.
     """
-    check_weights(model, path)
     with _open_tensors(path) as file:
         for name, parameter in weights_of(model).items():
             stored = file.get_tensor(name)

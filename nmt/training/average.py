@@ -6,9 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
-from nmt.bundle import WEIGHTS, Bundle, load_tensors, save_tensors, sync
+from nmt.bundle import WEIGHTS, Bundle, save_tensors, sync
 from nmt.errors import DataError, UsageError
-from nmt.training.best import kept_checkpoints, mean_weights
+from nmt.training.best import kept_checkpoints, mean_of
 
 
 def average_run(run: Path, output: Path, *, best: int | None = None) -> int:
@@ -32,7 +32,7 @@ def average_run(run: Path, output: Path, *, best: int | None = None) -> int:
     count = len(files) if best is None else best
     if not 1 <= count <= len(files):
         raise UsageError(f"--best must be between 1 and {len(files)}, the checkpoints that {run} kept, but is {count}.")
-    mean = mean_weights([load_tensors(path) for path in files[:count]])
+    mean = mean_of(files[:count])
     unfinished = output.with_name(f".{output.name}.{os.getpid()}.new")
     try:
         bundle.save_description(unfinished)

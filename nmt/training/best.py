@@ -35,10 +35,8 @@ class BestCheckpoints:
 
     def mean(self) -> dict[str, Tensor] | None:
         """The mean of all that are kept, if they are several. Raises DataError if one is damaged."""
-        kept = self.progress.kept
-        return (
-            mean_weights([load_tensors(best_file(self.run, update)) for _, update in kept]) if len(kept) > 1 else None
-        )
+        files = [best_file(self.run, update) for _, update in self.progress.kept]
+        return mean_of(files) if len(files) > 1 else None
 
     def remove_others(self) -> None:
         """Remove the files of all that are no longer kept. Not before the state that says so is saved."""
@@ -55,6 +53,11 @@ def mean_weights(checkpoints: Sequence[Mapping[str, Tensor]]) -> dict[str, Tenso
         name: torch.stack([checkpoint[name].double() for checkpoint in checkpoints]).mean(0).to(value.dtype)
         for name, value in checkpoints[0].items()
     }
+
+
+def mean_of(files: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of checkpoints. Raises DataError if one is damaged."""
+    return mean_weights([load_tensors(path) for path in files])
 
 
 def best_file(run: Path, update: int) -> Path:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nmt.cli.memory import keep_freed_memory
+from nmt.cli.memory import keep_freed_memory, keep_kernels
 from nmt.cli.streams import STANDARD
 from nmt.errors import DataError, UsageError
 
@@ -132,6 +132,7 @@ def set_up(*, quiet: bool = False, threads: int | None = None) -> None:
     level = logging.ERROR if quiet else logging.WARNING
     logging.basicConfig(format="nmt: %(message)s", level=level, stream=sys.stderr)
     keep_freed_memory()
+    keep_kernels()
     if threads is not None:
         import torch
 

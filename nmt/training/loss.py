@@ -20,6 +20,8 @@ from nmt.model.precision import matmul_type
 
 CHUNK = 1024
 """Words whose logits are in memory at a time on the fast path."""
+WORDS = 64
+"""The words of a batch are filled up to a multiple of this: for every new size of a product its kernel is compiled anew."""
 
 
 def reference_cross_entropy(
@@ -58,37 +60,43 @@ def loss_of_batch(
 class _ChunkedCrossEntropy(torch.autograd.Function):
     """d loss / d logits = p - (1 - eps) * onehot(y) - eps / V, so one pass over the vocabulary gives loss and gradients.
 
-    Matrix products run in the autocast type if one is on, everything else in the type of the weights.
+    What has a number for each word of the vocabulary is held in the autocast type if one is on, sums in the type of the
+    weights. Of log p only two figures are needed, and both come without a table of it: with m the largest logit of a row,
+
+        log sum_v exp x_v = m - log p_m          sum_v x_v = (sum_v W_v) t_i + sum_v b_v
     """
 
     @staticmethod
     def forward(
         ctx: Any, readouts: Tensor, weight: Tensor, bias: Tensor, target: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        short = matmul_type(weight)
+        words, short = len(target), matmul_type(weight)
+        spare = -words % WORDS
         with torch.autocast(readouts.device.type, enabled=False):
-            narrow = weight.to(short)
-            d_readouts, d_weight, d_bias = torch.empty_like(readouts), torch.zeros_like(weight), torch.zeros_like(bias)
+            narrow, narrow_bias = weight.to(short), bias.to(short)
+            padded, wanted = functional.pad(readouts.to(short), (0, 0, 0, spare)), functional.pad(target, (0, spare))
+            d_readouts, d_weight, d_bias = torch.empty_like(padded), torch.zeros_like(weight), torch.zeros_like(bias)
             smoothed, plain = weight.new_zeros(()), weight.new_zeros(())
-            for start in range(0, len(target), CHUNK):
-                part = slice(start, start + CHUNK)
-                rows = readouts[part].to(short)
-                log_p = torch.log_softmax((rows @ narrow.T).to(weight.dtype).add_(bias), dim=1)
-                gold = target[part].unsqueeze(1)
-                at_gold = log_p.gather(1, gold).sum()
-                plain -= at_gold
-                smoothed -= (1 - smoothing) * at_gold
+            each = torch.arange(CHUNK, device=target.device)
+            for start in range(0, words, CHUNK):
+                part, real = slice(start, start + CHUNK), words - start
+                rows, gold = padded[part], wanted[part]
+                logits = functional.linear(rows, narrow, narrow_bias)
+                gradient = torch.softmax(logits, dim=1)
+                log_sum = logits.amax(1).to(weight.dtype) - gradient.amax(1).to(weight.dtype).log()
+                nll = (log_sum - logits[each[: len(gold)], gold])[:real].sum()
+                plain += nll
+                smoothed += (1 - smoothing) * nll
                 if smoothing:
-                    smoothed -= smoothing / len(weight) * log_p.sum()
-                gradient = log_p.exp_()
-                if smoothing:
+                    all_logits = rows.to(weight.dtype) @ weight.sum(0) + bias.sum()
+                    smoothed += smoothing * (log_sum - all_logits / len(weight))[:real].sum()
                     gradient.sub_(smoothing / len(weight))
-                gradient.scatter_add_(1, gold, gradient.new_full(gold.shape, smoothing - 1))
+                gradient[each[: len(gold)], gold] += smoothing - 1
+                gradient[real:] = 0
                 d_bias += gradient.sum(0)
-                gradient = gradient.to(short)
                 d_readouts[part] = gradient @ narrow
                 d_weight += gradient.T @ rows
-        ctx.save_for_backward(d_readouts, d_weight, d_bias)
+        ctx.save_for_backward(d_readouts[:words].to(readouts.dtype), d_weight, d_bias)
         ctx.mark_non_differentiable(plain)
         return smoothed, plain
 

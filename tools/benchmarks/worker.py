@@ -171,11 +171,12 @@ def main() -> None:
         "search": growing.search,
         "attention": attention.step,
     }
-    from nmt.cli.memory import keep_freed_memory
+    from nmt.cli.memory import keep_freed_memory, keep_kernels
     from nmt.errors import NmtError
 
     task, settings = sys.argv[1:]
     keep_freed_memory()  # as every command does
+    keep_kernels()
     try:
         found = tasks[task](**json.loads(settings))  # type: ignore[operator]
     except NmtError as error:

@@ -39,23 +39,34 @@ _BLOCK = 100
 
 @dataclass(frozen=True)
 class EnsembleState:
-    """Memory and decoder state of each member, which sentence each row belongs to, and what can be written."""
+    """Memory and decoder state of each member, and what can be written.
+
+    A memory holds each sentence once, a decoder state as many rows for each as it has hypotheses, one after the other.
+    """
 
     memories: tuple[Memory, ...]
     states: tuple[DecoderState, ...]
     sentence: Int[Tensor, " N"]
+    """Where the memories hold the sentence of each row."""
     outputs: tuple[nn.Linear, ...]
     """Each member's output layer."""
     pieces: Int[Tensor, " C"] | None
     """The pieces that the output layers' rows stand for; None if they are the whole vocabulary."""
 
     def select(self, rows: Int[Tensor, " N"]) -> EnsembleState:
-        """The given rows; the memories, by far the largest part, are left where the rows' sentences stay the same."""
-        sentence = self.sentence[rows]
-        memories = self.memories
-        if not torch.equal(sentence, self.sentence):
-            memories = tuple(memory.select(rows) for memory in memories)
+        """The given rows; the memories, by far the largest part, are left as they are where no sentence is done."""
         states = tuple(state.select(rows) for state in self.states)
+        sentence = self.sentence[rows]
+        if torch.equal(sentence, self.sentence):
+            return replace(self, states=states)
+        kept, sizes = torch.unique_consecutive(sentence, return_counts=True)
+        if bool((sizes != sizes[0]).any()):  # not a beam: each row has a memory of its own
+            kept = sentence
+        known = torch.arange(len(self.memories[0].summary), device=rows.device)
+        memories = self.memories
+        if not torch.equal(kept, known):
+            memories = tuple(memory.select(kept) for memory in memories)
+        sentence = torch.arange(len(kept), device=rows.device).repeat_interleave(len(rows) // len(kept))
         return replace(self, memories=memories, states=states, sentence=sentence)
 
 

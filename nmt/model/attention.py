@@ -35,8 +35,8 @@ class Memory:
     summary: Float[Tensor, "B C"]
     positions: Int[Tensor, "N S"]
     """Where in the sentence each annotation stands, from 0."""
-    coverage: Float[Tensor, "N S"] | None = None
-    """The weight that each position has had in the steps before, for scores that look at it."""
+    coverage: Float[Tensor, "N *T S"] | None = None
+    """The weight that each position has had in the steps before, for scores that look at it; for several steps that of each."""
     heads: int = 1
 
     def select(self, rows: Int[Tensor, " M"]) -> Memory:
@@ -110,8 +110,11 @@ class Attention(nn.Module):
     def of_steps(
         self, queries: Float[Tensor, "N T H"], positions: Int[Tensor, "N T"], memory: Memory
     ) -> tuple[Float[Tensor, "N T A"], Float[Tensor, "N T S"]]:
-        """The same for the states of T steps that are known beforehand: at once, if the window looks everywhere."""
-        if self.score is None or self.window is not None:
+        """The same for T states that ask about the same sentence: at once, if they all look everywhere and at nothing else.
+
+        Those of the steps of a target that is known beforehand, or of the hypotheses of a beam.
+        """
+        if self.score is None or self.window is not None or memory.coverage is not None:
             return step_by_step(self, queries, positions, memory)
         scores = at_least_fp32(self.score.of_steps(queries, memory))
         weights = masked_softmax(scores, memory.mask.unsqueeze(1))
@@ -157,7 +160,7 @@ class MultiHeadAttention(nn.Module):
     def of_steps(
         self, queries: Float[Tensor, "B T H"], positions: Int[Tensor, "B T"], memory: Memory
     ) -> tuple[Float[Tensor, "B T A"], Float[Tensor, "B T S"]]:
-        """The same for the states of T steps that are known beforehand."""
+        """The same for T states that ask about the same sentence."""
         batch, steps, _ = queries.shape
         asked = self.query(queries).view(batch, steps, self.heads, -1).transpose(1, 2).flatten(0, 1)
         contexts, weights = self.each.of_steps(asked, positions.repeat_interleave(self.heads, 0), memory)
@@ -182,8 +185,11 @@ def step_by_step(
     memory: Memory,
 ) -> tuple[Float[Tensor, "N T A"], Float[Tensor, "N T S"]]:
     """Contexts and weights of several steps, one after the other: what `of_steps` comes to for any attention."""
-    asked = zip(queries.unbind(1), positions.unbind(1), strict=True)
-    contexts, weights = zip(*(attention(query, position, memory) for query, position in asked), strict=True)
+    memories = [memory] * queries.shape[1]
+    if memory.coverage is not None:
+        memories = [replace(memory, coverage=coverage) for coverage in memory.coverage.unbind(1)]
+    asked = zip(queries.unbind(1), positions.unbind(1), memories, strict=True)
+    contexts, weights = zip(*(attention(*each) for each in asked), strict=True)
     return torch.stack(contexts, 1), torch.stack(weights, 1)
 
 

@@ -152,11 +152,23 @@ class AttentionalDecoder(nn.Module):
     def attend(
         self, query: Float[Tensor, "B H"], state: DecoderState, memory: Memory
     ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B S"], DecoderState]:
-        """Context and weights for the state that asks, and the state with this step counted."""
-        if state.coverage is not None:
-            memory = replace(memory, coverage=state.coverage.repeat_interleave(memory.heads, 0))
-        context, weights = self.attention(query, state.position, memory)
-        coverage = None if state.coverage is None else state.coverage + weights
+        """Context and weights for the state that asks, and the state with this step counted.
+
+        The hypotheses of a beam ask about the same sentence: if there are more rows than sentences in the memory, each sentence
+        is asked by as many of them, which follow one another.
+        """
+        coverage, sentences = state.coverage, len(memory.summary)
+        if len(query) == sentences:
+            if coverage is not None:
+                memory = replace(memory, coverage=coverage.repeat_interleave(memory.heads, 0))
+            context, weights = self.attention(query, state.position, memory)
+        else:
+            beam = (sentences, len(query) // sentences)
+            if coverage is not None:
+                memory = replace(memory, coverage=coverage.view(*beam, -1).repeat_interleave(memory.heads, 0))
+            found = self.attention.of_steps(query.view(*beam, -1), state.position.view(beam), memory)
+            context, weights = (rows.flatten(0, 1) for rows in found)
+        coverage = None if coverage is None else coverage + weights
         return context, weights, replace(state, position=state.position + 1, coverage=coverage)
 
     def attend_all(
@@ -241,7 +253,7 @@ class UpdateThenAttend(AttentionalDecoder):
         return replace(state, feed=state.hidden.new_zeros(len(state.hidden), self.feeds))
 
     def unroll(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
-        if self.feeds or self.attention.covers:
+        if self.feeds or self.attention.covers or embedded.shape[1] == 1:
             return self.unroll_with_attention(embedded, state, memory)
         words, masks = self.recurrence.project("word", embedded), self.recurrence.masks(state)
         hidden = []

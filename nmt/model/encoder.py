@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt import recipe
-from nmt.model.cells import GATES, Dropout, build_cell, orthogonal_per_gate_
+from nmt.model.cells import GATES, Dropout, build_cell, gru_gates, orthogonal_per_gate_
+from nmt.model.gathering import gathering, step_linear
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,9 @@ class Encoder(nn.Module):
             packed_states, (final, cell) = layer(packed)
             states, _ = pad_packed_sequence(packed_states, batch_first=True, total_length=values.shape[1])
             return Read(states, final[0], cell[0])
+        if _learns_on_cpu(layer):
+            states = gru_steps(layer, values)
+            return Read(states, states[ends], None)
         states, cells = layer(values)
         kept = cells[ends] if self.keeps_cells and isinstance(layer, UnrolledLayer) else None
         return Read(states, states[ends], kept)
@@ -139,6 +144,24 @@ def reversal(lengths: Int[Tensor, " B"], width: int) -> Int[Tensor, "B S"]:
 def take(values: Float[Tensor, "N S D"], positions: Int[Tensor, "N W"]) -> Float[Tensor, "N W D"]:
     """The values at the given positions of each sentence."""
     return values.gather(1, positions.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
+
+
+def gru_steps(layer: nn.GRU, values: Float[Tensor, "B S D"]) -> Float[Tensor, "B S N"]:
+    """The states of all steps, as the layer itself gives them, but with gradients that are formed as `gathering` describes."""
+    reading, recurring, read_bias, recurrent_bias = layer.all_weights[0]
+    hidden = values.new_zeros(len(values), layer.hidden_size)
+    states = []
+    with gathering():
+        for projected in functional.linear(values, reading, read_bias).unbind(1):
+            recurrent = step_linear(hidden, recurring, recurrent_bias)
+            hidden = gru_gates(projected, recurrent, hidden.to(recurrent.dtype))
+            states.append(hidden)
+    return torch.stack(states, 1)
+
+
+def _learns_on_cpu(layer: nn.Module) -> TypeGuard[nn.GRU]:
+    """Whether its steps one by one are faster than the layer: in training, where no kernel computes all of them in one go."""
+    return isinstance(layer, nn.GRU) and torch.is_grad_enabled() and layer.all_weights[0][0].device.type == "cpu"
 
 
 def build_layer(chosen: recipe.Encoder, width: int) -> UnrolledLayer | nn.GRU | nn.LSTM:

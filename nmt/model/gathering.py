@@ -65,15 +65,21 @@ class StepLinear(nn.Linear):
     """W x + b, which every step computes."""
 
     def forward(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
-        current = _current.get()
-        if current is None:
-            return super().forward(values)
-        weights = (self.weight,) if self.bias is None else (self.weight, self.bias)
-        views, uses = current.share(LinearUses, *weights)
-        return _Linear.apply(values.to(views[0].dtype), uses, *views)  # type: ignore[no-any-return, no-untyped-call]
+        return step_linear(values, self.weight, self.bias)
 
     if TYPE_CHECKING:
         __call__ = forward
+
+
+def step_linear(
+    values: Float[Tensor, "... D"], weight: Float[Tensor, "G D"], bias: Float[Tensor, " G"] | None
+) -> Float[Tensor, "... G"]:
+    """W x + b."""
+    current = _current.get()
+    if current is None:
+        return functional.linear(values, weight, bias)
+    views, uses = current.share(LinearUses, *((weight,) if bias is None else (weight, bias)))
+    return _Linear.apply(values.to(views[0].dtype), uses, *views)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def weighted_sum(weights: Float[Tensor, "N S"], annotations: Float[Tensor, "N S A"]) -> Float[Tensor, "N A"]:

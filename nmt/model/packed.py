@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from nmt.device import DTYPES, Precision
+from nmt.model.cells import gru_gates
 from nmt.model.seq2seq import Seq2Seq
 
 
@@ -33,6 +34,37 @@ class PackedLinear(nn.Linear):
 
     if TYPE_CHECKING:
         __call__ = forward
+
+
+class PackedGru(nn.Module):
+    """The states of a GRU layer, each step of it through packed matrices."""
+
+    def __init__(self, layer: nn.GRU, dtype: torch.dtype) -> None:
+        super().__init__()
+        reading, recurring, read_bias, recurrent_bias = layer.all_weights[0]
+        self.read = PackedLinear(_linear(reading, read_bias), dtype)
+        self.recurrent = PackedLinear(_linear(recurring, recurrent_bias), dtype)
+
+    def forward(self, values: Float[Tensor, "B S D"]) -> tuple[Float[Tensor, "B S N"], None]:
+        """The states of all steps, and nothing."""
+        hidden = values.new_zeros(len(values), self.recurrent.in_features, dtype=self.read.dtype)
+        states = []
+        for projected in self.read(values).unbind(1):
+            hidden = gru_gates(projected, self.recurrent(hidden), hidden)
+            states.append(hidden)
+        return torch.stack(states, 1), None
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def _linear(weight: Float[Tensor, "G D"], bias: Float[Tensor, " G"] | None) -> nn.Linear:
+    """A layer of given weights."""
+    linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
+    linear.weight = nn.Parameter(weight.detach(), requires_grad=False)
+    if bias is not None:
+        linear.bias = nn.Parameter(bias.detach(), requires_grad=False)
+    return linear
 
 
 def packed(model: Seq2Seq, precision: Precision) -> Seq2Seq:
@@ -59,14 +91,13 @@ def _pack(module: nn.Module, dtype: torch.dtype) -> None:
     for name, child in module.named_children():
         if isinstance(child, nn.Linear) and min(child.in_features, child.out_features) > 1:
             setattr(module, name, PackedLinear(child, dtype))
+        elif isinstance(child, nn.GRU):
+            setattr(module, name, PackedGru(child, dtype))
         else:
             _pack(child, dtype)
 
 
 def restricted(linear: nn.Linear, rows: Int[Tensor, " C"]) -> nn.Linear:
     """A layer that gives some outputs of another one alone, packed if that is."""
-    few = nn.Linear(linear.in_features, len(rows), bias=linear.bias is not None, device="meta")
-    few.weight = nn.Parameter(linear.weight[rows], requires_grad=False)
-    if linear.bias is not None:
-        few.bias = nn.Parameter(linear.bias[rows], requires_grad=False)
+    few = _linear(linear.weight[rows], None if linear.bias is None else linear.bias[rows])
     return PackedLinear(few, linear.dtype) if isinstance(linear, PackedLinear) else few

@@ -1,8 +1,8 @@
 """Score functions e_ij: how well the decoder state that asks (the query) matches each source annotation.
 
-Each class maps a query [N H] and the `Memory` to scores [N S], and the queries of T steps that are known beforehand [N T H] to
-[N T S]; `keys` is what can be computed from the annotations once a sentence. Masking, window and softmax are shared by all and
-live in `attention.py`.
+Each class maps a query [N H] and the `Memory` to scores [N S], and T queries about the same sentence [N T H] to [N T S]; `keys`
+is what can be computed from the annotations once a sentence. Masking, window and softmax are shared by all and live in
+`attention.py`.
 """
 
 from __future__ import annotations
@@ -65,6 +65,11 @@ class AdditiveScore(Score):
             assert memory.coverage is not None
             keys = keys + self.coverage(memory.coverage.unsqueeze(-1).to(keys.dtype))
         return additive_scores(self.query(query), keys, self.v)
+
+    def of_steps(self, queries: Float[Tensor, "N T H"], memory: Memory) -> Float[Tensor, "N T S"]:
+        if self.coverage is not None:
+            return super().of_steps(queries, memory)
+        return torch.stack([additive_scores(query, memory.keys, self.v) for query in self.query(queries).unbind(1)], 1)
 
 
 class ConcatScore(AdditiveScore):

@@ -106,3 +106,30 @@ def test_search_finds_the_same_as_with_the_plain_model(name: str, monkeypatch: p
         for item, other in zip(ranked, expected, strict=True):
             assert item.score == pytest.approx(other.score, abs=1e-5)
             torch.testing.assert_close(item.alignment, other.alignment, atol=1e-5, rtol=0)
+
+
+def test_a_memory_holds_each_sentence_once_until_it_is_done() -> None:
+    member = bundle()
+    together = Ensemble([member.model, member.model], same_source=True, precision="fp32")
+    source = pad([[*member.source.encode(line), EOS] for line in LINES[:3]])
+    with together.evaluating():
+        start = together.encode([source, source])
+        beam = start.select(torch.tensor([0, 0, 1, 1, 2, 2]))
+        assert beam.memories is start.memories
+        assert beam.select(torch.tensor([1, 1, 3, 2, 4, 5])).memories is start.memories
+        left = beam.select(torch.tensor([1, 0, 4, 5]))
+        assert torch.equal(left.sentence, torch.tensor([0, 0, 1, 1]))
+        for memory, before in zip(left.memories, start.memories, strict=True):
+            assert torch.equal(memory.annotations, before.annotations[[0, 2]])
+
+
+def test_rows_that_are_no_beam_have_memories_of_their_own() -> None:
+    member = bundle()
+    alone = Ensemble([member.model], same_source=True, precision="fp32")
+    source = pad([[*member.source.encode(line), EOS] for line in LINES[:3]])
+    rows, tokens = torch.tensor([2, 0, 0, 1, 2]), torch.tensor([5, 6, 7, 8, 9])
+    with alone.evaluating():
+        _, weights, _ = alone.step(tokens, alone.encode([source]).select(rows))
+        for row, (sentence, token) in enumerate(zip(rows.tolist(), tokens, strict=True)):
+            _, expected, _ = alone.step(token.unsqueeze(0), alone.encode([source[sentence : sentence + 1]]))
+            torch.testing.assert_close(weights[row : row + 1], expected, atol=1e-6, rtol=0)

@@ -340,3 +340,19 @@ def test_selecting_rows_of_a_memory_picks_and_repeats_them(score: str, heads: in
         ours, theirs = (getattr(each, name).unflatten(0, (BATCH, heads)) for each in (picked, memory))
         assert torch.equal(ours, theirs[[2, 0, 2]])
     assert picked.heads == heads
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize(("score", "window"), ATTENTIONS)
+def test_several_queries_read_one_memory_as_if_each_had_its_own(score: str, window: str, heads: int) -> None:
+    heads = 1 if score == "none" else heads
+    settings = small(score=score, window=window, half_width=1, heads=heads, coverage=score in COVERING)
+    attention = attention_of(settings)
+    memory, sharing = remembered(attention), (-1, 2)
+    query, position = query_of(settings, 2 * BATCH), torch.tensor([0, 2, 7, 1, 3, 3])
+    own, coverage = covered(memory.select(torch.arange(BATCH).repeat_interleave(2)))
+    wanted = attention(query, position, own)
+    shared = replace(memory, coverage=coverage.unflatten(0, sharing).repeat_interleave(heads, 0))
+    found = attention.of_steps(query.unflatten(0, sharing), position.unflatten(0, sharing), shared)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one.flatten(0, 1), other, rtol=0, atol=1e-12)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from nmt.model.cells import GruCell
 from nmt.model.decoder import AttentionalDecoder, UpdateThenAttend
+from nmt.model.encoder import gru_steps
 from nmt.model.gathering import StepLinear, gathering, is_gathering
 from nmt.model.seq2seq import Seq2Seq
 from tests.model.test_against_reference import PADDED, padded, random_model
@@ -168,3 +169,16 @@ def test_recipes_of_the_papers_gather_while_training() -> None:
     model.decoder.recurrence.register_forward_hook(lambda *_: seen.append(is_gathering()))
     gradients(model)
     assert seen == [True] * 4
+
+
+def test_the_steps_of_an_encoder_are_the_layer_of_pytorch() -> None:
+    torch.manual_seed(1)
+    layer = torch.nn.GRU(3, 5, batch_first=True).double()
+    values = torch.randn(4, 6, 3, dtype=torch.float64, requires_grad=True)
+    upstream = torch.randn(4, 6, 5, dtype=torch.float64)
+    ours, (theirs, _) = gru_steps(layer, values), layer(values)
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+    inputs = [values, *layer.parameters()]
+    each = (torch.autograd.grad(states, inputs, upstream) for states in (ours, theirs))
+    for mine, other in zip(*each, strict=True):
+        torch.testing.assert_close(mine, other, rtol=0, atol=1e-9)

@@ -62,6 +62,7 @@ def test_all_products_with_matrices_are_packed() -> None:
     assert len(layers) > 8
     for layer in layers:
         assert isinstance(layer, PackedLinear) == (min(layer.in_features, layer.out_features) > 1)
+    assert not any(isinstance(layer, nn.GRU) for layer in packed(model(), "fp32").modules())
 
 
 def test_a_packed_model_is_a_copy_that_drops_nothing_and_learns_nothing() -> None:

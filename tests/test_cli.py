@@ -22,12 +22,11 @@ from nmt.cli import progress
 from nmt.cli.inspecting import info
 from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
+from tests.commands import NMT, ROOT, Finished, bad, good, nmt
 from tests.test_bundle import FILES, small_recipe
 
 pytestmark = pytest.mark.xdist_group("cli")  # one worker, so that the model is trained once
 
-ROOT = Path(__file__).resolve().parents[1]
-NMT = [sys.executable, "-m", "nmt.cli"]
 WORDS = dict(
     zip(
         "the dog cat bird man woman child sees hears likes old young big small red house tree today".split(),
@@ -35,29 +34,6 @@ WORDS = dict(
         strict=True,
     )
 )
-Finished = subprocess.CompletedProcess[bytes]
-
-
-def nmt(*arguments: object, stdin: bytes = b"", cwd: Path | None = None, **variables: str) -> Finished:
-    """Run the command to its end."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **variables}
-    command = [*NMT, *map(str, arguments)]
-    return subprocess.run(command, input=stdin, capture_output=True, check=False, cwd=cwd, env=environment, timeout=120)
-
-
-def good(ended: Finished) -> str:
-    """What a command that must succeed wrote on stdout."""
-    assert ended.returncode == 0, ended.stderr.decode()
-    return ended.stdout.decode()
-
-
-def bad(ended: Finished, status: int) -> str:
-    """The sentence of a command that must fail: one line on stderr, nothing on stdout."""
-    assert ended.returncode == status, ended.stderr.decode()
-    assert ended.stdout == b""
-    [line] = ended.stderr.decode().splitlines()
-    assert line.startswith("nmt: ")
-    return line.removeprefix("nmt: ")
 
 
 def write_corpus(folder: Path, pairs: int = 700) -> None:

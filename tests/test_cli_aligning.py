@@ -17,8 +17,8 @@ from nmt.bundle import Bundle
 from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
 from nmt.evaluation.alignment import GoldLinks, read_pharaoh
+from tests.commands import ROOT, Finished, bad, good, nmt
 from tests.test_bundle import TEXT, small_recipe
-from tests.test_cli import ROOT, Finished, bad, good, nmt
 
 SOURCE = ["the dog sees a cat", "", "a cat sleeps", "the old dog sleeps here", "dog " * 300, "a dog"]
 TARGET = ["a cat sleeps", "a dog", "the dog sees a cat", "a dog and a cat", "a cat", "the dog"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_cli import bad, good, nmt
+from tests.commands import bad, good, nmt
 
 SOURCE = ["red dog", "red cat", "", "big dog", "dog", "cat"]
 TARGET = ["hund rot", "katze rot", "x", "hund gross", "hund", "katze"]

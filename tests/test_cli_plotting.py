@@ -7,9 +7,9 @@ import pytest
 
 from nmt.bundle import Bundle
 from nmt.data.subwords import Subwords
+from tests.commands import bad, good, nmt
 from tests.plotting.test_heatmap import diamonds, face, page_sizes, texts
 from tests.test_bundle import TEXT, small_recipe
-from tests.test_cli import bad, good, nmt
 
 SOURCE = ["the dog sees a cat", "", "a cat sleeps"]
 TARGET = ["a cat sleeps", "", "the dog"]

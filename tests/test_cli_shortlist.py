@@ -6,8 +6,8 @@ import pytest
 
 from nmt.bundle import Bundle
 from nmt.data.subwords import Subwords
+from tests.commands import bad, good, nmt
 from tests.test_bundle import TEXT, small_recipe
-from tests.test_cli import bad, good, nmt
 
 
 @pytest.fixture(scope="module")

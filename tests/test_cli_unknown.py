@@ -7,9 +7,9 @@ import pytest
 
 from nmt.bundle import Bundle
 from nmt.evaluation.alignment import read_pharaoh
+from tests.commands import bad, good, nmt
 from tests.decoding.test_unknown import LINES, unsure
 from tests.test_bundle import small_recipe
-from tests.test_cli import bad, good, nmt
 
 TEXT = "".join(f"{line}\n" for line in LINES).encode()
 

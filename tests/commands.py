@@ -1,0 +1,153 @@
+"""`nmt` commands as processes, as a user starts them, but without the second that importing torch takes.
+
+A process that has imported everything waits for commands and forks for each one; what is forked has its own files, folder,
+environment and exit status, and is `nmt.cli.main` from there on.
+"""
+
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO, NoReturn
+
+ROOT = Path(__file__).resolve().parents[1]
+NMT = [sys.executable, "-m", "nmt.cli"]
+"""The command in a new interpreter."""
+SECONDS = 120.0
+Finished = subprocess.CompletedProcess[bytes]
+
+
+def nmt(*arguments: object, stdin: bytes = b"", cwd: Path | None = None, **variables: str) -> Finished:
+    """Run the command to its end."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **variables}
+    command = ["nmt", *map(str, arguments)]
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        status = _warm().run(command, stdin, (output, errors), cwd or Path.cwd(), environment)
+        for file in (output, errors):
+            file.seek(0)
+        return Finished(command, status, output.read(), errors.read())
+
+
+def good(ended: Finished) -> str:
+    """What a command that must succeed wrote on stdout."""
+    assert ended.returncode == 0, ended.stderr.decode()
+    return ended.stdout.decode()
+
+
+def bad(ended: Finished, status: int) -> str:
+    """The sentence of a command that must fail: one line on stderr, nothing on stdout."""
+    assert ended.returncode == status, ended.stderr.decode()
+    assert ended.stdout == b""
+    [line] = ended.stderr.decode().splitlines()
+    assert line.startswith("nmt: ")
+    return line.removeprefix("nmt: ")
+
+
+class Warm:
+    """The process that forks, as seen from the tests. It ends when they do: the socket is then closed."""
+
+    def __init__(self) -> None:
+        self.link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.link.settimeout(SECONDS)
+        code = "import sys; from tests.commands import serve; serve(int(sys.argv[1]))"
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                cwd=ROOT,
+            )
+
+    def run(
+        self,
+        command: Sequence[str],
+        stdin: bytes,
+        outputs: tuple[BinaryIO, BinaryIO],
+        cwd: Path,
+        environment: dict[str, str],
+    ) -> int:
+        """The exit status of a command; minus the signal's number if one ended it."""
+        request = json.dumps({"command": command, "cwd": str(cwd), "environment": environment})
+        read, write = os.pipe()
+        feeding = threading.Thread(target=_feed, args=(write, stdin))
+        try:
+            socket.send_fds(self.link, [request.encode()], [read, *(file.fileno() for file in outputs)])
+        finally:
+            os.close(read)
+        feeding.start()
+        status = int(self.link.recv(100))
+        feeding.join()
+        return status
+
+
+@cache
+def _warm() -> Warm:
+    return Warm()
+
+
+def _feed(write: int, stdin: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError), open(write, "wb") as pipe:
+        pipe.write(stdin)
+
+
+# --- in the process that forks ------------------------------------------------------------------------------------
+
+
+def serve(link: int) -> None:
+    """Import all that commands import, then run them one by one until nobody can ask for one any more."""
+    import nmt
+
+    modules = [module.name for module in pkgutil.walk_packages(nmt.__path__, "nmt.") if "__main__" not in module.name]
+    for name in [*modules, "sacrebleu", "matplotlib.figure", "torch.autograd"]:
+        importlib.import_module(name)
+    gc.freeze()
+    with socket.socket(fileno=link) as asked:
+        while True:
+            message, files, _, _ = socket.recv_fds(asked, 2**20, 3)
+            if not message:
+                return
+            child = os.fork()
+            if not child:
+                asked.close()
+                _become(**json.loads(message), files=files)
+            for file in files:
+                os.close(file)
+            _, status = os.waitpid(child, 0)
+            asked.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _become(command: list[str], cwd: str, environment: dict[str, str], files: list[int]) -> NoReturn:
+    """Be the command, and end as an interpreter ends."""
+    from nmt.cli import main
+
+    for place, file in enumerate(files):
+        os.dup2(file, place)
+        os.close(file)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = command
+    status: object = 1
+    try:
+        main()
+    except SystemExit as end:
+        status = end.code
+    except BaseException:  # noqa: BLE001 -- shown as the interpreter shows it
+        traceback.print_exc()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status if isinstance(status, int) else 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
@@ -77,6 +78,18 @@ class _GruGates(torch.autograd.Function):
         d_gates = torch.cat([d_new * recurrent[:, 2 * width :], upstream[0] * (hidden - new)], dim=1)
         d_gates = torch.ops.aten.sigmoid_backward(d_gates, gates)
         return torch.cat([d_gates, d_new], dim=1), torch.cat([d_gates, d_new * reset], dim=1), d_hidden
+
+
+def gru_states(
+    projected: Float[Tensor, "B S G"], recurrent: Callable[[Float[Tensor, "B H"]], Float[Tensor, "B G"]]
+) -> Float[Tensor, "B S H"]:
+    """s_1 to s_S of W x and of the product U s, from s_0 = 0."""
+    hidden = projected.new_zeros(len(projected), projected.shape[2] // GruCell.gates)
+    states = []
+    for step in projected.unbind(1):
+        hidden = gru_gates(step, recurrent(hidden), hidden)
+        states.append(hidden)
+    return torch.stack(states, 1)
 
 
 class LstmCell(nn.Module):

@@ -253,7 +253,7 @@ class UpdateThenAttend(AttentionalDecoder):
         return replace(state, feed=state.hidden.new_zeros(len(state.hidden), self.feeds))
 
     def unroll(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
-        if self.feeds or self.attention.covers or embedded.shape[1] == 1:
+        if self.feeds or self.attention.covers or embedded.shape[1] == 1:  # one step may be that of a beam
             return self.unroll_with_attention(embedded, state, memory)
         words, masks = self.recurrence.project("word", embedded), self.recurrence.masks(state)
         hidden = []

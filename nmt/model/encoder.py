@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt import recipe
-from nmt.model.cells import GATES, Dropout, build_cell, gru_gates, orthogonal_per_gate_
+from nmt.model.cells import GATES, Dropout, build_cell, gru_states, orthogonal_per_gate_
 from nmt.model.gathering import gathering, step_linear
 
 
@@ -149,14 +149,10 @@ def take(values: Float[Tensor, "N S D"], positions: Int[Tensor, "N W"]) -> Float
 def gru_steps(layer: nn.GRU, values: Float[Tensor, "B S D"]) -> Float[Tensor, "B S N"]:
     """The states of all steps, as the layer itself gives them, but with gradients that are formed as `gathering` describes."""
     reading, recurring, read_bias, recurrent_bias = layer.all_weights[0]
-    hidden = values.new_zeros(len(values), layer.hidden_size)
-    states = []
     with gathering():
-        for projected in functional.linear(values, reading, read_bias).unbind(1):
-            recurrent = step_linear(hidden, recurring, recurrent_bias)
-            hidden = gru_gates(projected, recurrent, hidden.to(recurrent.dtype))
-            states.append(hidden)
-    return torch.stack(states, 1)
+        return gru_states(
+            functional.linear(values, reading, read_bias), lambda hidden: step_linear(hidden, recurring, recurrent_bias)
+        )
 
 
 def _learns_on_cpu(layer: nn.Module) -> TypeGuard[nn.GRU]:

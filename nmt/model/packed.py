@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from nmt.device import DTYPES, Precision
-from nmt.model.cells import gru_gates
+from nmt.model.cells import gru_states
 from nmt.model.seq2seq import Seq2Seq
 
 
@@ -47,12 +47,7 @@ class PackedGru(nn.Module):
 
     def forward(self, values: Float[Tensor, "B S D"]) -> tuple[Float[Tensor, "B S N"], None]:
         """The states of all steps, and nothing."""
-        hidden = values.new_zeros(len(values), self.recurrent.in_features, dtype=self.read.dtype)
-        states = []
-        for projected in self.read(values).unbind(1):
-            hidden = gru_gates(projected, self.recurrent(hidden), hidden)
-            states.append(hidden)
-        return torch.stack(states, 1), None
+        return gru_states(self.read(values), self.recurrent), None
 
     if TYPE_CHECKING:
         __call__ = forward

@@ -76,26 +76,27 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             narrow, narrow_bias = weight.to(short), bias.to(short)
             padded, wanted = functional.pad(readouts.to(short), (0, 0, 0, spare)), functional.pad(target, (0, spare))
             d_readouts, d_weight, d_bias = torch.empty_like(padded), torch.zeros_like(weight), torch.zeros_like(bias)
-            smoothed, plain = weight.new_zeros(()), weight.new_zeros(())
-            each = torch.arange(CHUNK, device=target.device)
+            plain, log_sums = weight.new_zeros(()), weight.new_zeros(())
             for start in range(0, words, CHUNK):
                 part, real = slice(start, start + CHUNK), words - start
                 rows, gold = padded[part], wanted[part]
+                each = torch.arange(len(gold), device=gold.device)
                 logits = functional.linear(rows, narrow, narrow_bias)
                 gradient = torch.softmax(logits, dim=1)
                 log_sum = logits.amax(1).to(weight.dtype) - gradient.amax(1).to(weight.dtype).log()
-                nll = (log_sum - logits[each[: len(gold)], gold])[:real].sum()
-                plain += nll
-                smoothed += (1 - smoothing) * nll
+                plain += (log_sum - logits[each, gold])[:real].sum()
+                log_sums += log_sum[:real].sum()
                 if smoothing:
-                    all_logits = rows.to(weight.dtype) @ weight.sum(0) + bias.sum()
-                    smoothed += smoothing * (log_sum - all_logits / len(weight))[:real].sum()
                     gradient.sub_(smoothing / len(weight))
-                gradient[each[: len(gold)], gold] += smoothing - 1
+                gradient[each, gold] += smoothing - 1
                 gradient[real:] = 0
                 d_bias += gradient.sum(0)
                 d_readouts[part] = gradient @ narrow
                 d_weight += gradient.T @ rows
+            smoothed = (1 - smoothing) * plain
+            if smoothing:
+                all_logits = padded.to(weight.dtype).sum(0) @ weight.sum(0) + words * bias.sum()
+                smoothed += smoothing * (log_sums - all_logits / len(weight))
         ctx.save_for_backward(d_readouts[:words].to(readouts.dtype), d_weight, d_bias)
         ctx.mark_non_differentiable(plain)
         return smoothed, plain

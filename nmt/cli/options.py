@@ -91,6 +91,15 @@ CoveragePenalty = Annotated[
     float | None,
     typer.Option(min=0, help="beta of the same equation. [dim]\\[default: the model's][/dim]", show_default=False),
 ]
+Horizon = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Pieces that a live hypothesis is given to end in before its beam may stop; a large number stops only when nothing "
+        "better can come. [dim]\\[default: the model's][/dim]",
+        show_default=False,
+    ),
+]
 MaxRatio = Annotated[
     float | None,
     typer.Option(

@@ -67,7 +67,7 @@ class Penalties:
         return score + self.coverage * terms.sum(dim=-1)
 
     def bound(self, log_probability: Float[Tensor, " B"], max_length: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
-        """The best score that a live hypothesis can still reach.
+        """The best score that a live hypothesis can still reach if it ends within a length.
 
         Its log-probability can only fall, the length penalty grows with the length, the coverage penalty is at most 0.
         """

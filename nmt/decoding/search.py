@@ -96,6 +96,7 @@ def beam_search(
     length_penalty: float = 1.0,
     coverage_penalty: float = 0.0,
     n_best: int = 1,
+    horizon: int | None = None,
     source_mask: Bool[Tensor, "B S"] | None = None,
     bos: int = 2,
     eos: int = 3,
@@ -105,7 +106,8 @@ def beam_search(
 
     Each step keeps the `beam_size` most probable continuations; those that end leave the beam for the pool of the
     `n_best`. A sentence stops once no live hypothesis can reach the last place of its pool any more, which is certain
-    because log-probabilities only fall and the length penalty is largest at the maximum length.
+    because log-probabilities only fall and the length penalty is largest at the maximum length. A `horizon` looks less far:
+    it is enough that none could by ending within so many tokens, even if these had probability 1.
 
     Args:
         step: one time step for N rows, see `Step`.
@@ -117,6 +119,8 @@ def beam_search(
         length_penalty: alpha.
         coverage_penalty: beta.
         n_best: most hypotheses to return a sentence.
+        horizon: tokens that a live hypothesis is given to end in when it is judged whether a sentence can stop; None is up to
+            the maximum length. Without a length penalty it changes nothing.
         source_mask: True at real positions, for the coverage penalty; None if all are.
         bos: the token that starts an output.
         eos: the token that ends one.
@@ -134,8 +138,10 @@ def beam_search(
         raise ValueError(f"beam_size must be at least 1, but is {beam_size}.")
     if not 1 <= n_best <= beam_size:
         raise ValueError(f"n_best must be between 1 and beam_size, which is {beam_size}, but is {n_best}.")
+    if horizon is not None and horizon < 1:
+        raise ValueError(f"horizon must be at least 1, but is {horizon}.")
     pick = partial(_pick_best, size=beam_size, forbid=forbid)
-    return _walk(step, state, pick, batch, _Limits(max_lengths, penalties, source_mask, n_best, bos, eos))
+    return _walk(step, state, pick, batch, _Limits(max_lengths, penalties, source_mask, n_best, bos, eos, horizon))
 
 
 def sample(
@@ -191,6 +197,7 @@ class _Limits:
     n_best: int
     bos: int
     eos: int
+    horizon: int | None = None
 
 
 @dataclass(frozen=True)
@@ -223,7 +230,7 @@ def _walk(step: Step[StateT], state: StateT, pick: Pick, batch: int, limits: _Li
         trace.add(picked, weights, front.nodes)
         coverage = _cover(front.coverage, weights, picked.rows) if limits.penalties.coverage else None
         total = _end(front.sentence, picked, coverage, pool, time, limits)
-        done = _is_done(front.sentence, total, pool, limits)
+        done = _is_done(front.sentence, total, pool, time, limits)
         remaining = len(done) - int(done.sum())
         if not remaining:
             break
@@ -260,10 +267,13 @@ def _end(
 
 
 def _is_done(
-    sentence: Int[Tensor, " B"], total: Float[Tensor, "B W"], pool: Pool, limits: _Limits
+    sentence: Int[Tensor, " B"], total: Float[Tensor, "B W"], pool: Pool, time: int, limits: _Limits
 ) -> Bool[Tensor, " B"]:
-    """Whether nothing alive can get into the pool any more; also true where nothing is alive."""
-    best = limits.penalties.bound(total.amax(dim=1), limits.max_lengths[sentence])
+    """Whether nothing alive can get into the pool any more, within the horizon; also true where nothing is alive."""
+    longest = limits.max_lengths[sentence]
+    if limits.horizon is not None:
+        longest = longest.clamp(max=time + 1 + limits.horizon)
+    best = limits.penalties.bound(total.amax(dim=1), longest)
     return best <= pool.scores[sentence, -1]
 
 

@@ -113,6 +113,7 @@ class UnitDecoder:
                 length_penalty=alpha,
                 coverage_penalty=beta,
                 n_best=self.n_best,
+                horizon=self.decoding.horizon,
                 source_mask=mask,
                 bos=BOS,
                 eos=EOS,

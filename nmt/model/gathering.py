@@ -92,13 +92,18 @@ def weighted_sum(weights: Float[Tensor, "N S"], annotations: Float[Tensor, "N S 
 
 
 def additive_scores(query: Float[Tensor, "N D"], keys: Float[Tensor, "N S D"], v: nn.Linear) -> Float[Tensor, "N S"]:
-    """v^T tanh(q + k_j)."""
+    """v^T tanh(q + k_j) = sum v - 2 v^T sigma(-2 (q + k_j)); on a CPU sigma is four (bf16) to ten times (fp32) as fast as tanh."""
     current = _current.get()
     if current is None:
-        scores: Tensor = v((keys + query.unsqueeze(1)).tanh_()).squeeze(-1)
+        scores: Tensor = v.weight.sum() - 2 * v(complement(query, keys)).squeeze(-1)
         return scores
     (shared, weight), uses = current.share(AdditiveUses, keys, v.weight)
     return _AdditiveScores.apply(query.to(shared.dtype), shared, weight, uses)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def complement(query: Float[Tensor, "N D"], keys: Float[Tensor, "N S D"]) -> Float[Tensor, "N S D"]:
+    """sigma(-2 (q + k_j)) = (1 - tanh(q + k_j)) / 2."""
+    return torch.sub((-2 * query).unsqueeze(1), keys, alpha=2).sigmoid_()
 
 
 def dot_scores(query: Float[Tensor, "N D"], keys: Float[Tensor, "N S D"]) -> Float[Tensor, "N S"]:
@@ -240,16 +245,16 @@ class _DotScores(torch.autograd.Function):
 class _AdditiveScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, keys: Tensor, v: Tensor, uses: Uses) -> Tensor:
-        matched = torch.add(keys, query.unsqueeze(1)).tanh_()
-        ctx.save_for_backward(matched, v)
+        missing = complement(query, keys)
+        ctx.save_for_backward(missing, v)
         ctx.uses = uses
-        return functional.linear(matched, v).squeeze(-1)
+        return v.sum() - 2 * functional.linear(missing, v).squeeze(-1)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        matched, v = ctx.saved_tensors
-        before_tanh = torch.ops.aten.tanh_backward(upstream[0].unsqueeze(-1) * v, matched)
+        missing, v = ctx.saved_tensors
+        before_tanh = torch.ops.aten.sigmoid_backward(upstream[0].unsqueeze(-1) * (4 * v), missing)
         if ctx.needs_input_grad[1]:
-            d_v = upstream[0].reshape(1, -1) @ matched.flatten(0, 1)
+            d_v = upstream[0].sum() - 2 * (upstream[0].reshape(1, -1) @ missing.flatten(0, 1))
             ctx.uses.keep(before_tanh, d_v)
         return before_tanh.sum(1), None, None, None

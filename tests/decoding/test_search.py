@@ -98,12 +98,12 @@ def brute_force(
 
 
 def reference_beam(
-    table: Table, sentence: int, size: int, length: int, alpha: float, beta: float
+    table: Table, sentence: int, size: int, length: int, alpha: float, beta: float, horizon: int | None = None
 ) -> list[tuple[float, tuple[int, ...]]]:
-    """A beam with lists, which never stops early: the readable version of the one under test."""
+    """A beam with lists, the readable version of the one under test: with a horizon it may stop early, without one never."""
     beam: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
-    finished = []
-    for _ in range(length):
+    finished: list[tuple[int, ...]] = []
+    for time in range(length):
         continued = [
             (sum(table.walk(sentence, (*tokens, token))[0]), (*tokens, token))
             for _, tokens in beam
@@ -113,6 +113,11 @@ def reference_beam(
         best = [item for item in sorted(continued, reverse=True)[:size] if item[0] > -math.inf]
         finished += [tokens for _, tokens in best if tokens[-1] == EOS]
         beam = [item for item in best if item[1][-1] != EOS]
+        if horizon is not None and len(finished) >= size:
+            held = sorted((score_of(table, sentence, tokens, alpha, beta) for tokens in finished), reverse=True)
+            longest = min(length, time + 1 + horizon)
+            if all(total / ((5 + longest) / 6) ** alpha <= held[size - 1] for total, _ in beam):
+                break
     outputs = finished or [tokens for _, tokens in beam]
     return sorted(((score_of(table, sentence, tokens, alpha, beta), tokens) for tokens in outputs), reverse=True)
 
@@ -169,6 +174,35 @@ def test_a_narrow_beam_is_the_reference_which_never_stops_early(size: int, alpha
         )
         for sentence, length in enumerate(lengths):
             check_same(found[sentence], reference_beam(table, sentence, size, length, alpha, beta)[:size])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("horizon", [1, 2, 5])
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.0), (2.5, 0.0), (0.6, 0.2)])
+def test_a_beam_with_a_horizon_is_the_reference_that_stops_there(
+    size: int, horizon: int, alpha: float, beta: float
+) -> None:
+    lengths = [12, 5, 9]
+    penalties = {"length_penalty": alpha, "coverage_penalty": beta}
+    for seed in range(3):
+        table = Table.random(seed, batch=3, size=8)
+        search = {"batch": 3, "beam_size": size, "n_best": size, "max_lengths": torch.tensor(lengths)} | penalties
+        found = beam_search(table.step, table.start(), horizon=horizon, **search)
+        for sentence, length in enumerate(lengths):
+            wanted = reference_beam(table, sentence, size, length, alpha, beta, horizon)[:size]
+            check_same(found[sentence], wanted)
+
+
+def test_a_horizon_decides_how_long_a_hypothesis_may_hope() -> None:
+    """After four more words of probability 1 the live hypothesis would beat the one that ended at once."""
+    table = chain({EOS: 0.6, 4: 0.4}, {4: 1.0}, {4: 1.0}, {4: 1.0}, {EOS: 1.0})
+    search = {"batch": 1, "beam_size": 2, "max_lengths": torch.tensor([9]), "length_penalty": 2.0}
+    steps = {}
+    for horizon in (None, 9, 4, 1):
+        table.batches.clear()
+        (found,) = beam_search(table.step, table.start(), horizon=horizon, **search)
+        steps[horizon] = len(table.batches), found[0].ids
+    assert steps == {None: (5, (4,) * 4), 9: (5, (4,) * 4), 4: (5, (4,) * 4), 1: (1, ())}
 
 
 def test_beam_of_one_is_greedy() -> None:
@@ -404,6 +438,7 @@ def test_no_sentences_give_no_hypotheses() -> None:
     [
         ({"beam_size": 0}, "beam_size must be at least 1, but is 0."),
         ({"n_best": 3}, "n_best must be between 1 and beam_size, which is 2, but is 3."),
+        ({"horizon": 0}, "horizon must be at least 1, but is 0."),
         ({"length_penalty": -0.5}, "length_penalty must be at least 0, but is -0.5."),
         ({"coverage_penalty": math.nan}, "coverage_penalty must be at least 0, but is nan."),
         ({"max_lengths": torch.tensor([3, 0])}, "max_lengths must be at least 1 everywhere, but holds 0."),

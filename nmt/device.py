@@ -14,7 +14,11 @@ DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfl
 
 
 def choose_device(name: str) -> torch.device:
-    """`auto` is the GPU if there is one, else the CPU; any other name is torch's. Raises UsageError."""
+    """`auto` is the GPU if there is one, else the CPU; any other name is torch's. Raises UsageError.
+
+    fp32 then is fp32 on a GPU too: cuDNN's recurrent layers would otherwise round what they multiply to 11 bits (TF32).
+    """
+    torch.backends.cudnn.allow_tf32 = False
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

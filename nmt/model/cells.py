@@ -74,10 +74,17 @@ class _GruGates(torch.autograd.Function):
         gates, new, recurrent, hidden = ctx.saved_tensors
         width, (reset, update) = hidden.shape[1], gates.chunk(2, dim=1)
         d_hidden = upstream[0] * update
-        d_new = torch.ops.aten.tanh_backward(upstream[0] - d_hidden, new)
-        d_gates = torch.cat([d_new * recurrent[:, 2 * width :], upstream[0] * (hidden - new)], dim=1)
-        d_gates = torch.ops.aten.sigmoid_backward(d_gates, gates)
-        return torch.cat([d_gates, d_new], dim=1), torch.cat([d_gates, d_new * reset], dim=1), d_hidden
+        d_projected = torch.empty_like(
+            recurrent, dtype=new.dtype
+        )  # filled in place: each copy would cost as much as the rest
+        d_gates, d_new = d_projected[:, : 2 * width], d_projected[:, 2 * width :]
+        torch.ops.aten.tanh_backward.grad_input(upstream[0] - d_hidden, new, grad_input=d_new)
+        torch.mul(d_new, recurrent[:, 2 * width :], out=d_gates[:, :width])
+        torch.mul(upstream[0], hidden - new, out=d_gates[:, width:])
+        torch.ops.aten.sigmoid_backward.grad_input(d_gates, gates, grad_input=d_gates)
+        d_recurrent = d_projected.clone()
+        d_recurrent[:, 2 * width :] *= reset
+        return d_projected, d_recurrent, d_hidden
 
 
 def gru_states(

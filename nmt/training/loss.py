@@ -64,6 +64,9 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     weights. Of log p only two figures are needed, and both come without a table of it: with m the largest logit of a row,
 
         log sum_v exp x_v = m - log p_m          sum_v x_v = (sum_v W_v) t_i + sum_v b_v
+
+    The last term of the gradient, the same number everywhere, never enters a table either: it sends -eps / V sum_v W_v to
+    each t_i and -eps / V sum_i t_i to each W_v.
     """
 
     @staticmethod
@@ -75,7 +78,13 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         with torch.autocast(readouts.device.type, enabled=False):
             narrow, narrow_bias = weight.to(short), bias.to(short)
             padded, wanted = functional.pad(readouts.to(short), (0, 0, 0, spare)), functional.pad(target, (0, spare))
-            d_readouts, d_weight, d_bias = torch.empty_like(padded), torch.zeros_like(weight), torch.zeros_like(bias)
+            uniform, all_readouts, all_weights = (
+                smoothing / len(weight),
+                readouts.to(weight.dtype).sum(0),
+                weight.sum(0),
+            )
+            d_readouts, d_bias = torch.empty_like(padded), torch.full_like(bias, -uniform * words)
+            d_weight = (-uniform * all_readouts).repeat(len(weight), 1)
             plain, log_sums = weight.new_zeros(()), weight.new_zeros(())
             for start in range(0, words, CHUNK):
                 part, real = slice(start, start + CHUNK), words - start
@@ -86,17 +95,13 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 log_sum = logits.amax(1).to(weight.dtype) - gradient.amax(1).to(weight.dtype).log()
                 plain += (log_sum - logits[each, gold])[:real].sum()
                 log_sums += log_sum[:real].sum()
-                if smoothing:
-                    gradient.sub_(smoothing / len(weight))
                 gradient[each, gold] += smoothing - 1
                 gradient[real:] = 0
                 d_bias += gradient.sum(0)
-                d_readouts[part] = gradient @ narrow
+                d_readouts[part] = gradient @ narrow - (uniform * all_weights).to(short)
                 d_weight += gradient.T @ rows
-            smoothed = (1 - smoothing) * plain
-            if smoothing:
-                all_logits = padded.to(weight.dtype).sum(0) @ weight.sum(0) + words * bias.sum()
-                smoothed += smoothing * (log_sums - all_logits / len(weight))
+            all_logits = all_readouts @ all_weights + words * bias.sum()
+            smoothed = (1 - smoothing) * plain + smoothing * log_sums - uniform * all_logits
         ctx.save_for_backward(d_readouts[:words].to(readouts.dtype), d_weight, d_bias)
         ctx.mark_non_differentiable(plain)
         return smoothed, plain

@@ -22,6 +22,8 @@ __all__ = ["Hypothesis", "LogProbs", "Outlook", "State", "Step", "beam_search", 
 
 COMPACT_AT = 0.25
 """Share of the batch that must be done before the rest is moved together; moving copies the whole state."""
+EVEN = 8
+"""Sentences that go on are made a multiple of this, with some that are done: for every new size kernels are compiled anew."""
 
 
 SelfT = TypeVar("SelfT")
@@ -236,7 +238,7 @@ def _walk(step: Step[StateT], state: StateT, pick: Pick, batch: int, limits: _Li
             break
         groups = torch.arange(len(done), device=done.device)
         if remaining <= (1 - COMPACT_AT) * len(done):
-            groups = groups[~done]
+            groups = _going_on(done, remaining)
         front = _advance(front.sentence, picked, total.masked_fill(done[:, None], IMPOSSIBLE), coverage, groups)
         state = _reorder(state, picked.rows.flatten()[front.nodes], rows=len(weights))
     return pool.hypotheses(trace)
@@ -275,6 +277,14 @@ def _is_done(
         longest = longest.clamp(max=time + 1 + limits.horizon)
     best = limits.penalties.bound(total.amax(dim=1), longest)
     return best <= pool.scores[sentence, -1]
+
+
+def _going_on(done: Bool[Tensor, " B"], remaining: int) -> Int[Tensor, " G"]:
+    """The sentences that are not done, and as many others as make the number even: 1, 2, 4 or a multiple of 8."""
+    wanted = -(-remaining // EVEN) * EVEN if remaining > EVEN else 1 << (remaining - 1).bit_length()
+    kept = ~done
+    kept[done.nonzero()[: wanted - remaining, 0]] = True
+    return kept.nonzero()[:, 0]
 
 
 def _advance(

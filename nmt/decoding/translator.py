@@ -11,11 +11,11 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from nmt import recipe
-from nmt.data.batching import cut
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import IMPOSSIBLE
 from nmt.decoding.lines import clean, one_line, read_ahead, split_text
+from nmt.decoding.search import EVEN
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation, TranslationHypothesis, empty, join, unscored
 from nmt.decoding.units import Unit, UnitDecoder
@@ -269,10 +269,16 @@ class Translator:
         return list(target)
 
     def _batches(self, lengths: Sequence[int], width: int) -> list[list[int]]:
-        """Rows of similar length whose padded size times `width` keeps to the budget, long ones first."""
+        """Rows of similar length whose padded size times `width` keeps to the budget, long ones first; many are an even number."""
         sizes = np.maximum(np.array(lengths, dtype=np.int64) + 1, _SHORTEST)
         order = np.argsort(-sizes, kind="stable")
-        return [rows.tolist() for rows in cut(order, sizes, sizes * width, self._batch_tokens)]
+        batches, start = [], 0
+        while start < len(order):
+            most = max(self._batch_tokens // (int(sizes[order[start]]) * width), 1)
+            end = start + (most - most % EVEN if most > EVEN else most)
+            batches.append(order[start:end].tolist())
+            start = end
+        return batches
 
 
 def _own_decoding(member: Member) -> recipe.Decoding:

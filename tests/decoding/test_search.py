@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.search import Hypothesis, LogProbs, beam_search, greedy, sample
+from nmt.decoding.search import Hypothesis, LogProbs, _going_on, beam_search, greedy, sample
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 HISTORIES = 97
@@ -463,3 +463,15 @@ def test_impossible_sampling_is_refused_in_a_sentence(options: dict[str, object]
     table = Table.random(0, batch=2)
     with pytest.raises(ValueError, match=sentence):
         sample(table.step, table.start(), batch=2, max_lengths=torch.tensor([3, 3]), **options)
+
+
+def test_sentences_that_go_on_are_an_even_number_and_none_is_lost() -> None:
+    generator = torch.Generator().manual_seed(4)
+    for count in (2, 3, 7, 8, 9, 20, 40):
+        for remaining in range(1, count):
+            done = torch.zeros(count, dtype=torch.bool)
+            done[torch.randperm(count, generator=generator)[remaining:]] = True
+            groups = _going_on(done, remaining).tolist()
+            assert groups == sorted(set(groups))
+            assert set((~done).nonzero()[:, 0].tolist()) <= set(groups)
+            assert len(groups) in (1, 2, 4, count) or len(groups) % 8 == 0

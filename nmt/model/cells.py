@@ -74,9 +74,8 @@ class _GruGates(torch.autograd.Function):
         gates, new, recurrent, hidden = ctx.saved_tensors
         width, (reset, update) = hidden.shape[1], gates.chunk(2, dim=1)
         d_hidden = upstream[0] * update
-        d_projected = torch.empty_like(
-            recurrent, dtype=new.dtype
-        )  # filled in place: each copy would cost as much as the rest
+        # Filled in place: a copy would take as long as the arithmetic.
+        d_projected = torch.empty_like(recurrent, dtype=new.dtype)
         d_gates, d_new = d_projected[:, : 2 * width], d_projected[:, 2 * width :]
         torch.ops.aten.tanh_backward.grad_input(upstream[0] - d_hidden, new, grad_input=d_new)
         torch.mul(d_new, recurrent[:, 2 * width :], out=d_gates[:, :width])

@@ -78,11 +78,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         with torch.autocast(readouts.device.type, enabled=False):
             narrow, narrow_bias = weight.to(short), bias.to(short)
             padded, wanted = functional.pad(readouts.to(short), (0, 0, 0, spare)), functional.pad(target, (0, spare))
-            uniform, all_readouts, all_weights = (
-                smoothing / len(weight),
-                readouts.to(weight.dtype).sum(0),
-                weight.sum(0),
-            )
+            all_readouts, all_weights = readouts.to(weight.dtype).sum(0), weight.sum(0)
+            uniform = smoothing / len(weight)
             d_readouts, d_bias = torch.empty_like(padded), torch.full_like(bias, -uniform * words)
             d_weight = (-uniform * all_readouts).repeat(len(weight), 1)
             plain, log_sums = weight.new_zeros(()), weight.new_zeros(())

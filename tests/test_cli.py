@@ -257,6 +257,7 @@ def test_files_are_translated_like_streams_and_in_order(model: Path, corpus: Pat
     assert good(nmt("translate", model, "-i", tmp_path / "in.en.gz", "-o", tmp_path / "new" / "out.de")) == ""
     translated = (tmp_path / "new" / "out.de").read_text()
     assert good(nmt("translate", model, stdin=text)) == translated
+    assert good(nmt("translate", model, "--horizon", 1000, stdin=text)) == translated
     reference = (corpus / "valid.de").read_text().splitlines()
     right = sum(one == other for one, other in zip(translated.splitlines(), reference, strict=True))
     assert right > len(reference) // 2

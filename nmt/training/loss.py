@@ -95,8 +95,9 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 gradient[each, gold] += smoothing - 1
                 gradient[real:] = 0
                 d_bias += gradient.sum(0)
-                d_readouts[part] = gradient @ narrow - (uniform * all_weights).to(short)
+                d_readouts[part] = gradient @ narrow
                 d_weight += gradient.T @ rows
+            d_readouts -= (uniform * all_weights).to(short)
             all_logits = all_readouts @ all_weights + words * bias.sum()
             smoothed = (1 - smoothing) * plain + smoothing * log_sums - uniform * all_logits
         ctx.save_for_backward(d_readouts[:words].to(readouts.dtype), d_weight, d_bias)

@@ -187,6 +187,20 @@ def test_blank_and_awkward_lines_keep_their_place() -> None:
     assert all(len(item.text.splitlines()) <= 1 for item in found)
 
 
+def test_the_horizon_of_the_settings_is_that_of_the_search() -> None:
+    """A long one changes nothing; the shortest gives up on some hypotheses that would have won."""
+    settings = recipe.Decoding(beam_size=3, max_ratio=0.5, length_penalty=3.0, horizon=None)
+    wanted, far, near = (
+        translate([bundle("luong")], decoding=settings.model_copy(update={"horizon": horizon}))
+        for horizon in (None, 1000, 1)
+    )
+    for one, other in zip(far, wanted, strict=True):
+        check_same(one, other)
+    losses = [one.hypotheses[0].score - other.hypotheses[0].score for one, other in zip(wanted, near, strict=True)]
+    assert min(losses) > -1e-5
+    assert max(losses) > 0.1
+
+
 def test_blank_lines_alone_run_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     translator = Translator([bundle()])
     monkeypatch.setattr(type(bundle().model), "encode", lambda *_: pytest.fail("the model was run"))

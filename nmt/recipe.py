@@ -311,6 +311,10 @@ class Model(Section):
     embedding: Width = 256
     tie: Literal["none", "target", "all"] = "target"
     """Share the output layer with the target embeddings, or all three with each other."""
+    embedding_scale: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    """What an embedded word, which has length 1 at first, is multiplied by; h~ is fed at the same length. The root of `embedding`
+    (Vaswani et al. 2017, 3.4) makes its components as large as a state's: additive and concat scores then learn much faster.
+    Products of states, as in dot and general, do not bear as much: try 4."""
     encoder: Encoder = Encoder()
     attention: Attention = Attention()
     decoder: Decoder = Decoder()

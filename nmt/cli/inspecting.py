@@ -50,7 +50,7 @@ def _description(bundle: Bundle) -> dict[str, str]:
         "attention": _attention(model.attention),
         "decoder": f"{_stack(decoder)}, {order}{feeding}",
         "readout": f"{decoder.readout.kind} of {decoder.readout.size}",
-        "embedding": f"{model.embedding}, tied: {model.tie}",
+        "embedding": f"{model.embedding}, tied: {model.tie}, times {model.embedding_scale:g}",
         "parameters": f"{sum(parameter.numel() for parameter in bundle.model.parameters()):,}",
         "decoding": f"beam {recipe.decoding.beam_size}, length penalty {recipe.decoding.length_penalty:g}",
     }

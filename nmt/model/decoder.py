@@ -234,14 +234,15 @@ class AttendThenUpdate(AttentionalDecoder):
 class UpdateThenAttend(AttentionalDecoder):
     """h_t asks once it is computed, and the readout h~_t reads h_t and c_t (Luong et al. 2015).
 
-    With input feeding the recurrence also reads h~_{t-1}, divided by sqrt(R). Its R components tend to -1 and 1, so it is
-    sqrt(R) times as long as an embedded word. Adam moves all weights by the same step, so what is fed at full length moves
-    the state far too fast: it then costs several BLEU where it should help (measured in recipes/README.md).
+    With input feeding the recurrence also reads g h~_{t-1} / sqrt(R), with the factor g of embedded words. The R components of h~
+    tend to -1 and 1, so that makes it as long as a word. Adam moves all weights by the same step, so what is fed at a greater
+    length moves the state too fast: it then costs several BLEU where it should help (measured in recipes/README.md).
     """
 
     def __init__(self, model: recipe.Model, *, input_feeding: bool) -> None:
         super().__init__(model)
         self.feeds = model.decoder.readout.size if input_feeding else 0
+        self.feed_scale = model.embedding_scale * model.decoder.readout.size**-0.5
         inputs = {"word": model.embedding} | ({"feed": self.feeds} if self.feeds else {})
         self.recurrence = Recurrence(model.decoder, inputs=inputs, dropout=model.dropout)
 
@@ -279,7 +280,7 @@ class UpdateThenAttend(AttentionalDecoder):
 
     def reads(self, word: Float[Tensor, "B G"], state: DecoderState) -> Float[Tensor, "B G"]:
         """What the recurrence reads, for its gates."""
-        return word if state.feed is None else word + self.recurrence.project("feed", state.feed * self.feeds**-0.5)
+        return word if state.feed is None else word + self.recurrence.project("feed", state.feed * self.feed_scale)
 
     def read_each(self, embedded: Float[Tensor, "B E"], state: DecoderState, memory: Memory) -> Float[Tensor, "B S R"]:
         contexts = memory.contexts()

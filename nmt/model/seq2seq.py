@@ -17,14 +17,35 @@ from nmt.model.decoder import Bridge, Decoded, DecoderState, build_decoder
 from nmt.model.encoder import Encoder
 
 
+class WordEmbedding(nn.Embedding):
+    """g E y: the rows of a table, of length 1 at first, as an output layer that shares them needs it, times a constant g.
+
+    With g = sqrt(E) the components of a word are as large as those of a state (Vaswani et al. 2017, 3.4). With g = 1 they are
+    sqrt(E) times smaller, and so little of a word reaches the states at first that Adam, which moves all weights by the same
+    step, takes long to make up for it (measured in recipes/README.md).
+    """
+
+    def __init__(self, size: int, width: int, scale: float) -> None:
+        super().__init__(size, width)
+        self.scale = scale
+
+    def forward(self, ids: Int[Tensor, "*ids"]) -> Float[Tensor, "*ids E"]:
+        return super().forward(ids) * self.scale
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
 class Seq2Seq(nn.Module):
     """Attentional encoder-decoder. All state is passed; nothing of a sentence stays on the module."""
 
     def __init__(self, model: recipe.Model, *, source_size: int, target_size: int) -> None:
         super().__init__()
-        self.source_embedding = nn.Embedding(source_size, model.embedding)
+        self.source_embedding = WordEmbedding(source_size, model.embedding, model.embedding_scale)
         self.target_embedding = (
-            self.source_embedding if model.tie == "all" else nn.Embedding(target_size, model.embedding)
+            self.source_embedding
+            if model.tie == "all"
+            else WordEmbedding(target_size, model.embedding, model.embedding_scale)
         )
         keeps_cells = model.decoder.bridge == "copy" and model.decoder.cell == "lstm"
         self.encoder = Encoder(model.encoder, embedding=model.embedding, dropout=model.dropout, keeps_cells=keeps_cells)

@@ -99,7 +99,7 @@ def update_then_attend(
 ) -> Unrolled:
     """h_t = f(h_{t-1}, [E y_{t-1}; h~_{t-1}]), c_t = attend(h_t), h~_t (Luong et al. 2015, 3; input feeding: 3.3, figure 4).
 
-    The toolkit divides the fed h~ by the root of its size.
+    The toolkit divides the fed h~ by the root of its size and multiplies it by the factor of embedded words.
     """
     decoder, attention, recurrence = settings["decoder"], under(weights, "attention"), under(weights, "recurrence")
     feeding = decoder["order"]["input_feeding"]
@@ -110,7 +110,8 @@ def update_then_attend(
     h_tilde = np.zeros(decoder["readout"]["size"])
     readouts, alignment = [], []
     for t, word in enumerate(words):
-        x = np.concatenate([word, h_tilde / np.sqrt(len(h_tilde))]) if feeding else word
+        fed = settings["embedding_scale"] * h_tilde / np.sqrt(len(h_tilde))
+        x = np.concatenate([word, fed]) if feeding else word
         top, states, memories = stacked_step(
             x, w, recurrence["inputs.word.bias"], states, memories, decoder, recurrence
         )
@@ -124,8 +125,8 @@ def update_then_attend(
 
 def seq2seq(source: list[int], target_in: list[int], settings: dict, weights: Weights) -> tuple[Array, Array, Array]:
     """Readouts [T R], alignment [T S] and logits [T V] of one sentence for known target words."""
-    source_words = [weights["source_embedding.weight"][j] for j in source]
-    target_words = [weights["target_embedding.weight"][i] for i in target_in]
+    source_words = [settings["embedding_scale"] * weights["source_embedding.weight"][j] for j in source]
+    target_words = [settings["embedding_scale"] * weights["target_embedding.weight"][i] for i in target_in]
     annotations, finals, cells = encoder(source_words, settings["encoder"], under(weights, "encoder"))
     s_0, c_0 = bridge(annotations, finals, cells, settings, under(weights, "bridge"))
     order = settings["decoder"]["order"]

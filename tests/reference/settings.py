@@ -36,6 +36,7 @@ SWITCHES: dict[str, dict] = {
     "coverage-concat": {"coverage": True, "score": "concat", "window": "local-m"},
     "heads-coverage": {"heads": 2, "coverage": True},
     "heads-coverage-local-p": {"heads": 2, "coverage": True, "window": "local-p"},
+    "scaled": {"embedding_scale": 1.7, "layers": 2},
     "ratio": {"window": "local-m", "ratio": 1.5},
 }
 """What `small` takes for each switch that leaves the plain model of the papers, alone and where two touch each other."""
@@ -59,6 +60,7 @@ def small(
     bridge: str = "backward",
     tie: str = "none",
     embedding: int = 3,
+    embedding_scale: float = 1.0,
     annotation: int = 4,
     hidden: int | None = None,
     dropout: dict | float = 0.0,
@@ -74,6 +76,7 @@ def small(
     return {
         "embedding": embedding,
         "tie": tie,
+        "embedding_scale": embedding_scale,
         "encoder": {**stack, "hidden": annotation // 2 if direction == "both" else annotation, "direction": direction},
         "attention": {
             "score": {"kind": score, **SCORE_SIZES.get(score, {})} | ({"coverage": True} if coverage else {}),

@@ -12,6 +12,8 @@ from pathlib import Path
 
 EMBEDDING, ENCODER, HIDDEN, PIECES = 256, 256, 512, 8000
 ANNOTATION = 2 * ENCODER
+SCALES = {"additive": 16, "general": 1}
+"""What embedded words are multiplied by, by family: as large as states, or as OpenNMT-py has them."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ data:
 subwords: {{kind: unigram, size: {PIECES}, source_model: {text}/joint.model, target_model: {text}/joint.model}}
 model:
   embedding: {EMBEDDING}
+  embedding_scale: {SCALES[self.family]}
   tie: none
   encoder: {{cell: gru, hidden: {ENCODER}}}
   attention: {{score: {self.score}}}

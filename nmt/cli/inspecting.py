@@ -40,6 +40,7 @@ def _description(bundle: Bundle) -> dict[str, str]:
     encoder, decoder = model.encoder, model.decoder
     order = ("conditional " if getattr(decoder.order, "conditional", False) else "") + decoder.order.kind
     feeding = " with input feeding" if getattr(decoder.order, "input_feeding", False) else ""
+    scaled = "" if model.embedding_scale == 1 else f", times {model.embedding_scale:g}"
     subwords = f"{len(bundle.source):,}" + (" joint" if recipe.subwords.joint else f" + {len(bundle.target):,}")
     return {
         "name": recipe.name,
@@ -50,7 +51,7 @@ def _description(bundle: Bundle) -> dict[str, str]:
         "attention": _attention(model.attention),
         "decoder": f"{_stack(decoder)}, {order}{feeding}",
         "readout": f"{decoder.readout.kind} of {decoder.readout.size}",
-        "embedding": f"{model.embedding}, tied: {model.tie}, times {model.embedding_scale:g}",
+        "embedding": f"{model.embedding}{scaled}, tied: {model.tie}",
         "parameters": f"{sum(parameter.numel() for parameter in bundle.model.parameters()):,}",
         "decoding": f"beam {recipe.decoding.beam_size}, length penalty {recipe.decoding.length_penalty:g}",
     }

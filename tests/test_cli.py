@@ -507,6 +507,7 @@ def test_info_says_what_a_model_is(model: Path) -> None:
     assert described["encoder"] == "bidirectional GRU, 1 layer of 2 x 32"
     assert described["attention"] == "additive, global"
     assert described["decoder"] == "GRU, 1 layer of 48, attend-then-update"
+    assert described["embedding"].startswith("32, tied: ")
     assert "best valid" not in described
     assert "BLEU" in described["best"]
 
@@ -518,6 +519,7 @@ def test_info_names_every_switch_that_leaves_the_plain_model(
     stack = {"cell": "lstm", "layers": 2, "residual": True, "layer_norm": True, "hidden": 8}
     score = {"kind": "concat", "size": 8, "coverage": True}
     made = small_recipe(
+        embedding_scale=2.5,
         encoder={**stack, "direction": "reversed"},
         attention={"score": score, "window": "local-m", "heads": 2},
         decoder={**stack, "bridge": "copy", "order": "update-then-attend", "readout": {"kind": "tanh", "size": 8}},
@@ -527,6 +529,7 @@ def test_info_names_every_switch_that_leaves_the_plain_model(
     described = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert described["encoder"] == "right-to-left LSTM, 2 layers of 8, residual, layer-normed"
     assert described["attention"] == "concat, local-m, 2 heads, coverage"
+    assert described["embedding"] == "8, times 2.5, tied: target"
     conditional = small_recipe(
         decoder={"order": {"kind": "attend-then-update", "conditional": True}, "readout": {"kind": "tanh", "size": 8}}
     )

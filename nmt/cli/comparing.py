@@ -120,9 +120,8 @@ def _check_baseline(baseline: str | None, candidates: Sequence[Candidate]) -> No
 
 def _share(jobs: int, threads: int | None, device: str) -> Share:
     """The part of the machine that each training may use."""
-    from nmt.comparison.machine import processor
     from nmt.comparison.runs import Share
-    from nmt.device import choose_device
+    from nmt.device import choose_device, processor
 
     each = threads or max(1, len(os.sched_getaffinity(0)) // jobs)
     return Share(jobs, each, device, processor(choose_device(device)))

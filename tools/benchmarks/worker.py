@@ -86,8 +86,7 @@ def ceiling(device: str, size: int, windows: int) -> dict[str, Any]:
     """Floating-point operations a second of one large square matrix product, in each precision; the machine's name."""
     import torch
 
-    from nmt.comparison.machine import processor
-    from nmt.device import DTYPES, choose_device, choose_precision
+    from nmt.device import DTYPES, choose_device, choose_precision, processor
 
     place = choose_device(device)
     found: dict[str, Any] = {

@@ -12,7 +12,10 @@ import torch
 from nmt.errors import UsageError
 
 Precision = Literal["fp32", "bf16"]
-DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
+"""Of matrix products in training."""
+DecodingPrecision = Literal["fp32", "bf16", "int8"]
+"""Of matrix products in decoding."""
+DTYPES: dict[DecodingPrecision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
 
 
 def choose_device(name: str) -> torch.device:
@@ -61,6 +64,6 @@ def processor(device: torch.device) -> str:
     return platform.processor() or platform.machine()
 
 
-def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
-    """The context in which matrix products run in the given precision."""
+def autocast(precision: DecodingPrecision, device: torch.device) -> AbstractContextManager[object]:
+    """The context in which matrix products run in the given precision; those in int8 are no context but layers of their own."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")

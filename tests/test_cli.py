@@ -23,6 +23,7 @@ from nmt.cli.inspecting import info
 from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
 from tests.commands import NMT, ROOT, Finished, bad, good, nmt
+from tests.machine import needs_int8
 from tests.test_bundle import FILES, small_recipe
 
 pytestmark = pytest.mark.xdist_group("cli")  # one worker, so that the model is trained once
@@ -261,6 +262,19 @@ def test_files_are_translated_like_streams_and_in_order(model: Path, corpus: Pat
     reference = (corpus / "valid.de").read_text().splitlines()
     right = sum(one == other for one, other in zip(translated.splitlines(), reference, strict=True))
     assert right > len(reference) // 2
+
+
+@needs_int8
+def test_in_eight_bits_it_is_nearly_the_same(model: Path, corpus: Path) -> None:
+    text = (corpus / "valid.en").read_bytes()
+    full, rounded = (
+        good(nmt("translate", model, "--scores", "--precision", precision, stdin=text)).splitlines()
+        for precision in ("fp32", "int8")
+    )
+    assert len(full) == len(rounded)
+    assert full != rounded
+    same = sum(one.split("\t")[1] == other.split("\t")[1] for one, other in zip(full, rounded, strict=True))
+    assert same > 0.9 * len(full)
 
 
 def test_an_ensemble_of_a_model_with_itself_is_that_model(model: Path, corpus: Path) -> None:

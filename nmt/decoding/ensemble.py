@@ -21,7 +21,7 @@ from nmt.data.batching import make_batch
 from nmt.data.subwords import PAD
 from nmt.decoding.posterior import posterior_alignment
 from nmt.decoding.shortlist import Shortlist
-from nmt.device import DTYPES, Precision, autocast
+from nmt.device import DecodingPrecision, autocast
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
 from nmt.model.packed import packed, restricted
@@ -120,7 +120,7 @@ class Ensemble:
         models: Sequence[Seq2Seq],
         *,
         same_source: bool,
-        precision: Precision,
+        precision: DecodingPrecision,
         shortlist: Shortlist | None = None,
     ) -> None:
         self.models = tuple(packed(model, precision) for model in models)
@@ -191,9 +191,9 @@ class Ensemble:
 
     def _shortened(self, memory: Memory) -> Memory:
         """The memory in the type in which every step multiplies with it."""
-        if self.precision == "fp32":
+        if self.precision != "bf16":
             return memory
-        annotations = memory.annotations.to(DTYPES[self.precision])
+        annotations = memory.annotations.to(torch.bfloat16)
         keys = annotations if memory.keys is memory.annotations else memory.keys
         return replace(memory, annotations=annotations, keys=keys)
 

@@ -20,7 +20,7 @@ from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation, TranslationHypothesis, empty, join, unscored
 from nmt.decoding.units import Unit, UnitDecoder
 from nmt.decoding.unknown import Lexicon, UnknownWords
-from nmt.device import Precision
+from nmt.device import DecodingPrecision
 from nmt.errors import DataError, UsageError
 from nmt.model.seq2seq import Seq2Seq
 
@@ -84,7 +84,7 @@ class Translator:
         posterior: bool = False,
         replace_unknown: Lexicon | None = None,
         shortlist: Shortlist | None = None,
-        precision: Precision = "fp32",
+        precision: DecodingPrecision = "fp32",
     ) -> None:
         """Check and set up. The models are copied as they are now, on the device where they are.
 
@@ -102,11 +102,12 @@ class Translator:
                 source word that it was read most from, or by this word itself where there is none: `{}` copies them all.
                 By default a piece's mark stays, `⁇` as SentencePiece writes it.
             shortlist: which target pieces may translate which source pieces of the first bundle; by default all may.
-            precision: of the matrix products; probabilities are always fp32.
+            precision: of the matrix products; probabilities are always fp32. With int8 a translation may depend a little on what is
+                in the same batch.
 
         Raises:
             DataError: the target vocabularies differ.
-            UsageError: an option is out of its range.
+            UsageError: an option is out of its range, or the models cannot compute in int8 where they are.
         """
         if not members:
             raise UsageError("A translator needs at least one model, but got none.")
@@ -147,7 +148,7 @@ class Translator:
         decoding: recipe.Decoding,
         batch_tokens: int = 8192,
         alignments: bool = True,
-        precision: Precision = "fp32",
+        precision: DecodingPrecision = "fp32",
     ) -> Translator:
         """A translator of a bare model, for instance of one in training."""
         return cls(

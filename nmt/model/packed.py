@@ -9,8 +9,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from nmt.device import DTYPES, Precision
+from nmt.device import DTYPES, DecodingPrecision
+from nmt.errors import UsageError
 from nmt.model.cells import gru_states
+from nmt.model.int8 import Int8Linear, can_multiply_int8
 from nmt.model.seq2seq import Seq2Seq
 
 
@@ -36,14 +38,19 @@ class PackedLinear(nn.Linear):
         __call__ = forward
 
 
+def packed_linear(linear: nn.Linear, dtype: torch.dtype) -> PackedLinear | Int8Linear:
+    """A layer that multiplies in the given type."""
+    return Int8Linear(linear) if dtype == torch.int8 else PackedLinear(linear, dtype)
+
+
 class PackedGru(nn.Module):
     """The states of a GRU layer, each step of it through packed matrices."""
 
     def __init__(self, layer: nn.GRU, dtype: torch.dtype) -> None:
         super().__init__()
         reading, recurring, read_bias, recurrent_bias = layer.all_weights[0]
-        self.read = PackedLinear(_linear(reading, read_bias), dtype)
-        self.recurrent = PackedLinear(_linear(recurring, recurrent_bias), dtype)
+        self.read = packed_linear(_linear(reading, read_bias), dtype)
+        self.recurrent = packed_linear(_linear(recurring, recurrent_bias), dtype)
 
     def forward(self, values: Float[Tensor, "B S D"]) -> tuple[Float[Tensor, "B S N"], None]:
         """The states of all steps, and nothing."""
@@ -62,14 +69,21 @@ def _linear(weight: Float[Tensor, "G D"], bias: Float[Tensor, " G"] | None) -> n
     return linear
 
 
-def packed(model: Seq2Seq, precision: Precision) -> Seq2Seq:
+def packed(model: Seq2Seq, precision: DecodingPrecision) -> Seq2Seq:
     """A copy of the model as it is now, on the same device, in evaluation mode and without gradients.
 
-    On a CPU its linear layers are `PackedLinear` and compute in the given precision, as they would under autocast.
+    On a CPU its linear layers are `PackedLinear` and compute in the given precision, as they would under autocast, or in int8
+    `Int8Linear`; an LSTM that reads the source stays in fp32 then.
+
+    Raises:
+        UsageError: int8 is asked for where torch has no kernels for it.
     """
     copied = deepcopy(model).eval().requires_grad_(False)
-    if _can_pack(copied.output.weight, DTYPES[precision]):
-        _pack(copied, DTYPES[precision])
+    dtype = DTYPES[precision]
+    if _can_pack(copied.output.weight, dtype):
+        _pack(copied, dtype)
+    elif precision == "int8":
+        raise UsageError("Decoding in int8 needs a model in fp32 on a CPU that oneDNN knows: use fp32 or bf16 instead.")
     return copied
 
 
@@ -78,6 +92,8 @@ def _can_pack(weight: Tensor, dtype: torch.dtype) -> bool:
     mkldnn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     if not mkldnn or weight.dtype != torch.float32 or weight.device.type != "cpu":
         return False
+    if dtype == torch.int8:
+        return can_multiply_int8()
     return dtype == torch.float32 or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
@@ -85,7 +101,7 @@ def _pack(module: nn.Module, dtype: torch.dtype) -> None:
     """Put packed layers in the place of all linear ones within; a product with a vector gains nothing by it."""
     for name, child in module.named_children():
         if isinstance(child, nn.Linear) and min(child.in_features, child.out_features) > 1:
-            setattr(module, name, PackedLinear(child, dtype))
+            setattr(module, name, packed_linear(child, dtype))
         elif isinstance(child, nn.GRU):
             setattr(module, name, PackedGru(child, dtype))
         else:
@@ -95,4 +111,4 @@ def _pack(module: nn.Module, dtype: torch.dtype) -> None:
 def restricted(linear: nn.Linear, rows: Int[Tensor, " C"]) -> nn.Linear:
     """A layer that gives some outputs of another one alone, packed if that is."""
     few = _linear(linear.weight[rows], None if linear.bias is None else linear.bias[rows])
-    return PackedLinear(few, linear.dtype) if isinstance(linear, PackedLinear) else few
+    return packed_linear(few, linear.dtype) if isinstance(linear, PackedLinear | Int8Linear) else few

@@ -11,7 +11,9 @@ from nmt.bundle import load_tensors, save_tensors
 from nmt.data.subwords import EOS, PAD, UNK, Subwords
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
+from nmt.device import DecodingPrecision
 from nmt.errors import DataError
+from tests.machine import needs_int8
 from tests.test_bundle import TEXT, Bundle, small_recipe
 
 SIZE = 18
@@ -63,8 +65,8 @@ def test_only_listed_pieces_are_written(bundle: Bundle) -> None:
     assert beyond, "the list changed nothing, so that this test says nothing"
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_list_of_everything_changes_nothing(bundle: Bundle, precision: str) -> None:
+@pytest.mark.parametrize("precision", ["fp32", "bf16", pytest.param("int8", marks=needs_int8)])
+def test_a_list_of_everything_changes_nothing(bundle: Bundle, precision: DecodingPrecision) -> None:
     everything = shortlist(tuple(range(SIZE)))
     free = Translator([bundle], precision=precision).translate(TEXT[:4])
     bound = Translator([bundle], precision=precision, shortlist=everything).translate(TEXT[:4])

@@ -18,7 +18,9 @@ from nmt.data.subwords import BOS, EOS, Subwords
 from nmt.decoding.lines import clean, one_line, read_ahead, split_text
 from nmt.decoding.translation import Translation, TranslationHypothesis, join
 from nmt.decoding.translator import Translator
+from nmt.device import DecodingPrecision
 from nmt.errors import DataError, UsageError
+from tests.machine import needs_int8
 
 TEXT = [
     "the old man walks slowly to the market .",
@@ -378,15 +380,16 @@ def test_a_model_in_training_is_decoded_without_dropout_and_goes_on_training() -
         member.model.eval()
 
 
-def test_half_precision_changes_scores_only_a_little() -> None:
+@pytest.mark.parametrize("precision", ["bf16", pytest.param("int8", marks=needs_int8)])
+def test_fewer_digits_change_scores_only_a_little(precision: DecodingPrecision) -> None:
     pairs = list(zip(LINES, LINES, strict=True))
     full = Translator([bundle()]).score(pairs)
-    half = Translator([bundle()], precision="bf16").score(pairs)
+    half = Translator([bundle()], precision=precision).score(pairs)
     for one, other in zip(full, half, strict=True):
         assert one.score != other.score
         assert one.score == pytest.approx(other.score, rel=0.05)
         assert other.hypotheses[0].alignment.dtype == torch.float32
-    assert all(math.isfinite(item.score) for item in translate([bundle()], precision="bf16"))
+    assert all(math.isfinite(item.score) for item in translate([bundle()], precision=precision))
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from nmt.model.int8 import can_multiply_int8
 from nmt.recipe import parse_recipe
 from nmt.training.log import METRICS
-from tools.benchmarks import joey, onmt, report, training
+from tools.benchmarks import decoding, joey, onmt, report, training, worker
 from tools.benchmarks.measuring import Failed, Spread, run, work
 from tools.benchmarks.peers import Environment
 from tools.benchmarks.rates import Rate, number, ratios, section
-from tools.benchmarks.session import QUICK, Section, Session
+from tools.benchmarks.session import PRECISIONS, QUICK, Section, Session
 from tools.benchmarks.shared_model import VARIANTS
 from tools.benchmarks.text import Text
 
@@ -165,12 +166,31 @@ def test_the_report_names_machine_sections_and_failures(session: Session) -> Non
     text = report.markdown(session, [made])
     assert "a processor, 1 threads, torch 2.0; precision auto is bf16" in text
     assert "| bf16 | 4 | 3 to 5 |" in text
+    assert "| int8 |" not in text  # a machine may be without
     assert "## Title\n\nWhat it is.\n\n| a | b |\n| --- | --- |\n| 1 | x\\|y |\n" in text
     assert "## What failed\n\n* A task: " in text
     figures = json.loads(report.as_json(session, [made]))
     assert figures["n"] == [{"a": {"median": 1.0, "low": 0.0, "high": 2.0, "windows": 3}}]
     assert figures["machine"]["fp32"]["median"] == 1e12
     assert len(figures["failures"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("auto", "eight_bits", "wanted"),
+    [("bf16", True, ["fp32", "bf16", "int8"]), ("fp32", True, ["fp32", "int8"]), ("bf16", False, ["fp32", "bf16"])],
+)
+def test_what_is_decoded_in(session: Session, auto: str, eight_bits: bool, wanted: list[str]) -> None:
+    session.machine["auto"] = auto
+    if eight_bits:
+        session.machine["int8"] = Spread.of([5e12])
+    assert decoding.precisions(session) == wanted
+
+
+def test_a_ceiling_is_measured_for_every_precision() -> None:
+    found = worker.ceiling("cpu", 16, 3)
+    precisions = [precision for precision in PRECISIONS if precision in found]
+    assert precisions == ["fp32", "bf16", *(["int8"] if can_multiply_int8() else [])]
+    assert all(len(found[precision]) == 3 and min(found[precision]) > 0 for precision in precisions)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,6 @@ from .shared_model import VARIANTS
 from .training import train_ours
 
 BEAMS = (1, 5, 12)
-WAYS = (("fp32", False), ("auto", False), ("fp32", True), ("auto", True))
-"""Precision, and whether nmt chooses from a shortlist only; the exact search in fp32 comes first."""
 FAMILY = VARIANTS[0].family
 """Of the models that are decoded with."""
 
@@ -36,7 +34,8 @@ def decode(session: Session) -> Section:
                 beam,
                 short,
             )
-            for precision, short in WAYS
+            for short in (False, True)
+            for precision in precisions(session)
             for beam in BEAMS
         ]
     for peer in session.peers:
@@ -60,6 +59,11 @@ def decode(session: Session) -> Section:
         ),
         unit="sentences/s",
     )
+
+
+def precisions(session: Session) -> list[str]:
+    """What nmt decodes in: fp32, which is the exact search, then what `auto` is, and int8 where there is that."""
+    return list(dict.fromkeys(["fp32", session.machine["auto"], *(["int8"] if "int8" in session.machine else [])]))
 
 
 def our_model(session: Session) -> Path:
@@ -117,7 +121,7 @@ def _ours(session: Session, model: Path, source: Path, precision: str, beam: int
         cold.append(Decoded(first, ended.seconds, ended.peak, output))
         warm.append(session.effort.lines / second)
     notes = {"warm": Spread.of(warm).median}
-    return _rate(session, rates.OURS, _setting(beam, short), session.resolved(precision), beam, cold, notes)
+    return _rate(session, rates.OURS, _setting(beam, short), precision, beam, cold, notes)
 
 
 def _theirs(session: Session, peer: Peer, model: Path, source: Path, beam: int) -> Rate:

@@ -32,7 +32,7 @@ def grow(session: Session) -> Section:
         "growth",
         "Growth",
         f"One training update and one beam search on random words, with {held} where nothing else is said; targets have "
-        f"{TARGET} pieces. Precision auto ({session.resolved('auto')}); peak memory is that of the whole process, torch included.",
+        f"{TARGET} pieces. Precision auto ({session.machine['auto']}); peak memory is that of the whole process, torch included.",
         ["along", "value", "of", "ms", "min to max", "peak MiB"],
         [
             [axis, f"{value:,}", _TASKS[task], *_milliseconds(seconds), number(peak)]

@@ -19,7 +19,7 @@ class Rate:
         system: `nmt` or the name and release of a peer.
         setting: what it did, in the system's own terms.
         kind: rates of the same kind are compared with each other.
-        precision: of the matrix products, fp32 or bf16.
+        precision: of the matrix products.
         spread: units a second.
         flop: floating-point operations a unit, for matrix products alone.
         peak: memory in MiB.

@@ -8,7 +8,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from .rates import number
-from .session import Section, Session
+from .session import PRECISIONS, Section, Session
 
 
 def markdown(session: Session, sections: Sequence[Section]) -> str:
@@ -40,10 +40,10 @@ def as_json(session: Session, sections: Sequence[Section]) -> str:
 def _introduction(session: Session) -> str:
     machine = session.machine
     ceilings = table(
-        ["matrix products", "TFLOP/s", "min to max"],
+        ["matrix products", "T operations/s", "min to max"],
         [
             [precision, number(spread.median / 1e12), f"{number(spread.low / 1e12)} to {number(spread.high / 1e12)}"]
-            for precision, spread in ((name, machine[name]) for name in ("fp32", "bf16"))
+            for precision, spread in ((name, machine[name]) for name in PRECISIONS if name in machine)
         ],
     )
     where = f"{machine['processor']}, {machine['threads']} threads, torch {machine['torch']}"

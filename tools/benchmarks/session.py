@@ -14,6 +14,8 @@ from .text import Text, prepare
 
 T = TypeVar("T")
 P = ParamSpec("P")
+PRECISIONS = ("fp32", "bf16", "int8")
+"""Of matrix products."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Session:
 
     @cached_property
     def machine(self) -> dict[str, Any]:
-        """What the machine is, and the spread of its operations a second in fp32 and bf16."""
+        """What the machine is, and the spread of its operations a second in each of `PRECISIONS` that it has."""
         tell("ceiling: square matrix products")
         found, _ = work(
             "ceiling",
@@ -76,11 +78,7 @@ class Session:
             size=2048,
             windows=max(self.effort.windows, 3),
         )
-        return {**found, **{precision: Spread.of(found[precision]) for precision in ("fp32", "bf16")}}
-
-    def resolved(self, precision: str) -> str:
-        """What `auto` is on this machine."""
-        return str(self.machine["auto"]) if precision == "auto" else precision
+        return {**found, **{precision: Spread.of(found[precision]) for precision in PRECISIONS if precision in found}}
 
     def attempt(self, doing: str, measure: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
         """What a measurement gives, or None and a noted sentence if it fails."""

@@ -23,7 +23,7 @@ def train(session: Session) -> Section:
     found = [
         session.attempt(f"train: nmt, {variant.name}, {precision}", _ours, session, variant, precision)
         for variant in VARIANTS
-        for precision in ("fp32", "auto")
+        for precision in dict.fromkeys(("fp32", session.machine["auto"]))
     ]
     found += [
         session.attempt(f"train: {peer.name}, {peer.attentions[family]}", _theirs, session, peer, family)
@@ -77,7 +77,7 @@ def windows(log: str) -> tuple[list[float], float]:
 
 def _ours(session: Session, variant: Variant, precision: str) -> Rate:
     trained = train_ours(session, variant, precision, updates=session.effort.updates)
-    return _rate(session, rates.OURS, variant.name, variant, session.resolved(precision), trained)
+    return _rate(session, rates.OURS, variant.name, variant, precision, trained)
 
 
 def _theirs(session: Session, peer: Peer, family: str) -> Rate:

@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,10 +84,12 @@ def _pieces(place: Path, key: str, lines: dict[str, dict[str, list[str]]]) -> di
 
 
 def ceiling(device: str, size: int, windows: int) -> dict[str, Any]:
-    """Floating-point operations a second of one large square matrix product, in each precision; the machine's name."""
+    """Operations a second of one large square matrix product, in each precision that there is; the machine's name."""
     import torch
+    from torch import nn
 
     from nmt.device import DTYPES, choose_device, choose_precision, processor
+    from nmt.model.int8 import Int8Linear, can_multiply_int8
 
     place = choose_device(device)
     found: dict[str, Any] = {
@@ -96,10 +99,16 @@ def ceiling(device: str, size: int, windows: int) -> dict[str, Any]:
         "torch": torch.__version__,
         "auto": choose_precision("auto", place),
     }
-    for precision, dtype in DTYPES.items():
-        left, right = (torch.randn(size, size, device=place).to(dtype) for _ in range(2))
-        seconds = timed(lambda: left @ right, windows, place.type)  # noqa: B023 -- runs before the next ones are made
-        found[precision] = [2 * size**3 / each for each in seconds]
+    left = torch.randn(size, size, device=place)
+    products: dict[str, Callable[[], object]] = {
+        precision: partial(torch.matmul, left.to(dtype), left.to(dtype))
+        for precision, dtype in DTYPES.items()
+        if dtype.is_floating_point
+    }
+    if place.type == "cpu" and can_multiply_int8():
+        products["int8"] = partial(Int8Linear(nn.Linear(size, size, bias=False)), left)
+    for precision, product in products.items():
+        found[precision] = [2 * size**3 / each for each in timed(product, windows, place.type)]
     return found
 
 

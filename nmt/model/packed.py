@@ -1,4 +1,6 @@
-"""A copy of a model for decoding, each matrix laid out once for the kernels of the processor it runs on."""
+"""A copy of a model for decoding: each matrix laid out once for the kernels of the processor it runs on, and products with words
+made once for the whole vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,18 @@ from typing import TYPE_CHECKING
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
 from nmt.device import DTYPES, DecodingPrecision
 from nmt.errors import UsageError
 from nmt.model.cells import gru_states
+from nmt.model.decoder import Recurrence
 from nmt.model.int8 import Int8Linear, can_multiply_int8
-from nmt.model.seq2seq import Seq2Seq
+from nmt.model.readout import Readout
+from nmt.model.seq2seq import Seq2Seq, WordEmbedding
+
+_LARGEST_TABLE = 2**24
+"""Numbers in a `WordTable` at the most; beyond that, memory and the time to make it outweigh what it saves."""
 
 
 class PackedLinear(nn.Linear):
@@ -43,13 +51,39 @@ def packed_linear(linear: nn.Linear, dtype: torch.dtype) -> PackedLinear | Int8L
     return Int8Linear(linear) if dtype == torch.int8 else PackedLinear(linear, dtype)
 
 
+class WordTable(nn.Module):
+    """A g E y + b of every word y, to be looked up: what a linear layer makes of a word is the same wherever it stands."""
+
+    def __init__(self, embedding: WordEmbedding, linear: nn.Linear, dtype: torch.dtype) -> None:
+        super().__init__()
+        words = embedding(torch.arange(embedding.num_embeddings, device=linear.weight.device))
+        products = functional.linear(words, linear.weight, linear.bias)
+        self._products = products.bfloat16() if dtype == torch.bfloat16 else products
+
+    def forward(self, numbers: Float[Tensor, "... 1"]) -> Float[Tensor, "... G"]:
+        return functional.embedding(numbers.squeeze(-1).long(), self._products)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class WordNumber(nn.Module):
+    """A word as its number, where all that read its embedding are `WordTable`s."""
+
+    def forward(self, ids: Int[Tensor, "*ids"]) -> Float[Tensor, "*ids 1"]:
+        return ids.unsqueeze(-1).float()
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
 class PackedGru(nn.Module):
     """The states of a GRU layer, each step of it through packed matrices."""
 
     def __init__(self, layer: nn.GRU, dtype: torch.dtype) -> None:
         super().__init__()
         reading, recurring, read_bias, recurrent_bias = layer.all_weights[0]
-        self.read = packed_linear(_linear(reading, read_bias), dtype)
+        self.read: nn.Linear | WordTable = packed_linear(_linear(reading, read_bias), dtype)
         self.recurrent = packed_linear(_linear(recurring, recurrent_bias), dtype)
 
     def forward(self, values: Float[Tensor, "B S D"]) -> tuple[Float[Tensor, "B S N"], None]:
@@ -73,7 +107,7 @@ def packed(model: Seq2Seq, precision: DecodingPrecision) -> Seq2Seq:
     """A copy of the model as it is now, on the same device, in evaluation mode and without gradients.
 
     On a CPU its linear layers are `PackedLinear` and compute in the given precision, as they would under autocast, or in int8
-    `Int8Linear`; an LSTM that reads the source stays in fp32 then.
+    `Int8Linear`; an LSTM that reads the source stays in fp32 then. Those that read words are tables, if these are not too large.
 
     Raises:
         UsageError: int8 is asked for where torch has no kernels for it.
@@ -82,6 +116,7 @@ def packed(model: Seq2Seq, precision: DecodingPrecision) -> Seq2Seq:
     dtype = DTYPES[precision]
     if _can_pack(copied.output.weight, dtype):
         _pack(copied, dtype)
+        _tabulate(copied, dtype)
     elif precision == "int8":
         raise UsageError("Decoding in int8 needs a model in fp32 on a CPU that oneDNN knows: use fp32 or bf16 instead.")
     return copied
@@ -106,6 +141,23 @@ def _pack(module: nn.Module, dtype: torch.dtype) -> None:
             setattr(module, name, PackedGru(child, dtype))
         else:
             _pack(child, dtype)
+
+
+def _tabulate(model: Seq2Seq, dtype: torch.dtype) -> None:
+    """Put tables in the place of the layers that read words, on each side where all of them can be; an LSTM's cannot."""
+    encoder, modules = model.encoder, list(model.decoder.modules())
+    first = [(layer, "read") for sides in (encoder.rightward, encoder.leftward) for layer in list(sides)[:1]]
+    recurrent = [(part.inputs, "word") for part in modules if isinstance(part, Recurrence) and "word" in part.inputs]
+    readout = [(part, "word") for part in modules if isinstance(part, Readout)]
+    for side, places in (("source_embedding", first), ("target_embedding", [*recurrent, *readout])):
+        embedding: WordEmbedding = getattr(model, side)
+        widest = _LARGEST_TABLE // embedding.num_embeddings
+        found = [getattr(holder, name, None) for holder, name in places]
+        readers = [reader for reader in found if isinstance(reader, nn.Linear) and reader.out_features <= widest]
+        if len(readers) == len(places):
+            for (holder, name), reader in zip(places, readers, strict=True):
+                setattr(holder, name, WordTable(embedding, reader, dtype))
+            setattr(model, side, WordNumber())
 
 
 def restricted(linear: nn.Linear, rows: Int[Tensor, " C"]) -> nn.Linear:

@@ -9,13 +9,31 @@ import torch
 from torch import Tensor, nn
 
 from nmt.device import autocast
-from nmt.model.packed import PackedLinear, packed, restricted
+from nmt.model.packed import PackedLinear, WordNumber, WordTable, packed, restricted
 from nmt.model.seq2seq import Seq2Seq, build_model
 from tests.test_bundle import small_recipe
 
 MODELS: dict[str, dict[str, Any]] = {
     "bahdanau": {},
     "luong": {"attention": {"score": "general"}, "decoder": {"order": "update-then-attend", "cell": "lstm"}},
+    "conditional": {
+        "embedding_scale": 3,
+        "encoder": {"layers": 2, "layer_norm": True},
+        "decoder": {
+            "order": {"kind": "attend-then-update", "conditional": True},
+            "readout": {"kind": "tanh", "size": 8},
+        },
+    },
+    "lstm": {
+        "embedding_scale": 0.5,
+        "encoder": {"cell": "lstm"},
+        "decoder": {
+            "cell": "lstm",
+            "layers": 2,
+            "order": "update-then-attend",
+            "readout": {"kind": "attentional", "size": 8},
+        },
+    },
     "heads": {"attention": {"score": {"kind": "additive", "size": 8, "coverage": True}, "heads": 2}, "tie": "all"},
 }
 
@@ -63,6 +81,31 @@ def test_all_products_with_matrices_are_packed() -> None:
     for layer in layers:
         assert isinstance(layer, PackedLinear) == (min(layer.in_features, layer.out_features) > 1)
     assert not any(isinstance(layer, nn.GRU) for layer in packed(model(), "fp32").modules())
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "target"),
+    [("bahdanau", 2, 2), ("luong", 2, 2), ("conditional", 0, 2), ("lstm", 0, 1), ("heads", 2, 2)],
+)
+def test_products_with_words_are_looked_up(name: str, source: int, target: int) -> None:
+    made = packed(model(name), "fp32")
+    assert isinstance(made.source_embedding, WordNumber) == bool(source)
+    assert isinstance(made.target_embedding, WordNumber)
+    for part, count in ((made.encoder, source), (made.decoder, target)):
+        assert sum(isinstance(layer, WordTable) for layer in part.modules()) == count
+
+
+@pytest.mark.parametrize(("largest", "source", "target"), [(20 * 36, 2, 2), (20 * 24, 2, 0), (20 * 16, 0, 0)])
+def test_a_side_with_a_large_table_has_none(
+    monkeypatch: pytest.MonkeyPatch, largest: int, source: int, target: int
+) -> None:
+    monkeypatch.setattr("nmt.model.packed._LARGEST_TABLE", largest)  # 24 wide in the encoder, 36 and 16 in the decoder
+    plain = model()
+    made = packed(plain, "fp32")
+    for part, count in ((made.encoder, source), (made.decoder, target)):
+        assert sum(isinstance(layer, WordTable) for layer in part.modules()) == count
+    for one, other in zip(outputs(made), outputs(plain.eval()), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
 
 
 def test_a_packed_model_is_a_copy_that_drops_nothing_and_learns_nothing() -> None:

@@ -52,16 +52,35 @@ def packed_linear(linear: nn.Linear, dtype: torch.dtype) -> PackedLinear | Int8L
 
 
 class WordTable(nn.Module):
-    """A g E y + b of every word y, to be looked up: what a linear layer makes of a word is the same wherever it stands."""
+    """A g E y + b of every word y, to be looked up: what a linear layer makes of a word is the same wherever it stands.
+
+    Made once as many words have been read as there are, so that a few lines do not wait for it.
+    """
 
     def __init__(self, embedding: WordEmbedding, linear: nn.Linear, dtype: torch.dtype) -> None:
         super().__init__()
-        words = embedding(torch.arange(embedding.num_embeddings, device=linear.weight.device))
-        products = functional.linear(words, linear.weight, linear.bias)
-        self._products = products.bfloat16() if dtype == torch.bfloat16 else products
+        self.embedding, self.linear, self.dtype = embedding, linear, dtype
+        self._read = 0
+        self._products: Tensor | None = None
 
     def forward(self, numbers: Float[Tensor, "... 1"]) -> Float[Tensor, "... G"]:
-        return functional.embedding(numbers.squeeze(-1).long(), self._products)
+        ids = numbers.squeeze(-1).long()
+        self._read += ids.numel()
+        if self._products is None and self._read > self.embedding.num_embeddings:
+            self._products = self.products()
+        if self._products is None:
+            multiplied: Tensor = self.linear(self.embedding(ids))
+            return multiplied
+        return functional.embedding(ids, self._products)
+
+    @property
+    def is_made(self) -> bool:
+        return self._products is not None
+
+    def products(self) -> Float[Tensor, "V G"]:
+        """The whole table."""
+        products = functional.linear(self.embedding.weight * self.embedding.scale, self.linear.weight, self.linear.bias)
+        return products.bfloat16() if self.dtype == torch.bfloat16 else products
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -114,7 +133,7 @@ def packed(model: Seq2Seq, precision: DecodingPrecision) -> Seq2Seq:
     """
     copied = deepcopy(model).eval().requires_grad_(False)
     dtype = DTYPES[precision]
-    if _can_pack(copied.output.weight, dtype):
+    if can_pack(copied.output.weight, dtype):
         _pack(copied, dtype)
         _tabulate(copied, dtype)
     elif precision == "int8":
@@ -122,7 +141,7 @@ def packed(model: Seq2Seq, precision: DecodingPrecision) -> Seq2Seq:
     return copied
 
 
-def _can_pack(weight: Tensor, dtype: torch.dtype) -> bool:
+def can_pack(weight: Tensor, dtype: torch.dtype) -> bool:
     """Whether oneDNN computes with such weights in this type, on this processor."""
     mkldnn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     if not mkldnn or weight.dtype != torch.float32 or weight.device.type != "cpu":

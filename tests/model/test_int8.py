@@ -11,7 +11,7 @@ from nmt.errors import UsageError
 from nmt.model.int8 import Int8Linear
 from nmt.model.packed import packed, restricted
 from tests.machine import needs_int8, needs_vnni
-from tests.model.test_packed import MODELS, model, outputs
+from tests.model.test_packed import ENOUGH, MODELS, model, outputs
 from tests.reference.int8 import int8_product
 
 pytestmark = needs_int8
@@ -83,11 +83,12 @@ def test_a_packed_model_computes_nearly_the_same(name: str) -> None:
     plain = model(name)
     made = packed(plain, "int8")
     assert isinstance(made.output, Int8Linear)
-    logits, alignment = outputs(made)
     wanted, rows = outputs(plain.eval())
-    assert not torch.equal(logits, wanted)
-    torch.testing.assert_close(logits, wanted, atol=0.1, rtol=0)
-    torch.testing.assert_close(alignment, rows, atol=0.05, rtol=0)
+    for _ in range(ENOUGH):
+        logits, alignment = outputs(made)
+        assert not torch.equal(logits, wanted)
+        torch.testing.assert_close(logits, wanted, atol=0.2, rtol=0)
+        torch.testing.assert_close(alignment, rows, atol=0.05, rtol=0)
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from .shared_model import PIECES
@@ -84,12 +85,12 @@ def _pieces(place: Path, key: str, lines: dict[str, dict[str, list[str]]]) -> di
 
 
 def ceiling(device: str, size: int, windows: int) -> dict[str, Any]:
-    """Operations a second of one large square matrix product, in each precision that there is; the machine's name."""
+    """Operations a second of one large square matrix product, the fastest way, in each precision that there is; the machine's name."""
     import torch
     from torch import nn
 
     from nmt.device import DTYPES, choose_device, choose_precision, processor
-    from nmt.model.int8 import Int8Linear, can_multiply_int8
+    from nmt.model.packed import can_pack, packed_linear
 
     place = choose_device(device)
     found: dict[str, Any] = {
@@ -99,16 +100,16 @@ def ceiling(device: str, size: int, windows: int) -> dict[str, Any]:
         "torch": torch.__version__,
         "auto": choose_precision("auto", place),
     }
-    left = torch.randn(size, size, device=place)
-    products: dict[str, Callable[[], object]] = {
-        precision: partial(torch.matmul, left.to(dtype), left.to(dtype))
-        for precision, dtype in DTYPES.items()
-        if dtype.is_floating_point
-    }
-    if place.type == "cpu" and can_multiply_int8():
-        products["int8"] = partial(Int8Linear(nn.Linear(size, size, bias=False)), left)
-    for precision, product in products.items():
-        found[precision] = [2 * size**3 / each for each in timed(product, windows, place.type)]
+    left, layer = torch.randn(size, size, device=place), nn.Linear(size, size, bias=False, device=place)
+    for precision, dtype in DTYPES.items():
+        ways: list[Callable[[], object]] = []
+        if dtype.is_floating_point:
+            ways.append(partial(torch.matmul, left.to(dtype), left.to(dtype)))
+        if can_pack(layer.weight, dtype):
+            ways.append(partial(packed_linear(layer, dtype), left.to(dtype) if dtype.is_floating_point else left))
+        rates = [[2 * size**3 / each for each in timed(way, windows, place.type)] for way in ways]
+        if rates:
+            found[precision] = max(rates, key=median)
     return found
 
 

@@ -1,4 +1,4 @@
-"""The same numbers by every way that leads to them, for each score, window and order (64 models), in fp32 and in bf16."""
+"""The same numbers by every way that leads to them, for each score, window and order (64 models), in fp32, bf16 and int8."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from nmt import recipe
 from nmt.data.subwords import EOS, Subwords
 from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.translator import Translator
-from nmt.device import Precision
+from nmt.device import DecodingPrecision
 from nmt.model.seq2seq import Seq2Seq, build_model
 from nmt.training.best import mean_weights
+from tests.machine import needs_int8
 from tests.reference.settings import ATTENTIONS, ORDERS, small
 from tests.robustness import tiny
 
@@ -33,6 +34,8 @@ every_preset = pytest.mark.parametrize(
 FP32 = 1e-5
 BF16 = 0.05
 """Most that a piece's log-probability moves, in nats: bf16 keeps 8 bits, so a product of another shape may round elsewhere."""
+INT8 = 0.1
+"""The same for int8, which rounds all rows by the largest of their numbers."""
 
 
 @cache
@@ -54,7 +57,7 @@ def subwords() -> Subwords:
     return tiny.bundle().source
 
 
-def translator(models: Sequence[Seq2Seq], precision: Precision = "fp32") -> Translator:
+def translator(models: Sequence[Seq2Seq], precision: DecodingPrecision = "fp32") -> Translator:
     members = [_Member(subwords(), subwords(), each) for each in models]
     return Translator(members, decoding=recipe.Decoding(beam_size=3, max_ratio=0.3), n_best=2, precision=precision)
 
@@ -86,12 +89,15 @@ def test_alone_in_a_batch_twice_in_an_ensemble_forced_or_searched_it_is_the_same
                 check_same(ours, forced.hypotheses[0], FP32)
 
 
+@pytest.mark.parametrize(("precision", "tolerance"), [("bf16", BF16), pytest.param("int8", INT8, marks=needs_int8)])
 @every_preset
-def test_in_half_precision_companions_move_a_log_probability_by_little(preset: tuple[str, str, str]) -> None:
-    half = translator([model(preset, 1.0)], "bf16")
-    for pair, together in zip(PAIRS, half.score(PAIRS), strict=True):
-        [alone] = half.score([pair])
-        check_same(alone.hypotheses[0], together.hypotheses[0], BF16)
+def test_in_few_digits_companions_move_a_log_probability_by_little(
+    preset: tuple[str, str, str], precision: DecodingPrecision, tolerance: float
+) -> None:
+    rounding = translator([model(preset, 1.0)], precision)
+    for pair, together in zip(PAIRS, rounding.score(PAIRS), strict=True):
+        [alone] = rounding.score([pair])
+        check_same(alone.hypotheses[0], together.hypotheses[0], tolerance)
 
 
 def test_the_mean_of_one_checkpoint_is_that_checkpoint_to_the_last_bit() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, overload
 
 import torch
 
@@ -34,7 +34,15 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def choose_precision(asked: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision:
+@overload
+def choose_precision(asked: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision: ...
+
+
+@overload
+def choose_precision(asked: Literal["auto", "fp32", "bf16", "int8"], device: torch.device) -> DecodingPrecision: ...
+
+
+def choose_precision(asked: Literal["auto", "fp32", "bf16", "int8"], device: torch.device) -> DecodingPrecision:
     """`auto` is bf16 where the machine is fast at it (a CPU as `_is_fast_in_bf16` says, a GPU from Ampere on), else fp32."""
     if asked != "auto":
         return asked

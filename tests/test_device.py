@@ -31,6 +31,7 @@ def test_auto_is_bf16_where_a_cpu_is_fast_at_it(
     assert choose_precision("auto", CPU) == wanted
     assert choose_precision("fp32", CPU) == "fp32"
     assert choose_precision("bf16", CPU) == "bf16"
+    assert choose_precision("int8", CPU) == "int8"
 
 
 def test_a_processor_has_a_name() -> None:

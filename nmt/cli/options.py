@@ -228,6 +228,6 @@ def build_translator(
     return Translator(
         bundles,
         decoding=parse_recipe(tree, "Options").decoding,
-        precision=precision if precision == "int8" else choose_precision(precision, device),
+        precision=choose_precision(precision, device),
         **{"window": WINDOW, **options},
     )

@@ -61,25 +61,22 @@ class WordTable(nn.Module):
         super().__init__()
         self.embedding, self.linear, self.dtype = embedding, linear, dtype
         self._read = 0
-        self._products: Tensor | None = None
+        self.table: Tensor | None = None
 
     def forward(self, numbers: Float[Tensor, "... 1"]) -> Float[Tensor, "... G"]:
         ids = numbers.squeeze(-1).long()
         self._read += ids.numel()
-        if self._products is None and self._read > self.embedding.num_embeddings:
-            self._products = self.products()
-        if self._products is None:
+        if self.table is None and self._read > self.embedding.num_embeddings:
+            self.table = self.products()
+        if self.table is None:
             multiplied: Tensor = self.linear(self.embedding(ids))
             return multiplied
-        return functional.embedding(ids, self._products)
-
-    @property
-    def is_made(self) -> bool:
-        return self._products is not None
+        return functional.embedding(ids, self.table)
 
     def products(self) -> Float[Tensor, "V G"]:
-        """The whole table."""
-        products = functional.linear(self.embedding.weight * self.embedding.scale, self.linear.weight, self.linear.bias)
+        """Those with all words."""
+        words = self.embedding(torch.arange(self.embedding.num_embeddings))
+        products = functional.linear(words, self.linear.weight, self.linear.bias)
         return products.bfloat16() if self.dtype == torch.bfloat16 else products
 
     if TYPE_CHECKING:

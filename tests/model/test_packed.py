@@ -72,17 +72,17 @@ def test_packing_changes_nothing_beyond_rounding(name: str) -> None:
     for _ in range(ENOUGH):
         for one, other in zip(outputs(made), wanted, strict=True):
             torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
-    assert {layer.is_made for layer in tables(made)} == {True}
+    assert {layer.table is not None for layer in tables(made)} == {True}
 
 
 def test_tables_are_made_once_that_many_words_have_been_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WordTable, "products", lambda table: torch.zeros(20, table.linear.out_features))
     made = packed(model(), "fp32")
     before = outputs(made)
-    assert {layer.is_made for layer in tables(made)} == {False}
+    assert {layer.table is not None for layer in tables(made)} == {False}
     for _ in range(ENOUGH - 1):
         after = outputs(made)
-    assert {layer.is_made for layer in tables(made)} == {True}
+    assert {layer.table is not None for layer in tables(made)} == {True}
     assert not any(torch.equal(one, other) for one, other in zip(before, after, strict=True)), "they are not used"
 
 

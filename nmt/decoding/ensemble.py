@@ -22,13 +22,17 @@ from nmt.data.subwords import PAD
 from nmt.decoding.posterior import posterior_alignment
 from nmt.decoding.shortlist import Shortlist
 from nmt.device import DecodingPrecision, autocast
+from nmt.evened import even_within
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
 from nmt.model.packed import packed, restricted
 from nmt.model.seq2seq import Seq2Seq
+from nmt.ragged import Ragged
 
 _LOGITS_AT_ONCE = 2048
 """Target positions whose logits are held at a time in forced decoding: [2048 V]."""
+COMPACT_AT = 0.25
+"""Share of the sentences that must be done before the memory of the others is moved together, which copies it."""
 _IN_CACHE = 2**20
 """Log-probabilities that a CPU makes at a time in search, so that they are still at hand when the largest are picked."""
 _ON_DEVICE = 2**28
@@ -41,33 +45,29 @@ _BLOCK = 100
 class EnsembleState:
     """Memory and decoder state of each member, and what can be written.
 
-    A memory holds each sentence once, a decoder state as many rows for each as it has hypotheses, one after the other.
+    A memory holds each sentence once, a decoder state as many rows for each as it has live hypotheses, one after the other.
     """
 
     memories: tuple[Memory, ...]
     states: tuple[DecoderState, ...]
-    sentence: Int[Tensor, " N"]
-    """Where the memories hold the sentence of each row."""
+    rows: Ragged
+    """Which of the memories' sentences each row belongs to."""
     outputs: tuple[nn.Linear, ...]
     """Each member's output layer."""
     pieces: Int[Tensor, " C"] | None
     """The pieces that the output layers' rows stand for; None if they are the whole vocabulary."""
 
     def select(self, rows: Int[Tensor, " N"]) -> EnsembleState:
-        """The given rows; the memories, by far the largest part, are left as they are where no sentence is done."""
+        """The given rows, in an order that keeps those of a sentence together.
+
+        The memories, by far the largest part, are left as they are until a quarter of their sentences is done.
+        """
         states = tuple(state.select(rows) for state in self.states)
-        sentence = self.sentence[rows]
-        if torch.equal(sentence, self.sentence):
-            return replace(self, states=states)
-        kept, sizes = torch.unique_consecutive(sentence, return_counts=True)
-        if bool((sizes != sizes[0]).any()):  # not a beam: each row has a memory of its own
-            kept = sentence
-        known = torch.arange(len(self.memories[0].summary), device=rows.device)
-        memories = self.memories
-        if not torch.equal(kept, known):
-            memories = tuple(memory.select(kept) for memory in memories)
-        sentence = torch.arange(len(kept), device=rows.device).repeat_interleave(len(rows) // len(kept))
-        return replace(self, memories=memories, states=states, sentence=sentence)
+        sentence, held, memories = self.rows.group[rows], self.rows.groups, self.memories
+        going, group = torch.unique_consecutive(sentence, return_inverse=True)
+        if len(going) <= (1 - COMPACT_AT) * held:
+            memories, sentence, held = tuple(memory.select(going) for memory in memories), group, len(going)
+        return replace(self, memories=memories, states=states, rows=Ragged(sentence, held))
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class NextPiece:
         """Log-probability and id of the `size` most probable pieces of each row, or of all if they are fewer or it is None."""
         width = self.outputs[0].out_features
         size = width if size is None else min(size, width)
-        at_once = max((_IN_CACHE if self.readouts[0].device.type == "cpu" else _ON_DEVICE) // width, 1)
+        at_once = even_within(max((_IN_CACHE if self.readouts[0].device.type == "cpu" else _ON_DEVICE) // width, 1))
         parts = [
             largest(self.log_probs(slice(start, start + at_once)), size)
             for start in range(0, len(self.readouts[0]), at_once)
@@ -143,16 +143,17 @@ class Ensemble:
         if self.shortlist is not None:
             pieces = self.shortlist.pieces(sources[0])
             outputs = tuple(restricted(output, pieces) for output in outputs)
-        everyone = torch.arange(len(sources[0]), device=self.device)
-        return EnsembleState(tuple(map(self._shortened, memories)), states, everyone, outputs, pieces)
+        rows = Ragged.one_each(len(sources[0]), self.device)
+        return EnsembleState(tuple(map(self._shortened, memories)), states, rows, outputs, pieces)
 
     def step(
         self, tokens: Int[Tensor, " N"], state: EnsembleState
     ) -> tuple[NextPiece, Float[Tensor, "N S"], EnsembleState]:
         """One time step: the outlook, weights and the state that follows."""
         readouts, weights, states = [], [], []
+        asking = None if state.rows.is_plain else state.rows
         for model, memory, before in zip(self.models, state.memories, state.states, strict=True):
-            readout, looked, after = model.step(tokens, before, memory)
+            readout, looked, after = model.step(tokens, before, replace(memory, asking=asking))
             readouts.append(readout)
             weights.append(looked)
             states.append(after)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import cross_entropy, pad
+from torch.nn.functional import cross_entropy
 
 from nmt.data.batching import Batch
 from nmt.data.subwords import PAD
@@ -22,8 +22,6 @@ from nmt.model.seq2seq import Seq2Seq
 LEAST = 1e-3
 """Attention below which a position is left out, whatever it might have said: most are, and each costs an output layer."""
 _LOGITS_AT_ONCE = 2**20
-_EVEN = 64
-"""Positions looked at are filled up to a multiple of this: for every new size of a product a kernel is compiled, and kept."""
 
 
 def posterior_alignment(model: Seq2Seq, batch: Batch) -> Float[Tensor, "B T S"]:
@@ -47,15 +45,13 @@ def _chances(
 ) -> Float[Tensor, "B S"]:
     """log p(y_t | y_<t, c_t = h_j) where it is asked for, -inf elsewhere; for some positions at a time."""
     asked, gold = readouts[looked], wanted.unsqueeze(1).expand_as(looked)[looked]
-    count, spare = len(asked), -len(asked) % _EVEN
-    asked, gold = pad(asked, (0, 0, 0, spare)), pad(gold, (0, spare))
     at_once = max(_LOGITS_AT_ONCE // model.output.out_features, 1)
     parts = [
         -cross_entropy(model.logits(some).float(), one, reduction="none")
         for some, one in zip(torch.split(asked, at_once), torch.split(gold, at_once), strict=True)
     ]
     chances = torch.full(looked.shape, float("-inf"), device=looked.device)
-    chances[looked] = torch.cat(parts)[:count]
+    chances[looked] = torch.cat(parts)
     return chances
 
 

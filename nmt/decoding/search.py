@@ -1,7 +1,7 @@
 """Greedy search, beam search and sampling over a step function and an opaque state; no model is known here.
 
 All three are the same walk, which differs only in how a step picks the candidates it keeps. A step works on whole
-tensors: B live sentences of W hypotheses each, as B x W rows. Ended hypotheses move to a pool, sentences that can
+tensors: the N hypotheses that are alive, of B sentences. Ended ones move to a pool, sentences that can
 find nothing better leave the batch, and what was found is read back from the trace at the end.
 """
 
@@ -17,14 +17,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from nmt.decoding.hypothesis import IMPOSSIBLE, Hypothesis, Penalties, Picked, Pool, Trace
+from nmt.evened import evened
+from nmt.ragged import Ragged
 
 __all__ = ["Hypothesis", "LogProbs", "Outlook", "State", "Step", "beam_search", "greedy", "sample"]
 
 COMPACT_AT = 0.25
-"""Share of the batch that must be done before the rest is moved together; moving copies the whole state."""
-EVEN = 8
-"""Sentences that go on are made a multiple of this, with some that are done: for every new size kernels are compiled anew."""
-
+"""Share of the rows that must be dead before the others are moved together, where they need not be moved anyway."""
 
 SelfT = TypeVar("SelfT")
 
@@ -64,8 +63,8 @@ class LogProbs:
 
 Step = Callable[[Int[Tensor, " N"], StateT], tuple[Outlook, Float[Tensor, "N S"], StateT]]
 """(tokens, state) -> (outlook, weights, state): one time step for N rows."""
-Pick = Callable[[Float[Tensor, "B W"], Outlook], Picked]
-"""(total, outlook of the N = B x W rows) -> the candidates to keep."""
+Pick = Callable[["_Front", Outlook], Picked]
+"""(rows, their outlook) -> the candidates to keep."""
 
 
 def greedy(
@@ -99,6 +98,7 @@ def beam_search(
     coverage_penalty: float = 0.0,
     n_best: int = 1,
     horizon: int | None = None,
+    prune: float | None = None,
     source_mask: Bool[Tensor, "B S"] | None = None,
     bos: int = 2,
     eos: int = 3,
@@ -123,6 +123,9 @@ def beam_search(
         n_best: most hypotheses to return a sentence.
         horizon: tokens that a live hypothesis is given to end in when it is judged whether a sentence can stop; None is up to
             the maximum length. Without a length penalty it changes nothing.
+        prune: a continuation whose log-probability is more than so many nats below that of the best one of its sentence and
+            step is dropped (absolute threshold pruning, Freitag and Al-Onaizan 2017, 3.2); None drops none. Fewer than
+            `n_best` may then be found.
         source_mask: True at real positions, for the coverage penalty; None if all are.
         bos: the token that starts an output.
         eos: the token that ends one.
@@ -142,7 +145,9 @@ def beam_search(
         raise ValueError(f"n_best must be between 1 and beam_size, which is {beam_size}, but is {n_best}.")
     if horizon is not None and horizon < 1:
         raise ValueError(f"horizon must be at least 1, but is {horizon}.")
-    pick = partial(_pick_best, size=beam_size, forbid=forbid)
+    if prune is not None and not prune >= 0:
+        raise ValueError(f"prune must be at least 0, but is {prune}.")
+    pick = partial(_pick_best, size=beam_size, prune=prune, forbid=forbid)
     return _walk(step, state, pick, batch, _Limits(max_lengths, penalties, source_mask, n_best, bos, eos, horizon))
 
 
@@ -204,15 +209,16 @@ class _Limits:
 
 @dataclass(frozen=True)
 class _Front:
-    """The rows that the next step starts from.
+    """The N live hypotheses that the next step starts from, a row each.
 
-    Which sentence of the whole batch each group of W rows is; the log-probability of each path so far, -inf where there
-    is none; for each of the N = B x W rows the token to feed, the node of the step before behind it, and the sum of the
-    weights of all steps behind it, kept only if it is asked for.
+    Which of the B live sentences each row belongs to, and which of the whole batch these are. For each row the log-probability
+    of the path so far, the token to feed, the node of the step before behind it, and the sum of the weights of all steps behind
+    it, kept only if it is asked for.
     """
 
+    rows: Ragged
     sentence: Int[Tensor, " B"]
-    total: Float[Tensor, "B W"]
+    total: Float[Tensor, " N"]
     tokens: Int[Tensor, " N"]
     nodes: Int[Tensor, " N"]
     coverage: Float[Tensor, "N S"] | None
@@ -224,22 +230,20 @@ def _walk(step: Step[StateT], state: StateT, pick: Pick, batch: int, limits: _Li
         return []
     everyone = torch.arange(batch, device=limits.max_lengths.device)
     trace, pool = Trace(), Pool(batch, limits.n_best, everyone.device)
-    start = torch.zeros(batch, 1, device=everyone.device)
-    front = _Front(everyone, start, torch.full_like(everyone, limits.bos), everyone, None)
+    start = torch.zeros(batch, device=everyone.device)
+    front = _Front(
+        Ragged.one_each(batch, everyone.device), everyone, start, torch.full_like(everyone, limits.bos), everyone, None
+    )
     for time in range(int(limits.max_lengths.max())):
         outlook, weights, state = step(front.tokens, state)
-        picked = pick(front.total, outlook)
+        picked = pick(front, outlook)
         trace.add(picked, weights, front.nodes)
         coverage = _cover(front.coverage, weights, picked.rows) if limits.penalties.coverage else None
         total = _end(front.sentence, picked, coverage, pool, time, limits)
         done = _is_done(front.sentence, total, pool, time, limits)
-        remaining = len(done) - int(done.sum())
-        if not remaining:
+        if bool(done.all()):
             break
-        groups = torch.arange(len(done), device=done.device)
-        if remaining <= (1 - COMPACT_AT) * len(done):
-            groups = _going_on(done, remaining)
-        front = _advance(front.sentence, picked, total.masked_fill(done[:, None], IMPOSSIBLE), coverage, groups)
+        front = _advance(front.sentence, picked, total.masked_fill(done[:, None], IMPOSSIBLE), coverage)
         state = _reorder(state, picked.rows.flatten()[front.nodes], rows=len(weights))
     return pool.hypotheses(trace)
 
@@ -279,25 +283,28 @@ def _is_done(
     return best <= pool.scores[sentence, -1]
 
 
-def _going_on(done: Bool[Tensor, " B"], remaining: int) -> Int[Tensor, " G"]:
-    """The sentences that are not done, and as many others as make the number even: 1, 2, 4 or a multiple of 8."""
-    wanted = -(-remaining // EVEN) * EVEN if remaining > EVEN else 1 << (remaining - 1).bit_length()
-    kept = ~done
-    kept[done.nonzero()[: wanted - remaining, 0]] = True
-    return kept.nonzero()[:, 0]
-
-
 def _advance(
     sentence: Int[Tensor, " B"],
     picked: Picked,
     total: Float[Tensor, "B W"],
     coverage: Float[Tensor, "B W S"] | None,
-    groups: Int[Tensor, " G"],
 ) -> _Front:
-    """The next front, made of the candidates of some groups (sentences) of this one."""
-    nodes = torch.arange(total.numel(), device=total.device).view_as(total)[groups].flatten()
+    """The next front, made of the candidates that live on."""
+    nodes = _going_on(total > IMPOSSIBLE)
+    going, group = torch.unique_consecutive(nodes // total.shape[1], return_inverse=True)
     covered = None if coverage is None else coverage.flatten(0, 1)[nodes]
-    return _Front(sentence[groups], total[groups], picked.tokens.flatten()[nodes], nodes, covered)
+    tokens = picked.tokens.flatten()[nodes]
+    return _Front(Ragged(group, len(going)), sentence[going], total.flatten()[nodes], tokens, nodes, covered)
+
+
+def _going_on(alive: Bool[Tensor, "B W"]) -> Int[Tensor, " M"]:
+    """The candidates that are alive, and as many others as make their number even; all where each row goes on as itself and most do."""
+    count = int(alive.sum())
+    if alive.shape[1] == 1 and count > (1 - COMPACT_AT) * len(alive):
+        return torch.arange(len(alive), device=alive.device)
+    kept = alive.flatten()
+    kept[(~kept).nonzero().squeeze(1)[: evened(count) - count]] = True
+    return kept.nonzero().squeeze(1)
 
 
 def _reorder(state: StateT, order: Int[Tensor, " N"], *, rows: int) -> StateT:
@@ -310,28 +317,26 @@ def _reorder(state: StateT, order: Int[Tensor, " N"], *, rows: int) -> StateT:
 # --- how a step picks -------------------------------------------------------------------------------------------
 
 
-def _pick_best(total: Float[Tensor, "B W"], outlook: Outlook, *, size: int, forbid: tuple[int, ...]) -> Picked:
-    """The `size` most probable continuations of each sentence, or all W x V if they are fewer.
+def _pick_best(
+    front: _Front, outlook: Outlook, *, size: int, forbid: tuple[int, ...], prune: float | None = None
+) -> Picked:
+    """The `size` most probable continuations of each sentence, or all if they are fewer; none that is pruned.
 
     In two stages: the best tokens of each row, then the best of those. Of equals the earlier row, then the lower id.
     """
-    batch, width = total.shape
     values, ids = _top_tokens(outlook, size, forbid)
     each = values.shape[1]
-    candidates = (total.reshape(-1, 1) + values).view(batch, width * each)
+    candidates = front.rows.spread(front.total.unsqueeze(1) + values, IMPOSSIBLE).flatten(1)
     best, choice = candidates.sort(dim=1, descending=True, stable=True)
     best, choice = best[:, :size], choice[:, :size]
-    first_row = torch.arange(batch, device=total.device)[:, None] * width
-    return Picked(
-        rows=first_row + choice.div(each, rounding_mode="floor"),
-        tokens=ids.reshape(batch, -1).gather(1, choice),
-        log_probs=values.reshape(batch, -1).gather(1, choice),
-        total=best,
-    )
+    if prune is not None:
+        best = best.masked_fill(best < best[:, :1] - prune, IMPOSSIBLE)
+    row, token = front.rows.at(choice.div(each, rounding_mode="floor")), choice % each
+    return Picked(rows=row, tokens=ids[row, token], log_probs=values[row, token], total=best)
 
 
 def _pick_drawn(
-    total: Float[Tensor, "B W"],
+    front: _Front,
     outlook: Outlook,
     *,
     temperature: float,
@@ -345,8 +350,8 @@ def _pick_drawn(
     weights = torch.softmax(torch.where(possible, values, 0.0) / temperature, dim=1)
     drawn = torch.multinomial(weights, 1, generator=generator)
     log_prob = values.gather(1, drawn)
-    rows = torch.arange(len(values), device=values.device)[:, None]
-    return Picked(rows, ids.gather(1, drawn), log_prob, total + log_prob)
+    each = torch.arange(len(values), device=values.device)[:, None]
+    return Picked(each, ids.gather(1, drawn), log_prob, front.total.unsqueeze(1) + log_prob)
 
 
 def _top_tokens(

@@ -16,6 +16,7 @@ from torch import Tensor
 from nmt.bundle import load_tensors, save_tensors
 from nmt.data.subwords import EOS, UNK, Subwords
 from nmt.errors import DataError
+from nmt.evened import evened
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,16 @@ class Shortlist:
     target_size: int
 
     def pieces(self, sources: Int[Tensor, "B S"]) -> Int[Tensor, " C"]:
-        """The target pieces that sentences may be translated with, in rising order; the end mark and the unknown piece are among them."""
+        """The target pieces that sentences may be translated with, in rising order; the end mark and the unknown piece are among them.
+
+        The first pieces that are not listed make their number even.
+        """
         listed = torch.zeros(self.target_size, dtype=torch.bool, device=sources.device)
         listed[[UNK, EOS]] = True
         listed[self.frequent.to(sources.device)] = True
         listed[self.translations.to(sources.device)[torch.unique(sources)].flatten()] = True
+        count = int(listed.sum())
+        listed[(~listed).nonzero()[: evened(count) - count]] = True
         return listed.nonzero().squeeze(1)
 
     def save(self, path: Path, source: Subwords, target: Subwords) -> None:

@@ -15,13 +15,13 @@ from nmt.data.subwords import BOS, EOS, PAD, Subwords
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import IMPOSSIBLE
 from nmt.decoding.lines import clean, one_line, read_ahead, split_text
-from nmt.decoding.search import EVEN
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation, TranslationHypothesis, empty, join, unscored
 from nmt.decoding.units import Unit, UnitDecoder
 from nmt.decoding.unknown import Lexicon, UnknownWords
 from nmt.device import DecodingPrecision
 from nmt.errors import DataError, UsageError
+from nmt.evened import even_within
 from nmt.model.seq2seq import Seq2Seq
 
 __all__ = ["Translation", "TranslationHypothesis", "Translator"]
@@ -270,13 +270,13 @@ class Translator:
         return list(target)
 
     def _batches(self, lengths: Sequence[int], width: int) -> list[list[int]]:
-        """Rows of similar length whose padded size times `width` keeps to the budget, long ones first; many are an even number."""
+        """Rows of similar length whose padded size times `width` keeps to the budget, long ones first; their number is even."""
         sizes = np.maximum(np.array(lengths, dtype=np.int64) + 1, _SHORTEST)
         order = np.argsort(-sizes, kind="stable")
         batches, start = [], 0
         while start < len(order):
             most = max(self._batch_tokens // (int(sizes[order[start]]) * width), 1)
-            end = start + (most - most % EVEN if most > EVEN else most)
+            end = start + even_within(most)
             batches.append(order[start:end].tolist())
             start = end
         return batches

@@ -114,6 +114,7 @@ class UnitDecoder:
                 coverage_penalty=beta,
                 n_best=self.n_best,
                 horizon=self.decoding.horizon,
+                prune=self.decoding.prune,
                 source_mask=mask,
                 bos=BOS,
                 eos=EOS,

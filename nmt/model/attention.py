@@ -20,6 +20,7 @@ from nmt.model.gathering import StepLinear, weighted_sum
 from nmt.model.precision import at_least_fp32
 from nmt.model.scores import build_score
 from nmt.model.windows import build_window
+from nmt.ragged import Ragged
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Memory:
     coverage: Float[Tensor, "N *T S"] | None = None
     """The weight that each position has had in the steps before, for scores that look at it; for several steps that of each."""
     heads: int = 1
+    asking: Ragged | None = None
+    """Which of the sentences each hypothesis of a beam asks about; None where row i asks about sentence i."""
 
     def select(self, rows: Int[Tensor, " M"]) -> Memory:
         """The memory of the given sentences, in their order."""
@@ -112,13 +115,25 @@ class Attention(nn.Module):
     ) -> tuple[Float[Tensor, "N T A"], Float[Tensor, "N T S"]]:
         """The same for T states that ask about the same sentence: at once, if they all look everywhere and at nothing else.
 
-        Those of the steps of a target that is known beforehand, or of the hypotheses of a beam.
+        Those of the steps of a target that is known beforehand.
         """
         if self.score is None or self.window is not None or memory.coverage is not None:
             return step_by_step(self, queries, positions, memory)
         scores = at_least_fp32(self.score.of_steps(queries, memory))
         weights = masked_softmax(scores, memory.mask.unsqueeze(1))
         return torch.bmm(weights.to(memory.annotations.dtype), memory.annotations), weights
+
+    def of_hypotheses(
+        self, queries: Float[Tensor, "M H"], positions: Int[Tensor, " M"], asking: Ragged, memory: Memory
+    ) -> tuple[Float[Tensor, "M A"], Float[Tensor, "M S"]]:
+        """The same for M hypotheses, of which several may ask about the same sentence."""
+        if self.score is None or self.window is not None or memory.coverage is not None:
+            return on_grid(self, queries, positions, asking, memory)
+        weights = masked_softmax(
+            at_least_fp32(self.score.of_hypotheses(queries, asking, memory)), memory.mask[asking.group]
+        )
+        spread = asking.spread(weights.to(memory.annotations.dtype))
+        return asking.collect(torch.bmm(spread, memory.annotations)), weights
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -167,6 +182,12 @@ class MultiHeadAttention(nn.Module):
         each = batch, self.heads, steps, -1
         return contexts.view(each).transpose(1, 2).flatten(2), weights.view(each).mean(1)
 
+    def of_hypotheses(
+        self, queries: Float[Tensor, "M H"], positions: Int[Tensor, " M"], asking: Ragged, memory: Memory
+    ) -> tuple[Float[Tensor, "M A"], Float[Tensor, "M S"]]:
+        """The same for M hypotheses, of which several may ask about the same sentence."""
+        return on_grid(self, queries, positions, asking, memory)
+
     if TYPE_CHECKING:
         __call__ = forward
 
@@ -191,6 +212,18 @@ def step_by_step(
     asked = zip(queries.unbind(1), positions.unbind(1), memories, strict=True)
     contexts, weights = zip(*(attention(*each) for each in asked), strict=True)
     return torch.stack(contexts, 1), torch.stack(weights, 1)
+
+
+def on_grid(
+    attention: Attention | MultiHeadAttention,
+    queries: Float[Tensor, "M H"],
+    positions: Int[Tensor, " M"],
+    asking: Ragged,
+    memory: Memory,
+) -> tuple[Float[Tensor, "M A"], Float[Tensor, "M S"]]:
+    """Contexts and weights of hypotheses, as if those of a sentence were steps: what `of_hypotheses` comes to for any attention."""
+    contexts, weights = attention.of_steps(asking.spread(queries), asking.spread(positions), memory)
+    return asking.collect(contexts), asking.collect(weights)
 
 
 def masked_softmax(scores: Float[Tensor, "*N S"], allowed: Bool[Tensor, "*#N S"]) -> Float[Tensor, "*N S"]:

@@ -154,20 +154,16 @@ class AttentionalDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "B A"], Float[Tensor, "B S"], DecoderState]:
         """Context and weights for the state that asks, and the state with this step counted.
 
-        The hypotheses of a beam ask about the same sentence: if there are more rows than sentences in the memory, each sentence
-        is asked by as many of them, which follow one another.
+        With `memory.asking` they are hypotheses of which several may ask about the same sentence, or none.
         """
-        coverage, sentences = state.coverage, len(memory.summary)
-        if len(query) == sentences:
-            if coverage is not None:
-                memory = replace(memory, coverage=coverage.repeat_interleave(memory.heads, 0))
+        coverage, asking = state.coverage, memory.asking
+        if coverage is not None:
+            had = coverage if asking is None else asking.spread(coverage)
+            memory = replace(memory, coverage=had.repeat_interleave(memory.heads, 0))
+        if asking is None:
             context, weights = self.attention(query, state.position, memory)
         else:
-            beam = (sentences, len(query) // sentences)
-            if coverage is not None:
-                memory = replace(memory, coverage=coverage.view(*beam, -1).repeat_interleave(memory.heads, 0))
-            found = self.attention.of_steps(query.view(*beam, -1), state.position.view(beam), memory)
-            context, weights = (rows.flatten(0, 1) for rows in found)
+            context, weights = self.attention.of_hypotheses(query, state.position, asking, memory)
         coverage = None if coverage is None else coverage + weights
         return context, weights, replace(state, position=state.position + 1, coverage=coverage)
 

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from nmt.evened import with_even_rows
+
 _MOST = 127
 """The largest integer in a matrix; the smallest is as far from 0."""
 
@@ -35,6 +37,9 @@ class Int8Linear(nn.Linear):
         self._shift = torch.tensor(self._most + 1.5)  # cut to an integer, x / s + z + 1/2 is rounded
 
     def forward(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
+        return with_even_rows(self._product, values)
+
+    def _product(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
         low, high = values.aminmax()
         step = max(-float(low), float(high)) / self._most or 1.0
         shifted = torch.add(self._shift, values, alpha=1 / step).to(torch.uint8)

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from nmt.device import DTYPES, DecodingPrecision
 from nmt.errors import UsageError
+from nmt.evened import with_even_rows
 from nmt.model.cells import gru_states
 from nmt.model.decoder import Recurrence
 from nmt.model.int8 import Int8Linear, can_multiply_int8
@@ -38,7 +39,9 @@ class PackedLinear(nn.Linear):
         self._bias = None if linear.bias is None else linear.bias.detach().to(dtype)
 
     def forward(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
-        values = values.to(self.dtype)
+        return with_even_rows(self._product, values.to(self.dtype))
+
+    def _product(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
         product: Tensor = torch.ops.mkldnn._linear_pointwise(values, self._weight, self._bias, "none", [], "")
         return product
 

@@ -15,9 +15,13 @@ from torch import Tensor, nn
 
 from nmt import recipe
 from nmt.model.gathering import StepLinear, additive_scores, dot_scores
+from nmt.ragged import Ragged
 
 if TYPE_CHECKING:
     from nmt.model.attention import Memory
+
+_WELL_FILLED = 0.8
+"""Share of a beam's places from which on it is faster to score the empty ones too than to look up the keys of each hypothesis."""
 
 
 class Score(nn.Module):
@@ -35,6 +39,10 @@ class Score(nn.Module):
     def of_steps(self, queries: Float[Tensor, "N T H"], memory: Memory) -> Float[Tensor, "N T S"]:
         """The scores of several steps; one after the other, unless there is a way that takes no more memory."""
         return torch.stack([self(query, memory) for query in queries.unbind(1)], dim=1)
+
+    def of_hypotheses(self, queries: Float[Tensor, "M H"], asking: Ragged, memory: Memory) -> Float[Tensor, "M S"]:
+        """The scores of hypotheses that ask about some sentences, those of a sentence as if they were its steps."""
+        return asking.collect(self.of_steps(asking.spread(queries), memory))
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -70,6 +78,11 @@ class AdditiveScore(Score):
         if self.coverage is not None:
             return super().of_steps(queries, memory)
         return torch.stack([additive_scores(query, memory.keys, self.v) for query in self.query(queries).unbind(1)], 1)
+
+    def of_hypotheses(self, queries: Float[Tensor, "M H"], asking: Ragged, memory: Memory) -> Float[Tensor, "M S"]:
+        if self.coverage is not None or asking.fill > _WELL_FILLED:
+            return super().of_hypotheses(queries, asking, memory)
+        return additive_scores(self.query(queries), memory.keys.index_select(0, asking.group), self.v)
 
 
 class ConcatScore(AdditiveScore):

@@ -116,20 +116,25 @@ def test_a_memory_holds_each_sentence_once_until_it_is_done() -> None:
         start = together.encode([source, source])
         beam = start.select(torch.tensor([0, 0, 1, 1, 2, 2]))
         assert beam.memories is start.memories
-        assert beam.select(torch.tensor([1, 1, 3, 2, 4, 5])).memories is start.memories
-        left = beam.select(torch.tensor([1, 0, 4, 5]))
-        assert torch.equal(left.sentence, torch.tensor([0, 0, 1, 1]))
+        fewer = beam.select(torch.tensor([1, 3, 2, 5]))
+        assert fewer.memories is start.memories
+        assert torch.equal(fewer.rows.group, torch.tensor([0, 1, 1, 2]))
+        left = beam.select(torch.tensor([1, 0, 5]))
+        assert torch.equal(left.rows.group, torch.tensor([0, 0, 1]))
         for memory, before in zip(left.memories, start.memories, strict=True):
             assert torch.equal(memory.annotations, before.annotations[[0, 2]])
 
 
-def test_rows_that_are_no_beam_have_memories_of_their_own() -> None:
+def test_sentences_of_different_numbers_of_hypotheses_are_stepped_together() -> None:
     member = bundle()
-    alone = Ensemble([member.model], same_source=True, precision="fp32")
-    source = pad([[*member.source.encode(line), EOS] for line in LINES[:3]])
-    rows, tokens = torch.tensor([2, 0, 0, 1, 2]), torch.tensor([5, 6, 7, 8, 9])
-    with alone.evaluating():
-        _, weights, _ = alone.step(tokens, alone.encode([source]).select(rows))
+    together = Ensemble([member.model], same_source=True, precision="fp32")
+    source = pad([[*member.source.encode(line), EOS] for line in LINES[:8]])
+    rows, tokens = torch.tensor([0, 0, 0, 1, 3, 3, 4, 5, 6, 7]), torch.arange(4, 14)  # nothing of sentence 2 is left
+    with together.evaluating():
+        outlook, weights, state = together.step(tokens, together.encode([source]).select(rows))
+        assert state.rows.groups == 8
         for row, (sentence, token) in enumerate(zip(rows.tolist(), tokens, strict=True)):
-            _, expected, _ = alone.step(token.unsqueeze(0), alone.encode([source[sentence : sentence + 1]]))
+            wanted, expected, _ = together.step(token.unsqueeze(0), together.encode([source[sentence : sentence + 1]]))
             torch.testing.assert_close(weights[row : row + 1], expected, atol=1e-6, rtol=0)
+            for one, other in zip(outlook.readouts, wanted.readouts, strict=True):
+                torch.testing.assert_close(one[row : row + 1], other, atol=1e-5, rtol=0)

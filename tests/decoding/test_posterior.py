@@ -113,15 +113,3 @@ def test_an_ensemble_shows_the_mean_of_its_members() -> None:
     member = bundle(ATTENTIVE[0])
     alone, twice = (next(Translator([member] * n, posterior=True).score([(LINES[0], TARGETS[0])])) for n in (1, 2))
     torch.testing.assert_close(alone.hypotheses[0].alignment, twice.hypotheses[0].alignment, atol=1e-6, rtol=0)
-
-
-def test_the_output_layer_is_asked_for_few_different_sizes() -> None:
-    model, sizes = bundle().model.eval(), []
-    handle = model.output.register_forward_hook(lambda _, asked, __: sizes.append(len(asked[0])))
-    try:
-        with torch.inference_mode():
-            posterior_alignment(model, batch_of("bahdanau"))
-    finally:
-        handle.remove()
-    assert len(sizes) > 1
-    assert {size % 64 for size in sizes} == {0}

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.search import Hypothesis, LogProbs, _going_on, beam_search, greedy, sample
+from nmt.decoding.search import Hypothesis, LogProbs, beam_search, greedy, sample
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 HISTORIES = 97
@@ -98,7 +98,14 @@ def brute_force(
 
 
 def reference_beam(
-    table: Table, sentence: int, size: int, length: int, alpha: float, beta: float, horizon: int | None = None
+    table: Table,
+    sentence: int,
+    size: int,
+    length: int,
+    alpha: float,
+    beta: float,
+    horizon: int | None = None,
+    prune: float = math.inf,
 ) -> list[tuple[float, tuple[int, ...]]]:
     """A beam with lists, the readable version of the one under test: with a horizon it may stop early, without one never."""
     beam: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
@@ -111,6 +118,7 @@ def reference_beam(
             if token not in (PAD, BOS)
         ]
         best = [item for item in sorted(continued, reverse=True)[:size] if item[0] > -math.inf]
+        best = [item for item in best if item[0] >= best[0][0] - prune]
         finished += [tokens for _, tokens in best if tokens[-1] == EOS]
         beam = [item for item in best if item[1][-1] != EOS]
         if horizon is not None and len(finished) >= size:
@@ -203,6 +211,32 @@ def test_a_horizon_decides_how_long_a_hypothesis_may_hope() -> None:
         (found,) = beam_search(table.step, table.start(), horizon=horizon, **search)
         steps[horizon] = len(table.batches), found[0].ids
     assert steps == {None: (5, (4,) * 4), 9: (5, (4,) * 4), 4: (5, (4,) * 4), 1: (1, ())}
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("prune", [0.0, 0.5, 2.0, 100.0])
+@pytest.mark.parametrize("horizon", [None, 3])
+def test_a_pruned_beam_is_the_reference_that_drops_the_improbable(size: int, prune: float, horizon: int | None) -> None:
+    lengths = [9, 5, 7, 8]
+    for seed in range(3):
+        table = Table.random(seed, batch=4, size=8)
+        search = {"batch": 4, "beam_size": size, "n_best": size, "max_lengths": torch.tensor(lengths)}
+        found = beam_search(table.step, table.start(), horizon=horizon, prune=prune, **search)
+        for sentence, length in enumerate(lengths):
+            wanted = reference_beam(table, sentence, size, length, 1.0, 0.0, horizon, prune)[:size]
+            check_same(found[sentence], wanted)
+
+
+def test_what_is_pruned_costs_nothing() -> None:
+    batches = {}
+    for prune in (None, 1.0, 0.0):
+        table = Table.random(5, batch=16, size=20)
+        lengths = torch.full((16,), 8)
+        beam_search(table.step, table.start(), batch=16, beam_size=5, max_lengths=lengths, prune=prune)
+        batches[prune] = table.batches
+    assert max(batches[None]) == 80
+    assert sum(batches[1.0]) < 0.7 * sum(batches[None])
+    assert max(batches[0.0]) == 16
 
 
 def test_beam_of_one_is_greedy() -> None:
@@ -389,7 +423,8 @@ def test_finished_sentences_leave_the_batch() -> None:
 def test_the_first_step_runs_once_a_sentence_and_the_beam_widens_as_far_as_it_can() -> None:
     table = Table.random(9, batch=3)
     beam_search(table.step, table.start(), batch=3, beam_size=20, n_best=20, max_lengths=torch.full((3,), 4))
-    assert table.batches == [3, 18, 60, 60]
+    assert table.batches[:3] == [3, 9, 28]  # of 3, 9 and 27 that have not ended; one that has makes the number even
+    assert 28 < table.batches[3] <= 60
 
 
 def test_sampling_follows_the_distribution_and_the_generator() -> None:
@@ -439,6 +474,7 @@ def test_no_sentences_give_no_hypotheses() -> None:
         ({"beam_size": 0}, "beam_size must be at least 1, but is 0."),
         ({"n_best": 3}, "n_best must be between 1 and beam_size, which is 2, but is 3."),
         ({"horizon": 0}, "horizon must be at least 1, but is 0."),
+        ({"prune": -0.1}, "prune must be at least 0, but is -0.1."),
         ({"length_penalty": -0.5}, "length_penalty must be at least 0, but is -0.5."),
         ({"coverage_penalty": math.nan}, "coverage_penalty must be at least 0, but is nan."),
         ({"max_lengths": torch.tensor([3, 0])}, "max_lengths must be at least 1 everywhere, but holds 0."),
@@ -463,15 +499,3 @@ def test_impossible_sampling_is_refused_in_a_sentence(options: dict[str, object]
     table = Table.random(0, batch=2)
     with pytest.raises(ValueError, match=sentence):
         sample(table.step, table.start(), batch=2, max_lengths=torch.tensor([3, 3]), **options)
-
-
-def test_sentences_that_go_on_are_an_even_number_and_none_is_lost() -> None:
-    generator = torch.Generator().manual_seed(4)
-    for count in (2, 3, 7, 8, 9, 20, 40):
-        for remaining in range(1, count):
-            done = torch.zeros(count, dtype=torch.bool)
-            done[torch.randperm(count, generator=generator)[remaining:]] = True
-            groups = _going_on(done, remaining).tolist()
-            assert groups == sorted(set(groups))
-            assert set((~done).nonzero()[:, 0].tolist()) <= set(groups)
-            assert len(groups) in (1, 2, 4, count) or len(groups) % 8 == 0

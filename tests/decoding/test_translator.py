@@ -203,6 +203,18 @@ def test_the_horizon_of_the_settings_is_that_of_the_search() -> None:
     assert max(losses) > 0.1
 
 
+def test_the_pruning_of_the_settings_is_that_of_the_search() -> None:
+    """Dropping all but the best of each step is greedy search."""
+    settings = recipe.Decoding(beam_size=3)
+    pruned = translate([bundle("luong")], decoding=settings.model_copy(update={"prune": 0.0}))
+    greedy = translate([bundle("luong")], decoding=settings.model_copy(update={"beam_size": 1}))
+    for one, other in zip(pruned, greedy, strict=True):
+        check_same(one, other)
+    whole = translate([bundle("luong")], decoding=settings.model_copy(update={"prune": 100.0}))
+    for one, other in zip(whole, translate([bundle("luong")], decoding=settings), strict=True):
+        check_same(one, other)
+
+
 def test_blank_lines_alone_run_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     translator = Translator([bundle()])
     monkeypatch.setattr(type(bundle().model), "encode", lambda *_: pytest.fail("the model was run"))

@@ -15,6 +15,7 @@ from torch.func import functional_call
 
 from nmt import recipe
 from nmt.model.attention import Attention, Memory, MultiHeadAttention, at_least_fp32, build_attention, masked_softmax
+from nmt.ragged import Ragged
 from tests.reference import attention as reference
 from tests.reference.settings import ATTENTIONS, SCORE_SIZES, small
 
@@ -356,3 +357,24 @@ def test_several_queries_read_one_memory_as_if_each_had_its_own(score: str, wind
     found = attention.of_steps(query.unflatten(0, sharing), position.unflatten(0, sharing), shared)
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one.flatten(0, 1), other, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("coverage", [False, True])
+@pytest.mark.parametrize(("score", "window"), ATTENTIONS)
+@pytest.mark.parametrize("sentences", [(0, 0, 0, 2), (0, 0, 1, 1, 2), (0, 1, 2), (1, 1)])
+def test_hypotheses_read_one_memory_as_if_each_had_its_own(
+    score: str, window: str, coverage: bool, heads: int, sentences: tuple[int, ...]
+) -> None:
+    heads = 1 if score == "none" else heads
+    settings = small(score=score, window=window, half_width=1, heads=heads, coverage=coverage and score in COVERING)
+    attention, group = attention_of(settings), torch.tensor(sentences)
+    memory, asking = remembered(attention), Ragged(group, BATCH)
+    query, position = query_of(settings, len(group)), torch.arange(len(group)) * 2
+    own = memory.select(group)
+    if attention.covers:
+        own, had = covered(own)
+        memory = replace(memory, coverage=asking.spread(had).repeat_interleave(heads, 0))
+    found = attention.of_hypotheses(query, position, asking, memory)
+    for one, other in zip(found, attention(query, position, own), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)

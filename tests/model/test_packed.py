@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.device import autocast
-from nmt.model.packed import PackedLinear, WordNumber, WordTable, packed, restricted
+from nmt.model.packed import PackedLinear, WordNumber, WordTable, packed, packed_linear, restricted
 from nmt.model.seq2seq import Seq2Seq, build_model
 from tests.test_bundle import small_recipe
 
@@ -62,6 +62,20 @@ def outputs(of: Seq2Seq) -> tuple[Tensor, Tensor]:
     with torch.inference_mode():
         readouts, alignment = of(source, source > 0, torch.tensor([[2, 5, 6], [2, 9, 10]]))
         return of.logits(readouts), alignment
+
+
+def test_products_are_made_in_few_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, product = set(), PackedLinear._product
+    monkeypatch.setattr(PackedLinear, "_product", lambda self, values: sizes.add(len(values)) or product(self, values))
+    plain = nn.Linear(5, 7)
+    layer = packed_linear(plain, torch.float32)
+    with torch.inference_mode():
+        for rows in range(1, 300):
+            values = torch.randn(rows, 5)
+            torch.testing.assert_close(layer(values), plain(values))
+        assert layer(torch.randn(3, 7, 5)).shape == (3, 7, 7)
+        assert layer(torch.randn(0, 5)).shape == (0, 7)
+    assert len(sizes) <= 16 + 8 * 4 + 3
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -259,6 +259,11 @@ def test_files_are_translated_like_streams_and_in_order(model: Path, corpus: Pat
     translated = (tmp_path / "new" / "out.de").read_text()
     assert good(nmt("translate", model, stdin=text)) == translated
     assert good(nmt("translate", model, "--horizon", 1000, stdin=text)) == translated
+    pruned, greedy = (
+        good(nmt("translate", model, *arguments, "--scores", stdin=text))
+        for arguments in (["--prune", 0], ["--beam-size", 1])
+    )
+    assert pruned == greedy
     reference = (corpus / "valid.de").read_text().splitlines()
     right = sum(one == other for one, other in zip(translated.splitlines(), reference, strict=True))
     assert right > len(reference) // 2

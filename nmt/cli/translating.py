@@ -115,8 +115,8 @@ def translate(
     SentencePiece does. --replace-unknown writes the source word that the attention was on most instead, or
     its first translation in --lexicon.
 
-    A large file is translated several times as fast with --precision int8 (or bf16, where the processor is fast at it) and
-    a --shortlist, which [cyan]nmt shortlist[/cyan] learns; a few words then differ.
+    A large file is translated several times as fast with --precision int8 (or bf16, where the processor is fast at it), a
+    --shortlist, which [cyan]nmt shortlist[/cyan] learns, and --prune 2; some words then differ.
 
     [bold]Examples[/bold]
 
@@ -126,7 +126,7 @@ def translate(
 
       nmt translate runs/bahdanau -i test.en -o test.de --alignments test.align
 
-      nmt translate runs/bahdanau -i big.en -o big.de --precision int8 --shortlist runs/bahdanau/shortlist.safetensors
+      nmt translate runs/bahdanau -i big.en -o big.de --precision int8 --shortlist runs/bahdanau/shortlist.safetensors --prune 2
 
       nmt translate runs/words -i test.en -o test.de --replace-unknown --lexicon en-de.tsv
     """

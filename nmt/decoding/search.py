@@ -124,7 +124,7 @@ def beam_search(
         horizon: tokens that a live hypothesis is given to end in when it is judged whether a sentence can stop; None is up to
             the maximum length. Without a length penalty it changes nothing.
         prune: a continuation whose log-probability is more than so many nats below that of the best one of its sentence and
-            step is dropped (absolute threshold pruning, Freitag and Al-Onaizan 2017, 3.2); None drops none. Fewer than
+            step is dropped (the absolute threshold of Freitag and Al-Onaizan 2017); None drops none. Fewer than
             `n_best` may then be found.
         source_mask: True at real positions, for the coverage penalty; None if all are.
         bos: the token that starts an output.

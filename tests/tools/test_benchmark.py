@@ -186,6 +186,13 @@ def test_what_is_decoded_in(session: Session, auto: str, eight_bits: bool, wante
     assert decoding.precisions(session) == wanted
 
 
+def test_ways_of_searching_are_named_and_compared_with_the_plain_ones_of_peers() -> None:
+    assert len(set(map(str, decoding.WAYS))) == len(decoding.WAYS)
+    assert str(decoding.Way(1)) == "greedy"
+    assert str(decoding.Way(5, short=True, prune=2.0)) == "beam 5, shortlist, prune 2"
+    assert {way.kind for way in decoding.WAYS} == {str(decoding.Way(beam)) for beam in decoding.BEAMS}
+
+
 def test_a_ceiling_is_measured_for_every_precision() -> None:
     found = worker.ceiling("cpu", 16, 3)
     precisions = [precision for precision in PRECISIONS if precision in found]

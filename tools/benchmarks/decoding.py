@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import rates
@@ -13,8 +14,34 @@ from .shared_model import VARIANTS
 from .training import train_ours
 
 BEAMS = (1, 5, 12)
+PRUNE = 2.0
+"""Nats below the best at which a pruned beam drops a hypothesis."""
 FAMILY = VARIANTS[0].family
 """Of the models that are decoded with."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a search is made: as wide as a beam, with a shortlist, and dropping the improbable or not."""
+
+    beam: int
+    short: bool = False
+    prune: float | None = None
+
+    @property
+    def kind(self) -> str:
+        """What all systems do, whatever else is done to be faster."""
+        return "greedy" if self.beam == 1 else f"beam {self.beam}"
+
+    def __str__(self) -> str:
+        return self.kind + ", shortlist" * self.short + ("" if self.prune is None else f", prune {self.prune:g}")
+
+
+WAYS = [
+    *(Way(beam, short) for short in (False, True) for beam in BEAMS),
+    *(Way(beam, short=True, prune=PRUNE) for beam in BEAMS if beam > 1),
+]
+"""Of nmt; the first are those of its peers."""
 
 
 def decode(session: Session) -> Section:
@@ -24,27 +51,17 @@ def decode(session: Session) -> Section:
     model = session.attempt("decode: training nmt's model, unless that is done", our_model, session)
     if model is not None:
         found += [
-            session.attempt(
-                f"decode: nmt, {precision}, {_setting(beam, short)}",
-                _ours,
-                session,
-                model,
-                source,
-                precision,
-                beam,
-                short,
-            )
-            for short in (False, True)
+            session.attempt(f"decode: nmt, {precision}, {way}", _ours, session, model, source, precision, way)
             for precision in precisions(session)
-            for beam in BEAMS
+            for way in WAYS
         ]
     for peer in session.peers:
         what = f"decode: training the model of {peer.name}, unless that is done"
         theirs = session.attempt(what, their_model, session, peer)
         if theirs is not None:
             found += [
-                session.attempt(f"decode: {peer.name}, {_setting(beam)}", _theirs, session, peer, theirs, source, beam)
-                for beam in BEAMS
+                session.attempt(f"decode: {peer.name}, {way}", _theirs, session, peer, theirs, source, way)
+                for way in map(Way, BEAMS)
             ]
     return rates.section(
         session,
@@ -55,7 +72,8 @@ def decode(session: Session) -> Section:
             f"{session.effort.lines:,} test lines, models of {session.effort.model_updates:,} updates. Sentences a second without "
             "loading the model, each window the first pass of a fresh process; for nmt, `warm` is the pass after it. "
             "Operations are those of matrix products, two a multiplication, for every place of the beam; the whole output layer "
-            "counts with a shortlist too."
+            f"counts with a shortlist too. A shortlist changes some words, and so does dropping what is {PRUNE:g} nats less probable "
+            "than the best of its beam (prune)."
         ),
         unit="sentences/s",
     )
@@ -100,20 +118,21 @@ def _shortlist(session: Session, model: Path) -> Path:
     return path
 
 
-def _ours(session: Session, model: Path, source: Path, precision: str, beam: int, short: bool) -> Rate:
-    output, cold, warm = session.folder / f"nmt-beam{beam}.{session.text.target}", [], []
-    shortlist = str(_shortlist(session, model)) if short else None
+def _ours(session: Session, model: Path, source: Path, precision: str, way: Way) -> Rate:
+    output, cold, warm = session.folder / f"nmt-beam{way.beam}.{session.text.target}", [], []
+    shortlist = str(_shortlist(session, model)) if way.short else None
     for _ in range(session.effort.windows):
         found, ended = work(
             "decode",
             threads=session.threads,
-            what=f"nmt, {precision}, {_setting(beam, short)}",
+            what=f"nmt, {precision}, {way}",
             model=str(model),
             source=str(source),
             output=str(output),
             device=session.device,
             precision=precision,
-            beam=beam,
+            beam=way.beam,
+            prune=way.prune,
             shortlist=shortlist,
             passes=2,
         )
@@ -121,31 +140,27 @@ def _ours(session: Session, model: Path, source: Path, precision: str, beam: int
         cold.append(Decoded(first, ended.seconds, ended.peak, output))
         warm.append(session.effort.lines / second)
     notes = {"warm": Spread.of(warm).median}
-    return _rate(session, rates.OURS, _setting(beam, short), precision, beam, cold, notes)
+    return _rate(session, rates.OURS, precision, way, cold, notes)
 
 
-def _theirs(session: Session, peer: Peer, model: Path, source: Path, beam: int) -> Rate:
-    runs = [peer.decode(model, FAMILY, session.text, source, beam=beam) for _ in range(session.effort.windows)]
-    return _rate(session, peer.name, _setting(beam), "fp32", beam, runs, {})
+def _theirs(session: Session, peer: Peer, model: Path, source: Path, way: Way) -> Rate:
+    runs = [peer.decode(model, FAMILY, session.text, source, beam=way.beam) for _ in range(session.effort.windows)]
+    return _rate(session, peer.name, "fp32", way, runs, {})
 
 
 def _rate(
-    session: Session, system: str, setting: str, precision: str, beam: int, runs: list[Decoded], notes: dict[str, float]
+    session: Session, system: str, precision: str, way: Way, runs: list[Decoded], notes: dict[str, float]
 ) -> Rate:
     text = session.text
     references = str(text.file("test", "target"))
     quality, _ = work("quality", threads=1, what="BLEU", hypotheses=str(runs[-1].output), references=references)
     return Rate(
         system,
-        setting,
-        _setting(beam),
+        str(way),
+        way.kind,
         precision,
         Spread.of(session.effort.lines / each.seconds for each in runs),
-        VARIANTS[0].decoding_flop(text.vocabulary, text.source_pieces, text.target_pieces, beam),
+        VARIANTS[0].decoding_flop(text.vocabulary, text.source_pieces, text.target_pieces, way.beam),
         max(each.peak for each in runs),
         {**notes, **quality},
     )
-
-
-def _setting(beam: int, short: bool = False) -> str:
-    return ("greedy" if beam == 1 else f"beam {beam}") + ", shortlist" * short

@@ -134,6 +134,7 @@ def decode(
     device: str,
     precision: PrecisionName,
     beam: int,
+    prune: float | None,
     shortlist: str | None,
     passes: int,
 ) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def decode(
     translator = build_translator(
         bundles,
         precision=precision,
-        decoding={"beam_size": beam},
+        decoding={"beam_size": beam, "prune": prune},
         alignments=False,
         shortlist=load_shortlist(Path(shortlist) if shortlist else None, bundles[0]),
     )

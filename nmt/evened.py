@@ -31,7 +31,10 @@ def with_even_rows(
     product: Callable[[Float[Tensor, "N D"]], Float[Tensor, "N G"]], values: Float[Tensor, "... D"]
 ) -> Float[Tensor, "... G"]:
     """What a product makes of each row of some values, to which empty rows are added for it until their number is even."""
+    count = values.shape[:-1].numel()
+    spare = evened(count) - count
+    if not spare and values.dim() == 2:
+        return product(values)
     rows = values.reshape(-1, values.shape[-1])
-    spare = evened(len(rows)) - len(rows)
-    found = product(pad(rows, (0, 0, 0, spare)) if spare else rows)
+    found = product(pad(rows, (0, 0, 0, spare)))
     return found[: len(rows)].view(*values.shape[:-1], found.shape[-1])

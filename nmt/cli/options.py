@@ -226,6 +226,8 @@ def build_translator(
 
     Without a beam size it is widened to the n-best list asked for. Raises UsageError or DataError.
     """
+    import torch
+
     from nmt.decoding.translator import Translator
     from nmt.device import choose_precision
     from nmt.recipe import parse_recipe
@@ -234,9 +236,10 @@ def build_translator(
     tree["decoding"]["beam_size"] = max(tree["decoding"]["beam_size"], options.get("n_best", 1))
     tree["decoding"].update({key: value for key, value in (decoding or {}).items() if value is not None})
     device = next(bundles[0].model.parameters()).device
+    options = {"processes": torch.get_num_threads() if device.type == "cpu" else 1, "window": WINDOW, **options}
     return Translator(
         bundles,
         decoding=parse_recipe(tree, "Options").decoding,
         precision=choose_precision(precision, device),
-        **{"window": WINDOW, **options},
+        **options,
     )

@@ -20,19 +20,18 @@ from torch.nn.functional import cross_entropy
 from nmt.data.batching import make_batch
 from nmt.data.subwords import PAD
 from nmt.decoding.posterior import posterior_alignment
+from nmt.decoding.search import COMPACT_AT
 from nmt.decoding.shortlist import Shortlist
 from nmt.device import DecodingPrecision, autocast
 from nmt.evened import even_within
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
-from nmt.model.packed import packed, restricted
+from nmt.model.packed import WordTable, packed, restricted
 from nmt.model.seq2seq import Seq2Seq
 from nmt.ragged import Ragged
 
 _LOGITS_AT_ONCE = 2048
 """Target positions whose logits are held at a time in forced decoding: [2048 V]."""
-COMPACT_AT = 0.25
-"""Share of the sentences that must be done before the memory of the others is moved together, which copies it."""
 _IN_CACHE = 2**20
 """Log-probabilities that a CPU makes at a time in search, so that they are still at hand when the largest are picked."""
 _ON_DEVICE = 2**28
@@ -58,9 +57,9 @@ class EnsembleState:
     """The pieces that the output layers' rows stand for; None if they are the whole vocabulary."""
 
     def select(self, rows: Int[Tensor, " N"]) -> EnsembleState:
-        """The given rows, in an order that keeps those of a sentence together.
+        """The given rows, which keep their sentences in order.
 
-        The memories, by far the largest part, are left as they are until a quarter of their sentences is done.
+        The memories, by far the largest part, are left as they are until many of their sentences are done.
         """
         states = tuple(state.select(rows) for state in self.states)
         sentence, held, memories = self.rows.group[rows], self.rows.groups, self.memories
@@ -134,6 +133,14 @@ class Ensemble:
         """No gradients, and products in the chosen precision."""
         with torch.inference_mode(), autocast(self.precision, self.device):
             yield
+
+    def prepare(self) -> None:
+        """Make now what would be made once much has been read."""
+        with self.evaluating():
+            for model in self.models:
+                for module in model.modules():
+                    if isinstance(module, WordTable):
+                        module.make()
 
     def encode(self, sources: Sequence[Int[Tensor, "B _S"]]) -> EnsembleState:
         """The state before the first step, for padded sources as each member cuts them."""

@@ -23,7 +23,7 @@ from nmt.ragged import Ragged
 __all__ = ["Hypothesis", "LogProbs", "Outlook", "State", "Step", "beam_search", "greedy", "sample"]
 
 COMPACT_AT = 0.25
-"""Share of the rows that must be dead before the others are moved together, where they need not be moved anyway."""
+"""Share that must be done before the rest is moved together, of sentences and of rows that need not be moved anyway: it is a copy."""
 
 SelfT = TypeVar("SelfT")
 
@@ -298,7 +298,7 @@ def _advance(
 
 
 def _going_on(alive: Bool[Tensor, "B W"]) -> Int[Tensor, " M"]:
-    """The candidates that are alive, and as many others as make their number even; all where each row goes on as itself and most do."""
+    """The candidates that are alive, and as many others as make their number even; all where most go on, each in its own place."""
     count = int(alive.sum())
     if alive.shape[1] == 1 and count > (1 - COMPACT_AT) * len(alive):
         return torch.arange(len(alive), device=alive.device)

@@ -19,6 +19,7 @@ from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation, TranslationHypothesis, empty, join, unscored
 from nmt.decoding.units import Unit, UnitDecoder
 from nmt.decoding.unknown import Lexicon, UnknownWords
+from nmt.decoding.workers import Workers
 from nmt.device import DecodingPrecision
 from nmt.errors import DataError, UsageError
 from nmt.evened import even_within
@@ -85,6 +86,7 @@ class Translator:
         replace_unknown: Lexicon | None = None,
         shortlist: Shortlist | None = None,
         precision: DecodingPrecision = "fp32",
+        processes: int = 1,
     ) -> None:
         """Check and set up. The models are copied as they are now, on the device where they are.
 
@@ -104,6 +106,8 @@ class Translator:
             shortlist: which target pieces may translate which source pieces of the first bundle; by default all may.
             precision: of the matrix products; probabilities are always fp32. With int8 a translation may depend a little on what is
                 in the same batch.
+            processes: most processes of one thread that decode batches side by side, for what has several batches; each takes
+                memory of its own for what it computes. With 1 all is done here.
 
         Raises:
             DataError: the target vocabularies differ.
@@ -120,7 +124,7 @@ class Translator:
         _check_targets(members)
         self._members = tuple(members)
         self._batch_tokens, self._window, self._max_source = batch_tokens, window, max_source
-        self._width = decoding.beam_size
+        self._width, self._processes = decoding.beam_size, processes
         ensemble = Ensemble(
             [member.model for member in members],
             same_source=len({member.source.fingerprint for member in members}) == 1,
@@ -166,9 +170,10 @@ class Translator:
         none is ever written, so that every line gives one line.
         """
         number = 1
-        for window in read_ahead(lines, self._window, size=len):
-            yield from self._translate_window([line.rstrip("\r\n") for line in window], number)
-            number += len(window)
+        with Workers(self._decoder.search, self._processes, self._decoder.ensemble.prepare) as workers:
+            for window in read_ahead(lines, self._window, size=len):
+                yield from self._translate_window([line.rstrip("\r\n") for line in window], number, workers)
+                number += len(window)
 
     def score(self, pairs: Iterable[tuple[str, str | Sequence[int]]]) -> Iterator[Translation]:
         """Forced decoding: log-probability, score and alignment of known translations, in the order of the pairs.
@@ -182,16 +187,24 @@ class Translator:
             DataError: the model's probabilities are not numbers.
         """
         number = 1
-        for window in read_ahead(pairs, self._window, size=lambda pair: len(pair[0]) + len(pair[1])):
-            yield from self._score_window(window, number)
-            number += len(window)
+        with Workers(self._decoder.force, self._processes, self._decoder.ensemble.prepare) as workers:
+            for window in read_ahead(pairs, self._window, size=lambda pair: len(pair[0]) + len(pair[1])):
+                yield from self._score_window(window, number, workers)
+                number += len(window)
 
-    def _translate_window(self, lines: Sequence[str], first_number: int) -> Iterator[Translation]:
+    def _translate_window(
+        self,
+        lines: Sequence[str],
+        first_number: int,
+        workers: Workers[Sequence[Unit], list[list[TranslationHypothesis]]],
+    ) -> Iterator[Translation]:
         units_of_lines = self._units_of_lines(lines, first_number)
         units = [unit for of_line in units_of_lines for unit in of_line]
         found: dict[int, list[TranslationHypothesis]] = {}
-        for rows in self._batches([unit.length for unit in units], self._width):
-            found.update(zip(rows, self._decoder.search([units[row] for row in rows]), strict=True))
+        batches = self._batches([unit.length for unit in units], self._width)
+        searched = workers.map([[units[row] for row in rows] for rows in batches])
+        for rows, of_batch in zip(batches, searched, strict=True):
+            found.update(zip(rows, of_batch, strict=True))
         row = lost = 0
         for line, of_line in zip(lines, units_of_lines, strict=True):
             parts = [found.pop(part) for part in range(row, row + len(of_line))]
@@ -205,17 +218,20 @@ class Translator:
             logger.warning("%s, so %d of lines %d to %d are empty.", _NO_NUMBERS, lost, first_number, last_number)
 
     def _score_window(
-        self, pairs: Sequence[tuple[str, str | Sequence[int]]], first_number: int
+        self,
+        pairs: Sequence[tuple[str, str | Sequence[int]]],
+        first_number: int,
+        workers: Workers[Sequence[tuple[Unit, Sequence[int]]], list[TranslationHypothesis]],
     ) -> Iterator[Translation]:
         units = self._encode([clean(source) for source, _ in pairs])
         targets = [self._target_ids(target) for _, target in pairs]
         short = [row for row, unit in enumerate(units) if (unit.length + 1) * (len(targets[row]) + 1) <= _MOST_WEIGHTS]
         lengths = [max(units[row].length, len(targets[row])) for row in short]
         found: dict[int, TranslationHypothesis] = {}
-        for batch in self._batches(lengths, 1):
-            rows = [short[place] for place in batch]
-            forced = self._decoder.force([units[row] for row in rows], [targets[row] for row in rows])
-            found.update(zip(rows, forced, strict=True))
+        batches = [[short[place] for place in batch] for batch in self._batches(lengths, 1)]
+        forced = workers.map([[(units[row], targets[row]) for row in rows] for rows in batches])
+        for rows, of_batch in zip(batches, forced, strict=True):
+            found.update(zip(rows, of_batch, strict=True))
         if any(math.isnan(hypothesis.log_probability) for hypothesis in found.values()):
             raise DataError(f"{_NO_NUMBERS}, so nothing can be scored.")
         for row, (source, target) in enumerate(pairs):

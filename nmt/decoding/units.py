@@ -73,8 +73,9 @@ class UnitDecoder:
             for row, ranked in enumerate(found)
         ]
 
-    def force(self, units: Sequence[Unit], targets: Sequence[Sequence[int]]) -> list[TranslationHypothesis]:
-        """What the models think of known targets, given as ids without special marks."""
+    def force(self, pairs: Sequence[tuple[Unit, Sequence[int]]]) -> list[TranslationHypothesis]:
+        """What the models think of units with known targets, given as ids without special marks."""
+        units, targets = zip(*pairs, strict=True)
         with self.ensemble.evaluating():
             sources = [[unit.ids[member] for unit in units] for member in range(len(units[0].ids))]
             forced = self.ensemble.force(sources, targets)
@@ -145,7 +146,7 @@ class UnitDecoder:
         """The alignment of each hypothesis, row t for target piece t, without padding."""
         if self.posterior:
             each = [(unit, hypothesis.ids) for unit, ranked in zip(units, found, strict=True) for hypothesis in ranked]
-            forced = iter(self.force(*map(list, zip(*each, strict=True))))
+            forced = iter(self.force(each))
             return [[next(forced).alignment[: len(hypothesis.alignment)] for hypothesis in ranked] for ranked in found]
         return [
             [hypothesis.alignment[:, : len(unit.ids[0]) + 1].clone() for hypothesis in ranked]

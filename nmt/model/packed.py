@@ -69,12 +69,17 @@ class WordTable(nn.Module):
     def forward(self, numbers: Float[Tensor, "... 1"]) -> Float[Tensor, "... G"]:
         ids = numbers.squeeze(-1).long()
         self._read += ids.numel()
-        if self.table is None and self._read > self.embedding.num_embeddings:
-            self.table = self.products()
+        if self._read > self.embedding.num_embeddings:
+            self.make()
         if self.table is None:
             multiplied: Tensor = self.linear(self.embedding(ids))
             return multiplied
         return functional.embedding(ids, self.table)
+
+    def make(self) -> None:
+        """Make the table, if there is none yet."""
+        if self.table is None:
+            self.table = self.products()
 
     def products(self) -> Float[Tensor, "V G"]:
         """Those with all words."""

@@ -13,6 +13,7 @@ from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
 from nmt.device import DecodingPrecision
 from nmt.errors import DataError
+from nmt.evened import evened
 from tests.machine import needs_int8
 from tests.test_bundle import TEXT, Bundle, small_recipe
 
@@ -47,6 +48,20 @@ def test_a_list_is_of_all_sources_and_of_what_is_always_on_it() -> None:
     assert shortlist().pieces(sources).tolist() == [UNK, EOS, 5, 8, 9, 11, 12]
     assert shortlist(()).pieces(sources[:, :1]).tolist() == [UNK, EOS, 8, 9, 11, 12]
     assert Shortlist(torch.zeros(SIZE, 0).long(), torch.zeros(0).long(), SIZE).pieces(sources).tolist() == [UNK, EOS]
+
+
+def test_lists_have_few_different_lengths_and_lack_nothing() -> None:
+    torch.manual_seed(1)
+    made = Shortlist(torch.randint(4, 500, (500, 3)), torch.arange(10, 20), 500)
+    lengths = set()
+    for count in range(1, 120):
+        sources = torch.randint(4, 500, (1, count))
+        listed = made.pieces(sources).tolist()
+        assert listed == sorted(set(listed))
+        assert {UNK, EOS, *range(10, 20), *made.translations[sources].flatten().tolist()} <= set(listed)
+        lengths.add(len(listed))
+    assert len(lengths) < 45
+    assert all(length == evened(length) for length in lengths)
 
 
 def test_only_listed_pieces_are_written(bundle: Bundle) -> None:

@@ -1,0 +1,134 @@
+"""Processes that decode side by side give what one gives, and never outlive what they work for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt import recipe
+from nmt.decoding.translator import Translator
+from nmt.decoding.workers import Workers
+from nmt.errors import DataError
+from tests.decoding.test_translator import LINES, bundle, check_same
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there are no forks")
+prepared: list[int] = []
+
+
+def prepare() -> None:
+    prepared.append(os.getpid())
+
+
+def workers_of(run: Callable[[int], object], most: int = 3) -> Workers[int, object]:
+    prepared.clear()
+    return Workers(run, most, prepare)
+
+
+def slowly(number: int) -> tuple[int, int, list[int]]:
+    time.sleep(0.05 * (number % 3))
+    return number, os.getpid(), list(prepared)
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_answers_come_in_order_from_several_processes_that_know_what_was_prepared() -> None:
+    with workers_of(slowly) as workers:
+        for tasks in (range(10), range(3), []):
+            found = list(workers.map(tasks))
+            assert [number for number, _, _ in found] == list(tasks)
+        processes = {process for _, process, _ in workers.map(range(9))}
+        assert len(processes) == 3
+        assert os.getpid() not in processes
+        assert all(known == [os.getpid()] for _, _, known in workers.map(range(3)))
+    assert not any(map(is_alive, processes))
+
+
+@pytest.mark.parametrize(("most", "tasks"), [(3, 3), (1, 20)])
+def test_little_work_is_done_here(most: int, tasks: int) -> None:
+    with workers_of(slowly, most) as workers:
+        assert {process for _, process, _ in workers.map(range(tasks))} == {os.getpid()}
+    assert prepared == []
+
+
+def failing(number: int) -> int:
+    if number == 5:
+        raise DataError("Five is not possible.")
+    return number
+
+
+def test_what_a_process_raises_is_raised_here() -> None:
+    with pytest.raises(DataError, match="Five is not possible"), workers_of(failing) as workers:
+        list(workers.map(range(8)))
+
+
+def dying(number: int) -> int:
+    if number == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_a_killed_process_is_one_sentence() -> None:
+    sentence = "was killed, perhaps because memory ran out: try fewer --batch-tokens"
+    with pytest.raises(DataError, match=sentence), workers_of(dying) as workers:
+        list(workers.map(range(8)))
+
+
+def test_who_stops_asking_waits_for_nothing() -> None:
+    with workers_of(lambda number: time.sleep(60 * (number > 0)) or os.getpid()) as workers:
+        start = time.monotonic()
+        process = next(iter(workers.map(range(6))))
+        with pytest.raises(KeyboardInterrupt), workers:
+            raise KeyboardInterrupt
+    assert time.monotonic() - start < 30
+    assert not is_alive(process)
+
+
+ORPHANS = """
+import os, signal
+from nmt.decoding.workers import Workers
+with Workers(lambda _: os.getpid(), 2, lambda: None) as workers:
+    print(*set(workers.map(range(8))), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_processes_end_with_the_one_that_started_them() -> None:
+    ended = subprocess.run([sys.executable, "-c", ORPHANS], capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    processes = list(map(int, ended.stdout.split()))
+    assert processes
+    for _ in range(100):
+        if not any(map(is_alive, processes)):
+            break
+        time.sleep(0.1)
+    assert not any(map(is_alive, processes))
+
+
+@pytest.mark.parametrize("posterior", [False, True])
+def test_translations_and_scores_are_those_of_one_process(posterior: bool) -> None:
+    settings = {
+        "decoding": recipe.Decoding(beam_size=2),
+        "n_best": 2,
+        "batch_tokens": 24,
+        "posterior": posterior,
+        "window": 40,
+    }
+    lines = [*LINES, "", *LINES]
+    alone, together = (Translator([bundle()], processes=count, **settings) for count in (1, 3))
+    for one, other in zip(alone.translate(lines), together.translate(lines), strict=True):
+        check_same(one, other)
+    pairs = [(line, "das ist gut") for line in lines]
+    for one, other in zip(alone.score(pairs), together.score(pairs), strict=True):
+        check_same(one, other)

@@ -259,6 +259,7 @@ def test_files_are_translated_like_streams_and_in_order(model: Path, corpus: Pat
     translated = (tmp_path / "new" / "out.de").read_text()
     assert good(nmt("translate", model, stdin=text)) == translated
     assert good(nmt("translate", model, "--horizon", 1000, stdin=text)) == translated
+    assert good(nmt("translate", model, "--threads", 2, "--batch-tokens", 100, stdin=text)) == translated
     pruned, greedy = (
         good(nmt("translate", model, *arguments, "--scores", stdin=text))
         for arguments in (["--prune", 0], ["--beam-size", 1])

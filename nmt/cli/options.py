@@ -63,7 +63,12 @@ Bootstrap = Annotated[
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.", rich_help_panel="Machine")]
 Threads = Annotated[
     int | None,
-    typer.Option(min=1, help="CPU threads; by default one a core.", show_default=False, rich_help_panel="Machine"),
+    typer.Option(
+        min=1,
+        help="CPU threads, by default one a core; as many processes decode a large file.",
+        show_default=False,
+        rich_help_panel="Machine",
+    ),
 ]
 Precision = Annotated[
     PrecisionName,

@@ -11,6 +11,7 @@ import pickle
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
@@ -95,21 +96,30 @@ class Workers(Generic[TaskT, FoundT]):
 def _give(end: Connection, waiting: Iterator[tuple[int, Any]], busy: dict[Connection, int]) -> None:
     """Send the next task, if there is one."""
     for number, task in waiting:
-        end.send_bytes(pickle.dumps(task))
+        with _alive():
+            end.send_bytes(pickle.dumps(task))
         busy[end] = number
         return
 
 
 def _take(end: Connection) -> Any:
+    with _alive():
+        answer = end.recv_bytes()
+    found, error = pickle.loads(answer)  # noqa: S301 -- of a process of our own
+    if error is not None:
+        raise error
+    return found
+
+
+@contextmanager
+def _alive() -> Iterator[None]:
+    """Say what it means that nobody is at the other end."""
     try:
-        found, error = pickle.loads(end.recv_bytes())  # noqa: S301 -- of a process of our own
+        yield
     except (EOFError, OSError):
         raise DataError(
             "A process that decodes was killed, perhaps because memory ran out: try fewer --batch-tokens, or --threads 1."
         ) from None
-    if error is not None:
-        raise error
-    return found
 
 
 def _serve(run: Callable[[Any], Any], end: Connection, others: Sequence[Connection]) -> None:

@@ -73,7 +73,7 @@ def decode(session: Session) -> Section:
             "loading the model, each window the first pass of a fresh process; for nmt, `warm` is the pass after it. "
             "Operations are those of matrix products, two a multiplication, for every place of the beam; the whole output layer "
             f"counts with a shortlist too. A shortlist changes some words, and so does dropping what is {PRUNE:g} nats less probable "
-            "than the best of its beam (prune)."
+            "than the best of its beam (prune). nmt may decode with as many processes as threads: the peak is that of the largest."
         ),
         unit="sentences/s",
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -29,6 +30,19 @@ class Hypothesis:
     """Weights on the CPU, row t from the step that predicted piece t; T = len(ids), one more when finished."""
     finished: bool
     """Whether it ended with the end mark; otherwise it was cut at the maximum length."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To another process its alignment goes as an array: as a tensor it would be shared memory, with an open file for each."""
+        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        return _received, (type(self), values | {"alignment": self.alignment.numpy()})
+
+
+HypothesisT = TypeVar("HypothesisT", bound=Hypothesis)
+
+
+def _received(kind: type[HypothesisT], values: dict[str, Any]) -> HypothesisT:
+    """What `Hypothesis.__reduce__` sent."""
+    return kind(**values | {"alignment": torch.from_numpy(values["alignment"])})
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ leaves a third of two cores idle, two processes do not. The processes are forks,
 from __future__ import annotations
 
 import multiprocessing
-import pickle
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -97,15 +96,14 @@ def _give(end: Connection, waiting: Iterator[tuple[int, Any]], busy: dict[Connec
     """Send the next task, if there is one."""
     for number, task in waiting:
         with _alive():
-            end.send_bytes(pickle.dumps(task))
+            end.send(task)
         busy[end] = number
         return
 
 
 def _take(end: Connection) -> Any:
     with _alive():
-        answer = end.recv_bytes()
-    found, error = pickle.loads(answer)  # noqa: S301 -- of a process of our own
+        found, error = end.recv()
     if error is not None:
         raise error
     return found
@@ -130,7 +128,7 @@ def _serve(run: Callable[[Any], Any], end: Connection, others: Sequence[Connecti
         other.close()
     while True:
         try:
-            task = pickle.loads(end.recv_bytes())  # noqa: S301 -- of the process that started this one
+            task = end.recv()
         except (EOFError, OSError):
             return
         answer: tuple[Any, Exception | None]
@@ -138,4 +136,4 @@ def _serve(run: Callable[[Any], Any], end: Connection, others: Sequence[Connecti
             answer = run(task), None
         except Exception as error:  # noqa: BLE001 -- raised again where the answer is taken
             answer = None, error
-        end.send_bytes(pickle.dumps(answer))
+        end.send(answer)

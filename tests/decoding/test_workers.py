@@ -119,13 +119,12 @@ def test_processes_end_with_the_one_that_started_them() -> None:
 @pytest.mark.parametrize("posterior", [False, True])
 def test_translations_and_scores_are_those_of_one_process(posterior: bool) -> None:
     settings = {
-        "decoding": recipe.Decoding(beam_size=2),
+        "decoding": recipe.Decoding(beam_size=2, max_ratio=0.2),
         "n_best": 2,
         "batch_tokens": 24,
         "posterior": posterior,
-        "window": 40,
     }
-    lines = [*LINES, "", *LINES]
+    lines = [*LINES[:4], "", "the dog sleeps", *LINES[:4], "a cat"]
     alone, together = (Translator([bundle()], processes=count, **settings) for count in (1, 3))
     for one, other in zip(alone.translate(lines), together.translate(lines), strict=True):
         check_same(one, other)

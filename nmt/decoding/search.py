@@ -64,7 +64,7 @@ class LogProbs:
 Step = Callable[[Int[Tensor, " N"], StateT], tuple[Outlook, Float[Tensor, "N S"], StateT]]
 """(tokens, state) -> (outlook, weights, state): one time step for N rows."""
 Pick = Callable[["_Front", Outlook], Picked]
-"""(rows, their outlook) -> the candidates to keep."""
+"""(front, outlook of its rows) -> the candidates to keep."""
 
 
 def greedy(

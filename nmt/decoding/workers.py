@@ -10,7 +10,7 @@ import multiprocessing
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
@@ -47,9 +47,9 @@ class Workers(Generic[TaskT, FoundT]):
     ) -> None:
         """A process ends when nobody can send it anything any more; what it is at is of no use if something failed."""
         for end, process in zip(self._ends, self._processes, strict=True):
-            end.close()
             if kind is not None:
                 process.kill()
+            end.close()
             process.join()
         self._ends, self._processes = [], []
 
@@ -126,14 +126,14 @@ def _serve(run: Callable[[Any], Any], end: Connection, others: Sequence[Connecti
     torch.set_num_threads(1)
     for other in others:
         other.close()
-    while True:
-        try:
-            task = end.recv()
-        except (EOFError, OSError):
-            return
-        answer: tuple[Any, Exception | None]
-        try:
-            answer = run(task), None
-        except Exception as error:  # noqa: BLE001 -- raised again where the answer is taken
-            answer = None, error
-        end.send(answer)
+    with suppress(EOFError, OSError):  # nobody is at the other end any more
+        while True:
+            end.send(_answer(run, end.recv()))
+
+
+def _answer(run: Callable[[Any], Any], task: Any) -> tuple[Any, Exception | None]:
+    """What the function finds or raises."""
+    try:
+        return run(task), None
+    except Exception as error:  # noqa: BLE001 -- raised again where the answer is taken
+        return None, error

@@ -103,7 +103,7 @@ def _options() -> argparse.Namespace:
 
 
 def _session(options: argparse.Namespace) -> Session:
-    from nmt.data.cache import cache_folder
+    from nmt.cache import cache_folder
 
     given = {name: getattr(options, name) for name in ("windows", "updates", "model_updates")}
     effort = replace(QUICK if options.quick else FULL, **{name: value for name, value in given.items() if value})

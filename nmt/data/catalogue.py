@@ -17,7 +17,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Literal
 
-from nmt.data.cache import cache_folder, replacing
+from nmt.cache import cache_folder, replacing
 from nmt.errors import DataError
 
 COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from nmt.data import catalogue
-from nmt.data.cache import Column, collect
 from nmt.data.catalogue import COMPRESSIONS, any_compression
+from nmt.data.columns import Column, collect
 from nmt.errors import DataError
 
 _BLOCK = 2**20

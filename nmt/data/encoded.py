@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nmt.data.cache import cache_folder, replacing
+from nmt.cache import cache_folder, replacing
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.filters import FilterReport, first_occurrences, keep
 from nmt.data.subwords import Subwords

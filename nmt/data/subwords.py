@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import sentencepiece
 
-from nmt.data.cache import replacing
+from nmt.cache import replacing
 from nmt.data.regularisation import MARK, Sampler, Vocabulary
 from nmt.errors import DataError
 

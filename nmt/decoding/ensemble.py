@@ -28,6 +28,7 @@ from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
 from nmt.model.packed import WordTable, packed, restricted
 from nmt.model.seq2seq import Seq2Seq
+from nmt.native import kernels
 from nmt.ragged import Ragged
 
 _LOGITS_AT_ONCE = 2048
@@ -38,6 +39,8 @@ _ON_DEVICE = 2**28
 """The same for other devices, where more at a time is faster."""
 _BLOCK = 100
 """Columns that a row is looked through by at a time for its largest numbers."""
+_FEW = 64
+"""Pieces up to which it is faster to look for the largest one after the other."""
 
 
 @dataclass(frozen=True)
@@ -82,21 +85,16 @@ class NextPiece:
         width = self.outputs[0].out_features
         size = width if size is None else min(size, width)
         at_once = even_within(max((_IN_CACHE if self.readouts[0].device.type == "cpu" else _ON_DEVICE) // width, 1))
-        parts = [
-            largest(self.log_probs(slice(start, start + at_once)), size)
-            for start in range(0, len(self.readouts[0]), at_once)
-        ]
+        parts = [self.top_of(slice(start, start + at_once), size) for start in range(0, len(self.readouts[0]), at_once)]
         values, ids = (torch.cat(columns) for columns in zip(*parts, strict=True))
         return values, ids if self.pieces is None else self.pieces[ids]
 
-    def log_probs(self, rows: slice) -> Float[Tensor, "n C"]:
-        """Those of some rows for all pieces."""
-        return _log_mean_exp(
-            [
-                torch.log_softmax(output(readout[rows]).float(), dim=-1)
-                for output, readout in zip(self.outputs, self.readouts, strict=True)
-            ]
-        )
+    def top_of(self, rows: slice, size: int) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
+        """The same for some rows, and as columns of the output layers."""
+        logits = [output(readout[rows]).float() for output, readout in zip(self.outputs, self.readouts, strict=True)]
+        if len(logits) == 1 and size <= _FEW and kernels.can_use(*logits):
+            return kernels.most_probable(logits[0], size)
+        return largest(_log_mean_exp([torch.log_softmax(each, dim=-1) for each in logits]), size)
 
 
 @dataclass(frozen=True)
@@ -199,7 +197,7 @@ class Ensemble:
 
     def _shortened(self, memory: Memory) -> Memory:
         """The memory in the type in which every step multiplies with it."""
-        if self.precision != "bf16":
+        if self.precision != "bf16" or memory.odds is not None:
             return memory
         annotations = memory.annotations.to(torch.bfloat16)
         keys = annotations if memory.keys is memory.annotations else memory.keys

@@ -41,6 +41,8 @@ class Memory:
     heads: int = 1
     asking: Ragged | None = None
     """Which of the sentences each hypothesis of a beam asks about; None where row i asks about sentence i."""
+    odds: Float[Tensor, "N S D"] | None = None
+    """e^(2 k_j), where the compiled kernels make the additive score of it."""
 
     def select(self, rows: Int[Tensor, " M"]) -> Memory:
         """The memory of the given sentences, in their order."""
@@ -54,6 +56,7 @@ class Memory:
             mask=self.mask[each],
             summary=self.summary[rows],
             positions=self.positions[each],
+            odds=None if self.odds is None else self.odds[each],
         )
 
     def contexts(self) -> Float[Tensor, "B S C"]:

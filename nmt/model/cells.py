@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from nmt.model.gathering import StepLinear, is_gathering
+from nmt.native import kernels
 
 
 class GruCell(nn.Module):
@@ -48,6 +49,8 @@ def gru_gates(
     """s' of W x, U s and s; in a loop that gathers gradients as one node of the graph."""
     if is_gathering():
         return _GruGates.apply(projected, recurrent, hidden)  # type: ignore[no-any-return, no-untyped-call]
+    if kernels.can_use(projected, recurrent, hidden):
+        return kernels.gru_gates(projected, recurrent, hidden)
     width = hidden.shape[1]
     reset, update = torch.sigmoid(projected[:, : 2 * width] + recurrent[:, : 2 * width]).chunk(2, dim=1)
     new = torch.tanh(projected[:, 2 * width :] + reset * recurrent[:, 2 * width :])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from nmt.evened import with_even_rows
+from nmt.native import kernels
 
 _MOST = 127
 """The largest integer in a matrix; the smallest is as far from 0."""
@@ -34,15 +35,12 @@ class Int8Linear(nn.Linear):
         self._zeros = torch.zeros(len(weight), dtype=torch.long)
         # Without VNNI pairs of products are summed in 16 bits, for which x' must have a bit less.
         self._most = _MOST if torch.cpu._is_vnni_supported() else _MOST // 2
-        self._shift = torch.tensor(self._most + 1.5)  # cut to an integer, x / s + z + 1/2 is rounded
 
     def forward(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
         return with_even_rows(self._product, values)
 
     def _product(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
-        low, high = values.aminmax()
-        step = max(-float(low), float(high)) / self._most or 1.0
-        shifted = torch.add(self._shift, values, alpha=1 / step).to(torch.uint8)
+        shifted, step = round_to_bytes(values, self._most)
         product: Tensor = torch.ops.onednn.qlinear_pointwise(
             *(shifted, step, self._most + 1, self._packed, self._steps, self._zeros, self.bias),
             *(1.0, 0, torch.float32, "none", [], ""),
@@ -51,6 +49,16 @@ class Int8Linear(nn.Linear):
 
     if TYPE_CHECKING:
         __call__ = forward
+
+
+def round_to_bytes(values: Float[Tensor, "N D"], most: int) -> tuple[UInt8[Tensor, "N D"], float]:
+    """x' = x / s + z, rounded, and s = max |x| / most, or 1; z = most + 1."""
+    if kernels.can_use(values):
+        return kernels.round_to_bytes(values, most)
+    low, high = values.aminmax()
+    step = max(-float(low), float(high)) / most or 1.0
+    shift = torch.tensor(most + 1.5)  # cut to an integer, x / s + z + 1/2 is rounded
+    return torch.add(shift, values, alpha=1 / step).to(torch.uint8), step
 
 
 def can_multiply_int8() -> bool:

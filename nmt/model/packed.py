@@ -5,21 +5,26 @@ made once for the whole vocabulary.
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeGuard
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.device import DTYPES, DecodingPrecision
 from nmt.errors import UsageError
 from nmt.evened import with_even_rows
+from nmt.model.attention import Attention, Memory
 from nmt.model.cells import gru_states
 from nmt.model.decoder import Recurrence
 from nmt.model.int8 import Int8Linear, can_multiply_int8
 from nmt.model.readout import Readout
+from nmt.model.scores import AdditiveScore
 from nmt.model.seq2seq import Seq2Seq, WordEmbedding
+from nmt.native import kernels
+from nmt.ragged import Ragged
 
 _LARGEST_TABLE = 2**24
 """Numbers in a `WordTable` at the most; beyond that, memory and the time to make it outweigh what it saves."""
@@ -118,6 +123,62 @@ class PackedGru(nn.Module):
         __call__ = forward
 
 
+class PackedAttention(Attention):
+    """Global attention with an additive score, one call of a compiled kernel a step.
+
+    Keys are kept as e^(2 k_j) too, unless one is so large that this is not an fp32 number: then all is as without kernels.
+    """
+
+    score: AdditiveScore
+
+    def __init__(self, attention: Attention) -> None:
+        nn.Module.__init__(self)
+        assert isinstance(attention.score, AdditiveScore)
+        self.score, self.window, self.covers = attention.score, None, False
+
+    def remember(
+        self, annotations: Float[Tensor, "N S A"], mask: Bool[Tensor, "N S"], summary: Float[Tensor, "B C"]
+    ) -> Memory:
+        memory = super().remember(annotations.float(), mask, summary)
+        odds = None
+        if kernels.can_use(memory.annotations) and bool((memory.keys.abs() <= kernels.LARGEST_KEY).all()):
+            odds = (2 * memory.keys.float()).exp()
+        return replace(memory, odds=odds)
+
+    def forward(
+        self, query: Float[Tensor, "N H"], position: Int[Tensor, " N"], memory: Memory
+    ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N S"]]:
+        if memory.odds is None:
+            return super().forward(query, position, memory)
+        return self._at_once(query, torch.arange(len(query)), memory.odds, memory)
+
+    def of_hypotheses(
+        self, queries: Float[Tensor, "M H"], positions: Int[Tensor, " M"], asking: Ragged, memory: Memory
+    ) -> tuple[Float[Tensor, "M A"], Float[Tensor, "M S"]]:
+        if memory.odds is None:
+            return super().of_hypotheses(queries, positions, asking, memory)
+        return self._at_once(queries, asking.group, memory.odds, memory)
+
+    def _at_once(
+        self, queries: Float[Tensor, "M H"], group: Int[Tensor, " M"], odds: Float[Tensor, "G S D"], memory: Memory
+    ) -> tuple[Float[Tensor, "M A"], Float[Tensor, "M S"]]:
+        asked, v = self.score.query(queries).float(), self.score.v.weight.squeeze(0)
+        return kernels.additive_attention(asked, odds, v, memory.mask, memory.annotations, group)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def _is_global_additive(module: nn.Module) -> TypeGuard[Attention]:
+    """Whether it is what `PackedAttention` computes."""
+    return (
+        isinstance(module, Attention)
+        and isinstance(module.score, AdditiveScore)
+        and module.window is None
+        and not module.covers
+    )
+
+
 def _linear(weight: Float[Tensor, "G D"], bias: Float[Tensor, " G"] | None) -> nn.Linear:
     """A layer of given weights."""
     linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
@@ -165,6 +226,8 @@ def _pack(module: nn.Module, dtype: torch.dtype) -> None:
             setattr(module, name, PackedGru(child, dtype))
         else:
             _pack(child, dtype)
+            if _is_global_additive(child):
+                setattr(module, name, PackedAttention(child))
 
 
 def _tabulate(model: Seq2Seq, dtype: torch.dtype) -> None:

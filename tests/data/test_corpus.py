@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data import cache as cache_module
+from nmt.data import columns as columns_module
 from nmt.data.corpus import lines_of, load_corpus, open_binary, read_lines
 from nmt.errors import DataError
 
@@ -398,7 +398,7 @@ def test_a_large_corpus_moves_to_a_file_that_leaves_nothing_behind(
 ) -> None:
     (folder / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder / "temporary"))
-    monkeypatch.setattr(cache_module, "_IN_MEMORY", 1000)
+    monkeypatch.setattr(columns_module, "_IN_MEMORY", 1000)
     monkeypatch.setattr("nmt.data.corpus._ROWS", 10)
     pairs = [(f"{number} {'x' * 20}", f"{number}") for number in range(500)]
     _write("big.tsv", "".join(f"{source}\t{target}\n" for source, target in pairs))

@@ -1,12 +1,8 @@
-"""The folder for what can be made again, and columns of text that may be larger than memory."""
+"""Columns of text that may be larger than memory."""
 
-import os
-import secrets
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from nmt.errors import DataError
@@ -15,24 +11,6 @@ if TYPE_CHECKING:  # imported where it is used, since translating reads lines bu
     import pyarrow as pa
 
 _IN_MEMORY = 256 * 2**20  # bytes beyond which text moves to a temporary file
-
-
-def cache_folder() -> Path:
-    """`$NMT_CACHE`, or `nmt` in the user's cache folder (`$XDG_CACHE_HOME` or `~/.cache`); it need not exist."""
-    if chosen := os.environ.get("NMT_CACHE"):
-        return Path(chosen).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nmt"
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A new name beside `path` to write to, which becomes `path` if all goes well and is removed if not."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    try:
-        yield beside
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 class Column(Sequence[str]):

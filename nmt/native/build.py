@@ -1,0 +1,71 @@
+"""The compiled kernels: made by the system's C compiler where they are first used, and kept in the cache."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from nmt.cache import cache_folder, replacing
+
+logger = logging.getLogger("nmt")
+
+SOURCE = Path(__file__).with_name("kernels.c")
+FLAGS = ("-O3", "-march=native", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra")
+"""Vector instructions of this processor. """
+RELAXED = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
+"""Sums may be added in any order; infinities and what is not a number stay what they are."""
+_SECONDS = 60
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The kernels; None if `NMT_NATIVE` is 0, or where there is no C compiler, or none that can compile them."""
+    if os.environ.get("NMT_NATIVE") == "0":
+        return None
+    try:
+        return ctypes.CDLL(str(_built()))
+    except (OSError, subprocess.SubprocessError) as error:
+        logger.debug("Search goes on without compiled kernels, a little slower: %s", error)
+        return None
+
+
+def _built() -> Path:
+    """The library's file, made if it is not there yet. Raises OSError and SubprocessError."""
+    compiler = shutil.which(os.environ.get("CC") or "cc")
+    if compiler is None or sys.platform == "win32":
+        raise FileNotFoundError("there is no C compiler; `cc` or $CC would be one.")
+    made_of = (SOURCE.read_bytes(), *(part.encode() for part in (compiler, *FLAGS, *RELAXED, _processor())))
+    name = hashlib.sha256(b"\0".join(made_of)).hexdigest()[:16]
+    folder = cache_folder() / "native"
+    path = folder / f"{name}.so"
+    if not _is_ours(path):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with replacing(path) as beside:
+            command = [compiler, *FLAGS, *RELAXED, str(SOURCE), "-o", str(beside), "-lm"]
+            subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)  # noqa: S603 -- our own file
+            beside.chmod(0o700)
+    return path
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether the file is there and nobody else can have written it: what is in it will be run."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return False
+    return found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
+def _processor() -> str:
+    """What the processor can do, since a cache may be seen by several machines."""
+    described = Path("/proc/cpuinfo")
+    lines = described.read_text(encoding="utf-8").splitlines() if described.exists() else []
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())

@@ -1,0 +1,147 @@
+/* What search computes on a CPU beside matrix products, each in one pass over memory: `kernels.py` says what each means, and the
+ * tests hold each against PyTorch. Plain C, of which a compiler makes vector instructions; matrices have their rows one after the
+ * other. What is not a number stays so.
+ */
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define BLOCK 64 /* Columns that are passed by at once where none is among the largest. */
+#define HUGE_ODDS 1e18f /* Beyond it 1 / (1 + odds) is 0 in fp32, and up to it the product of two is finite. */
+
+/* e^x for -87 <= x <= 88, beyond which it is that of the nearest of these; to 2 units in the last place (Cephes' expf). */
+static inline float exponential(float x) {
+    x = x < -87.0f ? -87.0f : x;
+    x = x > 88.0f ? 88.0f : x;
+    float n = rintf(x * 1.44269504f);
+    float r = x - n * 0.693359375f + n * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1.0f;
+    int32_t bits = ((int32_t)n + 127) * (1 << 23);
+    float power; /* 2^n */
+    memcpy(&power, &bits, sizeof power);
+    return p * power;
+}
+
+static inline float logistic(float x) { return 1.0f / (1.0f + exponential(-x)); }
+
+static inline float hyperbolic_tangent(float x) { return 1.0f - 2.0f / (1.0f + exponential(2.0f * x)); }
+
+/* The bits of a number, such that of two numbers the larger has the larger ones; what is not a number is beyond infinity. */
+static inline int32_t rank_of(float value) {
+    int32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits ^ (bits >> 31 & INT32_MAX);
+}
+
+static inline float largest_of(const float *values, int64_t count) {
+    int32_t largest = INT32_MIN;
+    for (int64_t i = 0; i < count; i++) largest = rank_of(values[i]) > largest ? rank_of(values[i]) : largest;
+    int32_t bits = largest ^ (largest >> 31 & INT32_MAX);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static float sum_of_exponentials(const float *values, int64_t count, float shift) {
+    float sum = 0.0f;
+    for (int64_t i = 0; i < count; i++) sum += exponential(values[i] - shift);
+    return sum;
+}
+
+/* sum_d v_d / (1 + a_d b_d). Terms are added in pairs, v / x + w / y = (v y + w x) / (x y), to divide half as often. */
+static float sum_of_complements(const float *a, const float *b, const float *v, int64_t width) {
+    int64_t half = width / 2;
+    float sum = width % 2 ? v[width - 1] / (1.0f + a[width - 1] * b[width - 1]) : 0.0f;
+    for (int64_t d = 0; d < half; d++) {
+        float x = a[d] * b[d], y = a[d + half] * b[d + half];
+        x = 1.0f + (x > HUGE_ODDS ? HUGE_ODDS : x);
+        y = 1.0f + (y > HUGE_ODDS ? HUGE_ODDS : y);
+        sum += (v[d] * y + v[d + half] * x) / (x * y);
+    }
+    return sum;
+}
+
+/* Softmax over the allowed positions that do not score -inf, 0 elsewhere. */
+static void masked_softmax(float *scores, const uint8_t *mask, int64_t length) {
+    for (int64_t j = 0; j < length; j++) scores[j] = mask[j] ? scores[j] : -INFINITY;
+    float largest = largest_of(scores, length), sum = 0.0f;
+    for (int64_t j = 0; j < length; j++) {
+        scores[j] = scores[j] == -INFINITY ? 0.0f : exponential(scores[j] - largest);
+        sum += scores[j];
+    }
+    for (int64_t j = 0; j < length; j++) scores[j] = sum == 0.0f ? 0.0f : scores[j] / sum;
+}
+
+void additive_attention(const float *queries, const float *odds, const float *v, const uint8_t *mask, const float *annotations,
+                        const int64_t *sentence, float *asked, float *weights, float *contexts, int64_t rows, int64_t length,
+                        int64_t width, int64_t annotation) {
+    float sum_of_v = 0.0f;
+    for (int64_t d = 0; d < width; d++) sum_of_v += v[d];
+    for (int64_t row = 0; row < rows; row++) {
+        const float *query = queries + row * width, *keys = odds + sentence[row] * length * width;
+        const float *read = annotations + sentence[row] * length * annotation;
+        const uint8_t *real = mask + sentence[row] * length;
+        float *weight = weights + row * length, *context = contexts + row * annotation;
+        for (int64_t d = 0; d < width; d++) asked[d] = exponential(2.0f * query[d]);
+        for (int64_t j = 0; j < length; j++)
+            weight[j] = real[j] ? sum_of_v - 2.0f * sum_of_complements(asked, keys + j * width, v, width) : 0.0f;
+        masked_softmax(weight, real, length);
+        for (int64_t d = 0; d < annotation; d++) context[d] = 0.0f;
+        for (int64_t j = 0; j < length; j++) {
+            if (!real[j]) continue;
+            for (int64_t d = 0; d < annotation; d++) context[d] += weight[j] * read[j * annotation + d];
+        }
+    }
+}
+
+void gru_gates(const float *projected, const float *recurrent, const float *hidden, float *next, int64_t rows, int64_t width,
+               int64_t projected_stride, int64_t recurrent_stride, int64_t hidden_stride) {
+    for (int64_t row = 0; row < rows; row++) {
+        const float *x = projected + row * projected_stride, *s = recurrent + row * recurrent_stride;
+        const float *before = hidden + row * hidden_stride;
+        float *after = next + row * width;
+        for (int64_t d = 0; d < width; d++) {
+            float reset = logistic(x[d] + s[d]), update = logistic(x[width + d] + s[width + d]);
+            float candidate = hyperbolic_tangent(x[2 * width + d] + reset * s[2 * width + d]);
+            after[d] = candidate + update * (before[d] - candidate);
+        }
+    }
+}
+
+void most_probable(const float *logits, float *log_probs, int64_t *ids, int64_t rows, int64_t width, int64_t size) {
+    for (int64_t row = 0; row < rows; row++, logits += width, log_probs += size, ids += size) {
+        for (int64_t place = 0; place < size; place++) log_probs[place] = -INFINITY, ids[place] = place;
+        for (int64_t start = 0; start < width; start += BLOCK) {
+            int64_t count = width - start < BLOCK ? width - start : BLOCK;
+            if (!(largest_of(logits + start, count) > log_probs[size - 1])) continue;
+            for (int64_t i = start; i < start + count; i++) {
+                if (!(logits[i] > log_probs[size - 1])) continue;
+                int64_t place = size - 1; /* what is less moves down by one */
+                for (; place > 0 && logits[i] > log_probs[place - 1]; place--)
+                    log_probs[place] = log_probs[place - 1], ids[place] = ids[place - 1];
+                log_probs[place] = logits[i], ids[place] = i;
+            }
+        }
+        float largest = log_probs[0], total = largest + logf(sum_of_exponentials(logits, width, largest));
+        for (int64_t place = 0; place < size; place++) log_probs[place] -= total;
+    }
+}
+
+double round_to_bytes(const float *values, uint8_t *bytes, int64_t count, int64_t most) {
+    int32_t rank = 0; /* of the largest size */
+    for (int64_t i = 0; i < count; i++) rank = rank_of(fabsf(values[i])) > rank ? rank_of(fabsf(values[i])) : rank;
+    float largest;
+    memcpy(&largest, &rank, sizeof largest);
+    if (!(largest < INFINITY)) return NAN;
+    double step = largest > 0.0f ? (double)largest / (double)most : 1.0;
+    float scale = (float)(1.0 / step), shift = (float)most + 1.5f;
+    for (int64_t i = 0; i < count; i++) bytes[i] = (uint8_t)(int32_t)(values[i] * scale + shift);
+    return step;
+}

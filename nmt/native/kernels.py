@@ -1,0 +1,83 @@
+"""What the compiled kernels compute, as functions of tensors. Each stands beside the PyTorch that it is faster than, and the tests
+hold it against that.
+"""
+
+from __future__ import annotations
+
+from ctypes import c_double, c_int64, c_void_p
+
+import torch
+from jaxtyping import Bool, Float, Int, UInt8
+from torch import Tensor
+
+from nmt.native.build import library
+
+LARGEST_KEY = 30.0
+"""Size of a key up to which e^(2 (q + k)) may be had as a product: e^(2 k) and the e^(2 q) that tanh needs are fp32 numbers."""
+
+
+def can_use(*tensors: Tensor) -> bool:
+    """Whether there are kernels, and for these: fp32 in a CPU's memory, the numbers of a row side by side, no gradients."""
+    return not torch.is_grad_enabled() and all(map(_is_plain, tensors)) and library() is not None
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return tensor.dtype == torch.float32 and tensor.device.type == "cpu" and tensor.stride(-1) == 1
+
+
+def _call(name: str, tensors: tuple[Tensor, ...], *numbers: int) -> float:
+    """Call a kernel with the addresses of tensors, and numbers; of most the answer is nothing."""
+    kernels = library()
+    assert kernels is not None
+    kernel = kernels[name]
+    kernel.restype = c_double
+    answer: float = kernel(*[c_void_p(tensor.data_ptr()) for tensor in tensors], *map(c_int64, numbers))
+    return answer
+
+
+def additive_attention(
+    queries: Float[Tensor, "M D"],
+    odds: Float[Tensor, "G S D"],
+    v: Float[Tensor, " D"],
+    mask: Bool[Tensor, "G S"],
+    annotations: Float[Tensor, "G S A"],
+    group: Int[Tensor, " M"],
+) -> tuple[Float[Tensor, "M A"], Float[Tensor, "M S"]]:
+    """c_i = sum_j alpha_ij h_j and alpha_ij = softmax_j v^T tanh(q_i + k_j), of the sentences that the queries ask about.
+
+    With `odds` e^(2 k_j), |k_j| <= `LARGEST_KEY`:  tanh(q + k) = 1 - 2 / (1 + e^(2 q) e^(2 k)), so that all there is to
+    compute for each number of [M S D] is a product and half a division.
+    """
+    rows, (_, length, width), annotation = len(queries), odds.shape, annotations.shape[2]
+    asked, weights = queries.new_empty(width), queries.new_empty(rows, length)
+    contexts = queries.new_empty(rows, annotation)
+    tensors = *map(Tensor.contiguous, (queries, odds, v, mask, annotations, group)), asked, weights, contexts
+    _call("additive_attention", tensors, rows, length, width, annotation)
+    return contexts, weights
+
+
+def gru_gates(
+    projected: Float[Tensor, "B G"], recurrent: Float[Tensor, "B G"], hidden: Float[Tensor, "B H"]
+) -> Float[Tensor, "B H"]:
+    """s' of W x, U s and s, as `nmt.model.cells.gru_gates`."""
+    rows, width = hidden.shape
+    following = hidden.new_empty(rows, width)
+    read = projected, recurrent, hidden
+    _call("gru_gates", (*read, following), rows, width, *(tensor.stride(0) for tensor in read))
+    return following
+
+
+def most_probable(logits: Float[Tensor, "N C"], size: int) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
+    """The `size` largest numbers of log softmax, and their columns; of equals the lower one. The time grows with `size`."""
+    logits = logits.contiguous()
+    rows, width = logits.shape
+    log_probs, columns = logits.new_empty(rows, size), logits.new_empty(rows, size, dtype=torch.long)
+    _call("most_probable", (logits, log_probs, columns), rows, width, size)
+    return log_probs, columns
+
+
+def round_to_bytes(values: Float[Tensor, "N D"], most: int) -> tuple[UInt8[Tensor, "N D"], float]:
+    """x' = x / s + most + 1, rounded, and s = max |x| / most, 1 if all are 0; s is nan where x has no finite size."""
+    values = values.contiguous()
+    rounded = torch.empty(values.shape, dtype=torch.uint8)
+    return rounded, _call("round_to_bytes", (values, rounded), values.numel(), most)

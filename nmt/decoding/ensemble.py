@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy
 from nmt.data.batching import make_batch
 from nmt.data.subwords import PAD
 from nmt.decoding.posterior import posterior_alignment
-from nmt.decoding.search import COMPACT_AT
+from nmt.decoding.search import COMPACT_AT, allowed
 from nmt.decoding.shortlist import Shortlist
 from nmt.device import DecodingPrecision, autocast
 from nmt.evened import even_within
@@ -80,21 +80,29 @@ class NextPiece:
     outputs: tuple[nn.Linear, ...]
     pieces: Int[Tensor, " C"] | None = None
 
-    def top(self, size: int | None) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
-        """Log-probability and id of the `size` most probable pieces of each row, or of all if they are fewer or it is None."""
+    def top(self, size: int | None, forbid: tuple[int, ...] = ()) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
         width = self.outputs[0].out_features
-        size = width if size is None else min(size, width)
         at_once = even_within(max((_IN_CACHE if self.readouts[0].device.type == "cpu" else _ON_DEVICE) // width, 1))
-        parts = [self.top_of(slice(start, start + at_once), size) for start in range(0, len(self.readouts[0]), at_once)]
+        parts = [
+            self.top_of(slice(start, start + at_once), size, forbid)
+            for start in range(0, len(self.readouts[0]), at_once)
+        ]
+        if len(parts) == 1:
+            return parts[0]
         values, ids = (torch.cat(columns) for columns in zip(*parts, strict=True))
-        return values, ids if self.pieces is None else self.pieces[ids]
+        return values, ids
 
-    def top_of(self, rows: slice, size: int) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
-        """The same for some rows, and as columns of the output layers."""
+    def top_of(
+        self, rows: slice, size: int | None, forbid: tuple[int, ...]
+    ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
+        """The same for some rows."""
         logits = [output(readout[rows]).float() for output, readout in zip(self.outputs, self.readouts, strict=True)]
-        if len(logits) == 1 and size <= _FEW and kernels.can_use(*logits):
-            return kernels.most_probable(logits[0], size)
-        return largest(_log_mean_exp([torch.log_softmax(each, dim=-1) for each in logits]), size)
+        width = logits[0].shape[1]
+        if len(logits) == 1 and size is not None and size <= min(_FEW, width) and kernels.can_use(*logits):
+            return kernels.most_probable(logits[0], size, pieces=self.pieces, forbid=forbid)
+        log_probs = _log_mean_exp([torch.log_softmax(each, dim=-1) for each in logits])
+        values, ids = largest(log_probs, width if size is None else min(size + len(forbid), width))
+        return allowed(values, ids if self.pieces is None else self.pieces[ids], size, forbid)
 
 
 @dataclass(frozen=True)

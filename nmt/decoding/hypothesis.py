@@ -80,7 +80,7 @@ class Penalties:
             terms = terms.masked_fill(~source_mask, 0.0)
         return score + self.coverage * terms.sum(dim=-1)
 
-    def bound(self, log_probability: Float[Tensor, " B"], max_length: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
+    def bound(self, log_probability: Float[Tensor, " B"], max_length: Int[Tensor, " B"] | int) -> Float[Tensor, " B"]:
         """The best score that a live hypothesis can still reach if it ends within a length.
 
         Its log-probability can only fall, the length penalty grows with the length, the coverage penalty is at most 0.
@@ -113,6 +113,9 @@ class Paths:
     tokens: Int[Tensor, "P T"]
     log_probs: Float[Tensor, "P T"]
     alignment: Float[Tensor, "P T S"]
+    total: Float[Tensor, " P"]
+    """Log-probability of the whole path."""
+    lengths: Int[Tensor, " P"]
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ class _Recorded:
 
     tokens: Int[Tensor, " N"]
     log_probs: Float[Tensor, " N"]
+    total: Float[Tensor, " N"]
     rows: Int[Tensor, " N"]
     weights: Float[Tensor, "R S"]
     nodes: Int[Tensor, " R"]
@@ -131,15 +135,24 @@ class Trace:
     """Back-pointers of a search, written step by step and read backwards once, so that no history is ever copied."""
 
     steps: list[_Recorded] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    """How many nodes there are before each step: a node's number in the trace is so many more than in its step."""
+    count: int = 0
+    """Nodes of all steps."""
 
     def add(self, picked: Picked, weights: Float[Tensor, "R S"], nodes: Int[Tensor, " R"]) -> None:
         """Record a step: its nodes, the weights of its input rows, and the node of the step before behind each row."""
-        flat = (picked.tokens.flatten(), picked.log_probs.flatten(), picked.rows.flatten())
+        flat = (picked.tokens.flatten(), picked.log_probs.flatten(), picked.total.flatten(), picked.rows.flatten())
         self.steps.append(_Recorded(*flat, weights.float(), nodes))
+        self.starts.append(self.count)
+        self.count += picked.tokens.numel()
 
-    def read(self, last_step: Int[Tensor, " P"], last_node: Int[Tensor, " P"]) -> Paths:
-        """The paths that end at the given steps and nodes."""
-        count, length = len(last_step), int(last_step.max()) + 1
+    def read(self, last: Int[Tensor, " P"]) -> Paths:
+        """The paths that end at nodes of the given numbers in the trace."""
+        starts = torch.tensor(self.starts, device=last.device)
+        last_step = torch.searchsorted(starts, last, right=True) - 1
+        last_node = last - starts[last_step]
+        count, length = len(last), int(last_step.max()) + 1
         first = self.steps[0]
         tokens = last_node.new_zeros(count, length)
         log_probs = first.log_probs.new_zeros(count, length)
@@ -153,7 +166,8 @@ class Trace:
             tokens[:, time], log_probs[:, time] = recorded.tokens[node], recorded.log_probs[node]
             alignment[:, time] = recorded.weights[row]
             node = recorded.nodes[row]
-        return Paths(tokens, log_probs, alignment)
+        total = torch.cat([recorded.total for recorded in self.steps])[last]
+        return Paths(tokens, log_probs, alignment, total, last_step + 1)
 
 
 class Pool:
@@ -164,18 +178,15 @@ class Pool:
 
     def __init__(self, batch: int, size: int, device: torch.device) -> None:
         self.scores = torch.full((batch, size), IMPOSSIBLE, device=device)
-        self.log_probability = torch.full((batch, size), IMPOSSIBLE, device=device)
-        self.step = torch.zeros((batch, size), dtype=torch.long, device=device)
-        self.node = torch.zeros_like(self.step)
-        self.finished = torch.zeros((batch, size), dtype=torch.bool, device=device)
+        self.nodes = torch.zeros((batch, size), dtype=torch.long, device=device)
+        """The last node of each, by its number in the trace."""
 
     def add(
         self,
         sentence: Int[Tensor, " B"],
-        picked: Picked,
         scores: Float[Tensor, "B W"],
         *,
-        time: int,
+        first: int,
         ended: Bool[Tensor, "B W"],
         last: Bool[Tensor, " B"],
     ) -> None:
@@ -183,9 +194,8 @@ class Pool:
 
         Args:
             sentence: which rows of the pool the candidates belong to.
-            picked: the step's nodes.
             scores: what they rank by.
-            time: the step's index.
+            first: the number of the step's first node in the trace.
             ended: where a candidate ends with the end mark.
             last: where a sentence has reached its maximum length.
         """
@@ -196,20 +206,14 @@ class Pool:
         entering = torch.where(cut, scores, entering)
         ranked, order = torch.cat([held, entering], dim=1).sort(dim=1, descending=True, stable=True)
         size = held.shape[1]
-        nodes = torch.arange(ended.numel(), device=ended.device).view_as(ended)
+        nodes = torch.arange(first, first + ended.numel(), device=ended.device).view_as(ended)
         self.scores[sentence] = ranked[:, :size]
-        for kept, new in (
-            (self.log_probability, picked.total),
-            (self.step, torch.full_like(nodes, time)),
-            (self.node, nodes),
-            (self.finished, ended),
-        ):
-            kept[sentence] = torch.cat([kept[sentence], new], dim=1).gather(1, order[:, :size])
+        self.nodes[sentence] = torch.cat([self.nodes[sentence], nodes], dim=1).gather(1, order[:, :size])
 
-    def hypotheses(self, trace: Trace) -> list[list[Hypothesis]]:
+    def hypotheses(self, trace: Trace, eos: int) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence; where no path at all was possible, an empty one that scores -inf."""
-        paths = trace.read(self.step.flatten(), self.node.flatten())
-        found = _assemble(self, paths)
+        paths = trace.read(self.nodes.flatten())
+        found = _assemble(self.scores.flatten().tolist(), paths, eos)
         size = self.scores.shape[1]
         width = paths.alignment.shape[2]
         nothing = Hypothesis((), IMPOSSIBLE, IMPOSSIBLE, (), torch.zeros(0, width), finished=False)
@@ -217,16 +221,14 @@ class Pool:
         return [[item for item in group if item.score > IMPOSSIBLE] or [nothing] for group in grouped]
 
 
-def _assemble(pool: Pool, paths: Paths) -> list[Hypothesis]:
-    """One hypothesis a place of the pool, in one transfer from the device."""
-    alignment, tokens, log_probs = paths.alignment.cpu(), paths.tokens.tolist(), paths.log_probs.tolist()
-    columns = (pool.scores, pool.log_probability, pool.step, pool.finished)
+def _assemble(scores: list[float], paths: Paths, eos: int) -> list[Hypothesis]:
+    """One hypothesis a path, in one transfer from the device."""
+    alignment, totals, lengths = paths.alignment.cpu(), paths.total.tolist(), paths.lengths.tolist()
+    columns = (scores, totals, lengths, paths.tokens.tolist(), paths.log_probs.tolist())
     found = []
-    for place, (score, total, step, finished) in enumerate(
-        zip(*(column.flatten().tolist() for column in columns), strict=True)
-    ):
-        length = step + 1
-        ids = tuple(tokens[place][: length - 1 if finished else length])
+    for place, (score, total, length, tokens, log_probs) in enumerate(zip(*columns, strict=True)):
+        finished = tokens[length - 1] == eos
+        ids = tuple(tokens[: length - 1 if finished else length])
         rows = alignment[place, :length].clone()  # a view would keep the whole batch alive
-        found.append(Hypothesis(ids, score, total, tuple(log_probs[place][:length]), rows, finished))
+        found.append(Hypothesis(ids, score, total, tuple(log_probs[:length]), rows, finished))
     return found

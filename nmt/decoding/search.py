@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from nmt.decoding.hypothesis import IMPOSSIBLE, Hypothesis, Penalties, Picked, Pool, Trace
 from nmt.evened import evened
+from nmt.native import kernels
 from nmt.ragged import Ragged
 
 __all__ = ["Hypothesis", "LogProbs", "Outlook", "State", "Step", "beam_search", "greedy", "sample"]
@@ -44,8 +45,12 @@ StateT = TypeVar("StateT", bound=State)
 class Outlook(Protocol):
     """log P(y_t | y_<t, x) of N rows, of which a search only asks for the largest."""
 
-    def top(self, size: int | None) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
-        """Log-probability and id of the `size` most probable tokens of each row, or of all if they are fewer or it is None."""
+    def top(self, size: int | None, forbid: tuple[int, ...] = ()) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
+        """Log-probability and id of the `size` most probable tokens of each row, or of all if they are fewer or it is None.
+
+        Best first, lower ids first of equals. Where there are fewer that are not forbidden the rest is -inf; so is what is
+        not a number.
+        """
         ...
 
 
@@ -55,10 +60,10 @@ class LogProbs:
 
     values: Float[Tensor, "N V"]
 
-    def top(self, size: int | None) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
+    def top(self, size: int | None, forbid: tuple[int, ...] = ()) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
         width = self.values.shape[1]
-        values, ids = self.values.topk(width if size is None else min(size, width), dim=1)
-        return values, ids
+        values, ids = self.values.topk(width if size is None else min(size + len(forbid), width), dim=1)
+        return allowed(values, ids, size, forbid)
 
 
 Step = Callable[[Int[Tensor, " N"], StateT], tuple[Outlook, Float[Tensor, "N S"], StateT]]
@@ -206,6 +211,19 @@ class _Limits:
     eos: int
     horizon: int | None = None
 
+    @cached_property
+    def shortest(self) -> int:
+        """The least of the maximum lengths."""
+        return int(self.max_lengths.min())
+
+    def longest(self, sentence: Int[Tensor, " B"], time: int) -> Int[Tensor, " B"] | int:
+        """The length that what is alive at a step is given to end in, of each sentence or of all."""
+        lengths = self.max_lengths[sentence]
+        if self.horizon is None:
+            return lengths
+        within = time + 1 + self.horizon
+        return within if within <= self.shortest else lengths.clamp(max=within)
+
 
 @dataclass(frozen=True)
 class _Front:
@@ -237,15 +255,16 @@ def _walk(step: Step[StateT], state: StateT, pick: Pick, batch: int, limits: _Li
     for time in range(int(limits.max_lengths.max())):
         outlook, weights, state = step(front.tokens, state)
         picked = pick(front, outlook)
+        first = trace.count
         trace.add(picked, weights, front.nodes)
         coverage = _cover(front.coverage, weights, picked.rows) if limits.penalties.coverage else None
-        total = _end(front.sentence, picked, coverage, pool, time, limits)
+        total = _end(front.sentence, picked, coverage, pool, first, time, limits)
         done = _is_done(front.sentence, total, pool, time, limits)
         if bool(done.all()):
             break
         front = _advance(front.sentence, picked, total.masked_fill(done[:, None], IMPOSSIBLE), coverage)
         state = _reorder(state, picked.rows.flatten()[front.nodes], rows=len(weights))
-    return pool.hypotheses(trace)
+    return pool.hypotheses(trace, limits.eos)
 
 
 def _cover(
@@ -260,26 +279,27 @@ def _end(
     picked: Picked,
     coverage: Float[Tensor, "B W S"] | None,
     pool: Pool,
+    first: int,
     time: int,
     limits: _Limits,
 ) -> Float[Tensor, "B W"]:
     """Move the candidates that end here to the pool; return the total of those that live on, -inf for the others."""
     ended = picked.tokens == limits.eos
     last = limits.max_lengths[sentence] <= time + 1
-    mask = None if limits.source_mask is None else limits.source_mask[sentence][:, None, :]
+    ending = ended | last[:, None] if time + 1 >= limits.shortest else ended
+    if not bool(ending.any()):
+        return picked.total
+    mask = None if coverage is None or limits.source_mask is None else limits.source_mask[sentence][:, None, :]
     scores = limits.penalties.score(picked.total, time + 1, coverage, mask)
-    pool.add(sentence, picked, scores, time=time, ended=ended, last=last)
-    return picked.total.masked_fill(ended | last[:, None], IMPOSSIBLE)
+    pool.add(sentence, scores, first=first, ended=ended, last=last)
+    return picked.total.masked_fill(ending, IMPOSSIBLE)
 
 
 def _is_done(
     sentence: Int[Tensor, " B"], total: Float[Tensor, "B W"], pool: Pool, time: int, limits: _Limits
 ) -> Bool[Tensor, " B"]:
     """Whether nothing alive can get into the pool any more, within the horizon; also true where nothing is alive."""
-    longest = limits.max_lengths[sentence]
-    if limits.horizon is not None:
-        longest = longest.clamp(max=time + 1 + limits.horizon)
-    best = limits.penalties.bound(total.amax(dim=1), longest)
+    best = limits.penalties.bound(total.amax(dim=1), limits.longest(sentence, time))
     return best <= pool.scores[sentence, -1]
 
 
@@ -299,11 +319,14 @@ def _advance(
 
 def _going_on(alive: Bool[Tensor, "B W"]) -> Int[Tensor, " M"]:
     """The candidates that are alive, and as many others as make their number even; all where most go on, each in its own place."""
-    count = int(alive.sum())
-    if alive.shape[1] == 1 and count > (1 - COMPACT_AT) * len(alive):
-        return torch.arange(len(alive), device=alive.device)
     kept = alive.flatten()
-    kept[(~kept).nonzero().squeeze(1)[: evened(count) - count]] = True
+    nodes = kept.nonzero().squeeze(1)
+    if alive.shape[1] == 1 and len(nodes) > (1 - COMPACT_AT) * len(alive):
+        return torch.arange(len(alive), device=alive.device)
+    spare = evened(len(nodes)) - len(nodes)
+    if not spare:
+        return nodes
+    kept[(~kept).nonzero().squeeze(1)[:spare]] = True
     return kept.nonzero().squeeze(1)
 
 
@@ -324,15 +347,25 @@ def _pick_best(
 
     In two stages: the best tokens of each row, then the best of those. Of equals the earlier row, then the lower id.
     """
-    values, ids = _top_tokens(outlook, size, forbid)
-    each = values.shape[1]
-    candidates = front.rows.spread(front.total.unsqueeze(1) + values, IMPOSSIBLE).flatten(1)
+    values, ids = outlook.top(size, forbid)
+    total, row, tokens, log_probs = _best_continuations(front, values, ids, size)
+    if prune is not None:
+        total = total.masked_fill(total < total[:, :1] - prune, IMPOSSIBLE)
+    return Picked(rows=row, tokens=tokens, log_probs=log_probs, total=total)
+
+
+def _best_continuations(
+    front: _Front, log_probs: Float[Tensor, "N k"], ids: Int[Tensor, "N k"], size: int
+) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"], Float[Tensor, "B W"]]:
+    """Of each sentence's paths the best: their log-probabilities, rows, tokens, and those of the tokens."""
+    if kernels.can_use(front.total, log_probs):
+        return kernels.best_continuations(front.total, log_probs, ids, front.rows.group, front.rows.groups, size)
+    each = ids.shape[1]
+    candidates = front.rows.spread(front.total.unsqueeze(1) + log_probs, IMPOSSIBLE).flatten(1)
     best, choice = candidates.sort(dim=1, descending=True, stable=True)
     best, choice = best[:, :size], choice[:, :size]
-    if prune is not None:
-        best = best.masked_fill(best < best[:, :1] - prune, IMPOSSIBLE)
     row, token = front.rows.at(choice.div(each, rounding_mode="floor")), choice % each
-    return Picked(rows=row, tokens=ids[row, token], log_probs=values[row, token], total=best)
+    return best, row, ids[row, token], log_probs[row, token]
 
 
 def _pick_drawn(
@@ -345,7 +378,7 @@ def _pick_drawn(
     forbid: tuple[int, ...],
 ) -> Picked:
     """One continuation of each row, drawn at random."""
-    values, ids = _top_tokens(outlook, top_k, forbid)
+    values, ids = outlook.top(top_k, forbid)
     possible = values[:, :1] > IMPOSSIBLE
     weights = torch.softmax(torch.where(possible, values, 0.0) / temperature, dim=1)
     drawn = torch.multinomial(weights, 1, generator=generator)
@@ -354,15 +387,10 @@ def _pick_drawn(
     return Picked(each, ids.gather(1, drawn), log_prob, front.total.unsqueeze(1) + log_prob)
 
 
-def _top_tokens(
-    outlook: Outlook, size: int | None, forbid: tuple[int, ...]
+def allowed(
+    values: Float[Tensor, "N m"], ids: Int[Tensor, "N m"], size: int | None, forbid: tuple[int, ...]
 ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
-    """Value and id of the `size` most probable allowed tokens of each row, best first, lower ids first of equals.
-
-    As many more are looked at as there are forbidden ones. Where fewer are allowed than asked for, forbidden ones fill up
-    with -inf; so does a value that is not a number.
-    """
-    values, ids = outlook.top(None if size is None else size + len(forbid))
+    """What an `Outlook` answers, of the `size` most probable tokens and as many more as are forbidden, or of all."""
     ids, by_id = ids.sort(dim=1)
     values = values.float().gather(1, by_id)
     banned = values.isnan()

@@ -42,10 +42,12 @@ class DecoderState:
 
     def select(self, rows: Int[Tensor, " N"]) -> DecoderState:
         """The state of the given rows, in their order."""
-        cell = None if self.cell is None else self.cell[rows]
-        feed = None if self.feed is None else self.feed[rows]
-        coverage = None if self.coverage is None else self.coverage[rows]
-        return DecoderState(self.hidden[rows], self.position[rows], cell, feed, coverage)
+        cell = None if self.cell is None else self.cell.index_select(0, rows)
+        feed = None if self.feed is None else self.feed.index_select(0, rows)
+        coverage = None if self.coverage is None else self.coverage.index_select(0, rows)
+        return DecoderState(
+            self.hidden.index_select(0, rows), self.position.index_select(0, rows), cell, feed, coverage
+        )
 
 
 @dataclass(frozen=True)

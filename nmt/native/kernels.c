@@ -115,22 +115,58 @@ void gru_gates(const float *projected, const float *recurrent, const float *hidd
     }
 }
 
-void most_probable(const float *logits, float *log_probs, int64_t *ids, int64_t rows, int64_t width, int64_t size) {
+/* Put a number and its index in their place among the `size` largest, which it is known to be one of; what is less moves down. */
+static inline void insert(float number, int64_t index, float *numbers, int64_t *indices, int64_t size) {
+    int64_t place = size - 1;
+    for (; place > 0 && number > numbers[place - 1]; place--)
+        numbers[place] = numbers[place - 1], indices[place] = indices[place - 1];
+    numbers[place] = number, indices[place] = index;
+}
+
+static inline int contains(const int64_t *values, int64_t count, int64_t value) {
+    for (int64_t i = 0; i < count; i++)
+        if (values[i] == value) return 1;
+    return 0;
+}
+
+void most_probable(const float *logits, const int64_t *pieces, const int64_t *forbidden, float *log_probs, int64_t *ids, int64_t rows,
+                   int64_t width, int64_t size, int64_t forbidden_count) {
     for (int64_t row = 0; row < rows; row++, logits += width, log_probs += size, ids += size) {
-        for (int64_t place = 0; place < size; place++) log_probs[place] = -INFINITY, ids[place] = place;
+        for (int64_t place = 0; place < size; place++) log_probs[place] = -INFINITY, ids[place] = 0;
+        float largest = -INFINITY; /* of all, also of those that are forbidden */
         for (int64_t start = 0; start < width; start += BLOCK) {
-            int64_t count = width - start < BLOCK ? width - start : BLOCK;
-            if (!(largest_of(logits + start, count) > log_probs[size - 1])) continue;
-            for (int64_t i = start; i < start + count; i++) {
-                if (!(logits[i] > log_probs[size - 1])) continue;
-                int64_t place = size - 1; /* what is less moves down by one */
-                for (; place > 0 && logits[i] > log_probs[place - 1]; place--)
-                    log_probs[place] = log_probs[place - 1], ids[place] = ids[place - 1];
-                log_probs[place] = logits[i], ids[place] = i;
-            }
+            int64_t end = start + BLOCK < width ? start + BLOCK : width;
+            float of_block = largest_of(logits + start, end - start);
+            largest = of_block > largest ? of_block : largest;
+            if (!(of_block > log_probs[size - 1])) continue;
+            for (int64_t i = start; i < end; i++)
+                if (logits[i] > log_probs[size - 1] && !contains(forbidden, forbidden_count, pieces ? pieces[i] : i))
+                    insert(logits[i], i, log_probs, ids, size);
         }
-        float largest = log_probs[0], total = largest + logf(sum_of_exponentials(logits, width, largest));
-        for (int64_t place = 0; place < size; place++) log_probs[place] -= total;
+        float total = largest + logf(sum_of_exponentials(logits, width, largest));
+        for (int64_t place = 0; place < size; place++) {
+            log_probs[place] = isnan(total) ? -INFINITY : log_probs[place] - total;
+            ids[place] = pieces ? pieces[ids[place]] : ids[place];
+        }
+    }
+}
+
+void best_continuations(const float *totals, const float *log_probs, const int64_t *ids, const int64_t *group, float *best,
+                        int64_t *rows, int64_t *tokens, float *best_log_probs, int64_t count, int64_t each, int64_t groups,
+                        int64_t size) {
+    int64_t row = 0;
+    for (int64_t of = 0; of < groups; of++, best += size, rows += size, tokens += size, best_log_probs += size) {
+        for (int64_t place = 0; place < size; place++) best[place] = -INFINITY, rows[place] = row < count ? row * each : 0;
+        for (; row < count && group[row] == of; row++)
+            for (int64_t i = 0; i < each; i++) { /* the most probable first */
+                float total = totals[row] + log_probs[row * each + i];
+                if (!(total > best[size - 1])) break;
+                insert(total, row * each + i, best, rows, size);
+            }
+        for (int64_t place = 0; place < size; place++) {
+            tokens[place] = ids[rows[place]], best_log_probs[place] = log_probs[rows[place]];
+            rows[place] /= each;
+        }
     }
 }
 

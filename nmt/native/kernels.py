@@ -25,13 +25,15 @@ def _is_plain(tensor: Tensor) -> bool:
     return tensor.dtype == torch.float32 and tensor.device.type == "cpu" and tensor.stride(-1) == 1
 
 
-def _call(name: str, tensors: tuple[Tensor, ...], *numbers: int) -> float:
+def _call(name: str, tensors: tuple[Tensor | None, ...], *numbers: int) -> float:
     """Call a kernel with the addresses of tensors, and numbers; of most the answer is nothing."""
     kernels = library()
     assert kernels is not None
     kernel = kernels[name]
     kernel.restype = c_double
-    answer: float = kernel(*[c_void_p(tensor.data_ptr()) for tensor in tensors], *map(c_int64, numbers))
+    answer: float = kernel(
+        *[c_void_p(None if tensor is None else tensor.data_ptr()) for tensor in tensors], *map(c_int64, numbers)
+    )
     return answer
 
 
@@ -67,13 +69,41 @@ def gru_gates(
     return following
 
 
-def most_probable(logits: Float[Tensor, "N C"], size: int) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
-    """The `size` largest numbers of log softmax, and their columns; of equals the lower one. The time grows with `size`."""
+def most_probable(
+    logits: Float[Tensor, "N C"], size: int, *, pieces: Int[Tensor, " C"] | None = None, forbid: tuple[int, ...] = ()
+) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
+    """The `size` largest numbers of log softmax and the pieces that their columns stand for, best first; of equals the first.
+
+    Forbidden pieces count in the sum alone. What there is too little of is -inf, and so is all of a row with what is not a
+    number. The time grows with `size`.
+    """
     logits = logits.contiguous()
     rows, width = logits.shape
-    log_probs, columns = logits.new_empty(rows, size), logits.new_empty(rows, size, dtype=torch.long)
-    _call("most_probable", (logits, log_probs, columns), rows, width, size)
-    return log_probs, columns
+    forbidden = torch.tensor(forbid, dtype=torch.long)
+    log_probs, ids = logits.new_empty(rows, size), logits.new_empty(rows, size, dtype=torch.long)
+    _call("most_probable", (logits, pieces, forbidden, log_probs, ids), rows, width, size, len(forbid))
+    return log_probs, ids
+
+
+def best_continuations(
+    totals: Float[Tensor, " N"],
+    log_probs: Float[Tensor, "N k"],
+    ids: Int[Tensor, "N k"],
+    group: Int[Tensor, " N"],
+    groups: int,
+    size: int,
+) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"], Float[Tensor, "B W"]]:
+    """The `size` most probable paths of each group, best first: their log-probabilities, rows, tokens, and those of the tokens.
+
+    Rows are those of a group after one another, `group` rising, each with its best tokens first. Of equals the earlier row
+    wins, then the earlier token; what there is too little of is -inf.
+    """
+    (count, each), shape = ids.shape, (groups, size)
+    best, best_log_probs = totals.new_empty(shape), totals.new_empty(shape)
+    rows, tokens = ids.new_empty(shape), ids.new_empty(shape)
+    read = tuple(map(Tensor.contiguous, (totals, log_probs, ids, group)))
+    _call("best_continuations", (*read, best, rows, tokens, best_log_probs), count, each, groups, size)
+    return best, rows, tokens, best_log_probs
 
 
 def round_to_bytes(values: Float[Tensor, "N D"], most: int) -> tuple[UInt8[Tensor, "N D"], float]:

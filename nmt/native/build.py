@@ -18,8 +18,8 @@ from nmt.cache import cache_folder, replacing
 logger = logging.getLogger("nmt")
 
 SOURCE = Path(__file__).with_name("kernels.c")
-FLAGS = ("-O3", "-march=native", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra")
-"""Vector instructions of this processor. """
+FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fPIC", "-Wall", "-Wextra")
+"""Vector instructions of this processor."""
 RELAXED = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
 """Sums may be added in any order; infinities and what is not a number stay what they are."""
 _SECONDS = 60
@@ -42,17 +42,34 @@ def _built() -> Path:
     compiler = shutil.which(os.environ.get("CC") or "cc")
     if compiler is None or sys.platform == "win32":
         raise FileNotFoundError("there is no C compiler; `cc` or $CC would be one.")
-    made_of = (SOURCE.read_bytes(), *(part.encode() for part in (compiler, *FLAGS, *RELAXED, _processor())))
+    threads = _threads()
+    flags = (*FLAGS, *RELAXED, *(("-fopenmp",) if threads else ()))
+    made_of = (SOURCE.read_bytes(), *(part.encode() for part in (compiler, *flags, *threads, _processor())))
     name = hashlib.sha256(b"\0".join(made_of)).hexdigest()[:16]
     folder = cache_folder() / "native"
     path = folder / f"{name}.so"
     if not _is_ours(path):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with replacing(path) as beside:
-            command = [compiler, *FLAGS, *RELAXED, str(SOURCE), "-o", str(beside), "-lm"]
-            subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)  # noqa: S603 -- our own file
+            compiled = beside.with_suffix(".o")
+            try:
+                _run(compiler, "-c", *flags, str(SOURCE), "-o", str(compiled))
+                _run(compiler, "-shared", str(compiled), "-o", str(beside), *threads, "-lm")
+            finally:
+                compiled.unlink(missing_ok=True)
             beside.chmod(0o700)
     return path
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)  # noqa: S603 -- our own file
+
+
+def _threads() -> tuple[str, ...]:
+    """The library whose threads PyTorch computes with, to compute with the same ones: two pools would disturb each other."""
+    maps = Path("/proc/self/maps")
+    lines = maps.read_text(encoding="utf-8").splitlines() if maps.exists() else []
+    return tuple({line.split(maxsplit=5)[-1] for line in lines if "/libgomp" in line})[:1]
 
 
 def _is_ours(path: Path) -> bool:

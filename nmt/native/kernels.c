@@ -7,6 +7,14 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef _OPENMP /* The rows of a loop, or the numbers, are shared by threads. */
+#define PRAGMA(text) _Pragma(#text)
+#define PARALLEL(threads) PRAGMA(omp parallel for num_threads(threads) if (threads > 1))
+#define PARALLEL_MAXIMUM(threads, result) PRAGMA(omp parallel for num_threads(threads) if (threads > 1) reduction(max : result))
+#else
+#define PARALLEL(threads) (void)threads;
+#define PARALLEL_MAXIMUM(threads, result) (void)threads;
+#endif
 #define BLOCK 64 /* Columns that are passed by at once where none is among the largest. */
 #define HUGE_ODDS 1e18f /* Beyond it 1 / (1 + odds) is 0 in fp32, and up to it the product of two is finite. */
 
@@ -80,18 +88,19 @@ static void masked_softmax(float *scores, const uint8_t *mask, int64_t length) {
 }
 
 void additive_attention(const float *queries, const float *odds, const float *v, const uint8_t *mask, const float *annotations,
-                        const int64_t *sentence, float *asked, float *weights, float *contexts, int64_t rows, int64_t length,
-                        int64_t width, int64_t annotation) {
+                        const int64_t *sentence, float *asked, float *weights, float *contexts, int64_t threads, int64_t rows,
+                        int64_t length, int64_t width, int64_t annotation) {
     float sum_of_v = 0.0f;
     for (int64_t d = 0; d < width; d++) sum_of_v += v[d];
+    PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
         const float *query = queries + row * width, *keys = odds + sentence[row] * length * width;
         const float *read = annotations + sentence[row] * length * annotation;
         const uint8_t *real = mask + sentence[row] * length;
-        float *weight = weights + row * length, *context = contexts + row * annotation;
-        for (int64_t d = 0; d < width; d++) asked[d] = exponential(2.0f * query[d]);
+        float *asks = asked + row * width, *weight = weights + row * length, *context = contexts + row * annotation;
+        for (int64_t d = 0; d < width; d++) asks[d] = exponential(2.0f * query[d]);
         for (int64_t j = 0; j < length; j++)
-            weight[j] = real[j] ? sum_of_v - 2.0f * sum_of_complements(asked, keys + j * width, v, width) : 0.0f;
+            weight[j] = real[j] ? sum_of_v - 2.0f * sum_of_complements(asks, keys + j * width, v, width) : 0.0f;
         masked_softmax(weight, real, length);
         for (int64_t d = 0; d < annotation; d++) context[d] = 0.0f;
         for (int64_t j = 0; j < length; j++) {
@@ -101,8 +110,9 @@ void additive_attention(const float *queries, const float *odds, const float *v,
     }
 }
 
-void gru_gates(const float *projected, const float *recurrent, const float *hidden, float *next, int64_t rows, int64_t width,
-               int64_t projected_stride, int64_t recurrent_stride, int64_t hidden_stride) {
+void gru_gates(const float *projected, const float *recurrent, const float *hidden, float *next, int64_t threads, int64_t rows,
+               int64_t width, int64_t projected_stride, int64_t recurrent_stride, int64_t hidden_stride) {
+    PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
         const float *x = projected + row * projected_stride, *s = recurrent + row * recurrent_stride;
         const float *before = hidden + row * hidden_stride;
@@ -129,9 +139,13 @@ static inline int contains(const int64_t *values, int64_t count, int64_t value) 
     return 0;
 }
 
-void most_probable(const float *logits, const int64_t *pieces, const int64_t *forbidden, float *log_probs, int64_t *ids, int64_t rows,
-                   int64_t width, int64_t size, int64_t forbidden_count) {
-    for (int64_t row = 0; row < rows; row++, logits += width, log_probs += size, ids += size) {
+void most_probable(const float *all_logits, const int64_t *pieces, const int64_t *forbidden, float *all_log_probs, int64_t *all_ids,
+                   int64_t threads, int64_t rows, int64_t width, int64_t size, int64_t forbidden_count) {
+    PARALLEL(threads)
+    for (int64_t row = 0; row < rows; row++) {
+        const float *logits = all_logits + row * width;
+        float *log_probs = all_log_probs + row * size;
+        int64_t *ids = all_ids + row * size;
         for (int64_t place = 0; place < size; place++) log_probs[place] = -INFINITY, ids[place] = 0;
         float largest = -INFINITY; /* of all, also of those that are forbidden */
         for (int64_t start = 0; start < width; start += BLOCK) {
@@ -170,14 +184,16 @@ void best_continuations(const float *totals, const float *log_probs, const int64
     }
 }
 
-double round_to_bytes(const float *values, uint8_t *bytes, int64_t count, int64_t most) {
+double round_to_bytes(const float *values, uint8_t *bytes, int64_t threads, int64_t count, int64_t most) {
     int32_t rank = 0; /* of the largest size */
+    PARALLEL_MAXIMUM(threads, rank)
     for (int64_t i = 0; i < count; i++) rank = rank_of(fabsf(values[i])) > rank ? rank_of(fabsf(values[i])) : rank;
     float largest;
     memcpy(&largest, &rank, sizeof largest);
     if (!(largest < INFINITY)) return NAN;
     double step = largest > 0.0f ? (double)largest / (double)most : 1.0;
     float scale = (float)(1.0 / step), shift = (float)most + 1.5f;
+    PARALLEL(threads)
     for (int64_t i = 0; i < count; i++) bytes[i] = (uint8_t)(int32_t)(values[i] * scale + shift);
     return step;
 }

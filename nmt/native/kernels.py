@@ -15,6 +15,11 @@ from nmt.native.build import library
 LARGEST_KEY = 30.0
 """Size of a key up to which e^(2 (q + k)) may be had as a product: e^(2 k) and the e^(2 q) that tanh needs are fp32 numbers."""
 
+_SHARED = 2**17
+"""Numbers from which on threads share them."""
+_GATES = 4
+"""How many times as long a gate takes as a product of the attention."""
+
 
 def can_use(*tensors: Tensor) -> bool:
     """Whether there are kernels, and for these: fp32 in a CPU's memory, the numbers of a row side by side, no gradients."""
@@ -37,6 +42,11 @@ def _call(name: str, tensors: tuple[Tensor | None, ...], *numbers: int) -> float
     return answer
 
 
+def _threads(work: int) -> int:
+    """How many to share so many numbers: to wake a thread takes as long as some ten thousand of them."""
+    return torch.get_num_threads() if work > _SHARED else 1
+
+
 def additive_attention(
     queries: Float[Tensor, "M D"],
     odds: Float[Tensor, "G S D"],
@@ -51,10 +61,11 @@ def additive_attention(
     compute for each number of [M S D] is a product and half a division.
     """
     rows, (_, length, width), annotation = len(queries), odds.shape, annotations.shape[2]
-    asked, weights = queries.new_empty(width), queries.new_empty(rows, length)
+    asked, weights = queries.new_empty(rows, width), queries.new_empty(rows, length)
     contexts = queries.new_empty(rows, annotation)
-    tensors = *map(Tensor.contiguous, (queries, odds, v, mask, annotations, group)), asked, weights, contexts
-    _call("additive_attention", tensors, rows, length, width, annotation)
+    read = tuple(map(Tensor.contiguous, (queries, odds, v, mask, annotations, group)))
+    threads = _threads(rows * length * width)
+    _call("additive_attention", (*read, asked, weights, contexts), threads, rows, length, width, annotation)
     return contexts, weights
 
 
@@ -65,7 +76,8 @@ def gru_gates(
     rows, width = hidden.shape
     following = hidden.new_empty(rows, width)
     read = projected, recurrent, hidden
-    _call("gru_gates", (*read, following), rows, width, *(tensor.stride(0) for tensor in read))
+    threads = _threads(_GATES * projected.numel())
+    _call("gru_gates", (*read, following), threads, rows, width, *(tensor.stride(0) for tensor in read))
     return following
 
 
@@ -81,7 +93,15 @@ def most_probable(
     rows, width = logits.shape
     forbidden = torch.tensor(forbid, dtype=torch.long)
     log_probs, ids = logits.new_empty(rows, size), logits.new_empty(rows, size, dtype=torch.long)
-    _call("most_probable", (logits, pieces, forbidden, log_probs, ids), rows, width, size, len(forbid))
+    _call(
+        "most_probable",
+        (logits, pieces, forbidden, log_probs, ids),
+        _threads(logits.numel()),
+        rows,
+        width,
+        size,
+        len(forbid),
+    )
     return log_probs, ids
 
 
@@ -110,4 +130,4 @@ def round_to_bytes(values: Float[Tensor, "N D"], most: int) -> tuple[UInt8[Tenso
     """x' = x / s + most + 1, rounded, and s = max |x| / most, 1 if all are 0; s is nan where x has no finite size."""
     values = values.contiguous()
     rounded = torch.empty(values.shape, dtype=torch.uint8)
-    return rounded, _call("round_to_bytes", (values, rounded), values.numel(), most)
+    return rounded, _call("round_to_bytes", (values, rounded), _threads(values.numel()), values.numel(), most)

@@ -140,10 +140,8 @@ class PackedAttention(Attention):
         self, annotations: Float[Tensor, "N S A"], mask: Bool[Tensor, "N S"], summary: Float[Tensor, "B C"]
     ) -> Memory:
         memory = super().remember(annotations.float(), mask, summary)
-        odds = None
-        if kernels.can_use(memory.annotations) and bool((memory.keys.abs() <= kernels.LARGEST_KEY).all()):
-            odds = (2 * memory.keys.float()).exp()
-        return replace(memory, odds=odds)
+        keys = memory.keys.float()
+        return replace(memory, odds=kernels.odds_of(keys) if kernels.can_use(keys) else None)
 
     def forward(
         self, query: Float[Tensor, "N H"], position: Int[Tensor, " N"], memory: Memory

@@ -184,12 +184,24 @@ void best_continuations(const float *totals, const float *log_probs, const int64
     }
 }
 
-double round_to_bytes(const float *values, uint8_t *bytes, int64_t threads, int64_t count, int64_t most) {
-    int32_t rank = 0; /* of the largest size */
+/* max |x|; not a number if one is not. */
+static float largest_size(const float *values, int64_t threads, int64_t count) {
+    int32_t rank = 0;
     PARALLEL_MAXIMUM(threads, rank)
     for (int64_t i = 0; i < count; i++) rank = rank_of(fabsf(values[i])) > rank ? rank_of(fabsf(values[i])) : rank;
     float largest;
     memcpy(&largest, &rank, sizeof largest);
+    return largest;
+}
+
+double odds_of(const float *keys, float *odds, int64_t threads, int64_t count) {
+    PARALLEL(threads)
+    for (int64_t i = 0; i < count; i++) odds[i] = exponential(2.0f * keys[i]);
+    return largest_size(keys, threads, count);
+}
+
+double round_to_bytes(const float *values, uint8_t *bytes, int64_t threads, int64_t count, int64_t most) {
+    float largest = largest_size(values, threads, count);
     if (!(largest < INFINITY)) return NAN;
     double step = largest > 0.0f ? (double)largest / (double)most : 1.0;
     float scale = (float)(1.0 / step), shift = (float)most + 1.5f;

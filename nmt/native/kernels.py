@@ -12,8 +12,9 @@ from torch import Tensor
 
 from nmt.native.build import library
 
-LARGEST_KEY = 30.0
-"""Size of a key up to which e^(2 (q + k)) may be had as a product: e^(2 k) and the e^(2 q) that tanh needs are fp32 numbers."""
+_LARGEST_KEY = 30.0
+"""Size of a key k up to which e^(2 (q + k)) may be had as a product in fp32: where e^(2 q) is none, |q + k| is so large that its
+tanh is 1."""
 
 _SHARED = 2**17
 """Numbers from which on threads share them."""
@@ -47,6 +48,14 @@ def _threads(work: int) -> int:
     return torch.get_num_threads() if work > _SHARED else 1
 
 
+def odds_of(keys: Float[Tensor, "G S D"]) -> Float[Tensor, "G S D"] | None:
+    """e^(2 k), for `additive_attention`; None if a key is too large for it."""
+    keys = keys.contiguous()
+    odds = torch.empty_like(keys)
+    largest = _call("odds_of", (keys, odds), _threads(keys.numel()), keys.numel())
+    return odds if largest <= _LARGEST_KEY else None
+
+
 def additive_attention(
     queries: Float[Tensor, "M D"],
     odds: Float[Tensor, "G S D"],
@@ -57,8 +66,8 @@ def additive_attention(
 ) -> tuple[Float[Tensor, "M A"], Float[Tensor, "M S"]]:
     """c_i = sum_j alpha_ij h_j and alpha_ij = softmax_j v^T tanh(q_i + k_j), of the sentences that the queries ask about.
 
-    With `odds` e^(2 k_j), |k_j| <= `LARGEST_KEY`:  tanh(q + k) = 1 - 2 / (1 + e^(2 q) e^(2 k)), so that all there is to
-    compute for each number of [M S D] is a product and half a division.
+    With `odds` e^(2 k_j):  tanh(q + k) = 1 - 2 / (1 + e^(2 q) e^(2 k)), so that all there is to compute for each number of
+    [M S D] is a product and half a division.
     """
     rows, (_, length, width), annotation = len(queries), odds.shape, annotations.shape[2]
     asked, weights = queries.new_empty(rows, width), queries.new_empty(rows, length)

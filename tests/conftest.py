@@ -9,7 +9,7 @@ from jaxtyping import install_import_hook
 
 # Before anything of nmt is imported: annotated shapes and types are checked at every call.
 _training = [f"nmt.training.{name}" for name in ("guidance", "links", "loss", "sampling")]
-_checked = ["nmt.model", "nmt.data.batching", "nmt.decoding", "nmt.evened", "nmt.ragged", *_training]
+_checked = ["nmt.model", "nmt.data.batching", "nmt.decoding", "nmt.evened", "nmt.native", "nmt.ragged", *_training]
 _hook = install_import_hook(_checked, "beartype.beartype")
 
 import torch  # noqa: E402 -- the hook comes first

@@ -48,8 +48,10 @@ def _built() -> Path:
     name = hashlib.sha256(b"\0".join(made_of)).hexdigest()[:16]
     folder = cache_folder() / "native"
     path = folder / f"{name}.so"
-    if not _is_ours(path):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not _is_ours(folder):
+        raise PermissionError(f"others can write to {folder}.")
+    if not path.exists() or not _is_ours(path):
         with replacing(path) as beside:
             compiled = beside.with_suffix(".o")
             try:
@@ -73,11 +75,8 @@ def _threads() -> tuple[str, ...]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether the file is there and nobody else can have written it: what is in it will be run."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return False
+    """Whether nobody else can have written it: what is in it will be run."""
+    found = path.stat()
     return found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 

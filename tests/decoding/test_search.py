@@ -17,6 +17,13 @@ PAD, UNK, BOS, EOS = 0, 1, 2, 3
 HISTORIES = 97
 
 
+@pytest.fixture(autouse=True)
+def as_in_translation() -> Iterator[None]:
+    """Without gradients, so that the compiled kernels take part where there are any."""
+    with torch.inference_mode():
+        yield
+
+
 @dataclass(frozen=True)
 class State:
     """Which sentence a row belongs to, and a number that depends on all tokens so far."""

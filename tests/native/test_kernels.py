@@ -1,0 +1,258 @@
+"""Compiled kernels against the PyTorch that they stand beside, on tensors of any size and at the edges of what is a number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.decoding import search
+from nmt.decoding.ensemble import largest
+from nmt.decoding.search import LogProbs
+from nmt.model import cells, int8
+from nmt.model.attention import masked_softmax
+from nmt.native import kernels
+from nmt.ragged import Ragged
+from tests.machine import needs_compiler
+
+pytestmark = needs_compiler
+
+
+@pytest.fixture(autouse=True)
+def without_gradients() -> Iterator[None]:
+    torch.manual_seed(4)
+    with torch.inference_mode():
+        yield
+
+
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on nothing is compiled."""
+    monkeypatch.setattr(kernels, "can_use", lambda *tensors: False)
+
+
+# --- attention ----------------------------------------------------------------------------------------------------
+
+
+def attention(
+    queries: Tensor, keys: Tensor, v: Tensor, mask: Tensor, h: Tensor, group: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Bahdanau et al. 2015, A.1.2, in fp64."""
+    scores = torch.tanh(queries.double().unsqueeze(1) + keys.double()[group]) @ v.double()
+    weights = masked_softmax(scores, mask[group])
+    return torch.einsum("ms,msa->ma", weights, h.double()[group]), weights
+
+
+def compiled(queries: Tensor, keys: Tensor, v: Tensor, mask: Tensor, h: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
+    odds = kernels.odds_of(keys)
+    assert odds is not None
+    return kernels.additive_attention(queries, odds, v, mask, h, group)
+
+
+@pytest.mark.parametrize(("width", "length", "annotation"), [(1, 1, 1), (2, 3, 5), (33, 17, 20), (512, 40, 512)])
+@pytest.mark.parametrize("size", [0.01, 1.0, 5.0])
+def test_attention_is_its_equation(width: int, length: int, annotation: int, size: float) -> None:
+    group = torch.tensor([0, 0, 0, 1, 3, 3])
+    queries, keys, v = torch.randn(6, width) * size, torch.randn(4, length, width) * size, torch.randn(width)
+    h, mask = torch.randn(4, length, annotation), torch.rand(4, length) > 0.3
+    found, wanted = (each(queries, keys, v, mask, h, group) for each in (compiled, attention))
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one.double(), other, atol=3e-5, rtol=0)
+    assert (found[1][~mask[group]] == 0).all()
+
+
+def test_attention_has_no_size_at_which_it_goes_wrong() -> None:
+    sizes = torch.tensor([0.0, 1e-30, 1.0, 20.0, 43.0, 44.0, 45.0, 88.0, 1e4, 1e30])
+    queries = torch.cat([sizes, -sizes]).unsqueeze(1).expand(-1, 3)
+    keys = torch.tensor([0.0, 1e-30, 0.3, 9.0, 29.9, -0.3, -9.0, -29.9])[None, :, None].expand(1, -1, 3)
+    arguments = queries, keys, torch.tensor([1.0, -2.0, 3.0]), torch.ones(1, 8, dtype=torch.bool), keys
+    group = torch.zeros(len(queries), dtype=torch.long)
+    found, wanted = (each(*arguments, group) for each in (compiled, attention))
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one.double(), other, atol=1e-5, rtol=1e-5)
+
+
+def test_a_sentence_without_words_gets_no_weight() -> None:
+    keys, mask = torch.randn(2, 5, 4), torch.tensor([[False] * 5, [True] * 5])
+    context, weights = compiled(torch.randn(2, 4), keys, torch.randn(4), mask, keys, torch.arange(2))
+    assert not weights[0].any()
+    assert not context[0].any()
+    assert float(weights[1].sum()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 30.1])
+def test_keys_that_no_product_could_stand_for_are_refused(bad: float) -> None:
+    keys = torch.randn(2, 3, 4)
+    keys[1, 2, 3] = bad
+    assert kernels.odds_of(keys) is None
+
+
+def test_attention_shows_what_is_not_a_number() -> None:
+    keys, queries = torch.randn(1, 3, 4), torch.randn(2, 4)
+    queries[1, 2] = math.nan
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    context, weights = compiled(queries, keys, torch.randn(4), mask, keys, torch.zeros(2, dtype=torch.long))
+    assert not context[0].isnan().any()
+    assert context[1].isnan().all()
+    assert weights[1].isnan().all()
+
+
+# --- gates --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1, 7, 16, 129])
+def test_gates_are_those_of_the_cell(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    layers = torch.randn(5, 2, width)
+    steps = torch.randn(5, 3, 3 * width) * 4
+    arguments = steps[:, 1], torch.randn(5, 3 * width) * 4, layers[:, 1]  # rows that lie apart
+    found = cells.gru_gates(*arguments)
+    plain(monkeypatch)
+    torch.testing.assert_close(found, cells.gru_gates(*arguments), atol=1e-6, rtol=1e-6)
+
+
+def test_gates_keep_what_is_huge_or_not_a_number() -> None:
+    huge = torch.tensor([[1e30, -1e30, math.nan] * 3])
+    found = cells.gru_gates(huge, torch.zeros(1, 9), torch.ones(1, 3))
+    assert found[0, :2].tolist() == [1.0, -1.0]
+    assert found.isnan().tolist() == [[False, False, True]]
+
+
+# --- the most probable pieces -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("width", "size"), [(1, 1), (5, 3), (64, 64), (65, 5), (1000, 7), (8000, 12)])
+@pytest.mark.parametrize("forbid", [(), (0, 2)])
+def test_the_most_probable_are_those_of_the_whole_table(width: int, size: int, forbid: tuple[int, ...]) -> None:
+    logits = torch.randn(9, width) * 5
+    found, ids = kernels.most_probable(logits, size, forbid=forbid)
+    wanted, places = LogProbs(torch.log_softmax(logits, 1)).top(size, forbid)
+    possible = wanted > -math.inf
+    torch.testing.assert_close(found, wanted, atol=2e-6, rtol=2e-6)
+    assert torch.equal(ids[possible], places[possible])
+
+
+def test_of_equals_the_lowest_piece_wins() -> None:
+    logits = torch.zeros(1, 300)
+    logits[0, [299, 3, 77]] = 1.0
+    _, ids = kernels.most_probable(logits, 5, forbid=(0,))
+    assert ids.tolist() == [[3, 77, 299, 1, 2]]
+
+
+def test_columns_stand_for_pieces_and_what_is_forbidden_counts_in_the_sum() -> None:
+    found, ids = kernels.most_probable(
+        torch.tensor([[0.0, 2.0, 1.0]]), 2, pieces=torch.tensor([4, 9, 31]), forbid=(9, 10)
+    )
+    assert ids.tolist() == [[31, 4]]
+    total = math.log(1 + math.exp(1) + math.exp(2))
+    assert found[0].tolist() == pytest.approx([1 - total, -total])
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_row_that_holds_no_probabilities_offers_nothing(bad: float) -> None:
+    logits = torch.randn(3, 200)
+    logits[1, 150] = bad
+    logits[2] = -math.inf
+    found, _ = kernels.most_probable(logits, 4)
+    assert found[0].isfinite().all()
+    assert (found[1:] == -math.inf).all()
+
+
+def test_what_is_impossible_is_not_offered() -> None:
+    logits = torch.full((1, 100), -math.inf)
+    logits[0, 41] = -3.0
+    found, ids = kernels.most_probable(logits, 2)
+    assert found.tolist() == [[0.0, -math.inf]]
+    assert int(ids[0, 0]) == 41
+
+
+# --- continuations ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_continuations_are_those_of_a_sort(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    groups, each, size = (int(torch.randint(1, 6, (), generator=generator)) for _ in range(3))
+    group = torch.cat([torch.arange(groups), torch.randint(0, groups, (7,), generator=generator)]).sort().values
+    # Few different numbers, so that many are equal, and some that are impossible.
+    total, log_probs = (
+        -torch.randint(0, 4, shape, generator=generator).float() for shape in ((len(group),), (len(group), each))
+    )
+    total[torch.rand(len(group), generator=generator) < 0.2] = -math.inf
+    log_probs = log_probs.sort(dim=1, descending=True).values
+    ids = torch.randint(0, 50, (len(group), each), generator=generator)
+    nowhere = torch.zeros_like(group)
+    front = search._Front(Ragged(group, groups), torch.arange(groups), total, nowhere, nowhere, None)
+    found = search._best_continuations(front, log_probs, ids, size)
+    plain(monkeypatch)
+    wanted = search._best_continuations(front, log_probs, ids, size)
+    width = wanted[0].shape[1]  # no more than there can be
+    assert (found[0][:, width:] == -math.inf).all()
+    assert torch.equal(found[0][:, :width], wanted[0])
+    possible = wanted[0] > -math.inf
+    for one, other in zip(found, wanted, strict=True):
+        assert torch.equal(one[:, :width][possible], other[possible])
+    assert (group[found[1]] == torch.arange(groups)[:, None]).all()
+
+
+# --- bytes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [63, 127])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (40, 128)])
+def test_bytes_are_rounded_as_by_torch(shape: tuple[int, int], most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = torch.randn(shape) * 3
+    found, step = int8.round_to_bytes(values.T, most)
+    plain(monkeypatch)
+    wanted, wanted_step = int8.round_to_bytes(values.T, most)
+    assert step == pytest.approx(wanted_step)
+    assert (found.int() - wanted.int()).abs().max() <= 1  # where a number lies in the middle
+    assert (found != wanted).float().mean() < 0.01
+    assert found.max() <= 2 * most + 1
+
+
+def test_bytes_of_nothing_and_of_what_is_not_a_number() -> None:
+    rounded, step = kernels.round_to_bytes(torch.zeros(2, 3), 127)
+    assert rounded.tolist() == [[128] * 3] * 2
+    assert step == 1
+    for bad in (math.nan, math.inf, -math.inf):
+        assert math.isnan(kernels.round_to_bytes(torch.tensor([[1.0, bad]]), 127)[1])
+
+
+# --- where they are used ------------------------------------------------------------------------------------------
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = torch.arange(60) // 3
+    queries, keys, v, h = torch.randn(60, 65), torch.randn(20, 9, 65), torch.randn(65), torch.randn(20, 9, 31)
+    logits, gates = torch.randn(60, 900), torch.randn(60, 96)
+
+    def everything() -> list[Tensor]:
+        found = [*compiled(queries, keys, v, torch.ones(20, 9, dtype=torch.bool), h, group)]
+        rounded, step = kernels.round_to_bytes(logits, 127)
+        found += [*kernels.most_probable(logits, 7), kernels.gru_gates(gates, gates, gates[:, :32])]
+        return [*found, rounded, torch.tensor(step)]
+
+    alone = everything()
+    monkeypatch.setattr(kernels, "_threads", lambda work: 3)
+    for one, other in zip(everything(), alone, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_they_are_for_fp32_without_gradients() -> None:
+    values = torch.randn(4, 6)
+    assert kernels.can_use(values, values[:2], values[:, 1:3])
+    assert not kernels.can_use(values, values.double())
+    assert not kernels.can_use(values.bfloat16())
+    assert not kernels.can_use(values.T)
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        assert not kernels.can_use(torch.randn(2, 2))
+
+
+def test_largest_of_torch_is_the_same_choice() -> None:
+    logits = torch.randn(30, 3000)
+    values, ids = largest(torch.log_softmax(logits, 1), 6)
+    found, chosen = kernels.most_probable(logits, 6)
+    torch.testing.assert_close(found, values, atol=1e-6, rtol=1e-6)
+    assert torch.equal(ids, chosen)

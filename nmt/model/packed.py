@@ -21,7 +21,7 @@ from nmt.model.cells import gru_states
 from nmt.model.decoder import Recurrence
 from nmt.model.int8 import Int8Linear, can_multiply_int8
 from nmt.model.readout import Readout
-from nmt.model.scores import AdditiveScore
+from nmt.model.scores import AdditiveScore, ConcatScore
 from nmt.model.seq2seq import Seq2Seq, WordEmbedding
 from nmt.native import kernels
 from nmt.ragged import Ragged
@@ -168,13 +168,10 @@ class PackedAttention(Attention):
 
 
 def _is_global_additive(module: nn.Module) -> TypeGuard[Attention]:
-    """Whether it is what `PackedAttention` computes."""
-    return (
-        isinstance(module, Attention)
-        and isinstance(module.score, AdditiveScore)
-        and module.window is None
-        and not module.covers
-    )
+    """Whether it is what `PackedAttention` computes, and no variant of it."""
+    if type(module) is not Attention or module.window is not None or module.covers:
+        return False
+    return type(module.score) in (AdditiveScore, ConcatScore)
 
 
 def _linear(weight: Float[Tensor, "G D"], bias: Float[Tensor, " G"] | None) -> nn.Linear:

@@ -46,7 +46,9 @@ def _introduction(session: Session) -> str:
             for precision, spread in ((name, machine[name]) for name in PRECISIONS if name in machine)
         ],
     )
-    where = f"{machine['processor']}, {machine['threads']} threads, torch {machine['torch']}"
+    where = (
+        f"{machine['processor']}, {machine['threads']} threads, torch {machine['torch']}, kernels: {machine['kernels']}"
+    )
     return (
         f"# Benchmark\n\n{where}; precision auto is {machine['auto']}. The ceiling, measured in this run:\n\n{ceilings}"
     )

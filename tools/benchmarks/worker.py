@@ -91,6 +91,7 @@ def ceiling(device: str, size: int, windows: int) -> dict[str, Any]:
 
     from nmt.device import DTYPES, choose_device, choose_precision, processor
     from nmt.model.packed import can_pack, packed_linear
+    from nmt.native.build import library
 
     place = choose_device(device)
     found: dict[str, Any] = {
@@ -99,6 +100,7 @@ def ceiling(device: str, size: int, windows: int) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "auto": choose_precision("auto", place),
+        "kernels": "compiled" if library() else "none compiled",
     }
     left, layer = torch.randn(size, size, device=place), nn.Linear(size, size, bias=False, device=place)
     for precision, dtype in DTYPES.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, Int8, UInt8
 from torch import Tensor, nn
 
 from nmt.evened import with_even_rows
@@ -26,13 +26,25 @@ class Int8Linear(nn.Linear):
 
     def __init__(self, linear: nn.Linear) -> None:
         nn.Module.__init__(self)
-        self.in_features, self.out_features = linear.in_features, linear.out_features
         self.weight, self.bias = linear.weight, linear.bias
         weight = linear.weight.detach()
-        self._steps = weight.abs().amax(1).div_(_MOST).clamp_(min=torch.finfo(weight.dtype).tiny)
-        rounded = (weight / self._steps.unsqueeze(1)).round_().to(torch.int8)
+        steps = weight.abs().amax(1).div_(_MOST).clamp_(min=torch.finfo(weight.dtype).tiny)
+        self._hold((weight / steps.unsqueeze(1)).round_().to(torch.int8), steps)
+
+    def of_rows(self, rows: Int[Tensor, " C"]) -> Int8Linear:
+        """The layer that gives some outputs of this one alone."""
+        few = Int8Linear.__new__(Int8Linear)
+        nn.Module.__init__(few)
+        few.bias = None if self.bias is None else nn.Parameter(self.bias[rows], requires_grad=False)
+        few._hold(self._rounded[rows], self._steps[rows])
+        return few
+
+    def _hold(self, rounded: Int8[Tensor, "G D"], steps: Float[Tensor, " G"]) -> None:
+        """Lay A' out for the kernels."""
+        self.out_features, self.in_features = rounded.shape
+        self._rounded, self._steps = rounded, steps
         self._packed = torch.ops.onednn.qlinear_prepack(rounded, None)
-        self._zeros = torch.zeros(len(weight), dtype=torch.long)
+        self._zeros = torch.zeros(len(rounded), dtype=torch.long)
         # Without VNNI pairs of products are summed in 16 bits, for which x' must have a bit less.
         self._most = _MOST if torch.cpu._is_vnni_supported() else _MOST // 2
 

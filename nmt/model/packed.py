@@ -244,5 +244,7 @@ def _tabulate(model: Seq2Seq, dtype: torch.dtype) -> None:
 
 def restricted(linear: nn.Linear, rows: Int[Tensor, " C"]) -> nn.Linear:
     """A layer that gives some outputs of another one alone, packed if that is."""
+    if isinstance(linear, Int8Linear):
+        return linear.of_rows(rows)
     few = _linear(linear.weight[rows], None if linear.bias is None else linear.bias[rows])
-    return packed_linear(few, linear.dtype) if isinstance(linear, PackedLinear | Int8Linear) else few
+    return PackedLinear(few, linear.dtype) if isinstance(linear, PackedLinear) else few

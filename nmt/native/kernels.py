@@ -35,7 +35,7 @@ def _call(name: str, tensors: tuple[Tensor | None, ...], *numbers: int) -> float
     """Call a kernel with the addresses of tensors, and numbers; of most the answer is nothing."""
     kernels = library()
     assert kernels is not None
-    kernel = kernels[name]
+    kernel = getattr(kernels, name)
     kernel.restype = c_double
     answer: float = kernel(
         *[c_void_p(None if tensor is None else tensor.data_ptr()) for tensor in tensors], *map(c_int64, numbers)

@@ -29,6 +29,7 @@ from nmt.model.decoder import DecoderState
 from nmt.model.packed import WordTable, packed, restricted
 from nmt.model.seq2seq import Seq2Seq
 from nmt.native import kernels
+from nmt.native.build import library
 from nmt.ragged import Ragged
 
 _LOGITS_AT_ONCE = 2048
@@ -141,7 +142,8 @@ class Ensemble:
             yield
 
     def prepare(self) -> None:
-        """Make now what would be made once much has been read."""
+        """Make now what would be made at the first step, or once much has been read."""
+        library()
         with self.evaluating():
             for model in self.models:
                 for module in model.modules():

@@ -71,7 +71,8 @@ def _threads() -> tuple[str, ...]:
     """The library whose threads PyTorch computes with, to compute with the same ones: two pools would disturb each other."""
     maps = Path("/proc/self/maps")
     lines = maps.read_text(encoding="utf-8").splitlines() if maps.exists() else []
-    return tuple({line.split(maxsplit=5)[-1] for line in lines if "/libgomp" in line})[:1]
+    loaded = {line.split(maxsplit=5)[-1] for line in lines if "/libgomp" in line}
+    return tuple(sorted(loaded, key=lambda path: "/torch" not in path)[:1])
 
 
 def _is_ours(path: Path) -> bool:

@@ -13,7 +13,7 @@ from torch.func import functional_call
 from nmt import recipe
 from nmt.model.decoder import DecoderState
 from nmt.model.seq2seq import Seq2Seq, build_model
-from tests.reference.settings import ATTENTIONS, BRIDGES, CELLS, ORDERS, READOUTS, SWITCHES, small
+from tests.reference.settings import ATTENTIONS, BRIDGES, CELLS, ORDERS, READOUTS, SCORES, SWITCHES, WINDOWS, small
 
 SIZE = 11
 PRESETS = list(product(ATTENTIONS, ORDERS))
@@ -323,8 +323,21 @@ def test_recurrent_dropout_has_one_mask_for_all_steps_of_a_sentence(order: str) 
 # --- gradients ----------------------------------------------------------------------------------------------------
 
 DEEP = [name for name in SWITCHES if not name.startswith(("heads", "coverage", "ratio"))]
+
+
+def slow_unless_quick(score: str, window: str, order: str) -> list[pytest.MarkDecorator]:
+    """The default suite takes a third, in which each score meets each window and each order, and each window each order."""
+    number = SCORES.index(score) + WINDOWS.index(window) + list(ORDERS).index(order)
+    return [pytest.mark.slow] * (number % 3 > 0)
+
+
 GRADIENTS = [
-    *(small(score=score, window=window, half_width=2, order=order) for (score, window), order in PRESETS),
+    *(
+        pytest.param(
+            small(score=score, window=window, half_width=2, order=order), marks=slow_unless_quick(score, window, order)
+        )
+        for (score, window), order in PRESETS
+    ),
     *(switched(switch, order="luong-feeding", layers=1 + ("residual" in switch)) for switch in DEEP),
     *(switched("heads-coverage", order=order) for order in ("bahdanau", "luong")),
     small(window="local-p", order="bahdanau-conditional"),

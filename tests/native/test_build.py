@@ -104,8 +104,7 @@ def test_several_processes_may_compile_at_once(own_cache: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["bahdanau", "luong", "luong-local-p"])
-@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize(("name", "beam"), [("bahdanau", 1), ("bahdanau", 4), ("luong-local-p", 4)])
 def test_search_finds_the_same_with_and_without(name: str, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def found() -> list[tuple[object, ...]]:
         build.library.cache_clear()

@@ -64,12 +64,17 @@ def processor(device: torch.device) -> str:
     """The name of the accelerator, or of the CPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
+    return cpu_info("model name") or platform.processor() or platform.machine()
+
+
+def cpu_info(*keys: str) -> str | None:
+    """What Linux says of the processor under the first of some keys that it knows; None where it says nothing."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
             key, _, value = line.partition(":")
-            if key.strip() == "model name" and value.strip():
+            if key.strip() in keys and value.strip():
                 return value.strip()
-    return platform.processor() or platform.machine()
+    return None
 
 
 def autocast(precision: DecodingPrecision, device: torch.device) -> AbstractContextManager[object]:

@@ -116,7 +116,8 @@ def translate(
     its first translation in --lexicon.
 
     A large file is translated several times as fast with --precision int8 (or bf16, where the processor is fast at it), a
-    --shortlist, which [cyan]nmt shortlist[/cyan] learns, and --prune 2; some words then differ.
+    --shortlist, which [cyan]nmt shortlist[/cyan] learns, and --prune 2; some words then differ. On a CPU the system's C compiler
+    is used once to make part of the search faster, if there is one; NMT_NATIVE=0 does without.
 
     [bold]Examples[/bold]
 

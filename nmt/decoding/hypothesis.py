@@ -135,17 +135,18 @@ class Trace:
     """Back-pointers of a search, written step by step and read backwards once, so that no history is ever copied."""
 
     steps: list[_Recorded] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    """How many nodes there are before each step: a node's number in the trace is so many more than in its step."""
-    count: int = 0
-    """Nodes of all steps."""
+    starts: list[int] = field(default_factory=lambda: [0])
+    """The number in the trace of each step's first node, and that of the step to come."""
 
-    def add(self, picked: Picked, weights: Float[Tensor, "R S"], nodes: Int[Tensor, " R"]) -> None:
-        """Record a step: its nodes, the weights of its input rows, and the node of the step before behind each row."""
+    def add(self, picked: Picked, weights: Float[Tensor, "R S"], nodes: Int[Tensor, " R"]) -> int:
+        """Record a step: its nodes, the weights of its input rows, and the node of the step before behind each row.
+
+        Returns the number of its first node.
+        """
         flat = (picked.tokens.flatten(), picked.log_probs.flatten(), picked.total.flatten(), picked.rows.flatten())
         self.steps.append(_Recorded(*flat, weights.float(), nodes))
-        self.starts.append(self.count)
-        self.count += picked.tokens.numel()
+        self.starts.append(self.starts[-1] + picked.tokens.numel())
+        return self.starts[-2]
 
     def read(self, last: Int[Tensor, " P"]) -> Paths:
         """The paths that end at nodes of the given numbers in the trace."""

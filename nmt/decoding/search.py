@@ -218,11 +218,10 @@ class _Limits:
 
     def longest(self, sentence: Int[Tensor, " B"], time: int) -> Int[Tensor, " B"] | int:
         """The length that what is alive at a step is given to end in, of each sentence or of all."""
-        lengths = self.max_lengths[sentence]
         if self.horizon is None:
-            return lengths
+            return self.max_lengths[sentence]
         within = time + 1 + self.horizon
-        return within if within <= self.shortest else lengths.clamp(max=within)
+        return within if within <= self.shortest else self.max_lengths[sentence].clamp(max=within)
 
 
 @dataclass(frozen=True)
@@ -255,8 +254,7 @@ def _walk(step: Step[StateT], state: StateT, pick: Pick, batch: int, limits: _Li
     for time in range(int(limits.max_lengths.max())):
         outlook, weights, state = step(front.tokens, state)
         picked = pick(front, outlook)
-        first = trace.count
-        trace.add(picked, weights, front.nodes)
+        first = trace.add(picked, weights, front.nodes)
         coverage = _cover(front.coverage, weights, picked.rows) if limits.penalties.coverage else None
         total = _end(front.sentence, picked, coverage, pool, first, time, limits)
         done = _is_done(front.sentence, total, pool, time, limits)
@@ -285,14 +283,13 @@ def _end(
 ) -> Float[Tensor, "B W"]:
     """Move the candidates that end here to the pool; return the total of those that live on, -inf for the others."""
     ended = picked.tokens == limits.eos
-    last = limits.max_lengths[sentence] <= time + 1
-    ending = ended | last[:, None] if time + 1 >= limits.shortest else ended
-    if not bool(ending.any()):
+    if time + 1 < limits.shortest and not bool(ended.any()):
         return picked.total
+    last = limits.max_lengths[sentence] <= time + 1
     mask = None if coverage is None or limits.source_mask is None else limits.source_mask[sentence][:, None, :]
     scores = limits.penalties.score(picked.total, time + 1, coverage, mask)
     pool.add(sentence, scores, first=first, ended=ended, last=last)
-    return picked.total.masked_fill(ending, IMPOSSIBLE)
+    return picked.total.masked_fill(ended | last[:, None], IMPOSSIBLE)
 
 
 def _is_done(

@@ -14,11 +14,12 @@ from functools import cache
 from pathlib import Path
 
 from nmt.cache import cache_folder, replacing
+from nmt.device import cpu_info
 
 logger = logging.getLogger("nmt")
 
 SOURCE = Path(__file__).with_name("kernels.c")
-FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fPIC", "-Wall", "-Wextra")
+FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fPIC")
 """Vector instructions of this processor."""
 RELAXED = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
 """Sums may be added in any order; infinities and what is not a number stay what they are."""
@@ -44,7 +45,8 @@ def _built() -> Path:
         raise FileNotFoundError("there is no C compiler; `cc` or $CC would be one.")
     threads = _threads()
     flags = (*FLAGS, *RELAXED, *(("-fopenmp",) if threads else ()))
-    made_of = (SOURCE.read_bytes(), *(part.encode() for part in (compiler, *flags, *threads, _processor())))
+    abilities = cpu_info("flags", "Features") or platform.processor()  # a cache may be seen by several machines
+    made_of = (SOURCE.read_bytes(), *(part.encode() for part in (compiler, *flags, *threads, abilities)))
     name = hashlib.sha256(b"\0".join(made_of)).hexdigest()[:16]
     folder = cache_folder() / "native"
     path = folder / f"{name}.so"
@@ -52,15 +54,20 @@ def _built() -> Path:
     if not _is_ours(folder):
         raise PermissionError(f"others can write to {folder}.")
     if not path.exists() or not _is_ours(path):
-        with replacing(path) as beside:
-            compiled = beside.with_suffix(".o")
-            try:
-                _run(compiler, "-c", *flags, str(SOURCE), "-o", str(compiled))
-                _run(compiler, "-shared", str(compiled), "-o", str(beside), *threads, "-lm")
-            finally:
-                compiled.unlink(missing_ok=True)
-            beside.chmod(0o700)
+        _compile(path, compiler, flags, threads)
     return path
+
+
+def _compile(path: Path, compiler: str, flags: tuple[str, ...], threads: tuple[str, ...]) -> None:
+    """In two steps: linked with -fopenmp it would bring threads of its own."""
+    with replacing(path) as beside:
+        compiled = beside.with_suffix(".o")
+        try:
+            _run(compiler, "-c", *flags, str(SOURCE), "-o", str(compiled))
+            _run(compiler, "-shared", str(compiled), "-o", str(beside), *threads, "-lm")
+        finally:
+            compiled.unlink(missing_ok=True)
+        beside.chmod(0o700)
 
 
 def _run(*command: str) -> None:
@@ -79,10 +86,3 @@ def _is_ours(path: Path) -> bool:
     """Whether nobody else can have written it: what is in it will be run."""
     found = path.stat()
     return found.st_uid == os.getuid() and not found.st_mode & 0o022
-
-
-def _processor() -> str:
-    """What the processor can do, since a cache may be seen by several machines."""
-    described = Path("/proc/cpuinfo")
-    lines = described.read_text(encoding="utf-8").splitlines() if described.exists() else []
-    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())

@@ -31,7 +31,7 @@ static inline float exponential(float x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
-    int32_t bits = ((int32_t)n + 127) * (1 << 23);
+    uint32_t bits = ((uint32_t)(int32_t)n + 127u) << 23;
     float power; /* 2^n */
     memcpy(&power, &bits, sizeof power);
     return p * power;
@@ -48,13 +48,17 @@ static inline int32_t rank_of(float value) {
     return bits ^ (bits >> 31 & INT32_MAX);
 }
 
-static inline float largest_of(const float *values, int64_t count) {
-    int32_t largest = INT32_MIN;
-    for (int64_t i = 0; i < count; i++) largest = rank_of(values[i]) > largest ? rank_of(values[i]) : largest;
-    int32_t bits = largest ^ (largest >> 31 & INT32_MAX);
+static inline float of_rank(int32_t rank) {
+    int32_t bits = rank ^ (rank >> 31 & INT32_MAX);
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
+}
+
+static inline float largest_of(const float *values, int64_t count) {
+    int32_t rank = INT32_MIN;
+    for (int64_t i = 0; i < count; i++) rank = rank_of(values[i]) > rank ? rank_of(values[i]) : rank;
+    return of_rank(rank);
 }
 
 static float sum_of_exponentials(const float *values, int64_t count, float shift) {
@@ -189,9 +193,7 @@ static float largest_size(const float *values, int64_t threads, int64_t count) {
     int32_t rank = 0;
     PARALLEL_MAXIMUM(threads, rank)
     for (int64_t i = 0; i < count; i++) rank = rank_of(fabsf(values[i])) > rank ? rank_of(fabsf(values[i])) : rank;
-    float largest;
-    memcpy(&largest, &rank, sizeof largest);
-    return largest;
+    return of_rank(rank);
 }
 
 double odds_of(const float *keys, float *odds, int64_t threads, int64_t count) {

@@ -32,7 +32,7 @@ def built(folder: Path) -> list[Path]:
 
 @needs_compiler
 def test_they_are_compiled_once_without_a_warning(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "FLAGS", (*build.FLAGS, "-Werror"))
+    monkeypatch.setattr(build, "FLAGS", (*build.FLAGS, "-Wall", "-Wextra", "-Werror"))
     assert build.library() is not None
     (made,) = built(own_cache)
     before = made.stat()

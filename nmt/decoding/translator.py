@@ -104,8 +104,7 @@ class Translator:
                 source word that it was read most from, or by this word itself where there is none: `{}` copies them all.
                 By default a piece's mark stays, `⁇` as SentencePiece writes it.
             shortlist: which target pieces may translate which source pieces of the first bundle; by default all may.
-            precision: of the matrix products; probabilities are always fp32. With int8 a translation may depend a little on what is
-                in the same batch.
+            precision: of the matrix products; probabilities are always fp32.
             processes: most processes of one thread that decode batches side by side, for what has several batches; each takes
                 memory of its own for what it computes. With 1 all is done here.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -16,10 +17,11 @@ _MOST = 127
 
 
 class Int8Linear(nn.Linear):
-    """y_g = s s_g (x' - z) . A'_g + b_g for y = x A^T + b, by oneDNN: integers are multiplied and summed in 32 bits.
+    """y_ig = s_i s_g (x'_i - z) . A'_g + b_g for y = x A^T + b: integers are multiplied and summed in 32 bits.
 
-    Each row of A is rounded to multiples of s_g = max |A_g| / 127, once. All of x is rounded to multiples of s = max |x| / 127 at
-    every call, and shifted by z = 128 as the kernels want no sign: a row of y so depends a little on the others.
+    Each row of A is rounded to multiples of s_g = max |A_g| / 127, once, and each row of x to multiples of s_i = max |x_i| / 127
+    at every call. They are shifted by z = 128, as processors multiply what has no sign with what has one. A compiled kernel does
+    all of that at once, where there is one; else oneDNN multiplies.
     """
 
     dtype = torch.int8
@@ -40,37 +42,51 @@ class Int8Linear(nn.Linear):
         return few
 
     def _hold(self, rounded: Int8[Tensor, "G D"], steps: Float[Tensor, " G"]) -> None:
-        """Lay A' out for the kernels."""
+        """Lay A' out for the kernel, or for oneDNN."""
         self.out_features, self.in_features = rounded.shape
         self._rounded, self._steps = rounded, steps
-        self._packed = torch.ops.onednn.qlinear_prepack(rounded, None)
-        self._zeros = torch.zeros(len(rounded), dtype=torch.long)
-        # Without VNNI pairs of products are summed in 16 bits, for which x' must have a bit less.
-        self._most = _MOST if torch.cpu._is_vnni_supported() else _MOST // 2
+        if kernels.can_multiply_int8():
+            self._product = partial(kernels.int8_product, kernels.panels_of(rounded, steps, self.bias))
+        else:
+            self._product = partial(with_even_rows, _OneDnn(rounded, steps, self.bias))
 
     def forward(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
-        return with_even_rows(self._product, values)
-
-    def _product(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
-        shifted, step = round_to_bytes(values, self._most)
-        product: Tensor = torch.ops.onednn.qlinear_pointwise(
-            *(shifted, step, self._most + 1, self._packed, self._steps, self._zeros, self.bias),
-            *(1.0, 0, torch.float32, "none", [], ""),
-        )
-        return product
+        if values.dim() == 2:
+            return self._product(values)
+        return self._product(values.reshape(-1, self.in_features)).view(*values.shape[:-1], self.out_features)
 
     if TYPE_CHECKING:
         __call__ = forward
 
 
-def round_to_bytes(values: Float[Tensor, "N D"], most: int) -> tuple[UInt8[Tensor, "N D"], float]:
-    """x' = x / s + z, rounded, and s = max |x| / most, or 1; z = most + 1."""
+class _OneDnn:
+    """The product of rows of x by oneDNN."""
+
+    def __init__(self, rounded: Int8[Tensor, "G D"], steps: Float[Tensor, " G"], bias: Tensor | None) -> None:
+        self.packed = torch.ops.onednn.qlinear_prepack(rounded, None)
+        self.steps, self.bias = steps, bias
+        self.zeros = torch.zeros(len(rounded), dtype=torch.long)
+        # Without VNNI pairs of products are summed in 16 bits, for which x' must have a bit less.
+        self.most = _MOST if torch.cpu._is_vnni_supported() else _MOST // 2
+
+    def __call__(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
+        shifted, steps = round_rows(values, self.most)
+        product: Tensor = torch.ops.onednn.qlinear_pointwise(
+            *(shifted, 1.0, self.most + 1, self.packed, self.steps, self.zeros, None),
+            *(1.0, 0, torch.float32, "none", [], ""),
+        )
+        steps = steps.unsqueeze(1)
+        return product * steps if self.bias is None else torch.addcmul(self.bias, product, steps)
+
+
+def round_rows(values: Float[Tensor, "N D"], most: int) -> tuple[UInt8[Tensor, "N D"], Float[Tensor, " N"]]:
+    """x' = x / s + z, rounded, and s = max |x| / most of each row, or 1; z = most + 1."""
     if kernels.can_use(values):
-        return kernels.round_to_bytes(values, most)
-    low, high = values.aminmax()
-    step = max(-float(low), float(high)) / most or 1.0
-    shift = torch.tensor(most + 1.5)  # cut to an integer, x / s + z + 1/2 is rounded
-    return torch.add(shift, values, alpha=1 / step).to(torch.uint8), step
+        return kernels.round_rows(values, most)
+    steps = values.abs().amax(1).div_(most)
+    steps.masked_fill_(steps == 0, 1.0)
+    # Cut to an integer, x / s + z + 1/2 is rounded.
+    return (values / steps.unsqueeze(1)).add_(most + 1.5).to(torch.uint8), steps
 
 
 def can_multiply_int8() -> bool:

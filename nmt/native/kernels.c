@@ -189,9 +189,8 @@ void best_continuations(const float *totals, const float *log_probs, const int64
 }
 
 /* max |x|; not a number if one is not. */
-static float largest_size(const float *values, int64_t threads, int64_t count) {
+static inline float largest_size(const float *values, int64_t count) {
     int32_t rank = 0;
-    PARALLEL_MAXIMUM(threads, rank)
     for (int64_t i = 0; i < count; i++) rank = rank_of(fabsf(values[i])) > rank ? rank_of(fabsf(values[i])) : rank;
     return of_rank(rank);
 }
@@ -199,15 +198,82 @@ static float largest_size(const float *values, int64_t threads, int64_t count) {
 double odds_of(const float *keys, float *odds, int64_t threads, int64_t count) {
     PARALLEL(threads)
     for (int64_t i = 0; i < count; i++) odds[i] = exponential(2.0f * keys[i]);
-    return largest_size(keys, threads, count);
+    return largest_size(keys, count);
 }
 
-double round_to_bytes(const float *values, uint8_t *bytes, int64_t threads, int64_t count, int64_t most) {
-    float largest = largest_size(values, threads, count);
+/* x' = x / step + most + 1, rounded, of one row; the step is max |x| / most, 1 if all are 0, and no number if one is not finite. */
+static inline float round_row(const float *values, uint8_t *bytes, int64_t count, int64_t most) {
+    float largest = largest_size(values, count);
     if (!(largest < INFINITY)) return NAN;
-    double step = largest > 0.0f ? (double)largest / (double)most : 1.0;
-    float scale = (float)(1.0 / step), shift = (float)most + 1.5f;
-    PARALLEL(threads)
+    float step = largest > 0.0f ? largest / (float)most : 1.0f, scale = 1.0f / step, shift = (float)most + 1.5f;
     for (int64_t i = 0; i < count; i++) bytes[i] = (uint8_t)(int32_t)(values[i] * scale + shift);
     return step;
+}
+
+void round_rows(const float *values, uint8_t *bytes, float *steps, int64_t threads, int64_t rows, int64_t width, int64_t stride,
+                int64_t most) {
+    PARALLEL(threads)
+    for (int64_t row = 0; row < rows; row++) steps[row] = round_row(values + row * stride, bytes + row * width, width, most);
+}
+
+#ifdef __AVX512VNNI__
+#include <immintrin.h>
+
+#define PANEL 64 /* Outputs */
+#define TILE 6   /* and rows whose sums are in registers at a time: 24 of 32. */
+#define VECTORS 4
+#define SHARE 48 /* Rows that a thread multiplies with a panel before it takes the next. */
+#define UNROLL _Pragma("GCC unroll 6")
+
+/* Sums of products of `count` rows with a panel, of which each four bytes of a row meet four of each output. */
+static inline void multiply_tile(const uint8_t *bytes, const int8_t *panel, int64_t fours, int64_t count, int32_t sums[TILE][PANEL]) {
+    __m512i sum[TILE][VECTORS], weight[VECTORS];
+    const uint8_t *rows[TILE];
+    UNROLL for (int r = 0; r < TILE; r++) rows[r] = bytes + (r < count ? r : count - 1) * fours * 4;
+    UNROLL for (int r = 0; r < TILE; r++) UNROLL for (int v = 0; v < VECTORS; v++) sum[r][v] = _mm512_setzero_si512();
+    for (int64_t k = 0; k < fours; k++) {
+        UNROLL for (int v = 0; v < VECTORS; v++) weight[v] = _mm512_loadu_si512(panel + (k * VECTORS + v) * 64);
+        UNROLL for (int r = 0; r < TILE; r++) {
+            int32_t four;
+            memcpy(&four, rows[r] + k * 4, sizeof four);
+            __m512i read = _mm512_set1_epi32(four);
+            UNROLL for (int v = 0; v < VECTORS; v++) /* By the intrinsic, GCC 12 copies the sums at every turn. */
+                __asm__("vpdpbusd %2, %1, %0" : "+v"(sum[r][v]) : "v"(read), "v"(weight[v]));
+        }
+    }
+    UNROLL for (int r = 0; r < TILE; r++) UNROLL for (int v = 0; v < VECTORS; v++) _mm512_storeu_si512(sums[r] + v * 16, sum[r][v]);
+}
+
+void int8_product(const float *values, const int8_t *panels, const int32_t *shifts, const float *steps, const float *bias,
+                  uint8_t *bytes, float *row_steps, float *product, int64_t threads, int64_t rows, int64_t inputs, int64_t outputs,
+                  int64_t stride) {
+    int64_t fours = (inputs + 3) / 4, shares = (rows + SHARE - 1) / SHARE, tasks = (outputs + PANEL - 1) / PANEL * shares;
+    PARALLEL(threads)
+    for (int64_t row = 0; row < rows; row++)
+        row_steps[row] = round_row(values + row * stride, bytes + row * fours * 4, inputs, INT8_MAX);
+    PARALLEL(threads)
+    for (int64_t task = 0; task < tasks; task++) {
+        int64_t first = task / shares * PANEL, width = outputs - first < PANEL ? outputs - first : PANEL;
+        int64_t start = task % shares * SHARE, end = start + SHARE < rows ? start + SHARE : rows;
+        for (int64_t row = start; row < end; row += TILE) {
+            int32_t sums[TILE][PANEL];
+            float scaled[PANEL];
+            int64_t count = end - row < TILE ? end - row : TILE;
+            multiply_tile(bytes + row * fours * 4, panels + first * fours * 4, fours, count, sums);
+            for (int64_t r = 0; r < count; r++) {
+                for (int64_t g = 0; g < PANEL; g++)
+                    scaled[g] = (float)(sums[r][g] - shifts[first + g]) * (row_steps[row + r] * steps[first + g]) + bias[first + g];
+                memcpy(product + (row + r) * outputs + first, scaled, (size_t)width * sizeof(float));
+            }
+        }
+    }
+}
+#endif
+
+double multiplies_bytes(void) {
+#ifdef __AVX512VNNI__
+    return 1.0;
+#else
+    return 0.0;
+#endif
 }

@@ -5,10 +5,12 @@ hold it against that.
 from __future__ import annotations
 
 from ctypes import c_double, c_int64, c_void_p
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, Int8, Int32, UInt8
 from torch import Tensor
+from torch.nn.functional import pad
 
 from nmt.native.build import library
 
@@ -18,6 +20,10 @@ tanh is 1."""
 
 _SHARED = 2**17
 """Numbers from which on threads share them."""
+_PANEL = 64
+"""Outputs that a product in int8 computes side by side."""
+_AT_ONCE = 64
+"""How many products of bytes take as long as one number elsewhere."""
 _GATES = 4
 """How many times as long a gate takes as a product of the attention."""
 
@@ -135,8 +141,54 @@ def best_continuations(
     return best, rows, tokens, best_log_probs
 
 
-def round_to_bytes(values: Float[Tensor, "N D"], most: int) -> tuple[UInt8[Tensor, "N D"], float]:
-    """x' = x / s + most + 1, rounded, and s = max |x| / most, 1 if all are 0; s is nan where x has no finite size."""
-    values = values.contiguous()
-    rounded = torch.empty(values.shape, dtype=torch.uint8)
-    return rounded, _call("round_to_bytes", (values, rounded), _threads(values.numel()), values.numel(), most)
+def round_rows(values: Float[Tensor, "N D"], most: int) -> tuple[UInt8[Tensor, "N D"], Float[Tensor, " N"]]:
+    """x' = x / s + most + 1, rounded, and s = max |x| / most of each row, 1 if all are 0; s is nan where x has no finite size."""
+    rows, width = values.shape
+    rounded, steps = torch.empty(values.shape, dtype=torch.uint8), values.new_empty(rows)
+    _call("round_rows", (values, rounded, steps), _threads(values.numel()), rows, width, values.stride(0), most)
+    return rounded, steps
+
+
+@dataclass(frozen=True)
+class Panels:
+    """A matrix A'_g of integers, the steps s_g of its rows and b_g, as `int8_product` reads them: 64 outputs side by side.
+
+    What the last panel has too much is 0. Values are shifted by 128, hence the products by 128 sum A'_g.
+    """
+
+    rounded: Int8[Tensor, "P Q 64 4"]
+    shifts: Int32[Tensor, " G"]
+    steps: Float[Tensor, " G"]
+    bias: Float[Tensor, " G"]
+    outputs: int
+
+
+def can_multiply_int8() -> bool:
+    """Whether there is a kernel for products in int8: it needs AVX-512 VNNI."""
+    kernels = library()
+    return kernels is not None and bool(_call("multiplies_bytes", ()))
+
+
+def panels_of(rounded: Int8[Tensor, "G D"], steps: Float[Tensor, " G"], bias: Float[Tensor, " G"] | None) -> Panels:
+    """Lay a matrix out for `int8_product`."""
+    outputs, inputs = rounded.shape
+    more = -outputs % _PANEL
+    padded = pad(rounded, (0, -inputs % 4, 0, more))
+    fours = padded.view(torch.int32).view(-1, _PANEL, padded.shape[1] // 4).transpose(1, 2).contiguous()
+    shifts = padded.sum(1, dtype=torch.int32) * 128
+    bias = steps.new_zeros(outputs) if bias is None else bias
+    return Panels(
+        fours.view(torch.int8).view(*fours.shape, 4), shifts, pad(steps, (0, more)), pad(bias, (0, more)), outputs
+    )
+
+
+def int8_product(panels: Panels, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
+    """y_ig = s_i s_g (x'_i - 128) . A'_g + b_g, where x'_i and s_i are those of `round_rows`."""
+    (rows, inputs), fours = values.shape, panels.rounded.shape[1]
+    values = values if values.stride(1) == 1 else values.contiguous()
+    bytes_, steps = torch.empty(rows, fours * 4, dtype=torch.uint8), values.new_empty(rows)
+    product = values.new_empty(rows, panels.outputs)
+    read = values, panels.rounded, panels.shifts, panels.steps, panels.bias
+    threads = _threads(rows * inputs * panels.outputs // _AT_ONCE)
+    _call("int8_product", (*read, bytes_, steps, product), threads, rows, inputs, panels.outputs, values.stride(0))
+    return product

@@ -10,11 +10,25 @@ from torch import Tensor, nn
 from nmt.errors import UsageError
 from nmt.model.int8 import Int8Linear
 from nmt.model.packed import packed, restricted
-from tests.machine import needs_int8, needs_vnni
+from nmt.native import kernels
+from tests.machine import needs_int8, needs_int8_kernel, needs_vnni
 from tests.model.test_packed import ENOUGH, MODELS, model, outputs
 from tests.reference.int8 import int8_product
 
 pytestmark = needs_int8
+
+WAYS = [pytest.param("kernel", marks=needs_int8_kernel), pytest.param("vnni", marks=needs_vnni), "plain"]
+
+
+@pytest.fixture(params=WAYS)
+def most(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The largest integer of a row: products are those of our kernel, of oneDNN with VNNI, or of oneDNN without."""
+    way: str = request.param
+    if way == "kernel":
+        return 127
+    monkeypatch.setattr(kernels, "can_multiply_int8", lambda: False)
+    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: way == "vnni")
+    return 127 if way == "vnni" else 63
 
 
 def layer(inputs: int, size: int, *, bias: bool = True) -> nn.Linear:
@@ -29,14 +43,12 @@ def product(of: nn.Linear, values: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shift", [-3.0, 0.0, 0.2, 3.0])
-@pytest.mark.parametrize("vnni", [pytest.param(True, marks=needs_vnni), False])
-def test_it_is_its_definition(monkeypatch: pytest.MonkeyPatch, bias: bool, shift: float, vnni: bool) -> None:
+def test_it_is_its_definition(most: int, bias: bool, shift: float) -> None:
     plain = layer(24, 17, bias=bias)
-    values = torch.randn(5, 24) + shift
+    values = torch.randn(5, 24) * torch.arange(1, 6)[:, None] + shift
     added = plain.bias if bias else torch.zeros(17)
     arrays = [each.detach().double().numpy() for each in (values, plain.weight, added)]
-    wanted, bound = int8_product(*arrays, most=127 if vnni else 63)
-    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: vnni)
+    wanted, bound = int8_product(*arrays, most=most)
     found = product(Int8Linear(plain), values).double().numpy()
     np.testing.assert_allclose(found, wanted, atol=1e-5)
     exact = arrays[0] @ arrays[1].T + arrays[2]
@@ -44,7 +56,15 @@ def test_it_is_its_definition(monkeypatch: pytest.MonkeyPatch, bias: bool, shift
     assert np.abs(found - exact).max() > 1e-4, "nothing was rounded"
 
 
-def test_any_shape_and_layout_will_do() -> None:
+def test_a_row_is_the_same_in_any_company(most: int) -> None:
+    made, values = Int8Linear(layer(24, 17)), torch.randn(60, 24)
+    values[7] *= 100
+    together = product(made, values)
+    for row in range(len(values)):
+        assert torch.equal(product(made, values[row : row + 1])[0], together[row])
+
+
+def test_any_shape_and_layout_will_do(most: int) -> None:
     made = Int8Linear(layer(8, 6))
     values = torch.randn(3, 4, 8)
     found = product(made, values)
@@ -55,7 +75,7 @@ def test_any_shape_and_layout_will_do() -> None:
     torch.testing.assert_close(product(made, torch.zeros(2, 8)), made.bias.expand(2, -1))
 
 
-def test_a_row_of_zeros_gives_zero_and_leaves_the_others() -> None:
+def test_a_row_of_zeros_gives_zero_and_leaves_the_others(most: int) -> None:
     plain = layer(8, 6, bias=False)
     with torch.no_grad():
         plain.weight[2] = 0
@@ -66,7 +86,7 @@ def test_a_row_of_zeros_gives_zero_and_leaves_the_others() -> None:
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
-def test_what_is_no_number_stays_none(wrong: float) -> None:
+def test_what_is_no_number_stays_none(most: int, wrong: float) -> None:
     plain = layer(8, 6)
     with torch.no_grad():
         plain.weight[2, 1] = wrong
@@ -75,7 +95,9 @@ def test_what_is_no_number_stays_none(wrong: float) -> None:
     assert found[:, :2].isfinite().all()
     values = torch.randn(4, 8)
     values[1, 1] = wrong
-    assert not product(Int8Linear(layer(8, 6)), values)[1].isfinite().any()
+    found = product(Int8Linear(layer(8, 6)), values)
+    assert not found[1].isfinite().any()
+    assert found[[0, 2, 3]].isfinite().all()
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -92,7 +114,7 @@ def test_a_packed_model_computes_nearly_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_a_restricted_layer_gives_just_the_outputs_of_the_whole_one(bias: bool) -> None:
+def test_a_restricted_layer_gives_just_the_outputs_of_the_whole_one(most: int, bias: bool) -> None:
     whole, rows = Int8Linear(layer(6, 40, bias=bias)), torch.tensor([3, 17, 30])
     values = torch.randn(4, 6)
     few = restricted(whole, rows)

@@ -16,7 +16,7 @@ from nmt.model import cells, int8
 from nmt.model.attention import masked_softmax
 from nmt.native import kernels
 from nmt.ragged import Ragged
-from tests.machine import needs_compiler
+from tests.machine import needs_compiler, needs_int8_kernel
 
 pytestmark = needs_compiler
 
@@ -201,23 +201,37 @@ def test_the_best_continuations_are_those_of_a_sort(seed: int, monkeypatch: pyte
 
 @pytest.mark.parametrize("most", [63, 127])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (40, 128)])
-def test_bytes_are_rounded_as_by_torch(shape: tuple[int, int], most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_rounded_as_by_torch(shape: tuple[int, int], most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     values = torch.randn(shape) * 3
-    found, step = int8.round_to_bytes(values.T, most)
+    found, steps = int8.round_rows(values, most)
     plain(monkeypatch)
-    wanted, wanted_step = int8.round_to_bytes(values.T, most)
-    assert step == pytest.approx(wanted_step)
+    wanted, wanted_steps = int8.round_rows(values, most)
+    torch.testing.assert_close(steps, wanted_steps)
     assert (found.int() - wanted.int()).abs().max() <= 1  # where a number lies in the middle
     assert (found != wanted).float().mean() < 0.01
     assert found.max() <= 2 * most + 1
 
 
-def test_bytes_of_nothing_and_of_what_is_not_a_number() -> None:
-    rounded, step = kernels.round_to_bytes(torch.zeros(2, 3), 127)
+def test_rows_of_nothing_and_of_what_is_not_a_number() -> None:
+    rounded, steps = kernels.round_rows(torch.zeros(2, 3), 127)
     assert rounded.tolist() == [[128] * 3] * 2
-    assert step == 1
+    assert steps.tolist() == [1, 1]
     for bad in (math.nan, math.inf, -math.inf):
-        assert math.isnan(kernels.round_to_bytes(torch.tensor([[1.0, bad]]), 127)[1])
+        values = torch.tensor([[1.0, bad], [1.0, -2.0]])
+        assert kernels.round_rows(values, 127)[1].isnan().tolist() == [True, False]
+
+
+@needs_int8_kernel
+@pytest.mark.parametrize("rows", [0, 1, 5, 6, 7, 49, 100])
+@pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (3, 64), (8, 65), (66, 130)])
+def test_products_in_int8_are_those_of_integers(rows: int, inputs: int, outputs: int) -> None:
+    values, weight = torch.randn(rows, inputs + 1)[:, :inputs], torch.randint(-127, 128, (outputs, inputs))
+    steps, bias = torch.rand(outputs), torch.randn(outputs)
+    found = kernels.int8_product(kernels.panels_of(weight.to(torch.int8), steps, bias), values)
+    rounded, row_steps = kernels.round_rows(values, 127)
+    integers = (rounded.long() - 128) @ weight.T
+    wanted = integers * (row_steps.double().unsqueeze(1) * steps.double()) + bias
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-6, atol=1e-5)
 
 
 # --- where they are used ------------------------------------------------------------------------------------------
@@ -227,12 +241,14 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     group = torch.arange(60) // 3
     queries, keys, v, h = torch.randn(60, 65), torch.randn(20, 9, 65), torch.randn(65), torch.randn(20, 9, 31)
     logits, gates = torch.randn(60, 900), torch.randn(60, 96)
+    panels = kernels.panels_of(torch.randint(-127, 128, (200, 900), dtype=torch.int8), torch.rand(200), None)
 
     def everything() -> list[Tensor]:
         found = [*compiled(queries, keys, v, torch.ones(20, 9, dtype=torch.bool), h, group)]
-        rounded, step = kernels.round_to_bytes(logits, 127)
         found += [*kernels.most_probable(logits, 7), kernels.gru_gates(gates, gates, gates[:, :32])]
-        return [*found, rounded, torch.tensor(step)]
+        if kernels.can_multiply_int8():
+            found.append(kernels.int8_product(panels, logits))
+        return [*found, *kernels.round_rows(logits, 127)]
 
     alone = everything()
     monkeypatch.setattr(kernels, "_threads", lambda work: 3)

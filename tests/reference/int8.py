@@ -9,19 +9,19 @@ Numbers = NDArray[np.float64]
 
 
 def int8_product(values: Numbers, weight: Numbers, bias: Numbers, *, most: int) -> tuple[Numbers, Numbers]:
-    """y_g = s s_g (x' - z) . A'_g + b_g, [N G], and how far rounding can have moved it from x . A_g + b_g.
+    """y_ig = s_i s_g (x'_i - z) . A'_g + b_g, [N G], and how far rounding can have moved it from x_i . A_g + b_g.
 
-    s_g = max |A_g| / 127 and s = max |x| / `most`. Numbers are rounded by half a step at the most, so that
+    s_g = max |A_g| / 127 and s_i = max |x_i| / `most`. Numbers are rounded by half a step at the most, so that
     |x A - x' A'| <= |x - x'| |A| + |x'| |A - A'|.
     """
-    step = np.abs(values).max() / most or 1.0
-    integers = np.floor(values / step + 0.5)
     product = np.zeros((len(values), len(weight)))
     bound = np.zeros_like(product)
     for g, row in enumerate(weight):
         row_step = np.abs(row).max() / 127 or 1.0
         rounded = np.rint(row / row_step)
-        for n, read in enumerate(integers):
+        for n, value in enumerate(values):
+            step = np.abs(value).max() / most or 1.0
+            read = np.floor(value / step + 0.5)
             product[n, g] = step * row_step * sum(a * b for a, b in zip(read, rounded, strict=True)) + bias[g]
             bound[n, g] = step / 2 * np.abs(row).sum() + row_step / 2 * step * np.abs(read).sum()
     return product, bound

@@ -17,7 +17,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from nmt.decoding.hypothesis import IMPOSSIBLE, Hypothesis, Penalties, Picked, Pool, Trace
-from nmt.evened import evened
 from nmt.native import kernels
 from nmt.ragged import Ragged
 
@@ -315,16 +314,11 @@ def _advance(
 
 
 def _going_on(alive: Bool[Tensor, "B W"]) -> Int[Tensor, " M"]:
-    """The candidates that are alive, and as many others as make their number even; all where most go on, each in its own place."""
-    kept = alive.flatten()
-    nodes = kept.nonzero().squeeze(1)
+    """The candidates that are alive; of greedy search all where most are, each in its own place."""
+    nodes = alive.flatten().nonzero().squeeze(1)
     if alive.shape[1] == 1 and len(nodes) > (1 - COMPACT_AT) * len(alive):
         return torch.arange(len(alive), device=alive.device)
-    spare = evened(len(nodes)) - len(nodes)
-    if not spare:
-        return nodes
-    kept[(~kept).nonzero().squeeze(1)[:spare]] = True
-    return kept.nonzero().squeeze(1)
+    return nodes
 
 
 def _reorder(state: StateT, order: Int[Tensor, " N"], *, rows: int) -> StateT:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -28,6 +29,10 @@ from nmt.model.seq2seq import Seq2Seq
 __all__ = ["Translation", "TranslationHypothesis", "Translator"]
 
 logger = logging.getLogger(__name__)
+
+ItemT = TypeVar("ItemT")
+TaskT = TypeVar("TaskT")
+FoundT = TypeVar("FoundT")
 
 _NO_NUMBERS = "The model's probabilities are not numbers, because its weights are damaged or too large"
 _MOST_WEIGHTS = 2**26
@@ -63,6 +68,35 @@ class _Bare:
     source: Subwords
     target: Subwords
     model: Seq2Seq
+
+
+_Known = tuple[Unit, Sequence[int]]
+"""A source and the ids of its translation, which is scored."""
+
+
+@dataclass(frozen=True)
+class _Window(Generic[ItemT, TaskT]):
+    """Consecutive items, the numbers of their lines, and what of them is decoded, with its length in pieces."""
+
+    numbers: range
+    items: Sequence[ItemT]
+    tasks: Sequence[TaskT]
+    lengths: Sequence[int]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A source and a known translation, as they came and in pieces."""
+
+    source: str
+    target: str | Sequence[int]
+    unit: Unit
+    ids: list[int]
+
+    @property
+    def is_short(self) -> bool:
+        """Whether there is memory for all weights between the two."""
+        return (self.unit.length + 1) * (len(self.ids) + 1) <= _MOST_WEIGHTS
 
 
 class Translator:
@@ -168,11 +202,11 @@ class Translator:
         A blank line has an empty translation. Control characters and lone surrogates are read as spaces and U+FFFD, and
         none is ever written, so that every line gives one line.
         """
-        number = 1
-        with Workers(self._decoder.search, self._processes, self._decoder.ensemble.prepare) as workers:
-            for window in read_ahead(lines, self._window, size=len):
-                yield from self._translate_window([line.rstrip("\r\n") for line in window], number, workers)
-                number += len(window)
+        windows = (
+            self._cut(numbers, [line.rstrip("\r\n") for line in part]) for numbers, part in self._read(lines, len)
+        )
+        for window, found in self._decoded(windows, self._decoder.search, self._width):
+            yield from self._translations(window, iter(found))
 
     def score(self, pairs: Iterable[tuple[str, str | Sequence[int]]]) -> Iterator[Translation]:
         """Forced decoding: log-probability, score and alignment of known translations, in the order of the pairs.
@@ -185,65 +219,88 @@ class Translator:
             ValueError: an id is a special mark or beyond the vocabulary.
             DataError: the model's probabilities are not numbers.
         """
-        number = 1
-        with Workers(self._decoder.force, self._processes, self._decoder.ensemble.prepare) as workers:
-            for window in read_ahead(pairs, self._window, size=lambda pair: len(pair[0]) + len(pair[1])):
-                yield from self._score_window(window, number, workers)
-                number += len(window)
+        parts = self._read(pairs, lambda pair: len(pair[0]) + len(pair[1]))
+        windows = (self._paired(numbers, part) for numbers, part in parts)
+        for window, found in self._decoded(windows, self._decoder.force, 1):
+            yield from self._scores(window, iter(found))
 
-    def _translate_window(
+    def _read(self, items: Iterable[ItemT], size: Callable[[ItemT], int]) -> Iterator[tuple[range, Sequence[ItemT]]]:
+        """Windows of consecutive items, and the numbers of their lines."""
+        first = 1
+        for part in read_ahead(items, self._window, size=size):
+            yield range(first, first + len(part)), part
+            first += len(part)
+
+    def _decoded(
         self,
-        lines: Sequence[str],
-        first_number: int,
-        workers: Workers[Sequence[Unit], list[list[TranslationHypothesis]]],
-    ) -> Iterator[Translation]:
-        units_of_lines = self._units_of_lines(lines, first_number)
+        windows: Iterable[_Window[ItemT, TaskT]],
+        run: Callable[[Sequence[TaskT]], Sequence[FoundT]],
+        width: int,
+    ) -> Iterator[tuple[_Window[ItemT, TaskT], list[FoundT]]]:
+        """Each window with what is found for its tasks, in their order. Those of similar length are decoded together."""
+        opened: deque[tuple[_Window[ItemT, TaskT], list[list[int]]]] = deque()
+
+        def batches_of_windows() -> Iterator[list[list[TaskT]]]:
+            for window in windows:
+                batches = self._batches(window.lengths, width)
+                opened.append((window, batches))
+                yield [[window.tasks[row] for row in rows] for rows in batches]
+
+        with Workers(run, self._processes, self._decoder.ensemble.prepare) as workers:
+            for answers in workers.map(batches_of_windows()):
+                window, batches = opened.popleft()
+                found: dict[int, FoundT] = {}
+                for rows, of_batch in zip(batches, answers, strict=True):
+                    found.update(zip(rows, of_batch, strict=True))
+                yield window, [found[row] for row in range(len(window.tasks))]
+
+    def _cut(self, numbers: range, lines: Sequence[str]) -> _Window[tuple[str, list[Unit]], Unit]:
+        """Lines and the units that they are cut into."""
+        units_of_lines = self._units_of_lines(lines, numbers.start)
         units = [unit for of_line in units_of_lines for unit in of_line]
-        found: dict[int, list[TranslationHypothesis]] = {}
-        batches = self._batches([unit.length for unit in units], self._width)
-        searched = workers.map([[units[row] for row in rows] for rows in batches])
-        for rows, of_batch in zip(batches, searched, strict=True):
-            found.update(zip(rows, of_batch, strict=True))
-        row = lost = 0
-        for line, of_line in zip(lines, units_of_lines, strict=True):
-            parts = [found.pop(part) for part in range(row, row + len(of_line))]
-            row += len(of_line)
-            source_ids = tuple(index for unit in of_line for index in unit.ids[0])
+        items = list(zip(lines, units_of_lines, strict=True))
+        return _Window(numbers, items, units, [unit.length for unit in units])
+
+    def _translations(
+        self, window: _Window[tuple[str, list[Unit]], Unit], found: Iterator[list[TranslationHypothesis]]
+    ) -> Iterator[Translation]:
+        """Those of a window's lines, of what was found for their units."""
+        lost = 0
+        for line, units in window.items:
+            source_ids = tuple(index for unit in units for index in unit.ids[0])
+            parts = [next(found) for _ in units]
             hypotheses = tuple(join(ranked) for ranked in zip(*parts, strict=False)) or (empty(),)
             lost += hypotheses[0].score == IMPOSSIBLE
             yield Translation(line, source_ids, hypotheses)
         if lost:
-            last_number = first_number + len(lines) - 1
-            logger.warning("%s, so %d of lines %d to %d are empty.", _NO_NUMBERS, lost, first_number, last_number)
+            first, last = window.numbers[0], window.numbers[-1]
+            logger.warning("%s, so %d of lines %d to %d are empty.", _NO_NUMBERS, lost, first, last)
 
-    def _score_window(
-        self,
-        pairs: Sequence[tuple[str, str | Sequence[int]]],
-        first_number: int,
-        workers: Workers[Sequence[tuple[Unit, Sequence[int]]], list[TranslationHypothesis]],
-    ) -> Iterator[Translation]:
+    def _paired(self, numbers: range, pairs: Sequence[tuple[str, str | Sequence[int]]]) -> _Window[_Pair, _Known]:
+        """Pairs, of which those are scored that are not too long."""
         units = self._encode([clean(source) for source, _ in pairs])
-        targets = [self._target_ids(target) for _, target in pairs]
-        short = [row for row, unit in enumerate(units) if (unit.length + 1) * (len(targets[row]) + 1) <= _MOST_WEIGHTS]
-        lengths = [max(units[row].length, len(targets[row])) for row in short]
-        found: dict[int, TranslationHypothesis] = {}
-        batches = [[short[place] for place in batch] for batch in self._batches(lengths, 1)]
-        forced = workers.map([[(units[row], targets[row]) for row in rows] for rows in batches])
-        for rows, of_batch in zip(batches, forced, strict=True):
-            found.update(zip(rows, of_batch, strict=True))
-        if any(math.isnan(hypothesis.log_probability) for hypothesis in found.values()):
+        items = [
+            _Pair(source, target, unit, self._target_ids(target))
+            for (source, target), unit in zip(pairs, units, strict=True)
+        ]
+        short = [item for item in items if item.is_short]
+        tasks = [(item.unit, item.ids) for item in short]
+        return _Window(numbers, items, tasks, [max(item.unit.length, len(item.ids)) for item in short])
+
+    def _scores(self, window: _Window[_Pair, _Known], found: Iterator[TranslationHypothesis]) -> Iterator[Translation]:
+        """Those of a window's pairs, of what was found for the ones that are not too long."""
+        hypotheses = [next(found) if item.is_short else None for item in window.items]
+        if any(hypothesis is not None and math.isnan(hypothesis.log_probability) for hypothesis in hypotheses):
             raise DataError(f"{_NO_NUMBERS}, so nothing can be scored.")
-        for row, (source, target) in enumerate(pairs):
-            if row not in found:
-                sizes = units[row].length, len(targets[row])
-                logger.warning(
-                    "Line %d has %d and %d pieces, too many to score: its score is nan.", first_number + row, *sizes
-                )
-            hypothesis = found.pop(row, None) or unscored(targets[row], self._members[0].target)
-            if isinstance(target, str):
-                text = one_line(target.rstrip("\r\n"))
+        for number, item, hypothesis in zip(window.numbers, window.items, hypotheses, strict=True):
+            if hypothesis is None:
+                sizes = item.unit.length, len(item.ids)
+                logger.warning("Line %d has %d and %d pieces, too many to score: its score is nan.", number, *sizes)
+                hypothesis = unscored(item.ids, self._members[0].target)
+            if isinstance(item.target, str):
+                text = one_line(item.target.rstrip("\r\n"))
                 hypothesis = TranslationHypothesis.of(hypothesis, text=text, alignment=hypothesis.alignment)
-            yield Translation(source.rstrip("\r\n"), units[row].ids[0], (hypothesis,))
+            yield Translation(item.source.rstrip("\r\n"), item.unit.ids[0], (hypothesis,))
 
     def _units_of_lines(self, lines: Sequence[str], first_number: int) -> list[list[Unit]]:
         """What to decode for each line: nothing if it is blank, itself if it fits, else its parts."""

@@ -9,8 +9,11 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import chain
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
@@ -25,6 +28,8 @@ FoundT = TypeVar("FoundT")
 
 _EACH = 2
 """Tasks that a process must have to do for it to be worth starting."""
+_OPENED = 2
+"""Groups that are in work at a time."""
 
 
 class Workers(Generic[TaskT, FoundT]):
@@ -53,16 +58,23 @@ class Workers(Generic[TaskT, FoundT]):
             process.join()
         self._ends, self._processes = [], []
 
-    def map(self, tasks: Sequence[TaskT]) -> Iterator[FoundT]:
-        """What the function makes of each task, in their order.
+    def map(self, groups: Iterable[Sequence[TaskT]]) -> Iterator[list[FoundT]]:
+        """What the function makes of the tasks of each group, in their order.
+
+        Processes that find nothing left to do in one group begin the next one, which is only then asked for.
 
         Raises:
             DataError: a process was killed.
             Exception: what the function raises.
         """
-        if not self._ends:
-            self._start(min(self._most, len(tasks) // _EACH))
-        return self._shared(tasks) if self._ends else map(self._run, tasks)
+        coming = iter(groups)
+        for group in coming:
+            if not self._ends:
+                self._start(min(self._most, len(group) // _EACH))
+            if self._ends:
+                yield from self._shared(chain([group], coming))
+            else:
+                yield [self._run(task) for task in group]
 
     def _start(self, count: int) -> None:
         if count < 2:
@@ -77,28 +89,56 @@ class Workers(Generic[TaskT, FoundT]):
             self._processes.append(process)
             theirs.close()
 
-    def _shared(self, tasks: Sequence[TaskT]) -> Iterator[FoundT]:
+    def _shared(self, groups: Iterator[Sequence[TaskT]]) -> Iterator[list[FoundT]]:
         """Each process has one task at a time, and gets the next when it is done."""
-        waiting = iter(enumerate(tasks))
-        busy: dict[Connection, int] = {}
-        found: dict[int, FoundT] = {}
-        for end in self._ends:
-            _give(end, waiting, busy)
-        for number in range(len(tasks)):
-            while number not in found:
-                for end in [each for each in wait(list(busy)) if isinstance(each, Connection)]:
-                    found[busy.pop(end)] = _take(end)
-                    _give(end, waiting, busy)
-            yield found.pop(number)
+        idle, busy = list(self._ends), dict[Connection, tuple[_Group[TaskT, FoundT], int]]()
+        opened: deque[_Group[TaskT, FoundT]] = deque()
+        while True:
+            while idle and (group := _with_a_task(opened, groups)) is not None:
+                end, number = idle.pop(), group.given
+                with _alive():
+                    end.send(group.tasks[number])
+                group.given += 1
+                busy[end] = group, number
+            if opened and opened[0].is_done:
+                yield opened.popleft().answers()
+                continue
+            if not busy:
+                return
+            for end in [each for each in wait(list(busy)) if isinstance(each, Connection)]:
+                group, number = busy.pop(end)
+                group.found[number] = _take(end)
+                idle.append(end)
 
 
-def _give(end: Connection, waiting: Iterator[tuple[int, Any]], busy: dict[Connection, int]) -> None:
-    """Send the next task, if there is one."""
-    for number, task in waiting:
-        with _alive():
-            end.send(task)
-        busy[end] = number
-        return
+@dataclass
+class _Group(Generic[TaskT, FoundT]):
+    """Tasks whose answers are given out together."""
+
+    tasks: Sequence[TaskT]
+    given: int = 0
+    found: dict[int, FoundT] = field(default_factory=dict)
+
+    @property
+    def is_done(self) -> bool:
+        return len(self.found) == len(self.tasks)
+
+    def answers(self) -> list[FoundT]:
+        return [self.found[number] for number in range(len(self.tasks))]
+
+
+def _with_a_task(
+    opened: deque[_Group[TaskT, FoundT]], groups: Iterator[Sequence[TaskT]]
+) -> _Group[TaskT, FoundT] | None:
+    """The group that the next task is in; one more is opened if there are none left in the first."""
+    for group in opened:
+        if group.given < len(group.tasks):
+            return group
+    while len(opened) < _OPENED and (tasks := next(groups, None)) is not None:
+        opened.append(_Group(tasks))
+        if tasks:
+            return opened[-1]
+    return None
 
 
 def _take(end: Connection) -> Any:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -45,20 +45,39 @@ def is_alive(process: int) -> bool:
 
 def test_answers_come_in_order_from_several_processes_that_know_what_was_prepared() -> None:
     with workers_of(slowly) as workers:
-        for tasks in (range(10), range(3), []):
-            found = list(workers.map(tasks))
-            assert [number for number, _, _ in found] == list(tasks)
-        processes = {process for _, process, _ in workers.map(range(9))}
+        groups = [range(10), range(3), [], [], [], range(7), []]
+        found = list(workers.map(groups))
+        assert [[number for number, _, _ in answers] for answers in found] == list(map(list, groups))
+        processes = {process for answers in found for _, process, _ in answers}
         assert len(processes) == 3
         assert os.getpid() not in processes
-        assert all(known == [os.getpid()] for _, _, known in workers.map(range(3)))
+        assert all(known == [os.getpid()] for answers in found for _, _, known in answers)
+        [again] = workers.map([range(3)])
+        assert {process for _, process, _ in again} <= processes
     assert not any(map(is_alive, processes))
+
+
+def test_the_next_group_is_begun_while_the_last_of_one_is_done_and_no_further_one() -> None:
+    asked: list[int] = []
+
+    def groups() -> Iterator[list[int]]:
+        for number in range(4):
+            asked.append(number)
+            yield [1, 0, 0, 0]
+
+    with workers_of(lambda number: time.sleep(0.3 * number) or time.monotonic(), 2) as workers:
+        answers = workers.map(groups())
+        first, second = next(answers), next(answers)
+        assert second[0] - 0.3 < first[0], "the second group was not begun before the first was done"
+        assert asked in ([0, 1, 2], [0, 1, 2, 3])
+        assert len(list(answers)) == 2
 
 
 @pytest.mark.parametrize(("most", "tasks"), [(3, 3), (1, 20)])
 def test_little_work_is_done_here(most: int, tasks: int) -> None:
     with workers_of(slowly, most) as workers:
-        assert {process for _, process, _ in workers.map(range(tasks))} == {os.getpid()}
+        [answers] = workers.map([range(tasks)])
+        assert {process for _, process, _ in answers} == {os.getpid()}
     assert prepared == []
 
 
@@ -70,7 +89,7 @@ def failing(number: int) -> int:
 
 def test_what_a_process_raises_is_raised_here() -> None:
     with pytest.raises(DataError, match="Five is not possible"), workers_of(failing) as workers:
-        list(workers.map(range(8)))
+        list(workers.map([range(8)]))
 
 
 def dying(number: int) -> int:
@@ -82,13 +101,13 @@ def dying(number: int) -> int:
 def test_a_killed_process_is_one_sentence() -> None:
     sentence = "was killed, perhaps because memory ran out: try fewer --batch-tokens"
     with pytest.raises(DataError, match=sentence), workers_of(dying) as workers:
-        list(workers.map(range(8)))
+        list(workers.map([range(8)]))
 
 
 def test_who_stops_asking_waits_for_nothing() -> None:
     with workers_of(lambda number: time.sleep(60 * (number > 0)) or os.getpid()) as workers:
         start = time.monotonic()
-        process = next(iter(workers.map(range(6))))
+        [process, *_] = next(workers.map([[0] * 6, [1] * 6]))
         with pytest.raises(KeyboardInterrupt), workers:
             raise KeyboardInterrupt
     assert time.monotonic() - start < 30
@@ -99,7 +118,7 @@ ORPHANS = """
 import os, signal
 from nmt.decoding.workers import Workers
 with Workers(lambda _: os.getpid(), 2, lambda: None) as workers:
-    print(*set(workers.map(range(8))), flush=True)
+    print(*set(*workers.map([range(8)])), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -67,9 +67,10 @@ class EnsembleState:
         """
         states = tuple(state.select(rows) for state in self.states)
         sentence, held, memories = self.rows.group[rows], self.rows.groups, self.memories
-        going, group = torch.unique_consecutive(sentence, return_inverse=True)
-        if len(going) <= (1 - COMPACT_AT) * held:
-            memories, sentence, held = tuple(memory.select(going) for memory in memories), group, len(going)
+        if any(memory.odds is None for memory in memories):  # else what is done is passed by at no cost
+            going, group = torch.unique_consecutive(sentence, return_inverse=True)
+            if len(going) <= (1 - COMPACT_AT) * held:
+                memories, sentence, held = tuple(memory.select(going) for memory in memories), group, len(going)
         return replace(self, memories=memories, states=states, rows=Ragged(sentence, held))
 
 

@@ -86,6 +86,12 @@ class Recurrence(nn.Module):
         projected: Tensor = self.inputs[name](values)
         return projected
 
+    def add(self, total: Float[Tensor, "... G"], name: str, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
+        """The same on top of what else the gates read."""
+        linear = self.inputs[name]
+        assert isinstance(linear, StepLinear)
+        return linear.added_to(total, values)
+
     def forward(
         self, projected: Float[Tensor, "B G"], state: DecoderState, masks: Tensor | None
     ) -> tuple[Float[Tensor, "B H"], DecoderState]:
@@ -105,8 +111,8 @@ class Recurrence(nn.Module):
             output = output + new_hidden if self.residual and depth else new_hidden
             hidden.append(new_hidden)
             cells.append(new_cell)
-        new_cells = None if state.cell is None else torch.stack(cells, dim=1)
-        return output, replace(state, hidden=torch.stack(hidden, dim=1), cell=new_cells)
+        new_cells = None if state.cell is None else _stacked(cells)
+        return output, replace(state, hidden=_stacked(hidden), cell=new_cells)
 
     def masks(self, state: DecoderState) -> Tensor | None:
         """The dropout of the states that the recurrent matrices see, one mask a sentence; None outside of training."""
@@ -205,8 +211,8 @@ class AttendThenUpdate(AttentionalDecoder):
             hidden.append(output)
             contexts.append(context)
             alignment.append(weights)
-        readouts = self.readout(torch.stack(hidden, 1), embedded, torch.stack(contexts, 1))
-        return Decoded(readouts, torch.stack(alignment, 1), state)
+        readouts = self.readout(_stacked(hidden), embedded, _stacked(contexts))
+        return Decoded(readouts, _stacked(alignment), state)
 
     def ask(
         self, word: Float[Tensor, "B G"], state: DecoderState, masks: Tensor | None
@@ -216,8 +222,9 @@ class AttendThenUpdate(AttentionalDecoder):
 
     def reads(self, word: Float[Tensor, "... G"], context: Float[Tensor, "... A"]) -> Float[Tensor, "... G"]:
         """What the recurrence that follows attention reads, for its gates."""
-        read = self.recurrence.project("context", context)
-        return word + read if self.asking is None else read
+        if self.asking is None:
+            return self.recurrence.add(word, "context", context)
+        return self.recurrence.project("context", context)
 
     def read_each(self, embedded: Float[Tensor, "B E"], state: DecoderState, memory: Memory) -> Float[Tensor, "B S R"]:
         contexts = memory.contexts()
@@ -259,7 +266,7 @@ class UpdateThenAttend(AttentionalDecoder):
         for word in words.unbind(1):
             output, state = self.recurrence(word, state, masks)
             hidden.append(output)
-        queries = torch.stack(hidden, 1)
+        queries = _stacked(hidden)
         contexts, alignment, state = self.attend_all(queries, state, memory)
         return Decoded(self.readout(queries, embedded, contexts), alignment, state)
 
@@ -274,17 +281,22 @@ class UpdateThenAttend(AttentionalDecoder):
             state = replace(state, feed=readout if self.feeds else None)
             readouts.append(readout)
             alignment.append(weights)
-        return Decoded(torch.stack(readouts, 1), torch.stack(alignment, 1), state)
+        return Decoded(_stacked(readouts), _stacked(alignment), state)
 
     def reads(self, word: Float[Tensor, "B G"], state: DecoderState) -> Float[Tensor, "B G"]:
         """What the recurrence reads, for its gates."""
-        return word if state.feed is None else word + self.recurrence.project("feed", state.feed * self.feed_scale)
+        return word if state.feed is None else self.recurrence.add(word, "feed", state.feed * self.feed_scale)
 
     def read_each(self, embedded: Float[Tensor, "B E"], state: DecoderState, memory: Memory) -> Float[Tensor, "B S R"]:
         contexts = memory.contexts()
         length = contexts.shape[1]
         output, _ = self.recurrence(self.reads(self.recurrence.project("word", embedded), state), state, None)
         return self.readout(_everywhere(output, length), _everywhere(embedded, length), contexts)
+
+
+def _stacked(parts: list[Float[Tensor, "B D"]]) -> Float[Tensor, "B N D"]:
+    """Those of all layers or steps side by side, without a copy if there is one."""
+    return parts[0].unsqueeze(1) if len(parts) == 1 else torch.stack(parts, 1)
 
 
 def _everywhere(values: Float[Tensor, "B D"], length: int) -> Float[Tensor, "B S D"]:

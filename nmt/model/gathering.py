@@ -67,6 +67,10 @@ class StepLinear(nn.Linear):
     def forward(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
         return step_linear(values, self.weight, self.bias)
 
+    def added_to(self, total: Float[Tensor, "... G"], values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
+        """W x + b on top of something."""
+        return total + self(values)
+
     if TYPE_CHECKING:
         __call__ = forward
 

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from jaxtyping import Float, Int, Int8, UInt8
 from torch import Tensor, nn
 
 from nmt.evened import with_even_rows
+from nmt.model.gathering import StepLinear
 from nmt.native import kernels
 
 _MOST = 127
 """The largest integer in a matrix; the smallest is as far from 0."""
 
 
-class Int8Linear(nn.Linear):
+class _Product(Protocol):
+    """x' A'^T s s + b for rows of x, added to something."""
+
+    def __call__(
+        self, values: Float[Tensor, "N D"], onto: Float[Tensor, "N G"] | None = None
+    ) -> Float[Tensor, "N G"]: ...
+
+
+class Int8Linear(StepLinear):
     """y_ig = s_i s_g (x'_i - z) . A'_g + b_g for y = x A^T + b: integers are multiplied and summed in 32 bits.
 
     Each row of A is rounded to multiples of s_g = max |A_g| / 127, once, and each row of x to multiples of s_i = max |x_i| / 127
@@ -46,14 +55,18 @@ class Int8Linear(nn.Linear):
         self.out_features, self.in_features = rounded.shape
         self._rounded, self._steps = rounded, steps
         if kernels.can_multiply_int8():
-            self._product = partial(kernels.int8_product, kernels.panels_of(rounded, steps, self.bias))
+            self._product: _Product = partial(kernels.int8_product, kernels.panels_of(rounded, steps, self.bias))
         else:
-            self._product = partial(with_even_rows, _OneDnn(rounded, steps, self.bias))
+            self._product = _OneDnn(rounded, steps, self.bias)
 
     def forward(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
         if values.dim() == 2:
             return self._product(values)
         return self._product(values.reshape(-1, self.in_features)).view(*values.shape[:-1], self.out_features)
+
+    def added_to(self, total: Float[Tensor, "... G"], values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
+        rows = values.reshape(-1, self.in_features)
+        return self._product(rows, total.reshape(-1, self.out_features)).view(total.shape)
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -69,7 +82,11 @@ class _OneDnn:
         # Without VNNI pairs of products are summed in 16 bits, for which x' must have a bit less.
         self.most = _MOST if torch.cpu._is_vnni_supported() else _MOST // 2
 
-    def __call__(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
+    def __call__(self, values: Float[Tensor, "N D"], onto: Float[Tensor, "N G"] | None = None) -> Float[Tensor, "N G"]:
+        product = with_even_rows(self.multiply, values)
+        return product if onto is None else onto + product
+
+    def multiply(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
         shifted, steps = round_rows(values, self.most)
         product: Tensor = torch.ops.onednn.qlinear_pointwise(
             *(shifted, 1.0, self.most + 1, self.packed, self.steps, self.zeros, None),

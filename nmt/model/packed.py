@@ -19,6 +19,7 @@ from nmt.evened import with_even_rows
 from nmt.model.attention import Attention, Memory
 from nmt.model.cells import gru_states
 from nmt.model.decoder import Recurrence
+from nmt.model.gathering import StepLinear
 from nmt.model.int8 import Int8Linear, can_multiply_int8
 from nmt.model.readout import Readout
 from nmt.model.scores import AdditiveScore, ConcatScore
@@ -30,7 +31,7 @@ _LARGEST_TABLE = 2**24
 """Numbers in a `WordTable` at the most; beyond that, memory and the time to make it outweigh what it saves."""
 
 
-class PackedLinear(nn.Linear):
+class PackedLinear(StepLinear):
     """y = x A^T + b through oneDNN, for inference: `nn.Linear` lays A out anew at every call.
 
     In fp32 it also passes by the BLAS library, which on some processors is less than half as fast.
@@ -65,9 +66,9 @@ class WordTable(nn.Module):
     Made once as many words have been read as there are, so that a few lines do not wait for it.
     """
 
-    def __init__(self, embedding: WordEmbedding, linear: nn.Linear, dtype: torch.dtype) -> None:
+    def __init__(self, embedding: WordEmbedding, linear: nn.Linear) -> None:
         super().__init__()
-        self.embedding, self.linear, self.dtype = embedding, linear, dtype
+        self.embedding, self.linear = embedding, linear
         self._read = 0
         self.table: Tensor | None = None
 
@@ -88,9 +89,8 @@ class WordTable(nn.Module):
 
     def products(self) -> Float[Tensor, "V G"]:
         """Those with all words."""
-        words = self.embedding(torch.arange(self.embedding.num_embeddings))
-        products = functional.linear(words, self.linear.weight, self.linear.bias)
-        return products.bfloat16() if self.dtype == torch.bfloat16 else products
+        products: Tensor = self.linear(self.embedding(torch.arange(self.embedding.num_embeddings)))
+        return products
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -196,7 +196,7 @@ def packed(model: Seq2Seq, precision: DecodingPrecision) -> Seq2Seq:
     dtype = DTYPES[precision]
     if can_pack(copied.output.weight, dtype):
         _pack(copied, dtype)
-        _tabulate(copied, dtype)
+        _tabulate(copied)
     elif precision == "int8":
         raise UsageError("Decoding in int8 needs a model in fp32 on a CPU that oneDNN knows: use fp32 or bf16 instead.")
     return copied
@@ -225,7 +225,7 @@ def _pack(module: nn.Module, dtype: torch.dtype) -> None:
                 setattr(module, name, PackedAttention(child))
 
 
-def _tabulate(model: Seq2Seq, dtype: torch.dtype) -> None:
+def _tabulate(model: Seq2Seq) -> None:
     """Put tables in the place of the layers that read words, on each side where all of them can be; an LSTM's cannot."""
     encoder, modules = model.encoder, list(model.decoder.modules())
     first = [(layer, "read") for sides in (encoder.rightward, encoder.leftward) for layer in list(sides)[:1]]
@@ -238,7 +238,7 @@ def _tabulate(model: Seq2Seq, dtype: torch.dtype) -> None:
         readers = [reader for reader in found if isinstance(reader, nn.Linear) and reader.out_features <= widest]
         if len(readers) == len(places):
             for (holder, name), reader in zip(places, readers, strict=True):
-                setattr(holder, name, WordTable(embedding, reader, dtype))
+                setattr(holder, name, WordTable(embedding, reader))
             setattr(model, side, WordNumber())
 
 

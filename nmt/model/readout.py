@@ -22,8 +22,7 @@ class Readout(nn.Module):
         self.context = StepLinear(context, size, bias=False)
 
     def total(self, hidden: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
-        total: Tensor = self.state(hidden) + self.word(embedded) + self.context(context)
-        return total
+        return self.context.added_to(self.state.added_to(self.word(embedded), hidden), context)
 
     def forward(
         self, hidden: Float[Tensor, "... H"], embedded: Float[Tensor, "... E"], context: Float[Tensor, "... A"]

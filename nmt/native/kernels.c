@@ -244,9 +244,9 @@ static inline void multiply_tile(const uint8_t *bytes, const int8_t *panel, int6
     UNROLL for (int r = 0; r < TILE; r++) UNROLL for (int v = 0; v < VECTORS; v++) _mm512_storeu_si512(sums[r] + v * 16, sum[r][v]);
 }
 
-void int8_product(const float *values, const int8_t *panels, const int32_t *shifts, const float *steps, const float *bias,
-                  uint8_t *bytes, float *row_steps, float *product, int64_t threads, int64_t rows, int64_t inputs, int64_t outputs,
-                  int64_t stride) {
+void int8_product(const float *values, const float *onto, const int8_t *panels, const int32_t *shifts, const float *steps,
+                  const float *bias, uint8_t *bytes, float *row_steps, float *product, int64_t threads, int64_t rows,
+                  int64_t inputs, int64_t outputs, int64_t stride, int64_t onto_stride) {
     int64_t fours = (inputs + 3) / 4, shares = (rows + SHARE - 1) / SHARE, tasks = (outputs + PANEL - 1) / PANEL * shares;
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++)
@@ -263,7 +263,10 @@ void int8_product(const float *values, const int8_t *panels, const int32_t *shif
             for (int64_t r = 0; r < count; r++) {
                 for (int64_t g = 0; g < PANEL; g++)
                     scaled[g] = (float)(sums[r][g] - shifts[first + g]) * (row_steps[row + r] * steps[first + g]) + bias[first + g];
-                memcpy(product + (row + r) * outputs + first, scaled, (size_t)width * sizeof(float));
+                float *found = product + (row + r) * outputs + first;
+                if (onto == NULL) memcpy(found, scaled, (size_t)width * sizeof(float));
+                else
+                    for (int64_t g = 0; g < width; g++) found[g] = onto[(row + r) * onto_stride + first + g] + scaled[g];
             }
         }
     }

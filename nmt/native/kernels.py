@@ -182,13 +182,17 @@ def panels_of(rounded: Int8[Tensor, "G D"], steps: Float[Tensor, " G"], bias: Fl
     )
 
 
-def int8_product(panels: Panels, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
-    """y_ig = s_i s_g (x'_i - 128) . A'_g + b_g, where x'_i and s_i are those of `round_rows`."""
+def int8_product(
+    panels: Panels, values: Float[Tensor, "N D"], onto: Float[Tensor, "N G"] | None = None
+) -> Float[Tensor, "N G"]:
+    """y_ig = s_i s_g (x'_i - 128) . A'_g + b_g, where x'_i and s_i are those of `round_rows`; added to `onto`, if it is given."""
     (rows, inputs), fours = values.shape, panels.rounded.shape[1]
     values = values if values.stride(1) == 1 else values.contiguous()
+    onto = onto if onto is None or onto.stride(1) == 1 else onto.contiguous()
     bytes_, steps = torch.empty(rows, fours * 4, dtype=torch.uint8), values.new_empty(rows)
     product = values.new_empty(rows, panels.outputs)
-    read = values, panels.rounded, panels.shifts, panels.steps, panels.bias
+    read = values, onto, panels.rounded, panels.shifts, panels.steps, panels.bias
     threads = _threads(rows * inputs * panels.outputs // _AT_ONCE)
-    _call("int8_product", (*read, bytes_, steps, product), threads, rows, inputs, panels.outputs, values.stride(0))
+    strides = values.stride(0), 0 if onto is None else onto.stride(0)
+    _call("int8_product", (*read, bytes_, steps, product), threads, rows, inputs, panels.outputs, *strides)
     return product

@@ -17,7 +17,9 @@ from nmt.decoding.search import LogProbs, beam_search
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
 from nmt.model.seq2seq import Seq2Seq
+from nmt.native import kernels
 from tests.decoding.test_translator import LINES, MODELS, bundle
+from tests.machine import needs_compiler
 
 
 def layers(count: int, size: int = 30) -> tuple[tuple[torch.Tensor, ...], tuple[nn.Linear, ...]]:
@@ -108,7 +110,11 @@ def test_search_finds_the_same_as_with_the_plain_model(name: str, monkeypatch: p
             torch.testing.assert_close(item.alignment, other.alignment, atol=1e-5, rtol=0)
 
 
-def test_a_memory_holds_each_sentence_once_until_it_is_done() -> None:
+@pytest.mark.parametrize("looks_up", [False, pytest.param(True, marks=needs_compiler)])
+def test_a_memory_holds_each_sentence_once_until_it_is_done(monkeypatch: pytest.MonkeyPatch, looks_up: bool) -> None:
+    """Where a compiled kernel looks up what it needs, until all are done."""
+    if not looks_up:
+        monkeypatch.setattr(kernels, "can_use", lambda *tensors: False)
     member = bundle()
     together = Ensemble([member.model, member.model], same_source=True, precision="fp32")
     source = pad([[*member.source.encode(line), EOS] for line in LINES[:3]])
@@ -120,6 +126,10 @@ def test_a_memory_holds_each_sentence_once_until_it_is_done() -> None:
         assert fewer.memories is start.memories
         assert torch.equal(fewer.rows.group, torch.tensor([0, 1, 1, 2]))
         left = beam.select(torch.tensor([1, 0, 5]))
+        if looks_up:
+            assert left.memories is start.memories
+            assert torch.equal(left.rows.group, torch.tensor([0, 0, 2]))
+            return
         assert torch.equal(left.rows.group, torch.tensor([0, 0, 1]))
         for memory, before in zip(left.memories, start.memories, strict=True):
             assert torch.equal(memory.annotations, before.annotations[[0, 2]])

@@ -143,11 +143,11 @@ class Ensemble:
             yield
 
     def prepare(self) -> None:
-        """Make now what would be made at the first step, or once much has been read."""
+        """Make now what would be made at the first step, or once much has been written."""
         library()
         with self.evaluating():
             for model in self.models:
-                for module in model.modules():
+                for module in model.decoder.modules():
                     if isinstance(module, WordTable):
                         module.make()
 

@@ -29,6 +29,8 @@ from nmt.ragged import Ragged
 
 _LARGEST_TABLE = 2**24
 """Numbers in a `WordTable` at the most; beyond that, memory and the time to make it outweigh what it saves."""
+_WORTH = 4
+"""How many products with a word take as long as to make its place in a table, which touches new memory."""
 
 
 class PackedLinear(StepLinear):
@@ -63,7 +65,7 @@ def packed_linear(linear: nn.Linear, dtype: torch.dtype) -> PackedLinear | Int8L
 class WordTable(nn.Module):
     """A g E y + b of every word y, to be looked up: what a linear layer makes of a word is the same wherever it stands.
 
-    Made once as many words have been read as there are, so that a few lines do not wait for it.
+    Made once `_WORTH` times as many words have been read as there are, so that a few lines do not wait for it.
     """
 
     def __init__(self, embedding: WordEmbedding, linear: nn.Linear) -> None:
@@ -75,7 +77,7 @@ class WordTable(nn.Module):
     def forward(self, numbers: Float[Tensor, "... 1"]) -> Float[Tensor, "... G"]:
         ids = numbers.squeeze(-1).long()
         self._read += ids.numel()
-        if self._read > self.embedding.num_embeddings:
+        if self._read > _WORTH * self.embedding.num_embeddings:
             self.make()
         if self.table is None:
             multiplied: Tensor = self.linear(self.embedding(ids))

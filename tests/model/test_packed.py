@@ -49,8 +49,8 @@ def model(name: str = "bahdanau") -> Seq2Seq:
     return made
 
 
-ENOUGH = 4
-"""Calls of `outputs` after which each of the 20 words has been read once, on an average."""
+ENOUGH = 14
+"""Calls of `outputs` after which each of the 20 words has been read `_WORTH` times, on an average."""
 
 
 def tables(of: Seq2Seq) -> list[WordTable]:

@@ -18,10 +18,10 @@ from nmt.errors import UsageError
 from nmt.evened import with_even_rows
 from nmt.model.attention import Attention, Memory
 from nmt.model.cells import gru_states
-from nmt.model.decoder import Recurrence
+from nmt.model.decoder import Recurrence, UpdateThenAttend
 from nmt.model.gathering import StepLinear
 from nmt.model.int8 import Int8Linear, can_multiply_int8
-from nmt.model.readout import Readout
+from nmt.model.readout import AttentionalReadout, Readout
 from nmt.model.scores import AdditiveScore, ConcatScore
 from nmt.model.seq2seq import Seq2Seq, WordEmbedding
 from nmt.native import kernels
@@ -169,6 +169,65 @@ class PackedAttention(Attention):
         __call__ = forward
 
 
+class ProjectedContexts(Attention):
+    """An attention whose contexts are W c_i = sum_j alpha_ij W h_j: each W h_j is made once, and not W c_i at every step."""
+
+    def __init__(self, attention: Attention, linear: nn.Linear) -> None:
+        nn.Module.__init__(self)
+        self.attention, self.linear, self.covers = attention, linear, attention.covers
+
+    def remember(
+        self, annotations: Float[Tensor, "N S A"], mask: Bool[Tensor, "N S"], summary: Float[Tensor, "B C"]
+    ) -> Memory:
+        memory = self.attention.remember(annotations, mask, summary)
+        return replace(memory, annotations=self.linear(memory.annotations).to(memory.annotations.dtype))
+
+    def forward(
+        self, query: Float[Tensor, "N H"], position: Int[Tensor, " N"], memory: Memory
+    ) -> tuple[Float[Tensor, "N R"], Float[Tensor, "N S"]]:
+        return self.attention(query, position, memory)
+
+    def of_steps(
+        self, queries: Float[Tensor, "N T H"], positions: Int[Tensor, "N T"], memory: Memory
+    ) -> tuple[Float[Tensor, "N T R"], Float[Tensor, "N T S"]]:
+        return self.attention.of_steps(queries, positions, memory)
+
+    def of_hypotheses(
+        self, queries: Float[Tensor, "M H"], positions: Int[Tensor, " M"], asking: Ragged, memory: Memory
+    ) -> tuple[Float[Tensor, "M R"], Float[Tensor, "M S"]]:
+        return self.attention.of_hypotheses(queries, positions, asking, memory)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class ProjectedReadout(AttentionalReadout):
+    """h~_t = tanh(W_c [c_t; h_t]) of W_c's product with c_t and its part for h_t."""
+
+    def __init__(self, state: StepLinear) -> None:
+        nn.Module.__init__(self)
+        self.state = state
+
+    def forward(
+        self, hidden: Float[Tensor, "... H"], embedded: Float[Tensor, "... E"], context: Float[Tensor, "... R"]
+    ) -> Float[Tensor, "... R"]:
+        return torch.tanh(self.state.added_to(context, hidden))
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def _project_contexts(decoder: UpdateThenAttend, dtype: torch.dtype) -> None:
+    """Multiply annotations with what the readout multiplies contexts with, if that is all that reads these, and no wider."""
+    attention, readout = decoder.attention, decoder.readout
+    if not (isinstance(attention, Attention) and attention.score and isinstance(readout, AttentionalReadout)):
+        return
+    of_context, of_state = torch.split(readout.combine.weight, list(readout.reads), dim=1)
+    if len(of_context) <= of_context.shape[1]:
+        decoder.attention = ProjectedContexts(attention, packed_linear(_linear(of_context, None), dtype))
+        decoder.readout = ProjectedReadout(packed_linear(_linear(of_state, None), dtype))
+
+
 def _is_global_additive(module: nn.Module) -> TypeGuard[Attention]:
     """Whether it is what `PackedAttention` computes, and no variant of it."""
     if type(module) is not Attention or module.window is not None or module.covers:
@@ -225,6 +284,8 @@ def _pack(module: nn.Module, dtype: torch.dtype) -> None:
             _pack(child, dtype)
             if _is_global_additive(child):
                 setattr(module, name, PackedAttention(child))
+            if isinstance(child, UpdateThenAttend):
+                _project_contexts(child, dtype)
 
 
 def _tabulate(model: Seq2Seq) -> None:

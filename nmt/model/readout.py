@@ -54,6 +54,7 @@ class AttentionalReadout(nn.Module):
 
     def __init__(self, *, hidden: int, context: int, size: int) -> None:
         super().__init__()
+        self.reads = context, hidden
         self.combine = StepLinear(context + hidden, size, bias=False)
 
     def forward(

@@ -8,8 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nmt.data.batching import make_batch
+from nmt.decoding.posterior import posterior_alignment
 from nmt.device import autocast
-from nmt.model.packed import PackedLinear, WordNumber, WordTable, packed, packed_linear, restricted
+from nmt.model.packed import PackedLinear, ProjectedContexts, WordNumber, WordTable, packed, packed_linear, restricted
 from nmt.model.seq2seq import Seq2Seq, build_model
 from tests.test_bundle import small_recipe
 
@@ -39,7 +41,10 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 def model(name: str = "bahdanau") -> Seq2Seq:
-    tree = dict(MODELS[name])
+    return built(**MODELS[name])
+
+
+def built(**tree: Any) -> Seq2Seq:
     decoder = {"hidden": 12, "readout": {"kind": "maxout", "size": 8}, **tree.pop("decoder", {})}
     torch.manual_seed(1)
     made = build_model(small_recipe(**tree, decoder=decoder).model, source_size=20, target_size=20)
@@ -110,6 +115,25 @@ def test_half_precision_is_that_of_autocast() -> None:
         assert logits.dtype == wanted.dtype == torch.bfloat16
         torch.testing.assert_close(logits, wanted, atol=0.1, rtol=0.05)
         torch.testing.assert_close(alignment, rows, atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("size", "score", "projected"), [(8, "general", True), (8, "additive", True), (40, "dot", False)]
+)
+def test_contexts_that_only_a_readout_reads_are_projected_before_they_are_summed(
+    size: int, score: str, projected: bool
+) -> None:
+    order, readout = {"kind": "update-then-attend", "input_feeding": True}, {"kind": "attentional", "size": size}
+    chosen = {"hidden": 16, "order": order, "readout": readout}
+    plain = built(tie="none", attention={"score": score}, decoder=chosen).eval()
+    made = packed(plain, "fp32")
+    assert isinstance(made.decoder.attention, ProjectedContexts) == projected
+    batch = make_batch([([4, 5, 6, 7], [5, 6]), ([8], [9, 10, 4])])
+    with torch.inference_mode():
+        for one, other in zip(outputs(made), outputs(plain), strict=True):
+            torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+        posterior = [posterior_alignment(each, batch) for each in (made, plain)]
+    torch.testing.assert_close(*posterior, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN")

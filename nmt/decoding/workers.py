@@ -55,6 +55,7 @@ class Workers(Generic[TaskT, FoundT]):
             if kind is not None:
                 process.kill()
             end.close()
+        for process in self._processes:
             process.join()
         self._ends, self._processes = [], []
 

@@ -4,8 +4,11 @@ hold it against that.
 
 from __future__ import annotations
 
-from ctypes import c_double, c_int64, c_void_p
+from collections.abc import Callable
+from ctypes import CDLL, c_double, c_int64, c_void_p
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int, Int8, Int32, UInt8
@@ -41,12 +44,15 @@ def _call(name: str, tensors: tuple[Tensor | None, ...], *numbers: int) -> float
     """Call a kernel with the addresses of tensors, and numbers; of most the answer is nothing."""
     kernels = library()
     assert kernels is not None
-    kernel = getattr(kernels, name)
-    kernel.restype = c_double
-    answer: float = kernel(
-        *[c_void_p(None if tensor is None else tensor.data_ptr()) for tensor in tensors], *map(c_int64, numbers)
-    )
-    return answer
+    kernel = _kernel(kernels, name, len(tensors), len(numbers))
+    return kernel(*[None if tensor is None else tensor.data_ptr() for tensor in tensors], *numbers)
+
+
+@cache
+def _kernel(kernels: CDLL, name: str, addresses: int, numbers: int) -> Callable[..., float]:
+    kernel: Any = getattr(kernels, name)
+    kernel.argtypes, kernel.restype = [c_void_p] * addresses + [c_int64] * numbers, c_double
+    return kernel  # type: ignore[no-any-return]
 
 
 def _threads(work: int) -> int:
@@ -106,11 +112,10 @@ def most_probable(
     """
     logits = logits.contiguous()
     rows, width = logits.shape
-    forbidden = torch.tensor(forbid, dtype=torch.long)
     log_probs, ids = logits.new_empty(rows, size), logits.new_empty(rows, size, dtype=torch.long)
     _call(
         "most_probable",
-        (logits, pieces, forbidden, log_probs, ids),
+        (logits, pieces, _ids(forbid), log_probs, ids),
         _threads(logits.numel()),
         rows,
         width,
@@ -118,6 +123,11 @@ def most_probable(
         len(forbid),
     )
     return log_probs, ids
+
+
+@cache
+def _ids(numbers: tuple[int, ...]) -> Int[Tensor, " n"]:
+    return torch.tensor(numbers, dtype=torch.long)
 
 
 def best_continuations(

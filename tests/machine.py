@@ -17,5 +17,5 @@ needs_compiler = pytest.mark.skipif(
     shutil.which(os.environ.get("CC") or "cc") is None, reason="there is no C compiler to make the kernels with"
 )
 needs_int8_kernel = pytest.mark.skipif(
-    not kernels.can_multiply_int8(), reason="there is no kernel for products in int8 here"
+    not kernels.multiplies_int8(), reason="there is no kernel for products in int8 here"
 )

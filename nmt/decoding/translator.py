@@ -197,7 +197,7 @@ class Translator:
         )
 
     def translate(self, lines: Iterable[str]) -> Iterator[Translation]:
-        """Translate lines, in their order, holding at most a window of them.
+        """Translate lines, in their order, holding at most a window of them, with several processes two.
 
         A blank line has an empty translation. Control characters and lone surrogates are read as spaces and U+FFFD, and
         none is ever written, so that every line gives one line.

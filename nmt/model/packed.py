@@ -249,6 +249,7 @@ def packed(model: Seq2Seq, precision: DecodingPrecision) -> Seq2Seq:
 
     On a CPU its linear layers are `PackedLinear` and compute in the given precision, as they would under autocast, or in int8
     `Int8Linear`; an LSTM that reads the source stays in fp32 then. Those that read words are tables, if these are not too large.
+    What only reads a sum (contexts, by a readout) is applied to the terms, which are fewer.
 
     Raises:
         UsageError: int8 is asked for where torch has no kernels for it.

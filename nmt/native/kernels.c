@@ -10,10 +10,8 @@
 #ifdef _OPENMP /* The rows of a loop, or the numbers, are shared by threads. */
 #define PRAGMA(text) _Pragma(#text)
 #define PARALLEL(threads) PRAGMA(omp parallel for num_threads(threads) if (threads > 1))
-#define PARALLEL_MAXIMUM(threads, result) PRAGMA(omp parallel for num_threads(threads) if (threads > 1) reduction(max : result))
 #else
 #define PARALLEL(threads) (void)threads;
-#define PARALLEL_MAXIMUM(threads, result) (void)threads;
 #endif
 #define BLOCK 64 /* Columns that are passed by at once where none is among the largest. */
 #define HUGE_ODDS 1e18f /* Beyond it 1 / (1 + odds) is 0 in fp32, and up to it the product of two is finite. */
@@ -250,9 +248,9 @@ void int8_product(const float *values, const float *onto, const int8_t *panels, 
     int64_t fours = (inputs + 3) / 4, shares = (rows + SHARE - 1) / SHARE, tasks = (outputs + PANEL - 1) / PANEL * shares;
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++)
-        row_steps[row] = round_row(values + row * stride, bytes + row * fours * 4, inputs, INT8_MAX);
+        row_steps[row] = round_row(values + row * stride, bytes + row * fours * 4, inputs, INT8_MAX); /* more bytes meet 0 */
     PARALLEL(threads)
-    for (int64_t task = 0; task < tasks; task++) {
+    for (int64_t task = 0; task < tasks; task++) { /* some rows by one panel, which stays in the cache for the next rows */
         int64_t first = task / shares * PANEL, width = outputs - first < PANEL ? outputs - first : PANEL;
         int64_t start = task % shares * SHARE, end = start + SHARE < rows ? start + SHARE : rows;
         for (int64_t row = start; row < end; row += TILE) {

@@ -173,7 +173,7 @@ class Panels:
     outputs: int
 
 
-def can_multiply_int8() -> bool:
+def multiplies_int8() -> bool:
     """Whether there is a kernel for products in int8: it needs AVX-512 VNNI."""
     kernels = library()
     return kernels is not None and bool(_call("multiplies_bytes", ()))

@@ -246,7 +246,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def everything() -> list[Tensor]:
         found = [*compiled(queries, keys, v, torch.ones(20, 9, dtype=torch.bool), h, group)]
         found += [*kernels.most_probable(logits, 7), kernels.gru_gates(gates, gates, gates[:, :32])]
-        if kernels.can_multiply_int8():
+        if kernels.multiplies_int8():
             found.append(kernels.int8_product(panels, logits))
         return [*found, *kernels.round_rows(logits, 127)]
 

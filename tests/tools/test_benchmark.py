@@ -15,7 +15,7 @@ from nmt.recipe import parse_recipe
 from nmt.training.log import METRICS
 from tools.benchmarks import decoding, joey, onmt, report, training, worker
 from tools.benchmarks.measuring import Failed, Spread, run, work
-from tools.benchmarks.peers import Environment
+from tools.benchmarks.peers import Decoded, Environment
 from tools.benchmarks.rates import Rate, number, ratios, section
 from tools.benchmarks.session import PRECISIONS, QUICK, Section, Session
 from tools.benchmarks.shared_model import VARIANTS
@@ -174,6 +174,25 @@ def test_the_report_names_machine_sections_and_failures(session: Session) -> Non
     assert figures["n"] == [{"a": {"median": 1.0, "low": 0.0, "high": 2.0, "windows": 3}}]
     assert figures["machine"]["fp32"]["median"] == 1e12
     assert len(figures["failures"]) == 1
+
+
+def test_systems_take_turns_and_one_that_fails_is_left_out(session: Session) -> None:
+    order: list[str] = []
+
+    def search(name: str, *, fails: bool = False) -> decoding.Search:
+        def window() -> tuple[Decoded, None]:
+            order.append(name)
+            if fails:
+                raise Failed("It did not work.")
+            return Decoded(1.0, 2.0, 3.0, Path(name)), None
+
+        return decoding.Search(name, "fp32", decoding.Way(1), window)
+
+    session.effort = replace(session.effort, windows=3)
+    taken = decoding.taken_in_turn(session, [search("one"), search("bad", fails=True), search("two")])
+    assert order == ["one", "bad", "two", "one", "two", "one", "two"]
+    assert [len(windows) for windows in taken] == [3, 0, 3]
+    assert session.failures == ["It did not work."]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,33 +45,44 @@ WAYS = [
 """Of nmt; the first are those of its peers."""
 
 
+@dataclass(frozen=True)
+class Search:
+    """What one system does in one way. A window is a fresh process; of nmt it has a second pass, whose seconds come too."""
+
+    system: str
+    precision: str
+    way: Way
+    window: Callable[[], tuple[Decoded, float | None]]
+
+    def __str__(self) -> str:
+        return f"{self.system}, {self.precision}, {self.way}"
+
+
 def decode(session: Session) -> Section:
-    """nmt and every peer, greedy and with a beam, each with a model that it has trained for so many updates itself."""
+    """nmt and every peer, greedy and with a beam, each with a model that it has trained for so many updates itself.
+
+    All take their first window, then all their second: a machine that is shared is not always as fast.
+    """
     source = lines_of_test(session, session.effort.lines)
-    found: list[Rate | None] = []
+    searches: list[Search] = []
     model = session.attempt("decode: training nmt's model, unless that is done", our_model, session)
     if model is not None:
-        found += [
-            session.attempt(f"decode: nmt, {precision}, {way}", _ours, session, model, source, precision, way)
-            for precision in precisions(session)
-            for way in WAYS
-        ]
+        searches += [_ours(session, model, source, precision, way) for precision in precisions(session) for way in WAYS]
     for peer in session.peers:
         what = f"decode: training the model of {peer.name}, unless that is done"
         theirs = session.attempt(what, their_model, session, peer)
         if theirs is not None:
-            found += [
-                session.attempt(f"decode: {peer.name}, {way}", _theirs, session, peer, theirs, source, way)
-                for way in map(Way, BEAMS)
-            ]
+            searches += [_theirs(session, peer, theirs, source, Way(beam)) for beam in BEAMS]
+    taken = taken_in_turn(session, searches)
     return rates.section(
         session,
-        [rate for rate in found if rate is not None],
+        [_rate(session, search, windows) for search, windows in zip(searches, taken, strict=True) if windows],
         name="decode",
         title="Decoding",
         text=(
             f"{session.effort.lines:,} test lines, models of {session.effort.model_updates:,} updates. Sentences a second without "
-            "loading the model, each window the first pass of a fresh process; for nmt, `warm` is the pass after it. "
+            "loading the model, each window the first pass of a fresh process, all systems in turn; for nmt, `warm` is the pass after "
+            "it. "
             "Operations are those of matrix products, two a multiplication, for every place of the beam; the whole output layer "
             f"counts with a shortlist too. A shortlist changes some words, and so does dropping what is {PRUNE:g} nats less probable "
             "than the best of its beam (prune). nmt may decode with as many processes as threads: the peak is that of the largest."
@@ -118,10 +130,23 @@ def _shortlist(session: Session, model: Path) -> Path:
     return path
 
 
-def _ours(session: Session, model: Path, source: Path, precision: str, way: Way) -> Rate:
-    output, cold, warm = session.folder / f"nmt-beam{way.beam}.{session.text.target}", [], []
-    shortlist = str(_shortlist(session, model)) if way.short else None
-    for _ in range(session.effort.windows):
+def taken_in_turn(session: Session, searches: Sequence[Search]) -> list[list[tuple[Decoded, float | None]]]:
+    """The windows of each search; none of one that fails."""
+    taken: list[list[tuple[Decoded, float | None]] | None] = [[] for _ in searches]
+    for number in range(1, session.effort.windows + 1):
+        for place, search in enumerate(searches):
+            windows = taken[place]
+            if windows is not None:
+                found = session.attempt(f"decode: {search}, window {number}", search.window)
+                taken[place] = None if found is None else [*windows, found]
+    return [windows or [] for windows in taken]
+
+
+def _ours(session: Session, model: Path, source: Path, precision: str, way: Way) -> Search:
+    def window() -> tuple[Decoded, float | None]:
+        output = (
+            session.folder / f"nmt-{precision}-{str(way).replace(', ', '-').replace(' ', '')}.{session.text.target}"
+        )
         found, ended = work(
             "decode",
             threads=session.threads,
@@ -133,34 +158,34 @@ def _ours(session: Session, model: Path, source: Path, precision: str, way: Way)
             precision=precision,
             beam=way.beam,
             prune=way.prune,
-            shortlist=shortlist,
+            shortlist=str(_shortlist(session, model)) if way.short else None,
             passes=2,
         )
         first, second = found["seconds"]
-        cold.append(Decoded(first, ended.seconds, ended.peak, output))
-        warm.append(session.effort.lines / second)
-    notes = {"warm": Spread.of(warm).median}
-    return _rate(session, rates.OURS, precision, way, cold, notes)
+        return Decoded(first, ended.seconds, ended.peak, output), second
+
+    return Search(rates.OURS, precision, way, window)
 
 
-def _theirs(session: Session, peer: Peer, model: Path, source: Path, way: Way) -> Rate:
-    runs = [peer.decode(model, FAMILY, session.text, source, beam=way.beam) for _ in range(session.effort.windows)]
-    return _rate(session, peer.name, "fp32", way, runs, {})
+def _theirs(session: Session, peer: Peer, model: Path, source: Path, way: Way) -> Search:
+    def window() -> tuple[Decoded, float | None]:
+        return peer.decode(model, FAMILY, session.text, source, beam=way.beam), None
+
+    return Search(peer.name, "fp32", way, window)
 
 
-def _rate(
-    session: Session, system: str, precision: str, way: Way, runs: list[Decoded], notes: dict[str, float]
-) -> Rate:
-    text = session.text
-    references = str(text.file("test", "target"))
-    quality, _ = work("quality", threads=1, what="BLEU", hypotheses=str(runs[-1].output), references=references)
+def _rate(session: Session, search: Search, windows: Sequence[tuple[Decoded, float | None]]) -> Rate:
+    text, lines = session.text, session.effort.lines
+    last, references = windows[-1][0].output, str(text.file("test", "target"))
+    quality, _ = work("quality", threads=1, what="BLEU", hypotheses=str(last), references=references)
+    warm = [lines / seconds for _, seconds in windows if seconds is not None]
     return Rate(
-        system,
-        str(way),
-        way.kind,
-        precision,
-        Spread.of(session.effort.lines / each.seconds for each in runs),
-        VARIANTS[0].decoding_flop(text.vocabulary, text.source_pieces, text.target_pieces, way.beam),
-        max(each.peak for each in runs),
-        {**notes, **quality},
+        search.system,
+        str(search.way),
+        search.way.kind,
+        search.precision,
+        Spread.of(lines / first.seconds for first, _ in windows),
+        VARIANTS[0].decoding_flop(text.vocabulary, text.source_pieces, text.target_pieces, search.way.beam),
+        max(first.peak for first, _ in windows),
+        {**({"warm": Spread.of(warm).median} if warm else {}), **quality},
     )

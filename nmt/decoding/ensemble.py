@@ -211,7 +211,7 @@ class Ensemble:
         if self.precision != "bf16" or memory.odds is not None:
             return memory
         annotations = memory.annotations.to(torch.bfloat16)
-        keys = annotations if memory.keys is memory.annotations else memory.keys
+        keys = annotations if memory.keys is memory.annotations else memory.keys.to(torch.bfloat16)
         return replace(memory, annotations=annotations, keys=keys)
 
     def _shown(self) -> tuple[Seq2Seq, ...]:

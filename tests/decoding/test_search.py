@@ -241,7 +241,7 @@ def test_what_is_pruned_costs_nothing() -> None:
         lengths = torch.full((16,), 8)
         beam_search(table.step, table.start(), batch=16, beam_size=5, max_lengths=lengths, prune=prune)
         batches[prune] = table.batches
-    assert max(batches[None]) > 70
+    assert max(batches[None]) == 75  # of 80, 5 of which have ended
     assert sum(batches[1.0]) < 0.7 * sum(batches[None])
     assert max(batches[0.0]) == 16
 

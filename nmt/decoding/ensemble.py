@@ -26,7 +26,7 @@ from nmt.device import DecodingPrecision, autocast
 from nmt.evened import even_within
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
-from nmt.model.packed import WordTable, packed, restricted
+from nmt.model.packed import packed, restricted
 from nmt.model.seq2seq import Seq2Seq
 from nmt.native import kernels
 from nmt.native.build import library
@@ -135,21 +135,14 @@ class Ensemble:
         self.precision = precision
         self.shortlist = shortlist
         self.device = next(self.models[0].parameters()).device
+        if self.device.type == "cpu":
+            library()  # compiled before there are processes, once for all
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
         """No gradients, and products in the chosen precision."""
         with torch.inference_mode(), autocast(self.precision, self.device):
             yield
-
-    def prepare(self) -> None:
-        """Make now what would be made at the first step, or once much has been written."""
-        library()
-        with self.evaluating():
-            for model in self.models:
-                for module in model.decoder.modules():
-                    if isinstance(module, WordTable):
-                        module.make()
 
     def encode(self, sources: Sequence[Int[Tensor, "B _S"]]) -> EnsembleState:
         """The state before the first step, for padded sources as each member cuts them."""

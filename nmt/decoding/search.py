@@ -339,22 +339,22 @@ def _pick_best(
     In two stages: the best tokens of each row, then the best of those. Of equals the earlier row, then the lower id.
     """
     values, ids = outlook.top(size, forbid)
-    total, row, tokens, log_probs = _best_continuations(front, values, ids, size)
-    if prune is not None:
-        total = total.masked_fill(total < total[:, :1] - prune, IMPOSSIBLE)
+    total, row, tokens, log_probs = _best_continuations(front, values, ids, size, prune)
     return Picked(rows=row, tokens=tokens, log_probs=log_probs, total=total)
 
 
 def _best_continuations(
-    front: _Front, log_probs: Float[Tensor, "N k"], ids: Int[Tensor, "N k"], size: int
+    front: _Front, log_probs: Float[Tensor, "N k"], ids: Int[Tensor, "N k"], size: int, prune: float | None
 ) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"], Float[Tensor, "B W"]]:
     """Of each sentence's paths the best: their log-probabilities, rows, tokens, and those of the tokens."""
     if kernels.can_use(front.total, log_probs):
-        return kernels.best_continuations(front.total, log_probs, ids, front.rows.group, front.rows.groups, size)
+        return kernels.best_continuations(front.total, log_probs, ids, front.rows.group, front.rows.groups, size, prune)
     each = ids.shape[1]
     candidates = front.rows.spread(front.total.unsqueeze(1) + log_probs, IMPOSSIBLE).flatten(1)
     best, choice = candidates.sort(dim=1, descending=True, stable=True)
     best, choice = best[:, :size], choice[:, :size]
+    if prune is not None:
+        best = best.masked_fill(best < best[:, :1] - prune, IMPOSSIBLE)
     row, token = front.rows.at(choice.div(each, rounding_mode="floor")), choice % each
     return best, row, ids[row, token], log_probs[row, token]
 

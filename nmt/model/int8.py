@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import torch
-from jaxtyping import Float, Int, Int8, UInt8
+from jaxtyping import Float, Int, Int8, Int32, UInt8
 from torch import Tensor, nn
 
 from nmt.evened import with_even_rows
@@ -40,22 +40,24 @@ class Int8Linear(StepLinear):
         self.weight, self.bias = linear.weight, linear.bias
         weight = linear.weight.detach()
         steps = weight.abs().amax(1).div_(_MOST).clamp_(min=torch.finfo(weight.dtype).tiny)
-        self._hold((weight / steps.unsqueeze(1)).round_().to(torch.int8), steps)
+        rounded = (weight / steps.unsqueeze(1)).round_().to(torch.int8)
+        self._hold(rounded, rounded.sum(1, dtype=torch.int32), steps)
 
     def of_rows(self, rows: Int[Tensor, " C"]) -> Int8Linear:
         """The layer that gives some outputs of this one alone."""
         few = Int8Linear.__new__(Int8Linear)
         nn.Module.__init__(few)
         few.bias = None if self.bias is None else nn.Parameter(self.bias[rows], requires_grad=False)
-        few._hold(self._rounded[rows], self._steps[rows])
+        few._hold(self._rounded.index_select(0, rows), self._sums[rows], self._steps[rows])
         return few
 
-    def _hold(self, rounded: Int8[Tensor, "G D"], steps: Float[Tensor, " G"]) -> None:
-        """Lay A' out for the kernel, or for oneDNN."""
+    def _hold(self, rounded: Int8[Tensor, "G D"], sums: Int32[Tensor, " G"], steps: Float[Tensor, " G"]) -> None:
+        """Lay A', of which these are the sums of the rows, out for the kernel, or for oneDNN."""
         self.out_features, self.in_features = rounded.shape
-        self._rounded, self._steps = rounded, steps
+        self._rounded, self._sums, self._steps = rounded, sums, steps
         if _has_kernel():
-            self._product: _Product = partial(kernels.int8_product, kernels.panels_of(rounded, steps, self.bias))
+            panels = kernels.panels_of(rounded, sums, steps, self.bias)
+            self._product: _Product = partial(kernels.int8_product, panels)
         else:
             self._product = _OneDnn(rounded, steps, self.bias)
 

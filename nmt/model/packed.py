@@ -1,5 +1,5 @@
-"""A copy of a model for decoding: each matrix laid out once for the kernels of the processor it runs on, and products with words
-made once for the whole vocabulary.
+"""A copy of a model for decoding: each matrix laid out once for the kernels of the processor it runs on, and the product with a
+word made once.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ from nmt.native import kernels
 from nmt.ragged import Ragged
 
 _LARGEST_TABLE = 2**24
-"""Numbers in a `WordTable` at the most; beyond that, memory and the time to make it outweigh what it saves."""
-_WORTH = 4
-"""How many products with a word take as long as to make its place in a table, which touches new memory."""
+"""Numbers in a `WordTable` at the most: it may come to take as much memory."""
 
 
 class PackedLinear(StepLinear):
@@ -63,36 +61,29 @@ def packed_linear(linear: nn.Linear, dtype: torch.dtype) -> PackedLinear | Int8L
 
 
 class WordTable(nn.Module):
-    """A g E y + b of every word y, to be looked up: what a linear layer makes of a word is the same wherever it stands.
-
-    Made once `_WORTH` times as many words have been read as there are, so that a few lines do not wait for it.
-    """
+    """A g E y + b of every word y, looked up once it has been read: what a linear layer makes of a word is the same wherever it stands."""
 
     def __init__(self, embedding: WordEmbedding, linear: nn.Linear) -> None:
         super().__init__()
         self.embedding, self.linear = embedding, linear
-        self._read = 0
         self.table: Tensor | None = None
+        self.has_read = torch.zeros(embedding.num_embeddings, dtype=torch.bool)
 
     def forward(self, numbers: Float[Tensor, "... 1"]) -> Float[Tensor, "... G"]:
         ids = numbers.squeeze(-1).long()
-        self._read += ids.numel()
-        if self._read > _WORTH * self.embedding.num_embeddings:
-            self.make()
-        if self.table is None:
-            multiplied: Tensor = self.linear(self.embedding(ids))
-            return multiplied
-        return functional.embedding(ids, self.table)
+        return functional.embedding(ids, self.read(ids))
 
-    def make(self) -> None:
-        """Make the table, if there is none yet."""
-        if self.table is None:
-            self.table = self.products()
-
-    def products(self) -> Float[Tensor, "V G"]:
-        """Those with all words."""
-        products: Tensor = self.linear(self.embedding(torch.arange(self.embedding.num_embeddings)))
-        return products
+    def read(self, ids: Int[Tensor, "*ids"]) -> Float[Tensor, "V G"]:
+        """The table, which has the products with such words now."""
+        new = ids[~self.has_read[ids]]
+        if self.table is None or len(new):
+            words = new.unique()
+            products: Tensor = self.linear(self.embedding(words))
+            if self.table is None:  # memory is taken where it is written
+                self.table = products.new_empty(len(self.has_read), products.shape[1])
+            self.table[words] = products
+            self.has_read[words] = True
+        return self.table
 
     if TYPE_CHECKING:
         __call__ = forward

@@ -167,9 +167,9 @@ void most_probable(const float *all_logits, const int64_t *pieces, const int64_t
     }
 }
 
-void best_continuations(const float *totals, const float *log_probs, const int64_t *ids, const int64_t *group, float *best,
-                        int64_t *rows, int64_t *tokens, float *best_log_probs, int64_t count, int64_t each, int64_t groups,
-                        int64_t size) {
+void best_continuations(const float *totals, const float *log_probs, const int64_t *ids, const int64_t *group, const float *prune,
+                        float *best, int64_t *rows, int64_t *tokens, float *best_log_probs, int64_t count, int64_t each,
+                        int64_t groups, int64_t size) {
     int64_t row = 0;
     for (int64_t of = 0; of < groups; of++, best += size, rows += size, tokens += size, best_log_probs += size) {
         for (int64_t place = 0; place < size; place++) best[place] = -INFINITY, rows[place] = row < count ? row * each : 0;
@@ -182,6 +182,7 @@ void best_continuations(const float *totals, const float *log_probs, const int64
         for (int64_t place = 0; place < size; place++) {
             tokens[place] = ids[rows[place]], best_log_probs[place] = log_probs[rows[place]];
             rows[place] /= each;
+            if (prune != NULL && best[place] < best[0] - *prune) best[place] = -INFINITY;
         }
     }
 }

@@ -126,6 +126,11 @@ def most_probable(
 
 
 @cache
+def _number(value: float) -> Float[Tensor, ""]:
+    return torch.tensor(value)
+
+
+@cache
 def _ids(numbers: tuple[int, ...]) -> Int[Tensor, " n"]:
     return torch.tensor(numbers, dtype=torch.long)
 
@@ -137,17 +142,19 @@ def best_continuations(
     group: Int[Tensor, " N"],
     groups: int,
     size: int,
+    prune: float | None,
 ) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"], Float[Tensor, "B W"]]:
     """The `size` most probable paths of each group, best first: their log-probabilities, rows, tokens, and those of the tokens.
 
     Rows are those of a group after one another, `group` rising, each with its best tokens first. Of equals the earlier row
-    wins, then the earlier token; what there is too little of is -inf.
+    wins, then the earlier token; what there is too little of is -inf, and so is what is more than `prune` below the best.
     """
     (count, each), shape = ids.shape, (groups, size)
     best, best_log_probs = totals.new_empty(shape), totals.new_empty(shape)
     rows, tokens = ids.new_empty(shape), ids.new_empty(shape)
     read = tuple(map(Tensor.contiguous, (totals, log_probs, ids, group)))
-    _call("best_continuations", (*read, best, rows, tokens, best_log_probs), count, each, groups, size)
+    limit = None if prune is None else _number(prune)
+    _call("best_continuations", (*read, limit, best, rows, tokens, best_log_probs), count, each, groups, size)
     return best, rows, tokens, best_log_probs
 
 
@@ -179,17 +186,20 @@ def multiplies_int8() -> bool:
     return kernels is not None and bool(_call("multiplies_bytes", ()))
 
 
-def panels_of(rounded: Int8[Tensor, "G D"], steps: Float[Tensor, " G"], bias: Float[Tensor, " G"] | None) -> Panels:
-    """Lay a matrix out for `int8_product`."""
+def panels_of(
+    rounded: Int8[Tensor, "G D"],
+    sums: Int32[Tensor, " G"],
+    steps: Float[Tensor, " G"],
+    bias: Float[Tensor, " G"] | None,
+) -> Panels:
+    """Lay a matrix, of which these are the sums of the rows, out for `int8_product`."""
     outputs, inputs = rounded.shape
     more = -outputs % _PANEL
     padded = pad(rounded, (0, -inputs % 4, 0, more))
     fours = padded.view(torch.int32).view(-1, _PANEL, padded.shape[1] // 4).transpose(1, 2).contiguous()
-    shifts = padded.sum(1, dtype=torch.int32) * 128
     bias = steps.new_zeros(outputs) if bias is None else bias
-    return Panels(
-        fours.view(torch.int8).view(*fours.shape, 4), shifts, pad(steps, (0, more)), pad(bias, (0, more)), outputs
-    )
+    each = pad(sums * 128, (0, more)), pad(steps, (0, more)), pad(bias, (0, more))
+    return Panels(fours.view(torch.int8).view(*fours.shape, 4), *each, outputs)
 
 
 def int8_product(

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,21 +19,11 @@ from nmt.errors import DataError
 from tests.decoding.test_translator import LINES, bundle, check_same
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there are no forks")
-prepared: list[int] = []
 
 
-def prepare() -> None:
-    prepared.append(os.getpid())
-
-
-def workers_of(run: Callable[[int], object], most: int = 3) -> Workers[int, object]:
-    prepared.clear()
-    return Workers(run, most, prepare)
-
-
-def slowly(number: int) -> tuple[int, int, list[int]]:
+def slowly(number: int) -> tuple[int, int]:
     time.sleep(0.05 * (number % 3))
-    return number, os.getpid(), list(prepared)
+    return number, os.getpid()
 
 
 def is_alive(process: int) -> bool:
@@ -43,17 +33,16 @@ def is_alive(process: int) -> bool:
         return False
 
 
-def test_answers_come_in_order_from_several_processes_that_know_what_was_prepared() -> None:
-    with workers_of(slowly) as workers:
+def test_answers_come_in_order_from_several_processes() -> None:
+    with Workers(slowly, 3) as workers:
         groups = [range(10), range(3), [], [], [], range(7), []]
         found = list(workers.map(groups))
-        assert [[number for number, _, _ in answers] for answers in found] == list(map(list, groups))
-        processes = {process for answers in found for _, process, _ in answers}
+        assert [[number for number, _ in answers] for answers in found] == list(map(list, groups))
+        processes = {process for answers in found for _, process in answers}
         assert len(processes) == 3
         assert os.getpid() not in processes
-        assert all(known == [os.getpid()] for answers in found for _, _, known in answers)
         [again] = workers.map([range(3)])
-        assert {process for _, process, _ in again} <= processes
+        assert {process for _, process in again} <= processes
     assert not any(map(is_alive, processes))
 
 
@@ -65,7 +54,7 @@ def test_the_next_group_is_begun_while_the_last_of_one_is_done_and_no_further_on
             asked.append(number)
             yield [1, 0, 0, 0]
 
-    with workers_of(lambda number: time.sleep(0.3 * number) or time.monotonic(), 2) as workers:
+    with Workers(lambda number: time.sleep(0.3 * number) or time.monotonic(), 2) as workers:
         answers = workers.map(groups())
         first = next(answers)
         assert asked == [0, 1]
@@ -77,10 +66,9 @@ def test_the_next_group_is_begun_while_the_last_of_one_is_done_and_no_further_on
 
 @pytest.mark.parametrize(("most", "tasks"), [(3, 3), (1, 20)])
 def test_little_work_is_done_here(most: int, tasks: int) -> None:
-    with workers_of(slowly, most) as workers:
+    with Workers(slowly, most) as workers:
         [answers] = workers.map([range(tasks)])
-        assert {process for _, process, _ in answers} == {os.getpid()}
-    assert prepared == []
+        assert {process for _, process in answers} == {os.getpid()}
 
 
 def failing(number: int) -> int:
@@ -90,7 +78,7 @@ def failing(number: int) -> int:
 
 
 def test_what_a_process_raises_is_raised_here() -> None:
-    with pytest.raises(DataError, match="Five is not possible"), workers_of(failing) as workers:
+    with pytest.raises(DataError, match="Five is not possible"), Workers(failing, 3) as workers:
         list(workers.map([range(8)]))
 
 
@@ -102,12 +90,12 @@ def dying(number: int) -> int:
 
 def test_a_killed_process_is_one_sentence() -> None:
     sentence = "was killed, perhaps because memory ran out: try fewer --batch-tokens"
-    with pytest.raises(DataError, match=sentence), workers_of(dying) as workers:
+    with pytest.raises(DataError, match=sentence), Workers(dying, 3) as workers:
         list(workers.map([range(8)]))
 
 
 def test_who_stops_asking_waits_for_nothing() -> None:
-    with workers_of(lambda number: time.sleep(60 * (number > 0)) or os.getpid()) as workers:
+    with Workers(lambda number: time.sleep(60 * (number > 0)) or os.getpid(), 3) as workers:
         start = time.monotonic()
         [process, *_] = next(workers.map([[0] * 6, [1] * 6]))
         with pytest.raises(KeyboardInterrupt), workers:
@@ -119,7 +107,7 @@ def test_who_stops_asking_waits_for_nothing() -> None:
 ORPHANS = """
 import os, signal
 from nmt.decoding.workers import Workers
-with Workers(lambda _: os.getpid(), 2, lambda: None) as workers:
+with Workers(lambda _: os.getpid(), 2) as workers:
     print(*set(*workers.map([range(8)])), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """

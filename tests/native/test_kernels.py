@@ -184,9 +184,10 @@ def test_the_best_continuations_are_those_of_a_sort(seed: int, monkeypatch: pyte
     ids = torch.randint(0, 50, (len(group), each), generator=generator)
     nowhere = torch.zeros_like(group)
     front = search._Front(Ragged(group, groups), torch.arange(groups), total, nowhere, nowhere, None)
-    found = search._best_continuations(front, log_probs, ids, size)
+    prune = [None, 0.0, 1.0, 2.0][seed % 4]
+    found = search._best_continuations(front, log_probs, ids, size, prune)
     plain(monkeypatch)
-    wanted = search._best_continuations(front, log_probs, ids, size)
+    wanted = search._best_continuations(front, log_probs, ids, size, prune)
     width = wanted[0].shape[1]  # no more than there can be
     assert (found[0][:, width:] == -math.inf).all()
     assert torch.equal(found[0][:, :width], wanted[0])
@@ -227,7 +228,8 @@ def test_rows_of_nothing_and_of_what_is_not_a_number() -> None:
 def test_products_in_int8_are_those_of_integers(rows: int, inputs: int, outputs: int) -> None:
     values, weight = torch.randn(rows, inputs + 1)[:, :inputs], torch.randint(-127, 128, (outputs, inputs))
     steps, bias = torch.rand(outputs), torch.randn(outputs)
-    found = kernels.int8_product(kernels.panels_of(weight.to(torch.int8), steps, bias), values)
+    panels = kernels.panels_of(weight.to(torch.int8), weight.sum(1, dtype=torch.int32), steps, bias)
+    found = kernels.int8_product(panels, values)
     rounded, row_steps = kernels.round_rows(values, 127)
     integers = (rounded.long() - 128) @ weight.T
     wanted = integers * (row_steps.double().unsqueeze(1) * steps.double()) + bias
@@ -241,7 +243,8 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     group = torch.arange(60) // 3
     queries, keys, v, h = torch.randn(60, 65), torch.randn(20, 9, 65), torch.randn(65), torch.randn(20, 9, 31)
     logits, gates = torch.randn(60, 900), torch.randn(60, 96)
-    panels = kernels.panels_of(torch.randint(-127, 128, (200, 900), dtype=torch.int8), torch.rand(200), None)
+    weight = torch.randint(-127, 128, (200, 900), dtype=torch.int8)
+    panels = kernels.panels_of(weight, weight.sum(1, dtype=torch.int32), torch.rand(200), None)
 
     def everything() -> list[Tensor]:
         found = [*compiled(queries, keys, v, torch.ones(20, 9, dtype=torch.bool), h, group)]

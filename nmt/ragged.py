@@ -34,7 +34,13 @@ class Ragged:
     @cached_property
     def width(self) -> int:
         """W."""
-        return int(self._sizes.max()) if self.groups else 0
+        return int(self.sizes.max()) if self.groups else 0
+
+    @cached_property
+    def within(self) -> Int[Tensor, " N"]:
+        """The number of each row in its group."""
+        first = self.sizes.cumsum(0) - self.sizes
+        return torch.arange(len(self.group), device=self.group.device) - first[self.group]
 
     @cached_property
     def fill(self) -> float:
@@ -42,15 +48,14 @@ class Ragged:
         return len(self.group) / max(self.groups * self.width, 1)
 
     @cached_property
-    def _sizes(self) -> Int[Tensor, " G"]:
+    def sizes(self) -> Int[Tensor, " G"]:
+        """The number of rows of each group."""
         return torch.bincount(self.group, minlength=self.groups)
 
     @cached_property
     def _place(self) -> Int[Tensor, " N"]:
         """Where each row stands on the flattened grid."""
-        first = self._sizes.cumsum(0) - self._sizes
-        within = torch.arange(len(self.group), device=self.group.device) - first[self.group]
-        return self.group * self.width + within
+        return self.group * self.width + self.within
 
     def spread(self, values: Tensor, fill: float = 0.0) -> Tensor:
         """The rows [N ...] on the grid [G W ...], with a number in its empty places."""

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
@@ -26,6 +27,7 @@ from nmt.device import DecodingPrecision, autocast
 from nmt.evened import even_within
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
+from nmt.model.output import Output, listed_output
 from nmt.model.packed import packed, restricted
 from nmt.model.seq2seq import Seq2Seq
 from nmt.native import kernels
@@ -55,10 +57,10 @@ class EnsembleState:
     states: tuple[DecoderState, ...]
     rows: Ragged
     """Which of the memories' sentences each row belongs to."""
-    outputs: tuple[nn.Linear, ...]
+    outputs: tuple[Output, ...]
     """Each member's output layer."""
-    pieces: Int[Tensor, " C"] | None
-    """The pieces that the output layers' rows stand for; None if they are the whole vocabulary."""
+    pieces: Int[Tensor, "B C"] | None
+    """The pieces that each sentence's logits stand for, if there are lists; None if they are the whole vocabulary."""
 
     def select(self, rows: Int[Tensor, " N"]) -> EnsembleState:
         """The given rows, which keep their sentences in order.
@@ -66,12 +68,26 @@ class EnsembleState:
         The memories, by far the largest part, are left as they are until many of their sentences are done.
         """
         states = tuple(state.select(rows) for state in self.states)
-        sentence, held, memories = self.rows.group[rows], self.rows.groups, self.memories
-        if any(memory.odds is None for memory in memories):  # else what is done is passed by at no cost
-            going, group = torch.unique_consecutive(sentence, return_inverse=True)
-            if len(going) <= (1 - COMPACT_AT) * held:
-                memories, sentence, held = tuple(memory.select(going) for memory in memories), group, len(going)
-        return replace(self, memories=memories, states=states, rows=Ragged(sentence, held))
+        selected = replace(self, states=states, rows=Ragged(self.rows.group[rows], self.rows.groups))
+        return selected if self._passes_by else selected.compact()
+
+    @property
+    def _passes_by(self) -> bool:
+        """Whether sentences that are done cost nothing: compiled kernels look up what they read."""
+        return all(memory.odds is not None for memory in self.memories) and all(output.skips for output in self.outputs)
+
+    def compact(self) -> EnsembleState:
+        """Without the sentences that are done, if they are many."""
+        going, group = torch.unique_consecutive(self.rows.group, return_inverse=True)
+        if len(going) > (1 - COMPACT_AT) * self.rows.groups:
+            return self
+        return replace(
+            self,
+            memories=tuple(memory.select(going) for memory in self.memories),
+            rows=Ragged(group, len(going)),
+            outputs=tuple(output.select(going) for output in self.outputs),
+            pieces=None if self.pieces is None else self.pieces[going],
+        )
 
 
 @dataclass(frozen=True)
@@ -79,11 +95,13 @@ class NextPiece:
     """The outlook of N rows: log p(y_t | y_<t, x), made for some rows at a time so that no [N V] tensor is ever held."""
 
     readouts: tuple[Float[Tensor, "N _R"], ...]
-    outputs: tuple[nn.Linear, ...]
-    pieces: Int[Tensor, " C"] | None = None
+    outputs: tuple[Output, ...]
+    rows: Ragged
+    """Which sentence each row belongs to."""
+    pieces: Int[Tensor, "B C"] | None = None
 
     def top(self, size: int | None, forbid: tuple[int, ...] = ()) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
-        width = self.outputs[0].out_features
+        width = self.outputs[0].width
         at_once = even_within(max((_IN_CACHE if self.readouts[0].device.type == "cpu" else _ON_DEVICE) // width, 1))
         parts = [
             self.top_of(slice(start, start + at_once), size, forbid)
@@ -98,13 +116,16 @@ class NextPiece:
         self, rows: slice, size: int | None, forbid: tuple[int, ...]
     ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
         """The same for some rows."""
-        logits = [output(readout[rows]).float() for output, readout in zip(self.outputs, self.readouts, strict=True)]
-        width = logits[0].shape[1]
+        of = Ragged(self.rows.group[rows], self.rows.groups)
+        logits = [
+            output(readout[rows], of).float() for output, readout in zip(self.outputs, self.readouts, strict=True)
+        ]
+        width, group = logits[0].shape[1], of.group
         if len(logits) == 1 and size is not None and size <= min(_FEW, width) and kernels.can_use(*logits):
-            return kernels.most_probable(logits[0], size, pieces=self.pieces, forbid=forbid)
+            return kernels.most_probable(logits[0], size, pieces=self.pieces, group=group, forbid=forbid)
         log_probs = _log_mean_exp([torch.log_softmax(each, dim=-1) for each in logits])
         values, ids = largest(log_probs, width if size is None else min(size + len(forbid), width))
-        return allowed(values, ids if self.pieces is None else self.pieces[ids], size, forbid)
+        return allowed(values, ids if self.pieces is None else self.pieces[group].gather(1, ids), size, forbid)
 
 
 @dataclass(frozen=True)
@@ -148,12 +169,28 @@ class Ensemble:
         """The state before the first step, for padded sources as each member cuts them."""
         encoded = [model.encode(source, source != PAD) for model, source in zip(self.models, sources, strict=True)]
         memories, states = zip(*encoded, strict=True)
-        outputs, pieces = tuple(model.output for model in self.models), None
-        if self.shortlist is not None:
-            pieces = self.shortlist.pieces(sources[0])
-            outputs = tuple(restricted(output, pieces) for output in outputs)
+        outputs, pieces = self._outputs(sources[0])
         rows = Ragged.one_each(len(sources[0]), self.device)
         return EnsembleState(tuple(map(self._shortened, memories)), states, rows, outputs, pieces)
+
+    def _outputs(self, sources: Int[Tensor, "B S"]) -> tuple[tuple[Output, ...], Int[Tensor, "B C"] | None]:
+        """The members' output layers, and the pieces that each sentence's logits stand for if they are listed."""
+        if self.shortlist is None:
+            return tuple(Output(model.output) for model in self.models), None
+        own, sentences = self.shortlist.own(sources)
+        outputs = tuple(
+            listed_output(model.output, shared, own, sentences)
+            for model, shared in zip(self.models, self._shared, strict=True)
+        )
+        shared = self.shortlist.shared.to(self.device).expand(len(sources), -1)
+        return outputs, torch.cat([shared, sentences.spread(own)], 1)
+
+    @cached_property
+    def _shared(self) -> tuple[nn.Linear, ...]:
+        """What of the members' output layers is on every list."""
+        assert self.shortlist is not None
+        shared = self.shortlist.shared.to(self.device)
+        return tuple(restricted(model.output, shared) for model in self.models)
 
     def step(
         self, tokens: Int[Tensor, " N"], state: EnsembleState
@@ -167,7 +204,7 @@ class Ensemble:
             weights.append(looked)
             states.append(after)
         shown = self._mean(weights[: len(self._shown())])
-        outlook = NextPiece(tuple(readouts), state.outputs, state.pieces)
+        outlook = NextPiece(tuple(readouts), state.outputs, state.rows, state.pieces)
         return outlook, shown, replace(state, states=tuple(states))
 
     def force(self, sources: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]) -> Forced:

@@ -1,12 +1,13 @@
-"""Lexical shortlists: a batch is translated with the target pieces that its source pieces are likely to become, no others.
+"""Lexical shortlists: a sentence is translated with the target pieces that its source pieces are likely to become, and frequent ones.
 
-The output layer then has a few hundred or thousand rows instead of the whole vocabulary (Jean et al. 2015, 3.1; Marian). Probabilities
-are normalised over the list, so a translation may depend a little on what is in the same batch.
+The output layer then has a few hundred rows instead of the whole vocabulary (Jean et al. 2015, 3.1, for parts of a text; Marian, for
+batches). A list is that of one sentence, and probabilities are normalised over it, so that no line depends on its company.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 from nmt.bundle import load_tensors, save_tensors
 from nmt.data.subwords import EOS, UNK, Subwords
 from nmt.errors import DataError
-from nmt.evened import evened
+from nmt.ragged import Ragged
 
 
 @dataclass(frozen=True)
@@ -29,18 +30,20 @@ class Shortlist:
     """Target pieces that are on every list."""
     target_size: int
 
-    def pieces(self, sources: Int[Tensor, "B S"]) -> Int[Tensor, " C"]:
-        """The target pieces that sentences may be translated with, in rising order; the end mark and the unknown piece are among them.
+    @cached_property
+    def shared(self) -> Int[Tensor, " F"]:
+        """The target pieces that are on every list, rising: the frequent ones, the end mark and the unknown piece."""
+        shared: Tensor = torch.unique(torch.cat([self.frequent, torch.tensor([UNK, EOS])]))
+        return shared
 
-        The first pieces that are not listed make their number even.
-        """
-        listed = torch.zeros(self.target_size, dtype=torch.bool, device=sources.device)
-        listed[[UNK, EOS]] = True
-        listed[self.frequent.to(sources.device)] = True
-        listed[self.translations.to(sources.device)[torch.unique(sources)].flatten()] = True
-        count = int(listed.sum())
-        listed[(~listed).nonzero()[: evened(count) - count]] = True
-        return listed.nonzero().squeeze(1)
+    def own(self, sources: Int[Tensor, "B S"]) -> tuple[Int[Tensor, " M"], Ragged]:
+        """The other pieces that each sentence may be translated with, rising, those of the first sentence first; which have how many."""
+        may_be = self.translations.to(sources.device)[sources].flatten(1)
+        shared = torch.zeros(self.target_size, dtype=torch.bool, device=sources.device)
+        shared[self.shared.to(sources.device)] = True
+        sentence, place = (~shared[may_be]).nonzero().unbind(1)
+        found: Tensor = torch.unique(sentence * self.target_size + may_be[sentence, place])
+        return found % self.target_size, Ragged(found // self.target_size, len(sources))
 
     def save(self, path: Path, source: Subwords, target: Subwords) -> None:
         """Write it as safetensors, with the fingerprints of the vocabularies that it speaks of. Raises DataError."""

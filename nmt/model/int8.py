@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from nmt.evened import with_even_rows
 from nmt.model.gathering import StepLinear
 from nmt.native import kernels
+from nmt.ragged import Ragged
 
 _MOST = 127
 """The largest integer in a matrix; the smallest is as far from 0."""
@@ -50,6 +51,10 @@ class Int8Linear(StepLinear):
         few.bias = None if self.bias is None else nn.Parameter(self.bias[rows], requires_grad=False)
         few._hold(self._rounded.index_select(0, rows), self._sums[rows], self._steps[rows])
         return few
+
+    def panels_of(self, rows: Int[Tensor, " M"], groups: Ragged) -> kernels.GroupPanels:
+        """Some outputs for each group, for `kernels.int8_products_of_groups`."""
+        return kernels.panels_of_groups(self._rounded, self._sums, self._steps, self.bias, rows, groups)
 
     def _hold(self, rounded: Int8[Tensor, "G D"], sums: Int32[Tensor, " G"], steps: Float[Tensor, " G"]) -> None:
         """Lay A', of which these are the sums of the rows, out for the kernel, or for oneDNN."""

@@ -77,7 +77,7 @@ class WordTable(nn.Module):
         """The table, which has the products with such words now."""
         new = ids[~self.has_read[ids]]
         if self.table is None or len(new):
-            words = new.unique()
+            words = torch.unique(new)
             products: Tensor = self.linear(self.embedding(words))
             if self.table is None:  # memory is taken where it is written
                 self.table = products.new_empty(len(self.has_read), products.shape[1])

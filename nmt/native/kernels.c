@@ -141,11 +141,13 @@ static inline int contains(const int64_t *values, int64_t count, int64_t value) 
     return 0;
 }
 
-void most_probable(const float *all_logits, const int64_t *pieces, const int64_t *forbidden, float *all_log_probs, int64_t *all_ids,
-                   int64_t threads, int64_t rows, int64_t width, int64_t size, int64_t forbidden_count) {
+void most_probable(const float *all_logits, const int64_t *all_pieces, const int64_t *group, const int64_t *forbidden,
+                   float *all_log_probs, int64_t *all_ids, int64_t threads, int64_t rows, int64_t width, int64_t size,
+                   int64_t forbidden_count) {
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
         const float *logits = all_logits + row * width;
+        const int64_t *pieces = all_pieces ? all_pieces + group[row] * width : NULL;
         float *log_probs = all_log_probs + row * size;
         int64_t *ids = all_ids + row * size;
         for (int64_t place = 0; place < size; place++) log_probs[place] = -INFINITY, ids[place] = 0;
@@ -243,6 +245,12 @@ static inline void multiply_tile(const uint8_t *bytes, const int8_t *panel, int6
     UNROLL for (int r = 0; r < TILE; r++) UNROLL for (int v = 0; v < VECTORS; v++) _mm512_storeu_si512(sums[r] + v * 16, sum[r][v]);
 }
 
+/* s_i s_g sum + b_g of one row and the outputs of a panel. */
+static inline void scale(const int32_t *sums, const int32_t *shifts, const float *steps, const float *bias, float row_step,
+                         float scaled[PANEL]) {
+    for (int64_t g = 0; g < PANEL; g++) scaled[g] = (float)(sums[g] - shifts[g]) * (row_step * steps[g]) + bias[g];
+}
+
 void int8_product(const float *values, const float *onto, const int8_t *panels, const int32_t *shifts, const float *steps,
                   const float *bias, uint8_t *bytes, float *row_steps, float *product, int64_t threads, int64_t rows,
                   int64_t inputs, int64_t outputs, int64_t stride, int64_t onto_stride) {
@@ -260,13 +268,42 @@ void int8_product(const float *values, const float *onto, const int8_t *panels, 
             int64_t count = end - row < TILE ? end - row : TILE;
             multiply_tile(bytes + row * fours * 4, panels + first * fours * 4, fours, count, sums);
             for (int64_t r = 0; r < count; r++) {
-                for (int64_t g = 0; g < PANEL; g++)
-                    scaled[g] = (float)(sums[r][g] - shifts[first + g]) * (row_steps[row + r] * steps[first + g]) + bias[first + g];
+                scale(sums[r], shifts + first, steps + first, bias + first, row_steps[row + r], scaled);
                 float *found = product + (row + r) * outputs + first;
                 if (onto == NULL) memcpy(found, scaled, (size_t)width * sizeof(float));
                 else
                     for (int64_t g = 0; g < width; g++) found[g] = onto[(row + r) * onto_stride + first + g] + scaled[g];
             }
+        }
+    }
+}
+
+void int8_products_of_groups(const float *values, const int64_t *group, const int8_t *panels, const int32_t *shifts, const float *steps,
+                             const float *bias, const int64_t *first, const int64_t *panel_count, uint8_t *bytes, float *row_steps,
+                             float *product, int64_t threads, int64_t rows, int64_t inputs, int64_t outputs, int64_t stride) {
+    int64_t fours = (inputs + 3) / 4;
+    PARALLEL(threads)
+    for (int64_t row = 0; row < rows; row++)
+        row_steps[row] = round_row(values + row * stride, bytes + row * fours * 4, inputs, INT8_MAX);
+    PARALLEL(threads)
+    for (int64_t start = 0; start < rows; start++) { /* the first row of each group */
+        if (start > 0 && group[start] == group[start - 1]) continue;
+        int64_t end = start + 1, begin = first[group[start]], panels_end = begin + panel_count[group[start]];
+        while (end < rows && group[end] == group[start]) end++;
+        for (int64_t row = start; row < end; row += TILE) {
+            int64_t count = end - row < TILE ? end - row : TILE, written = 0;
+            for (int64_t panel = begin; panel < panels_end; panel++, written += PANEL) {
+                int32_t sums[TILE][PANEL];
+                float scaled[PANEL];
+                int64_t width = outputs - written < PANEL ? outputs - written : PANEL, of = panel * PANEL;
+                multiply_tile(bytes + row * fours * 4, panels + of * fours * 4, fours, count, sums);
+                for (int64_t r = 0; r < count; r++) {
+                    scale(sums[r], shifts + of, steps + of, bias + of, row_steps[row + r], scaled);
+                    memcpy(product + (row + r) * outputs + written, scaled, (size_t)width * sizeof(float));
+                }
+            }
+            for (int64_t r = row; r < row + count; r++)
+                for (int64_t g = written; g < outputs; g++) product[r * outputs + g] = -INFINITY;
         }
     }
 }

@@ -4,9 +4,10 @@ hold it against that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from ctypes import CDLL, c_double, c_int64, c_void_p
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from nmt.native.build import library
+from nmt.ragged import Ragged
 
 _LARGEST_KEY = 30.0
 """Size of a key k up to which e^(2 (q + k)) may be had as a product in fp32: where e^(2 q) is none, |q + k| is so large that its
@@ -103,9 +105,16 @@ def gru_gates(
 
 
 def most_probable(
-    logits: Float[Tensor, "N C"], size: int, *, pieces: Int[Tensor, " C"] | None = None, forbid: tuple[int, ...] = ()
+    logits: Float[Tensor, "N C"],
+    size: int,
+    *,
+    pieces: Int[Tensor, "G C"] | None = None,
+    group: Int[Tensor, " N"] | None = None,
+    forbid: tuple[int, ...] = (),
 ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
     """The `size` largest numbers of log softmax and the pieces that their columns stand for, best first; of equals the first.
+
+    Columns stand for their numbers, or for the pieces of the group of each row.
 
     Forbidden pieces count in the sum alone. What there is too little of is -inf, and so is all of a row with what is not a
     number. The time grows with `size`.
@@ -115,7 +124,7 @@ def most_probable(
     log_probs, ids = logits.new_empty(rows, size), logits.new_empty(rows, size, dtype=torch.long)
     _call(
         "most_probable",
-        (logits, pieces, _ids(forbid), log_probs, ids),
+        (logits, pieces, group, _ids(forbid), log_probs, ids),
         _threads(logits.numel()),
         rows,
         width,
@@ -195,11 +204,74 @@ def panels_of(
     """Lay a matrix, of which these are the sums of the rows, out for `int8_product`."""
     outputs, inputs = rounded.shape
     more = -outputs % _PANEL
-    padded = pad(rounded, (0, -inputs % 4, 0, more))
+    padded = pad(rounded, (0, -inputs % 4, 0, more)) if more or inputs % 4 else rounded
     fours = padded.view(torch.int32).view(-1, _PANEL, padded.shape[1] // 4).transpose(1, 2).contiguous()
     bias = steps.new_zeros(outputs) if bias is None else bias
     each = pad(sums * 128, (0, more)), pad(steps, (0, more)), pad(bias, (0, more))
     return Panels(fours.view(torch.int8).view(*fours.shape, 4), *each, outputs)
+
+
+@dataclass(frozen=True)
+class GroupPanels:
+    """Such matrices of several groups, each with panels of its own, one after the other; what a group has too little of is -inf."""
+
+    panels: Panels
+    first: Int[Tensor, " G"]
+    """The first panel of each group."""
+    count: Int[Tensor, " G"]
+    """How many panels each group has."""
+
+    @property
+    def outputs(self) -> int:
+        """Those of the group with the most."""
+        return self.panels.outputs
+
+    def select(self, groups: Int[Tensor, " M"]) -> GroupPanels:
+        """Those of the given groups, in their order."""
+        return replace(self, first=self.first[groups], count=self.count[groups])
+
+
+def panels_of_groups(
+    rounded: Int8[Tensor, "V D"],
+    sums: Int32[Tensor, " V"],
+    steps: Float[Tensor, " V"],
+    bias: Float[Tensor, " V"] | None,
+    rows: Int[Tensor, " M"],
+    groups: Ragged,
+) -> GroupPanels:
+    """Lay the matrices that are some rows of one, for each group those that are told, out for `int8_products_of_groups`."""
+    count = -(-groups.sizes // _PANEL)
+    first = count.cumsum(0) - count
+    places = rows.new_full((max(int(count.sum()), 1) * _PANEL,), -1)
+    places[first[groups.group] * _PANEL + groups.within] = rows
+    read = places.clamp(min=0)
+    bias = (torch.zeros_like(steps) if bias is None else bias)[read].masked_fill(places < 0, -math.inf)
+    panels = panels_of(rounded.index_select(0, read), sums[read], steps[read], bias)
+    return GroupPanels(replace(panels, outputs=groups.width), first, count)
+
+
+def int8_products_of_groups(
+    matrices: GroupPanels, values: Float[Tensor, "N D"], group: Int[Tensor, " N"]
+) -> Float[Tensor, "N W"]:
+    """The products of `int8_product` of each row with the matrix of its group; `group` rises. -inf beyond a group's outputs."""
+    panels = matrices.panels
+    (rows, inputs), fours = values.shape, panels.rounded.shape[1]
+    values = values if values.stride(1) == 1 else values.contiguous()
+    bytes_, steps = torch.empty(rows, fours * 4, dtype=torch.uint8), values.new_empty(rows)
+    product = values.new_empty(rows, panels.outputs)
+    read = panels.rounded, panels.shifts, panels.steps, panels.bias, matrices.first, matrices.count
+    threads = _threads(rows * inputs * panels.outputs // _AT_ONCE)
+    written = bytes_, steps, product
+    _call(
+        "int8_products_of_groups",
+        (values, group, *read, *written),
+        threads,
+        rows,
+        inputs,
+        panels.outputs,
+        values.stride(0),
+    )
+    return product
 
 
 def int8_product(

@@ -32,7 +32,8 @@ def listed(sides: list[Subwords], pairs: list[tuple[str, str]], word: str, **opt
     import torch
 
     made = learn_shortlist(pairs, *sides, **options)
-    ids = made.pieces(torch.tensor([sides[0].encode(word)])).tolist()
+    own, _ = made.own(torch.tensor([sides[0].encode(word)]))
+    ids = sorted([*made.shared.tolist(), *own.tolist()])
     assert {UNK, EOS} <= set(ids)
     return [sides[1].decode([index]) for index in ids if index not in (UNK, EOS)]
 

@@ -16,21 +16,26 @@ from nmt.decoding.ensemble import Ensemble, NextPiece, largest
 from nmt.decoding.search import LogProbs, beam_search
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
+from nmt.model.output import Output, listed_output
+from nmt.model.packed import restricted
 from nmt.model.seq2seq import Seq2Seq
 from nmt.native import kernels
+from nmt.ragged import Ragged
 from tests.decoding.test_translator import LINES, MODELS, bundle
 from tests.machine import needs_compiler
 
+ROWS = Ragged(torch.tensor([0, 0, 0, 1, 3, 3, 3]), 4)
 
-def layers(count: int, size: int = 30) -> tuple[tuple[torch.Tensor, ...], tuple[nn.Linear, ...]]:
+
+def layers(count: int, size: int = 30) -> tuple[tuple[torch.Tensor, ...], tuple[Output, ...]]:
     torch.manual_seed(2)
-    outputs = tuple(nn.Linear(5, size).requires_grad_(requires_grad=False) for _ in range(count))
+    outputs = tuple(Output(nn.Linear(5, size).requires_grad_(requires_grad=False)) for _ in range(count))
     return tuple(torch.randn(7, 5) for _ in range(count)), outputs
 
 
-def table(readouts: tuple[torch.Tensor, ...], outputs: tuple[nn.Linear, ...]) -> LogProbs:
+def table(readouts: tuple[torch.Tensor, ...], outputs: tuple[Output, ...]) -> LogProbs:
     """log 1/M sum_m p_m, all at once."""
-    each = [output(readout).softmax(-1) for output, readout in zip(outputs, readouts, strict=True)]
+    each = [output(readout, ROWS).softmax(-1) for output, readout in zip(outputs, readouts, strict=True)]
     return LogProbs((sum(each) / len(each)).log())
 
 
@@ -42,22 +47,40 @@ def test_the_best_are_those_of_the_whole_table(
 ) -> None:
     monkeypatch.setattr(ensemble, "_IN_CACHE", at_once)
     readouts, outputs = layers(members)
-    values, ids = NextPiece(readouts, outputs).top(size)
+    values, ids = NextPiece(readouts, outputs, ROWS).top(size)
     wanted, places = table(readouts, outputs).top(size)
     assert values.shape == (7, min(size or 30, 30))
     torch.testing.assert_close(values, wanted, atol=1e-5, rtol=0)
     assert torch.equal(ids, places)
 
 
-def test_with_a_shortlist_rows_stand_for_its_pieces() -> None:
-    readouts, outputs = layers(1, size=3)
-    values, ids = NextPiece(readouts, outputs, torch.tensor([4, 11, 29])).top(2)
-    plain, places = NextPiece(readouts, outputs).top(2)
-    assert torch.equal(values, plain)
-    assert torch.equal(ids, torch.tensor([4, 11, 29])[places])
-    every, _ = NextPiece(readouts, outputs).top(None)
-    assert every.exp().sum(1).tolist() == pytest.approx([1.0] * 7)
-    assert not math.isnan(float(every.sum()))
+@pytest.mark.parametrize("members", [1, 2])
+@pytest.mark.parametrize("at_once", [1, 16, 10**6])
+@pytest.mark.parametrize("native", [pytest.param(True, marks=needs_compiler), False])
+def test_with_a_shortlist_each_sentence_has_pieces_of_its_own(
+    members: int, at_once: int, native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not native:
+        monkeypatch.setattr(kernels, "can_use", lambda *_: False)
+    monkeypatch.setattr(ensemble, "_IN_CACHE", at_once)
+    readouts, whole = layers(members)
+    shared, own, sentences = torch.tensor([4, 11]), torch.tensor([1, 20, 29, 7, 8]), torch.tensor([0, 0, 0, 3, 3])
+    lists = [[4, 11, 1, 20, 29], [4, 11], [4, 11], [4, 11, 7, 8]]
+    outputs = tuple(
+        listed_output(each.shared, restricted(each.shared, shared), own, Ragged(sentences, 4)) for each in whole
+    )
+    pieces = torch.tensor([[*listed, 0, 0, 0][:5] for listed in lists])
+    values, ids = NextPiece(readouts, outputs, ROWS, pieces).top(3, (11,))
+    every, _ = NextPiece(readouts, outputs, ROWS, pieces).top(None)
+    each = [output(readout, ROWS) for output, readout in zip(whole, readouts, strict=True)]
+    for row, sentence in enumerate(ROWS.group.tolist()):
+        listed = torch.tensor(sorted(lists[sentence]))
+        log_probs = (sum(logits[row, listed].softmax(0) for logits in each) / members).log()
+        wanted, places = LogProbs(log_probs[None]).top(3, (int((listed == 11).nonzero()),))
+        possible = wanted[0] > -math.inf
+        torch.testing.assert_close(values[row, : len(possible)], wanted[0], atol=1e-5, rtol=0)
+        assert ids[row, : len(possible)][possible].tolist() == listed[places[0]][possible].tolist()
+        assert float(every[row].exp().sum()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("columns", [7, 399, 400, 3000, 3001, 3099])

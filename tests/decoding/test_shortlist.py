@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from nmt.bundle import load_tensors, save_tensors
 from nmt.data.subwords import EOS, PAD, UNK, Subwords
@@ -13,7 +14,6 @@ from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
 from nmt.device import DecodingPrecision
 from nmt.errors import DataError
-from nmt.evened import evened
 from tests.machine import needs_int8
 from tests.test_bundle import TEXT, Bundle, small_recipe
 
@@ -43,25 +43,27 @@ def shortlist(frequent: tuple[int, ...] = (5,)) -> Shortlist:
     return Shortlist(translations, torch.tensor(frequent, dtype=torch.long), SIZE)
 
 
-def test_a_list_is_of_all_sources_and_of_what_is_always_on_it() -> None:
+def listed(made: Shortlist, sources: Tensor) -> list[list[int]]:
+    """The whole list of each sentence."""
+    own, sentences = made.own(sources)
+    assert not set(own.tolist()) & set(made.shared.tolist())
+    return [sorted([*made.shared.tolist(), *own[sentences.group == row].tolist()]) for row in range(sentences.groups)]
+
+
+def test_a_list_is_of_a_source_and_of_what_is_always_on_it() -> None:
     sources = torch.tensor([[9, 12, EOS], [12, EOS, PAD]])
-    assert shortlist().pieces(sources).tolist() == [UNK, EOS, 5, 8, 9, 11, 12]
-    assert shortlist(()).pieces(sources[:, :1]).tolist() == [UNK, EOS, 8, 9, 11, 12]
-    assert Shortlist(torch.zeros(SIZE, 0).long(), torch.zeros(0).long(), SIZE).pieces(sources).tolist() == [UNK, EOS]
+    assert listed(shortlist(), sources) == [[UNK, EOS, 5, 8, 9, 11, 12], [UNK, EOS, 5, 11, 12]]
+    assert listed(shortlist((12, 5, 12)), sources[:, :1]) == [[UNK, EOS, 5, 8, 9, 12], [UNK, EOS, 5, 11, 12]]
+    assert listed(Shortlist(torch.zeros(SIZE, 0).long(), torch.zeros(0).long(), SIZE), sources) == [[UNK, EOS]] * 2
 
 
-def test_lists_have_few_different_lengths_and_lack_nothing() -> None:
+def test_lists_lack_nothing_and_have_nothing_twice() -> None:
     torch.manual_seed(1)
     made = Shortlist(torch.randint(4, 500, (500, 3)), torch.arange(10, 20), 500)
-    lengths = set()
-    for count in range(1, 120):
-        sources = torch.randint(4, 500, (1, count))
-        listed = made.pieces(sources).tolist()
-        assert listed == sorted(set(listed))
-        assert {UNK, EOS, *range(10, 20), *made.translations[sources].flatten().tolist()} <= set(listed)
-        lengths.add(len(listed))
-    assert len(lengths) < 45
-    assert all(length == evened(length) for length in lengths)
+    for count in range(1, 60):
+        sources = torch.randint(4, 500, (3, count))
+        for source, found in zip(sources, listed(made, sources), strict=True):
+            assert found == sorted({UNK, EOS, *range(10, 20), *made.translations[source].flatten().tolist()})
 
 
 def test_only_listed_pieces_are_written(bundle: Bundle) -> None:
@@ -71,11 +73,11 @@ def test_only_listed_pieces_are_written(bundle: Bundle) -> None:
     for line, unbound in zip(lines, free, strict=True):
         translator = Translator([bundle], shortlist=shortlist(), n_best=3)
         [found] = translator.translate([line])
-        listed = set(shortlist().pieces(torch.tensor([found.source_ids])).tolist())
+        [own] = listed(shortlist(), torch.tensor([found.source_ids]))
         for hypothesis in found.hypotheses:
             written += len(hypothesis.ids)
-            assert set(hypothesis.ids) <= listed
-        beyond += not set(unbound.hypotheses[0].ids) <= listed
+            assert set(hypothesis.ids) <= set(own)
+        beyond += not set(unbound.hypotheses[0].ids) <= set(own)
     assert written
     assert beyond, "the list changed nothing, so that this test says nothing"
 
@@ -88,6 +90,15 @@ def test_a_list_of_everything_changes_nothing(bundle: Bundle, precision: Decodin
     for one, other in zip(free, bound, strict=True):
         assert one.text == other.text
         assert one.score == pytest.approx(other.score, abs=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", pytest.param("int8", marks=needs_int8)])
+def test_what_is_listed_for_a_line_does_not_depend_on_its_company(bundle: Bundle, precision: DecodingPrecision) -> None:
+    translator = Translator([bundle], precision=precision, shortlist=shortlist(), n_best=2)
+    for line, together in zip(TEXT, translator.translate(TEXT), strict=True):
+        [alone] = translator.translate([line])
+        assert together.text == alone.text
+        assert together.score == pytest.approx(alone.score, abs=0.2 if precision == "bf16" else 1e-4)
 
 
 def test_forced_decoding_knows_no_list(bundle: Bundle) -> None:

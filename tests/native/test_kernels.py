@@ -142,9 +142,13 @@ def test_of_equals_the_lowest_piece_wins() -> None:
 
 def test_columns_stand_for_pieces_and_what_is_forbidden_counts_in_the_sum() -> None:
     found, ids = kernels.most_probable(
-        torch.tensor([[0.0, 2.0, 1.0]]), 2, pieces=torch.tensor([4, 9, 31]), forbid=(9, 10)
+        torch.tensor([[0.0, 2.0, 1.0]] * 2),
+        2,
+        pieces=torch.tensor([[4, 9, 31], [5, 6, 7], [3, 2, 1]]),
+        group=torch.tensor([0, 2]),
+        forbid=(9, 10),
     )
-    assert ids.tolist() == [[31, 4]]
+    assert ids.tolist() == [[31, 4], [2, 1]]
     total = math.log(1 + math.exp(1) + math.exp(2))
     assert found[0].tolist() == pytest.approx([1 - total, -total])
 
@@ -234,6 +238,24 @@ def test_products_in_int8_are_those_of_integers(rows: int, inputs: int, outputs:
     integers = (rounded.long() - 128) @ weight.T
     wanted = integers * (row_steps.double().unsqueeze(1) * steps.double()) + bias
     torch.testing.assert_close(found.double(), wanted, rtol=1e-6, atol=1e-5)
+
+
+@needs_int8_kernel
+@pytest.mark.parametrize("sizes", [[5, 0, 129, 64], [1], [0, 0]])
+def test_products_of_groups_are_those_of_the_matrix_of_each(sizes: list[int]) -> None:
+    groups = Ragged(torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)), len(sizes))
+    weight = torch.randint(-127, 128, (40, 30)).to(torch.int8)
+    each = weight, weight.sum(1, dtype=torch.int32), torch.rand(40), torch.randn(40)
+    rows = torch.randint(0, 40, (len(groups.group),))
+    asking = torch.arange(len(sizes)).repeat_interleave(torch.tensor([8, 3, 0, 1][: len(sizes)]))
+    values = torch.randn(len(asking), 30)
+    found = kernels.int8_products_of_groups(kernels.panels_of_groups(*each, rows, groups), values, asking)
+    assert found.shape == (len(asking), max(sizes))
+    for group, size in enumerate(sizes):
+        if size:
+            alone = kernels.panels_of(*(part[rows[groups.group == group]] for part in each))
+            assert torch.equal(found[asking == group, :size], kernels.int8_product(alone, values[asking == group]))
+        assert (found[asking == group, size:] == -math.inf).all()
 
 
 # --- where they are used ------------------------------------------------------------------------------------------

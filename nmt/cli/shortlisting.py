@@ -49,7 +49,7 @@ def shortlist(
 ) -> None:
     """Learn a lexical shortlist: the target pieces that each source piece is likely to be translated by.
 
-    `nmt translate --shortlist` then chooses among those of a batch and the most frequent ones, not among the whole
+    `nmt translate --shortlist` then chooses among those of a line and the most frequent ones, not among the whole
     vocabulary. The links between pieces are those of IBM model 1. The file's name is printed.
 
     [bold]Examples[/bold]

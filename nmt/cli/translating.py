@@ -116,8 +116,8 @@ def translate(
     its first translation in --lexicon.
 
     A large file is translated several times as fast with --precision int8 (or bf16, where the processor is fast at it), a
-    --shortlist, which [cyan]nmt shortlist[/cyan] learns, and --prune 2; some words then differ. On a CPU the system's C compiler
-    is used once to make part of the search faster, if there is one; NMT_NATIVE=0 does without.
+    --shortlist, which [cyan]nmt shortlist[/cyan] learns, --prune 2 and --horizon 2; some words then differ. On a CPU the system's C
+    compiler is used once to make part of the search faster, if there is one; NMT_NATIVE=0 does without.
 
     [bold]Examples[/bold]
 
@@ -127,7 +127,7 @@ def translate(
 
       nmt translate runs/bahdanau -i test.en -o test.de --alignments test.align
 
-      nmt translate runs/bahdanau -i big.en -o big.de --precision int8 --shortlist runs/bahdanau/shortlist.safetensors --prune 2
+      nmt translate runs/bahdanau -i big.en -o big.de --precision int8 --shortlist runs/bahdanau/shortlist.safetensors --prune 2 --horizon 2
 
       nmt translate runs/words -i test.en -o test.de --replace-unknown --lexicon en-de.tsv
     """

@@ -102,8 +102,7 @@ class _Pair:
 class Translator:
     """Translates lines with one model, or with the mean of the probabilities of several.
 
-    The same line gives the same translation, score and alignment whatever other lines surround it, unless there is a shortlist:
-    that is one for all lines of a batch.
+    The same line gives the same translation, score and alignment whatever other lines surround it.
     """
 
     def __init__(

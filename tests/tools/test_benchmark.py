@@ -209,7 +209,7 @@ def test_what_is_decoded_in(session: Session, auto: str, eight_bits: bool, wante
 def test_ways_of_searching_are_named_and_compared_with_the_plain_ones_of_peers() -> None:
     assert len(set(map(str, decoding.WAYS))) == len(decoding.WAYS)
     assert str(decoding.Way(1)) == "greedy"
-    assert str(decoding.Way(5, short=True, prune=2.0)) == "beam 5, shortlist, prune 2"
+    assert str(decoding.Way(5, short=True, pruned=True)) == "beam 5, shortlist, prune 2, horizon 2"
     assert {way.kind for way in decoding.WAYS} == {str(decoding.Way(beam)) for beam in decoding.BEAMS}
 
 

@@ -17,30 +17,37 @@ from .training import train_ours
 BEAMS = (1, 5, 12)
 PRUNE = 2.0
 """Nats below the best at which a pruned beam drops a hypothesis."""
+HORIZON = 2
+"""Pieces within which something alive must be able to win for a pruned beam to go on."""
 FAMILY = VARIANTS[0].family
 """Of the models that are decoded with."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """How a search is made: as wide as a beam, with a shortlist, and dropping the improbable or not."""
+    """How a search is made: as wide as a beam, with a shortlist or not, and pruned or not, which also looks less far."""
 
     beam: int
     short: bool = False
-    prune: float | None = None
+    pruned: bool = False
 
     @property
     def kind(self) -> str:
         """What all systems do, whatever else is done to be faster."""
         return "greedy" if self.beam == 1 else f"beam {self.beam}"
 
+    @property
+    def settings(self) -> dict[str, float]:
+        """What of a recipe's `decoding` it changes."""
+        return {"beam_size": self.beam} | ({"prune": PRUNE, "horizon": HORIZON} if self.pruned else {})
+
     def __str__(self) -> str:
-        return self.kind + ", shortlist" * self.short + ("" if self.prune is None else f", prune {self.prune:g}")
+        return self.kind + ", shortlist" * self.short + f", prune {PRUNE:g}, horizon {HORIZON}" * self.pruned
 
 
 WAYS = [
     *(Way(beam, short) for short in (False, True) for beam in BEAMS),
-    *(Way(beam, short=True, prune=PRUNE) for beam in BEAMS if beam > 1),
+    *(Way(beam, short=True, pruned=True) for beam in BEAMS if beam > 1),
 ]
 """Of nmt; the first are those of its peers."""
 
@@ -82,10 +89,10 @@ def decode(session: Session) -> Section:
         text=(
             f"{session.effort.lines:,} test lines, models of {session.effort.model_updates:,} updates. Sentences a second without "
             "loading the model, each window the first pass of a fresh process, all systems in turn; for nmt, `warm` is the pass after "
-            "it. "
-            "Operations are those of matrix products, two a multiplication, for every place of the beam; the whole output layer "
+            "it. Operations are those of matrix products, two a multiplication, for every place of the beam; the whole output layer "
             f"counts with a shortlist too. A shortlist changes some words, and so does dropping what is {PRUNE:g} nats less probable "
-            "than the best of its beam (prune). nmt may decode with as many processes as threads: the peak is that of the largest."
+            f"than the best of its beam (prune), and stopping where nothing could win within {HORIZON} pieces, not 8 (horizon). nmt may "
+            "decode with as many processes as threads: the peak is that of the largest."
         ),
         unit="sentences/s",
     )
@@ -156,8 +163,7 @@ def _ours(session: Session, model: Path, source: Path, precision: str, way: Way)
             output=str(output),
             device=session.device,
             precision=precision,
-            beam=way.beam,
-            prune=way.prune,
+            decoding=way.settings,
             shortlist=str(_shortlist(session, model)) if way.short else None,
             passes=2,
         )

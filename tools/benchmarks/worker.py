@@ -135,8 +135,7 @@ def decode(
     output: str,
     device: str,
     precision: PrecisionName,
-    beam: int,
-    prune: float | None,
+    decoding: dict[str, Any],
     shortlist: str | None,
     passes: int,
 ) -> dict[str, Any]:
@@ -147,7 +146,7 @@ def decode(
     translator = build_translator(
         bundles,
         precision=precision,
-        decoding={"beam_size": beam, "prune": prune},
+        decoding=decoding,
         alignments=False,
         shortlist=load_shortlist(Path(shortlist) if shortlist else None, bundles[0]),
     )

@@ -184,7 +184,6 @@ class Pool:
 
     def add(
         self,
-        sentence: Int[Tensor, " B"],
         scores: Float[Tensor, "B W"],
         *,
         first: int,
@@ -194,22 +193,20 @@ class Pool:
         """Let the candidates of a step compete for places.
 
         Args:
-            sentence: which rows of the pool the candidates belong to.
             scores: what they rank by.
             first: the number of the step's first node in the trace.
             ended: where a candidate ends with the end mark.
             last: where a sentence has reached its maximum length.
         """
         entering = scores.masked_fill(~ended, IMPOSSIBLE)
-        held = self.scores[sentence]
-        nothing = torch.maximum(held[:, 0], entering.amax(dim=1)) == IMPOSSIBLE
+        nothing = torch.maximum(self.scores[:, 0], entering.amax(dim=1)) == IMPOSSIBLE
         cut = (last & nothing)[:, None] & ~ended
         entering = torch.where(cut, scores, entering)
-        ranked, order = torch.cat([held, entering], dim=1).sort(dim=1, descending=True, stable=True)
-        size = held.shape[1]
+        ranked, order = torch.cat([self.scores, entering], dim=1).sort(dim=1, descending=True, stable=True)
+        size = self.scores.shape[1]
         nodes = torch.arange(first, first + ended.numel(), device=ended.device).view_as(ended)
-        self.scores[sentence] = ranked[:, :size]
-        self.nodes[sentence] = torch.cat([self.nodes[sentence], nodes], dim=1).gather(1, order[:, :size])
+        self.scores = ranked[:, :size]
+        self.nodes = torch.cat([self.nodes, nodes], dim=1).gather(1, order[:, :size])
 
     def hypotheses(self, trace: Trace, eos: int) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence; where no path at all was possible, an empty one that scores -inf."""

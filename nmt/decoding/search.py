@@ -215,25 +215,24 @@ class _Limits:
         """The least of the maximum lengths."""
         return int(self.max_lengths.min())
 
-    def longest(self, sentence: Int[Tensor, " B"], time: int) -> Int[Tensor, " B"] | int:
+    def longest(self, time: int) -> Int[Tensor, " B"] | int:
         """The length that what is alive at a step is given to end in, of each sentence or of all."""
         if self.horizon is None:
-            return self.max_lengths[sentence]
+            return self.max_lengths
         within = time + 1 + self.horizon
-        return within if within <= self.shortest else self.max_lengths[sentence].clamp(max=within)
+        return within if within <= self.shortest else self.max_lengths.clamp(max=within)
 
 
 @dataclass(frozen=True)
 class _Front:
     """The N live hypotheses that the next step starts from, a row each.
 
-    Which of the B live sentences each row belongs to, and which of the whole batch these are. For each row the log-probability
-    of the path so far, the token to feed, the node of the step before behind it, and the sum of the weights of all steps behind
-    it, kept only if it is asked for.
+    Which of the B sentences each row belongs to; what is done has none. For each row the log-probability of the path so far, the
+    token to feed, the node of the step before behind it, and the sum of the weights of all steps behind it, kept only if it is
+    asked for.
     """
 
     rows: Ragged
-    sentence: Int[Tensor, " B"]
     total: Float[Tensor, " N"]
     tokens: Int[Tensor, " N"]
     nodes: Int[Tensor, " N"]
@@ -246,20 +245,18 @@ def _walk(step: Step[StateT], state: StateT, pick: Pick, batch: int, limits: _Li
         return []
     everyone = torch.arange(batch, device=limits.max_lengths.device)
     trace, pool = Trace(), Pool(batch, limits.n_best, everyone.device)
-    start = torch.zeros(batch, device=everyone.device)
-    front = _Front(
-        Ragged.one_each(batch, everyone.device), everyone, start, torch.full_like(everyone, limits.bos), everyone, None
-    )
+    start, tokens = torch.zeros(batch, device=everyone.device), torch.full_like(everyone, limits.bos)
+    front = _Front(Ragged(everyone, batch), start, tokens, everyone, None)
     for time in range(int(limits.max_lengths.max())):
         outlook, weights, state = step(front.tokens, state)
         picked = pick(front, outlook)
         first = trace.add(picked, weights, front.nodes)
         coverage = _cover(front.coverage, weights, picked.rows) if limits.penalties.coverage else None
-        total = _end(front.sentence, picked, coverage, pool, first, time, limits)
-        done = _is_done(front.sentence, total, pool, time, limits)
+        total = _end(picked, coverage, pool, first, time, limits)
+        done = _is_done(total, pool, time, limits)
         if bool(done.all()):
             break
-        front = _advance(front.sentence, picked, total.masked_fill(done[:, None], IMPOSSIBLE), coverage)
+        front = _advance(front.rows, picked, total.masked_fill(done[:, None], IMPOSSIBLE), coverage)
         state = _reorder(state, picked.rows.flatten()[front.nodes], rows=len(weights))
     return pool.hypotheses(trace, limits.eos)
 
@@ -272,7 +269,6 @@ def _cover(
 
 
 def _end(
-    sentence: Int[Tensor, " B"],
     picked: Picked,
     coverage: Float[Tensor, "B W S"] | None,
     pool: Pool,
@@ -281,43 +277,37 @@ def _end(
     limits: _Limits,
 ) -> Float[Tensor, "B W"]:
     """Move the candidates that end here to the pool; return the total of those that live on, -inf for the others."""
-    ended = picked.tokens == limits.eos
+    ended = (picked.tokens == limits.eos) & (picked.total > IMPOSSIBLE)
     if time + 1 < limits.shortest and not bool(ended.any()):
         return picked.total
-    last = limits.max_lengths[sentence] <= time + 1
-    mask = None if coverage is None or limits.source_mask is None else limits.source_mask[sentence][:, None, :]
+    last = limits.max_lengths <= time + 1
+    mask = None if limits.source_mask is None else limits.source_mask[:, None, :]
     scores = limits.penalties.score(picked.total, time + 1, coverage, mask)
-    pool.add(sentence, scores, first=first, ended=ended, last=last)
+    pool.add(scores, first=first, ended=ended, last=last)
     return picked.total.masked_fill(ended | last[:, None], IMPOSSIBLE)
 
 
-def _is_done(
-    sentence: Int[Tensor, " B"], total: Float[Tensor, "B W"], pool: Pool, time: int, limits: _Limits
-) -> Bool[Tensor, " B"]:
+def _is_done(total: Float[Tensor, "B W"], pool: Pool, time: int, limits: _Limits) -> Bool[Tensor, " B"]:
     """Whether nothing alive can get into the pool any more, within the horizon; also true where nothing is alive."""
-    best = limits.penalties.bound(total.amax(dim=1), limits.longest(sentence, time))
-    return best <= pool.scores[sentence, -1]
+    best = limits.penalties.bound(total.amax(dim=1), limits.longest(time))
+    return best <= pool.scores[:, -1]
 
 
 def _advance(
-    sentence: Int[Tensor, " B"],
-    picked: Picked,
-    total: Float[Tensor, "B W"],
-    coverage: Float[Tensor, "B W S"] | None,
+    rows: Ragged, picked: Picked, total: Float[Tensor, "B W"], coverage: Float[Tensor, "B W S"] | None
 ) -> _Front:
     """The next front, made of the candidates that live on."""
-    nodes = _going_on(total > IMPOSSIBLE)
-    going, group = torch.unique_consecutive(nodes // total.shape[1], return_inverse=True)
+    nodes = _going_on(rows, total > IMPOSSIBLE)
     covered = None if coverage is None else coverage.flatten(0, 1)[nodes]
-    tokens = picked.tokens.flatten()[nodes]
-    return _Front(Ragged(group, len(going)), sentence[going], total.flatten()[nodes], tokens, nodes, covered)
+    group = nodes.div(total.shape[1], rounding_mode="floor")
+    return _Front(Ragged(group, rows.groups), total.flatten()[nodes], picked.tokens.flatten()[nodes], nodes, covered)
 
 
-def _going_on(alive: Bool[Tensor, "B W"]) -> Int[Tensor, " M"]:
-    """The candidates that are alive; of greedy search all where most are, each in its own place."""
+def _going_on(rows: Ragged, alive: Bool[Tensor, "B W"]) -> Int[Tensor, " M"]:
+    """The candidates that are alive; of greedy search all that there were if most are, each in its own place."""
     nodes = alive.flatten().nonzero().squeeze(1)
-    if alive.shape[1] == 1 and len(nodes) > (1 - COMPACT_AT) * len(alive):
-        return torch.arange(len(alive), device=alive.device)
+    if alive.shape[1] == 1 and len(nodes) > (1 - COMPACT_AT) * len(rows.group):
+        return rows.group
     return nodes
 
 
@@ -368,14 +358,14 @@ def _pick_drawn(
     generator: torch.Generator | None,
     forbid: tuple[int, ...],
 ) -> Picked:
-    """One continuation of each row, drawn at random."""
+    """One continuation of each sentence that is alive, drawn at random."""
     values, ids = outlook.top(top_k, forbid)
     possible = values[:, :1] > IMPOSSIBLE
     weights = torch.softmax(torch.where(possible, values, 0.0) / temperature, dim=1)
     drawn = torch.multinomial(weights, 1, generator=generator)
-    log_prob = values.gather(1, drawn)
-    each = torch.arange(len(values), device=values.device)[:, None]
-    return Picked(each, ids.gather(1, drawn), log_prob, front.total.unsqueeze(1) + log_prob)
+    log_prob, row = values.gather(1, drawn).squeeze(1), torch.arange(len(values), device=values.device)
+    rows, tokens, log_probs = (front.rows.spread(part) for part in (row, ids.gather(1, drawn).squeeze(1), log_prob))
+    return Picked(rows, tokens, log_probs, front.rows.spread(front.total + log_prob, IMPOSSIBLE))
 
 
 def allowed(

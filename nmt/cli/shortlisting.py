@@ -44,7 +44,7 @@ def shortlist(
             show_default=False,
         ),
     ] = None,
-    candidates: Annotated[int, typer.Option(min=0, help="Most translations of a source piece.")] = 20,
+    candidates: Annotated[int, typer.Option(min=0, help="Most translations of a source piece.")] = 40,
     frequent: Annotated[int, typer.Option(min=0, help="Most frequent target pieces, on every list.")] = 500,
 ) -> None:
     """Learn a lexical shortlist: the target pieces that each source piece is likely to be translated by.
@@ -56,7 +56,7 @@ def shortlist(
 
       nmt shortlist runs/bahdanau
 
-      nmt shortlist runs/bahdanau -s train.en.gz -t train.de.gz --candidates 50 -o shortlist.safetensors
+      nmt shortlist runs/bahdanau -s train.en.gz -t train.de.gz --candidates 80 -o shortlist.safetensors
     """
     if (source is None) != (target is None):
         raise UsageError("A text has two sides: give --source and --target, or neither.")

@@ -37,7 +37,7 @@ class Shortlist:
         return shared
 
     def own(self, sources: Int[Tensor, "B S"]) -> tuple[Int[Tensor, " M"], Ragged]:
-        """The other pieces that each sentence may be translated with, rising, those of the first sentence first; which have how many."""
+        """The other pieces that each sentence may be translated with, rising, and the sentence of each; those of the first come first."""
         may_be = self.translations.to(sources.device)[sources].flatten(1)
         shared = torch.zeros(self.target_size, dtype=torch.bool, device=sources.device)
         shared[self.shared.to(sources.device)] = True

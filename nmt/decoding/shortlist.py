@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from nmt.bundle import load_tensors, save_tensors
@@ -33,15 +33,18 @@ class Shortlist:
     @cached_property
     def shared(self) -> Int[Tensor, " F"]:
         """The target pieces that are on every list, rising: the frequent ones, the end mark and the unknown piece."""
-        shared: Tensor = torch.unique(torch.cat([self.frequent, torch.tensor([UNK, EOS])]))
+        return self._is_shared.nonzero().squeeze(1)
+
+    @cached_property
+    def _is_shared(self) -> Bool[Tensor, " V"]:
+        shared = torch.zeros(self.target_size, dtype=torch.bool)
+        shared[torch.cat([self.frequent, torch.tensor([UNK, EOS])])] = True
         return shared
 
     def own(self, sources: Int[Tensor, "B S"]) -> tuple[Int[Tensor, " M"], Ragged]:
         """The other pieces that each sentence may be translated with, rising, and the sentence of each; those of the first come first."""
         may_be = self.translations.to(sources.device)[sources].flatten(1)
-        shared = torch.zeros(self.target_size, dtype=torch.bool, device=sources.device)
-        shared[self.shared.to(sources.device)] = True
-        sentence, place = (~shared[may_be]).nonzero().unbind(1)
+        sentence, place = (~self._is_shared.to(sources.device)[may_be]).nonzero().unbind(1)
         found: Tensor = torch.unique(sentence * self.target_size + may_be[sentence, place])
         return found % self.target_size, Ragged(found // self.target_size, len(sources))
 

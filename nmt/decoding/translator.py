@@ -205,7 +205,7 @@ class Translator:
             self._cut(numbers, [line.rstrip("\r\n") for line in part]) for numbers, part in self._read(lines, len)
         )
         for window, found in self._decoded(windows, self._decoder.search, self._width):
-            yield from self._translations(window, iter(found))
+            yield from self._translations(window, found)
 
     def score(self, pairs: Iterable[tuple[str, str | Sequence[int]]]) -> Iterator[Translation]:
         """Forced decoding: log-probability, score and alignment of known translations, in the order of the pairs.
@@ -221,7 +221,7 @@ class Translator:
         parts = self._read(pairs, lambda pair: len(pair[0]) + len(pair[1]))
         windows = (self._paired(numbers, part) for numbers, part in parts)
         for window, found in self._decoded(windows, self._decoder.force, 1):
-            yield from self._scores(window, iter(found))
+            yield from self._scores(window, found)
 
     def _read(self, items: Iterable[ItemT], size: Callable[[ItemT], int]) -> Iterator[tuple[range, Sequence[ItemT]]]:
         """Windows of consecutive items, and the numbers of their lines."""
@@ -235,7 +235,7 @@ class Translator:
         windows: Iterable[_Window[ItemT, TaskT]],
         run: Callable[[Sequence[TaskT]], Sequence[FoundT]],
         width: int,
-    ) -> Iterator[tuple[_Window[ItemT, TaskT], list[FoundT]]]:
+    ) -> Iterator[tuple[_Window[ItemT, TaskT], Iterator[FoundT]]]:
         """Each window with what is found for its tasks, in their order. Those of similar length are decoded together."""
         opened: deque[tuple[_Window[ItemT, TaskT], list[list[int]]]] = deque()
 
@@ -251,7 +251,7 @@ class Translator:
                 found: dict[int, FoundT] = {}
                 for rows, of_batch in zip(batches, answers, strict=True):
                     found.update(zip(rows, of_batch, strict=True))
-                yield window, [found[row] for row in range(len(window.tasks))]
+                yield window, iter([found[row] for row in range(len(window.tasks))])
 
     def _cut(self, numbers: range, lines: Sequence[str]) -> _Window[tuple[str, list[Unit]], Unit]:
         """Lines and the units that they are cut into."""

@@ -211,10 +211,15 @@ static inline float round_row(const float *values, uint8_t *bytes, int64_t count
     return step;
 }
 
+static void round_apart(const float *values, uint8_t *bytes, float *steps, int64_t threads, int64_t rows, int64_t width,
+                        int64_t stride, int64_t bytes_stride, int64_t most) {
+    PARALLEL(threads)
+    for (int64_t row = 0; row < rows; row++) steps[row] = round_row(values + row * stride, bytes + row * bytes_stride, width, most);
+}
+
 void round_rows(const float *values, uint8_t *bytes, float *steps, int64_t threads, int64_t rows, int64_t width, int64_t stride,
                 int64_t most) {
-    PARALLEL(threads)
-    for (int64_t row = 0; row < rows; row++) steps[row] = round_row(values + row * stride, bytes + row * width, width, most);
+    round_apart(values, bytes, steps, threads, rows, width, stride, width, most);
 }
 
 #ifdef __AVX512VNNI__
@@ -255,9 +260,7 @@ void int8_product(const float *values, const float *onto, const int8_t *panels, 
                   const float *bias, uint8_t *bytes, float *row_steps, float *product, int64_t threads, int64_t rows,
                   int64_t inputs, int64_t outputs, int64_t stride, int64_t onto_stride) {
     int64_t fours = (inputs + 3) / 4, shares = (rows + SHARE - 1) / SHARE, tasks = (outputs + PANEL - 1) / PANEL * shares;
-    PARALLEL(threads)
-    for (int64_t row = 0; row < rows; row++)
-        row_steps[row] = round_row(values + row * stride, bytes + row * fours * 4, inputs, INT8_MAX); /* more bytes meet 0 */
+    round_apart(values, bytes, row_steps, threads, rows, inputs, stride, fours * 4, INT8_MAX); /* more bytes meet 0 */
     PARALLEL(threads)
     for (int64_t task = 0; task < tasks; task++) { /* some rows by one panel, which stays in the cache for the next rows */
         int64_t first = task / shares * PANEL, width = outputs - first < PANEL ? outputs - first : PANEL;
@@ -282,9 +285,7 @@ void int8_products_of_groups(const float *values, const int64_t *group, const in
                              const float *bias, const int64_t *first, const int64_t *panel_count, uint8_t *bytes, float *row_steps,
                              float *product, int64_t threads, int64_t rows, int64_t inputs, int64_t outputs, int64_t stride) {
     int64_t fours = (inputs + 3) / 4;
-    PARALLEL(threads)
-    for (int64_t row = 0; row < rows; row++)
-        row_steps[row] = round_row(values + row * stride, bytes + row * fours * 4, inputs, INT8_MAX);
+    round_apart(values, bytes, row_steps, threads, rows, inputs, stride, fours * 4, INT8_MAX);
     PARALLEL(threads)
     for (int64_t start = 0; start < rows; start++) { /* the first row of each group */
         if (start > 0 && group[start] == group[start - 1]) continue;

@@ -255,36 +255,31 @@ def int8_products_of_groups(
 ) -> Float[Tensor, "N W"]:
     """The products of `int8_product` of each row with the matrix of its group; `group` rises. -inf beyond a group's outputs."""
     panels = matrices.panels
-    (rows, inputs), fours = values.shape, panels.rounded.shape[1]
-    values = values if values.stride(1) == 1 else values.contiguous()
-    bytes_, steps = torch.empty(rows, fours * 4, dtype=torch.uint8), values.new_empty(rows)
-    product = values.new_empty(rows, panels.outputs)
+    values, written, threads = _places(panels, values)
     read = panels.rounded, panels.shifts, panels.steps, panels.bias, matrices.first, matrices.count
-    threads = _threads(rows * inputs * panels.outputs // _AT_ONCE)
-    written = bytes_, steps, product
-    _call(
-        "int8_products_of_groups",
-        (values, group, *read, *written),
-        threads,
-        rows,
-        inputs,
-        panels.outputs,
-        values.stride(0),
-    )
-    return product
+    numbers = threads, *values.shape, panels.outputs, values.stride(0)
+    _call("int8_products_of_groups", (values, group, *read, *written), *numbers)
+    return written[-1]
 
 
 def int8_product(
     panels: Panels, values: Float[Tensor, "N D"], onto: Float[Tensor, "N G"] | None = None
 ) -> Float[Tensor, "N G"]:
     """y_ig = s_i s_g (x'_i - 128) . A'_g + b_g, where x'_i and s_i are those of `round_rows`; added to `onto`, if it is given."""
-    (rows, inputs), fours = values.shape, panels.rounded.shape[1]
-    values = values if values.stride(1) == 1 else values.contiguous()
+    values, written, threads = _places(panels, values)
     onto = onto if onto is None or onto.stride(1) == 1 else onto.contiguous()
-    bytes_, steps = torch.empty(rows, fours * 4, dtype=torch.uint8), values.new_empty(rows)
-    product = values.new_empty(rows, panels.outputs)
     read = values, onto, panels.rounded, panels.shifts, panels.steps, panels.bias
-    threads = _threads(rows * inputs * panels.outputs // _AT_ONCE)
     strides = values.stride(0), 0 if onto is None else onto.stride(0)
-    _call("int8_product", (*read, bytes_, steps, product), threads, rows, inputs, panels.outputs, *strides)
-    return product
+    _call("int8_product", (*read, *written), threads, *values.shape, panels.outputs, *strides)
+    return written[-1]
+
+
+def _places(
+    panels: Panels, values: Float[Tensor, "N D"]
+) -> tuple[Float[Tensor, "N D"], tuple[UInt8[Tensor, "N Q4"], Float[Tensor, " N"], Float[Tensor, "N G"]], int]:
+    """Values as a product reads them; where it writes their bytes, their steps and what it finds; and how many threads share it."""
+    rows, inputs = values.shape
+    values = values if values.stride(1) == 1 else values.contiguous()
+    bytes_ = torch.empty(rows, panels.rounded.shape[1] * 4, dtype=torch.uint8)
+    written = bytes_, values.new_empty(rows), values.new_empty(rows, panels.outputs)
+    return values, written, _threads(rows * inputs * panels.outputs // _AT_ONCE)

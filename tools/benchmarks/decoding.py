@@ -151,9 +151,7 @@ def taken_in_turn(session: Session, searches: Sequence[Search]) -> list[list[tup
 
 def _ours(session: Session, model: Path, source: Path, precision: str, way: Way) -> Search:
     def window() -> tuple[Decoded, float | None]:
-        output = (
-            session.folder / f"nmt-{precision}-{str(way).replace(', ', '-').replace(' ', '')}.{session.text.target}"
-        )
+        output = session.folder / f"nmt, {precision}, {way}.{session.text.target}"
         found, ended = work(
             "decode",
             threads=session.threads,

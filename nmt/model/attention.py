@@ -104,6 +104,8 @@ class Attention(nn.Module):
         if self.score is None:
             return memory.summary, at_least_fp32(memory.summary.new_zeros(memory.mask.shape))
         if self.window is None:
+            if self.score.can_attend(memory) and (found := self.score.attend(query, memory)) is not None:
+                return found
             weights = masked_softmax(at_least_fp32(self.score(query, memory)), memory.mask)
             return weighted_sum(weights, memory.annotations), weights
         center = self.window.center(query, position, memory.mask)
@@ -118,9 +120,14 @@ class Attention(nn.Module):
     ) -> tuple[Float[Tensor, "N T A"], Float[Tensor, "N T S"]]:
         """The same for T states that ask about the same sentence: at once, if they all look everywhere and at nothing else.
 
-        Those of the steps of a target that is known beforehand.
+        Those of the steps of a target that is known beforehand. A kernel that attends is faster one after the other.
         """
-        if self.score is None or self.window is not None or memory.coverage is not None:
+        if (
+            self.score is None
+            or self.window is not None
+            or memory.coverage is not None
+            or self.score.can_attend(memory)
+        ):
             return step_by_step(self, queries, positions, memory)
         scores = at_least_fp32(self.score.of_steps(queries, memory))
         weights = masked_softmax(scores, memory.mask.unsqueeze(1))

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int16
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from nmt.model.gathering import StepLinear, is_gathering
-from nmt.native import kernels
+from nmt.model.gru import GATES_OF_GRU, gru_gates, gru_states, learn_gru_states
+from nmt.native import gradients
 
 
 class GruCell(nn.Module):
-    """r, z = sigmoid(W x + U s); n = tanh(W x + r * (U s)); s' = (1 - z) * n + z * s (Cho et al. 2014; r after U as in cuDNN).
+    """The GRU of `gru.py`.
 
     W x comes in from outside, ready for the three gates. Dropout, as a mask over s, touches U s alone: on the way that s itself
     takes it would grow or fade with every step (Semeniuta et al. 2016). Layer normalisation acts on W x and on U s, over all
     gates together (Ba et al. 2016, eq. 20).
     """
 
-    gates = 3
+    gates = GATES_OF_GRU
 
     def __init__(self, hidden: int, *, layer_norm: bool = False) -> None:
         super().__init__()
@@ -42,63 +43,16 @@ class GruCell(nn.Module):
         recurrent = self.norm_recurrent(self.recurrent(dropped(hidden, mask)))
         return gru_gates(projected, recurrent, hidden.to(recurrent.dtype)), None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is normalised, so that `states` has all steps at once."""
+        return isinstance(self.norm_recurrent, nn.Identity)
 
-def gru_gates(
-    projected: Float[Tensor, "B G"], recurrent: Float[Tensor, "B G"], hidden: Float[Tensor, "B H"]
-) -> Float[Tensor, "B H"]:
-    """s' of W x, U s and s; in a loop that gathers gradients as one node of the graph."""
-    if is_gathering():
-        return _GruGates.apply(projected, recurrent, hidden)  # type: ignore[no-any-return, no-untyped-call]
-    if kernels.can_use(projected, recurrent, hidden):
-        return kernels.gru_gates(projected, recurrent, hidden)
-    width = hidden.shape[1]
-    reset, update = torch.sigmoid(projected[:, : 2 * width] + recurrent[:, : 2 * width]).chunk(2, dim=1)
-    new = torch.tanh(projected[:, 2 * width :] + reset * recurrent[:, 2 * width :])
-    return torch.lerp(new, hidden, update)
-
-
-class _GruGates(torch.autograd.Function):
-    """With a = W x + U s of r and z, b = W x + r * (U s) of n, and g = dL/ds':
-
-    db = g (1 - z) (1 - n^2);  da = [db (U s), g (s - n)] r z (1 - r z);  dx = [da, db];  dU s = [da, db r];  ds = g z.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, projected: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
-        width = hidden.shape[1]
-        gates = torch.add(projected[:, : 2 * width], recurrent[:, : 2 * width]).sigmoid_()
-        reset, update = gates.chunk(2, dim=1)
-        new = torch.addcmul(projected[:, 2 * width :], reset, recurrent[:, 2 * width :]).tanh_()
-        ctx.save_for_backward(gates, new, recurrent, hidden)
-        return torch.lerp(new, hidden, update)
-
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, ...]:
-        gates, new, recurrent, hidden = ctx.saved_tensors
-        width, (reset, update) = hidden.shape[1], gates.chunk(2, dim=1)
-        d_hidden = upstream[0] * update
-        # Filled in place: a copy would take as long as the arithmetic.
-        d_projected = torch.empty_like(recurrent, dtype=new.dtype)
-        d_gates, d_new = d_projected[:, : 2 * width], d_projected[:, 2 * width :]
-        torch.ops.aten.tanh_backward.grad_input(upstream[0] - d_hidden, new, grad_input=d_new)
-        torch.mul(d_new, recurrent[:, 2 * width :], out=d_gates[:, :width])
-        torch.mul(upstream[0], hidden - new, out=d_gates[:, width:])
-        torch.ops.aten.sigmoid_backward.grad_input(d_gates, gates, grad_input=d_gates)
-        d_recurrent = d_projected.clone()
-        d_recurrent[:, 2 * width :] *= reset
-        return d_projected, d_recurrent, d_hidden
-
-
-def gru_states(
-    projected: Float[Tensor, "B S G"], recurrent: Callable[[Float[Tensor, "B H"]], Float[Tensor, "B G"]]
-) -> Float[Tensor, "B S H"]:
-    """s_1 to s_S of W x and of the product U s, from s_0 = 0."""
-    hidden = projected.new_zeros(len(projected), projected.shape[2] // GruCell.gates)
-    states = []
-    for step in projected.unbind(1):
-        hidden = gru_gates(step, recurrent(hidden), hidden)
-        states.append(hidden)
-    return torch.stack(states, 1)
+    def states(self, projected: Float[Tensor, "B T G"], start: Float[Tensor, "B H"]) -> Float[Tensor, "B T H"]:
+        """Those of all steps, the first after `start`."""
+        if is_gathering():
+            return learn_gru_states(projected, self.recurrent.weight, self.recurrent.bias, start)
+        return gru_states(projected, self.recurrent, start)
 
 
 class LstmCell(nn.Module):
@@ -171,17 +125,38 @@ class Dropout(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         if not self.training or self.rate == 0:
             return values
+        if not self.variational and gradients.can_use(values):
+            return _Dropped.apply(values, *self._drawn(values.numel(), values.device))  # type: ignore[no-any-return, no-untyped-call]
         return values * self.mask(values)
 
     def mask(self, values: Tensor) -> Tensor:
         """What to multiply values [B ... D] with: 0 or 1 / (1 - rate), [B ... D], or `variational` [B 1... D]."""
         inner = [1] * (values.dim() - 2) if self.variational else values.shape[1:-1]
         shape = (values.shape[0], *inner, values.shape[-1])
-        count, choices = math.prod(shape), self.CHOICES
+        drawn, below, scale = self._drawn(math.prod(shape), values.device)
+        return (drawn.view(shape) < below).to(values.dtype).mul_(scale)
+
+    def _drawn(self, count: int, device: torch.device) -> tuple[Int16[Tensor, " n"], int, float]:
+        """Random bits, below what they keep a number, and what it is then multiplied with."""
+        choices = self.CHOICES
         keeping = min(max(round((1 - self.rate) * choices), 1), choices - 1)
-        drawn = torch.empty(-(-count // 4), dtype=torch.int64, device=values.device).random_(-(2**63), None)
-        kept = drawn.view(torch.int16)[:count].view(shape) < keeping - choices // 2
-        return kept.to(values.dtype).mul_(choices / keeping)
+        drawn = torch.empty(-(-count // 4), dtype=torch.int64, device=device).random_(-(2**63), None)
+        return drawn.view(torch.int16)[:count], keeping - choices // 2, choices / keeping
+
+
+class _Dropped(torch.autograd.Function):
+    """Values times their mask, by a kernel."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, drawn: Tensor, below: int, scale: float) -> Tensor:
+        ctx.save_for_backward(drawn)
+        ctx.rule = below, scale
+        return gradients.dropped(values, drawn, below, scale)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        return gradients.dropped(upstream, ctx.saved_tensors[0], *ctx.rule), None, None, None
 
 
 class WordDropout(nn.Module):

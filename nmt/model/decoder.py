@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from nmt import recipe
 from nmt.model.attention import Memory, build_attention
-from nmt.model.cells import GATES, Dropout, build_cell
+from nmt.model.cells import GATES, Dropout, GruCell, build_cell
 from nmt.model.encoder import Encoded
 from nmt.model.gathering import StepLinear, gathering
 from nmt.model.readout import build_readout
@@ -113,6 +113,20 @@ class Recurrence(nn.Module):
             cells.append(new_cell)
         new_cells = None if state.cell is None else _stacked(cells)
         return output, replace(state, hidden=_stacked(hidden), cell=new_cells)
+
+    def all_steps(
+        self, projected: Float[Tensor, "B T G"], state: DecoderState, masks: Tensor | None
+    ) -> tuple[Float[Tensor, "B T H"], DecoderState]:
+        """The same for steps that are all known: what the top layer puts out at each, and the state after the last."""
+        first = self.cells[0]
+        if len(self.cells) == 1 and isinstance(first, GruCell) and first.is_plain and masks is None:
+            states = first.states(projected, state.hidden[:, 0])
+            return states, replace(state, hidden=states[:, -1:])
+        outputs = []
+        for step in projected.unbind(1):
+            output, state = self(step, state, masks)
+            outputs.append(output)
+        return _stacked(outputs), state
 
     def masks(self, state: DecoderState) -> Tensor | None:
         """The dropout of the states that the recurrent matrices see, one mask a sentence; None outside of training."""
@@ -262,11 +276,7 @@ class UpdateThenAttend(AttentionalDecoder):
         if self.feeds or self.attention.covers or embedded.shape[1] == 1:  # one step may be that of a beam
             return self.unroll_with_attention(embedded, state, memory)
         words, masks = self.recurrence.project("word", embedded), self.recurrence.masks(state)
-        hidden = []
-        for word in words.unbind(1):
-            output, state = self.recurrence(word, state, masks)
-            hidden.append(output)
-        queries = _stacked(hidden)
+        queries, state = self.recurrence.all_steps(words, state, masks)
         contexts, alignment, state = self.attend_all(queries, state, memory)
         return Decoded(self.readout(queries, embedded, contexts), alignment, state)
 

@@ -13,8 +13,9 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt import recipe
-from nmt.model.cells import GATES, Dropout, build_cell, gru_states, orthogonal_per_gate_
-from nmt.model.gathering import gathering, step_linear
+from nmt.model.cells import GATES, Dropout, build_cell, orthogonal_per_gate_
+from nmt.model.gathering import gathering
+from nmt.model.gru import learn_gru_states
 
 
 @dataclass(frozen=True)
@@ -149,9 +150,10 @@ def take(values: Float[Tensor, "N S D"], positions: Int[Tensor, "N W"]) -> Float
 def gru_steps(layer: nn.GRU, values: Float[Tensor, "B S D"]) -> Float[Tensor, "B S N"]:
     """The states of all steps, as the layer itself gives them, but with gradients that are formed as `gathering` describes."""
     reading, recurring, read_bias, recurrent_bias = layer.all_weights[0]
+    projected = functional.linear(values, reading, read_bias)
     with gathering():
-        return gru_states(
-            functional.linear(values, reading, read_bias), lambda hidden: step_linear(hidden, recurring, recurrent_bias)
+        return learn_gru_states(
+            projected, recurring, recurrent_bias, projected.new_zeros(len(values), layer.hidden_size)
         )
 
 

@@ -17,11 +17,12 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.model.precision import at_least_fp32, matmul_type
+from nmt.native import gradients, kernels
 
 
 class Gathering:
@@ -31,11 +32,11 @@ class Gathering:
         self.shared: dict[tuple[type[Uses], int], tuple[Sequence[Tensor], tuple[Tensor, ...], Uses]] = {}
 
     def share(self, uses: type[Uses], *tensors: Tensor) -> tuple[tuple[Tensor, ...], Uses]:
-        """The tensors in the autocast type, if one is on, and the uses that their gradients will be made of."""
+        """The tensors in the type that they are used in, and the uses that their gradients will be made of."""
         key = uses, id(tensors[0])
         if key not in self.shared:
             log = uses()
-            views = _Shared.apply(log, matmul_type(tensors[0]), *tensors)  # type: ignore[no-untyped-call]
+            views = _Shared.apply(log, uses.shared_type or matmul_type(tensors[0]), *tensors)  # type: ignore[no-untyped-call]
             self.shared[key] = tensors, views, log  # with the tensors themselves, lest another takes over the id
         return self.shared[key][1:]
 
@@ -114,6 +115,29 @@ def _scores_of(complement: Float[Tensor, "N S D"], v: Float[Tensor, "1 D"]) -> F
     return v.sum() - 2 * functional.linear(complement, v).squeeze(-1)
 
 
+def can_attend_additively(keys: Float[Tensor, "N S D"]) -> bool:
+    """Whether a kernel may attend to such keys."""
+    return is_gathering() and gradients.can_use(keys)
+
+
+def attend_additively(
+    query: Float[Tensor, "N H"],
+    asks: nn.Module,
+    keys: Float[Tensor, "N S D"],
+    v: nn.Linear,
+    annotations: Float[Tensor, "N S A"],
+    mask: Bool[Tensor, "N S"],
+) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N S"]] | None:
+    """Context and weights of the additive score with q = asks(query), by a kernel; None if a key is too large for it."""
+    current = _current.get()
+    assert current is not None
+    shared, uses = current.share(AttentionUses, keys, v.weight, annotations)
+    assert isinstance(uses, AttentionUses)
+    if not uses.look_at(*shared[:2]):
+        return None
+    return _AdditiveAttention.apply(asks(query), mask, uses, *shared)  # type: ignore[no-any-return, no-untyped-call]
+
+
 def dot_scores(query: Float[Tensor, "N D"], keys: Float[Tensor, "N S D"]) -> Float[Tensor, "N S"]:
     """q^T k_j."""
     current = _current.get()
@@ -131,6 +155,9 @@ class Uses:
 
     def __init__(self) -> None:
         self.kept: list[tuple[Tensor, ...]] = []
+
+    shared_type: torch.dtype | None = None
+    """What the steps compute with; None is the autocast type, if one is on."""
 
     def keep(self, *tensors: Tensor) -> None:
         self.kept.append(tensors)
@@ -183,6 +210,30 @@ class AdditiveUses(Uses):
     def gradients(self) -> tuple[Tensor, ...]:
         keys, v = self.take()  # [1 N S D], [1 1 D]
         return keys[0], v[0]
+
+
+class AttentionUses(Uses):
+    """e^(2 q_t), alpha_t, what arrives at the scores and at the context -> dk, dv, and dh_j = sum_t alpha_tj g_t."""
+
+    shared_type = torch.float32
+    odds: Float[Tensor, "N S D"]
+    """e^(2 k_j)."""
+    v: Float[Tensor, " D"]
+    can_attend: bool | None = None
+    """Whether no key is too large for its odds; None before any was looked at."""
+
+    def look_at(self, keys: Float[Tensor, "N S D"], v: Float[Tensor, "1 D"]) -> bool:
+        """Make ready what all steps read; whether they can."""
+        if self.can_attend is None:
+            odds = kernels.odds_of(keys.detach())
+            self.can_attend = odds is not None
+            self.odds, self.v = keys if odds is None else odds, v.detach().flatten()
+        return self.can_attend
+
+    def gradients(self) -> tuple[Tensor, ...]:
+        asked, weights, d_scores, d_contexts = self.take()  # [T N D], [T N S], [T N S], [T N A]
+        d_keys, d_v = gradients.additive_keys_back(asked, d_scores, self.odds, self.v)
+        return d_keys, d_v.unsqueeze(0), torch.bmm(weights.permute(1, 2, 0), d_contexts.transpose(0, 1))
 
 
 # --- the operations themselves --------------------------------------------------------------------------------------
@@ -266,3 +317,24 @@ class _AdditiveScores(torch.autograd.Function):
             d_v = upstream[0].sum() - 2 * (upstream[0].reshape(1, -1) @ complement.flatten(0, 1))
             ctx.uses.keep(before_tanh, d_v)
         return before_tanh.sum(1), None, None, None
+
+
+class _AdditiveAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, asked: Tensor, mask: Tensor, uses: AttentionUses, *shared: Tensor) -> tuple[Tensor, Tensor]:
+        _, _, annotations = shared
+        each = torch.arange(len(asked))
+        contexts, weights, odds = kernels.additive_attention(asked.float(), uses.odds, uses.v, mask, annotations, each)
+        ctx.save_for_backward(odds, weights, annotations)
+        ctx.uses, ctx.dtype = uses, asked.dtype
+        return contexts.to(asked.dtype), weights
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        odds, weights, annotations = ctx.saved_tensors
+        uses, (d_contexts, d_weights) = ctx.uses, (each.float() for each in upstream)
+        d_scores, d_asked = gradients.additive_attention_back(
+            d_contexts, d_weights, odds, uses.odds, uses.v, annotations, weights
+        )
+        uses.keep(odds, weights, d_scores, d_contexts)
+        return d_asked.to(ctx.dtype), *[None] * 5

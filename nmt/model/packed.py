@@ -17,9 +17,9 @@ from nmt.device import DTYPES, DecodingPrecision
 from nmt.errors import UsageError
 from nmt.evened import with_even_rows
 from nmt.model.attention import Attention, Memory
-from nmt.model.cells import gru_states
 from nmt.model.decoder import Recurrence, UpdateThenAttend
 from nmt.model.gathering import StepLinear
+from nmt.model.gru import GATES_OF_GRU, gru_states
 from nmt.model.int8 import Int8Linear, can_multiply_int8
 from nmt.model.readout import AttentionalReadout, Readout
 from nmt.model.scores import AdditiveScore, ConcatScore
@@ -110,7 +110,9 @@ class PackedGru(nn.Module):
 
     def forward(self, values: Float[Tensor, "B S D"]) -> tuple[Float[Tensor, "B S N"], None]:
         """The states of all steps, and nothing."""
-        return gru_states(self.read(values), self.recurrent), None
+        projected = self.read(values)
+        start = projected.new_zeros(len(values), projected.shape[2] // GATES_OF_GRU)
+        return gru_states(projected, self.recurrent, start), None
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -154,7 +156,7 @@ class PackedAttention(Attention):
         self, queries: Float[Tensor, "M H"], group: Int[Tensor, " M"], odds: Float[Tensor, "G S D"], memory: Memory
     ) -> tuple[Float[Tensor, "M A"], Float[Tensor, "M S"]]:
         asked, v = self.score.query(queries).float(), self.score.v.weight.squeeze(0)
-        return kernels.additive_attention(asked, odds, v, memory.mask, memory.annotations, group)
+        return kernels.additive_attention(asked, odds, v, memory.mask, memory.annotations, group)[:2]
 
     if TYPE_CHECKING:
         __call__ = forward

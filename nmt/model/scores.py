@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from nmt import recipe
-from nmt.model.gathering import StepLinear, additive_scores, dot_scores
+from nmt.model.gathering import StepLinear, additive_scores, attend_additively, can_attend_additively, dot_scores
 from nmt.ragged import Ragged
 
 if TYPE_CHECKING:
@@ -35,6 +35,16 @@ class Score(nn.Module):
 
     def forward(self, query: Float[Tensor, "N H"], memory: Memory) -> Float[Tensor, "N S"]:
         raise AssertionError(f"{type(self).__name__} does not say how it scores")
+
+    def can_attend(self, memory: Memory) -> bool:
+        """Whether `attend` knows how to, by one kernel."""
+        return False
+
+    def attend(
+        self, query: Float[Tensor, "N H"], memory: Memory
+    ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N S"]] | None:
+        """Context and weights of an attention that looks everywhere; None where it turns out that it cannot."""
+        raise AssertionError(f"{type(self).__name__} does not say how it attends")
 
     def of_steps(self, queries: Float[Tensor, "N T H"], memory: Memory) -> Float[Tensor, "N T S"]:
         """The scores of several steps; one after the other, unless there is a way that takes no more memory."""
@@ -73,6 +83,14 @@ class AdditiveScore(Score):
             assert memory.coverage is not None
             keys = keys + self.coverage(memory.coverage.unsqueeze(-1).to(keys.dtype))
         return additive_scores(self.query(query), keys, self.v)
+
+    def can_attend(self, memory: Memory) -> bool:
+        return self.coverage is None and can_attend_additively(memory.keys)
+
+    def attend(
+        self, query: Float[Tensor, "N H"], memory: Memory
+    ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N S"]] | None:
+        return attend_additively(query, self.query, memory.keys, self.v, memory.annotations, memory.mask)
 
     def of_steps(self, queries: Float[Tensor, "N T H"], memory: Memory) -> Float[Tensor, "N T S"]:
         if self.coverage is not None:

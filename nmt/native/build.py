@@ -18,7 +18,8 @@ from nmt.device import cpu_info
 
 logger = logging.getLogger("nmt")
 
-SOURCE = Path(__file__).with_name("kernels.c")
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("search.c", "training.c"))
+SHARED = Path(__file__).with_name("numbers.h")
 FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fPIC")
 """Vector instructions of this processor."""
 RELAXED = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
@@ -34,7 +35,7 @@ def library() -> ctypes.CDLL | None:
     try:
         return ctypes.CDLL(str(_built()))
     except (OSError, subprocess.SubprocessError) as error:
-        logger.debug("Search goes on without compiled kernels, a little slower: %s", error)
+        logger.debug("It goes on without compiled kernels, a little slower: %s", error)
         return None
 
 
@@ -46,7 +47,8 @@ def _built() -> Path:
     threads = _threads()
     flags = (*FLAGS, *RELAXED, *(("-fopenmp",) if threads else ()))
     abilities = cpu_info("flags", "Features") or platform.processor()  # a cache may be seen by several machines
-    made_of = (SOURCE.read_bytes(), *(part.encode() for part in (compiler, *flags, *threads, abilities)))
+    written = (path.read_bytes() for path in (*SOURCES, SHARED))
+    made_of = (*written, *(part.encode() for part in (compiler, *flags, *threads, abilities)))
     name = hashlib.sha256(b"\0".join(made_of)).hexdigest()[:16]
     folder = cache_folder() / "native"
     path = folder / f"{name}.so"
@@ -61,12 +63,14 @@ def _built() -> Path:
 def _compile(path: Path, compiler: str, flags: tuple[str, ...], threads: tuple[str, ...]) -> None:
     """In two steps: linked with -fopenmp it would bring threads of its own."""
     with replacing(path) as beside:
-        compiled = beside.with_suffix(".o")
+        compiled = [beside.with_suffix(f".{source.stem}.o") for source in SOURCES]
         try:
-            _run(compiler, "-c", *flags, str(SOURCE), "-o", str(compiled))
-            _run(compiler, "-shared", str(compiled), "-o", str(beside), *threads, "-lm")
+            for source, to in zip(SOURCES, compiled, strict=True):
+                _run(compiler, "-c", *flags, str(source), "-o", str(to))
+            _run(compiler, "-shared", *map(str, compiled), "-o", str(beside), *threads, "-lm")
         finally:
-            compiled.unlink(missing_ok=True)
+            for to in compiled:
+                to.unlink(missing_ok=True)
         beside.chmod(0o700)
 
 

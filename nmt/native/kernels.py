@@ -5,11 +5,8 @@ hold it against that.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from ctypes import CDLL, c_double, c_int64, c_void_p
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int, Int8, Int32, UInt8
@@ -17,14 +14,13 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from nmt.native.build import library
+from nmt.native.calls import call, threads_for
 from nmt.ragged import Ragged
 
 _LARGEST_KEY = 30.0
 """Size of a key k up to which e^(2 (q + k)) may be had as a product in fp32: where e^(2 q) is none, |q + k| is so large that its
 tanh is 1."""
 
-_SHARED = 2**17
-"""Numbers from which on threads share them."""
 _PANEL = 64
 """Outputs that a product in int8 computes side by side."""
 _AT_ONCE = 64
@@ -42,31 +38,11 @@ def _is_plain(tensor: Tensor) -> bool:
     return tensor.dtype == torch.float32 and tensor.device.type == "cpu" and tensor.stride(-1) == 1
 
 
-def _call(name: str, tensors: tuple[Tensor | None, ...], *numbers: int) -> float:
-    """Call a kernel with the addresses of tensors, and numbers; of most the answer is nothing."""
-    kernels = library()
-    assert kernels is not None
-    kernel = _kernel(kernels, name, len(tensors), len(numbers))
-    return kernel(*[None if tensor is None else tensor.data_ptr() for tensor in tensors], *numbers)
-
-
-@cache
-def _kernel(kernels: CDLL, name: str, addresses: int, numbers: int) -> Callable[..., float]:
-    kernel: Any = getattr(kernels, name)
-    kernel.argtypes, kernel.restype = [c_void_p] * addresses + [c_int64] * numbers, c_double
-    return kernel  # type: ignore[no-any-return]
-
-
-def _threads(work: int) -> int:
-    """How many to share so many numbers: to wake a thread takes as long as some ten thousand of them."""
-    return torch.get_num_threads() if work > _SHARED else 1
-
-
 def odds_of(keys: Float[Tensor, "G S D"]) -> Float[Tensor, "G S D"] | None:
     """e^(2 k), for `additive_attention`; None if a key is too large for it."""
     keys = keys.contiguous()
     odds = torch.empty_like(keys)
-    largest = _call("odds_of", (keys, odds), _threads(keys.numel()), keys.numel())
+    largest = call("odds_of", (keys, odds), threads_for(keys.numel()), keys.numel())
     return odds if largest <= _LARGEST_KEY else None
 
 
@@ -77,8 +53,8 @@ def additive_attention(
     mask: Bool[Tensor, "G S"],
     annotations: Float[Tensor, "G S A"],
     group: Int[Tensor, " M"],
-) -> tuple[Float[Tensor, "M A"], Float[Tensor, "M S"]]:
-    """c_i = sum_j alpha_ij h_j and alpha_ij = softmax_j v^T tanh(q_i + k_j), of the sentences that the queries ask about.
+) -> tuple[Float[Tensor, "M A"], Float[Tensor, "M S"], Float[Tensor, "M D"]]:
+    """c_i = sum_j alpha_ij h_j and alpha_ij = softmax_j v^T tanh(q_i + k_j), of the sentences that the queries ask about; e^(2 q_i).
 
     With `odds` e^(2 k_j):  tanh(q + k) = 1 - 2 / (1 + e^(2 q) e^(2 k)), so that all there is to compute for each number of
     [M S D] is a product and half a division.
@@ -87,9 +63,9 @@ def additive_attention(
     asked, weights = queries.new_empty(rows, width), queries.new_empty(rows, length)
     contexts = queries.new_empty(rows, annotation)
     read = tuple(map(Tensor.contiguous, (queries, odds, v, mask, annotations, group)))
-    threads = _threads(rows * length * width)
-    _call("additive_attention", (*read, asked, weights, contexts), threads, rows, length, width, annotation)
-    return contexts, weights
+    threads = threads_for(rows * length * width)
+    call("additive_attention", (*read, asked, weights, contexts), threads, rows, length, width, annotation)
+    return contexts, weights, asked
 
 
 def gru_gates(
@@ -99,8 +75,8 @@ def gru_gates(
     rows, width = hidden.shape
     following = hidden.new_empty(rows, width)
     read = projected, recurrent, hidden
-    threads = _threads(_GATES * projected.numel())
-    _call("gru_gates", (*read, following), threads, rows, width, *(tensor.stride(0) for tensor in read))
+    threads = threads_for(_GATES * projected.numel())
+    call("gru_gates", (*read, following), threads, rows, width, *(tensor.stride(0) for tensor in read))
     return following
 
 
@@ -122,10 +98,10 @@ def most_probable(
     logits = logits.contiguous()
     rows, width = logits.shape
     log_probs, ids = logits.new_empty(rows, size), logits.new_empty(rows, size, dtype=torch.long)
-    _call(
+    call(
         "most_probable",
         (logits, pieces, group, _ids(forbid), log_probs, ids),
-        _threads(logits.numel()),
+        threads_for(logits.numel()),
         rows,
         width,
         size,
@@ -163,7 +139,7 @@ def best_continuations(
     rows, tokens = ids.new_empty(shape), ids.new_empty(shape)
     read = tuple(map(Tensor.contiguous, (totals, log_probs, ids, group)))
     limit = None if prune is None else _number(prune)
-    _call("best_continuations", (*read, limit, best, rows, tokens, best_log_probs), count, each, groups, size)
+    call("best_continuations", (*read, limit, best, rows, tokens, best_log_probs), count, each, groups, size)
     return best, rows, tokens, best_log_probs
 
 
@@ -171,7 +147,7 @@ def round_rows(values: Float[Tensor, "N D"], most: int) -> tuple[UInt8[Tensor, "
     """x' = x / s + most + 1, rounded, and s = max |x| / most of each row, 1 if all are 0; s is nan where x has no finite size."""
     rows, width = values.shape
     rounded, steps = torch.empty(values.shape, dtype=torch.uint8), values.new_empty(rows)
-    _call("round_rows", (values, rounded, steps), _threads(values.numel()), rows, width, values.stride(0), most)
+    call("round_rows", (values, rounded, steps), threads_for(values.numel()), rows, width, values.stride(0), most)
     return rounded, steps
 
 
@@ -192,7 +168,7 @@ class Panels:
 def multiplies_int8() -> bool:
     """Whether there is a kernel for products in int8: it needs AVX-512 VNNI."""
     kernels = library()
-    return kernels is not None and bool(_call("multiplies_bytes", ()))
+    return kernels is not None and bool(call("multiplies_bytes", ()))
 
 
 def panels_of(
@@ -258,7 +234,7 @@ def int8_products_of_groups(
     values, written, threads = _places(panels, values)
     read = panels.rounded, panels.shifts, panels.steps, panels.bias, matrices.first, matrices.count
     numbers = threads, *values.shape, panels.outputs, values.stride(0)
-    _call("int8_products_of_groups", (values, group, *read, *written), *numbers)
+    call("int8_products_of_groups", (values, group, *read, *written), *numbers)
     return written[-1]
 
 
@@ -270,7 +246,7 @@ def int8_product(
     onto = onto if onto is None or onto.stride(1) == 1 else onto.contiguous()
     read = values, onto, panels.rounded, panels.shifts, panels.steps, panels.bias
     strides = values.stride(0), 0 if onto is None else onto.stride(0)
-    _call("int8_product", (*read, *written), threads, *values.shape, panels.outputs, *strides)
+    call("int8_product", (*read, *written), threads, *values.shape, panels.outputs, *strides)
     return written[-1]
 
 
@@ -282,4 +258,4 @@ def _places(
     values = values if values.stride(1) == 1 else values.contiguous()
     bytes_ = torch.empty(rows, panels.rounded.shape[1] * 4, dtype=torch.uint8)
     written = bytes_, values.new_empty(rows), values.new_empty(rows, panels.outputs)
-    return values, written, _threads(rows * inputs * panels.outputs // _AT_ONCE)
+    return values, written, threads_for(rows * inputs * panels.outputs // _AT_ONCE)

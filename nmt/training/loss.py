@@ -17,9 +17,10 @@ from torch.nn import functional
 
 from nmt.data.batching import Batch
 from nmt.model.precision import matmul_type
+from nmt.native import gradients
 
-CHUNK = 1024
-"""Words whose logits are in memory at a time on the fast path."""
+CHUNK = 4096
+"""Bytes for a word of the vocabulary that the logits take at a time on the fast path: those of 1,024 target words in fp32."""
 WORDS = 64
 """The words of a batch are filled up to a multiple of this: for every new size of a product its kernel is compiled anew."""
 
@@ -57,6 +58,28 @@ def loss_of_batch(
     return cross_entropy(readouts[real], output.weight, output.bias, batch.target_out[real], smoothing)
 
 
+def _of_chunk(
+    logits: Float[Tensor, "N V"], bias: Float[Tensor, " V"], gold: Int[Tensor, " N"], gold_share: float, real: int
+) -> tuple[Float[Tensor, "N V"], Float[Tensor, " N"], Float[Tensor, " N"], Float[Tensor, " V"]]:
+    """p - gold_share onehot(gold), log sum_v exp x_v, x_gold, and the sum of the first over rows; 0 from row `real` on.
+
+    x are the logits, here still without the bias, whose memory the first may take.
+    """
+    if gradients.can_use(logits) and bias.dtype == torch.float32:
+        return logits, *gradients.softmax_gradient_(logits, bias, gold, gold_share, real)
+    logits += bias
+    each = torch.arange(len(gold), device=gold.device)
+    gradient = torch.softmax(logits, dim=1)
+    chosen, log_sum = (
+        logits[each, gold].to(bias.dtype),
+        logits.amax(1).to(bias.dtype) - gradient.amax(1).to(bias.dtype).log(),
+    )
+    gradient[each, gold] -= gold_share
+    for values in (gradient, log_sum, chosen):
+        values[real:] = 0
+    return gradient, log_sum, chosen, gradient.sum(0).to(bias.dtype)
+
+
 class _ChunkedCrossEntropy(torch.autograd.Function):
     """d loss / d logits = p - (1 - eps) * onehot(y) - eps / V, so one pass over the vocabulary gives loss and gradients.
 
@@ -76,27 +99,29 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         words, short = len(target), matmul_type(weight)
         spare = -words % WORDS
         with torch.autocast(readouts.device.type, enabled=False):
-            narrow, narrow_bias = weight.to(short), bias.to(short)
+            narrow = weight.to(short)
             padded, wanted = functional.pad(readouts.to(short), (0, 0, 0, spare)), functional.pad(target, (0, spare))
             all_readouts, all_weights = readouts.to(weight.dtype).sum(0), weight.sum(0)
             uniform = smoothing / len(weight)
             d_readouts, d_bias = torch.empty_like(padded), torch.full_like(bias, -uniform * words)
             d_weight = (-uniform * all_readouts).repeat(len(weight), 1)
             plain, log_sums = weight.new_zeros(()), weight.new_zeros(())
-            for start in range(0, words, CHUNK):
-                part, real = slice(start, start + CHUNK), words - start
+            chunk = CHUNK // padded.element_size()
+            logits = padded.new_empty(min(chunk, len(padded)), len(weight))
+            for start in range(0, words, chunk):
+                part, real = slice(start, start + chunk), words - start
                 rows, gold = padded[part], wanted[part]
-                each = torch.arange(len(gold), device=gold.device)
-                logits = functional.linear(rows, narrow, narrow_bias)
-                gradient = torch.softmax(logits, dim=1)
-                log_sum = logits.amax(1).to(weight.dtype) - gradient.amax(1).to(weight.dtype).log()
-                plain += (log_sum - logits[each, gold])[:real].sum()
-                log_sums += log_sum[:real].sum()
-                gradient[each, gold] += smoothing - 1
-                gradient[real:] = 0
-                d_bias += gradient.sum(0)
-                d_readouts[part] = gradient @ narrow
-                d_weight += gradient.T @ rows
+                gradient, log_sum, chosen, d_bias_of = _of_chunk(
+                    torch.mm(rows, narrow.T, out=logits[: len(rows)]), bias, gold, 1 - smoothing, real
+                )
+                plain += (log_sum - chosen).sum()
+                log_sums += log_sum.sum()
+                d_bias += d_bias_of
+                torch.mm(gradient, narrow, out=d_readouts[part])
+                if short == d_weight.dtype:
+                    d_weight.addmm_(gradient.T, rows)
+                else:
+                    d_weight += gradient.T @ rows
             d_readouts -= (uniform * all_weights).to(short)
             all_logits = all_readouts @ all_weights + words * bias.sum()
             smoothed = (1 - smoothing) * plain + smoothing * log_sums - uniform * all_logits

@@ -48,7 +48,7 @@ def attention(
 def compiled(queries: Tensor, keys: Tensor, v: Tensor, mask: Tensor, h: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
     odds = kernels.odds_of(keys)
     assert odds is not None
-    return kernels.additive_attention(queries, odds, v, mask, h, group)
+    return kernels.additive_attention(queries, odds, v, mask, h, group)[:2]
 
 
 @pytest.mark.parametrize(("width", "length", "annotation"), [(1, 1, 1), (2, 3, 5), (33, 17, 20), (512, 40, 512)])
@@ -276,7 +276,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         return [*found, *kernels.round_rows(logits, 127)]
 
     alone = everything()
-    monkeypatch.setattr(kernels, "_threads", lambda work: 3)
+    monkeypatch.setattr(kernels, "threads_for", lambda work: 3)
     for one, other in zip(everything(), alone, strict=True):
         assert torch.equal(one, other)
 

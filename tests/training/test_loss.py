@@ -25,7 +25,7 @@ def given(words: int = 7, width: int = 4, vocabulary: int = 6) -> tuple[Tensor, 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_both_paths_follow_the_equation(path, smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loss, "CHUNK", chunk)
+    monkeypatch.setattr(loss, "CHUNK", 8 * chunk)
     readouts, weight, bias, target = given()
     smoothed, plain = path(readouts, weight, bias, target, smoothing)
     arrays = (value.detach().numpy() for value in (readouts, weight, bias))
@@ -36,7 +36,7 @@ def test_both_paths_follow_the_equation(path, smoothing: float, chunk: int, monk
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_gradients_do_not_depend_on_the_path(smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loss, "CHUNK", chunk)
+    monkeypatch.setattr(loss, "CHUNK", 8 * chunk)
     *values, target = given(words=10)
     ours = torch.autograd.grad(cross_entropy(*values, target, smoothing)[0] * 0.3, values)
     theirs = torch.autograd.grad(reference_cross_entropy(*values, target, smoothing)[0] * 0.3, values)
@@ -46,7 +46,7 @@ def test_gradients_do_not_depend_on_the_path(smoothing: float, chunk: int, monke
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_gradients_are_those_of_the_function(smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loss, "CHUNK", 2)
+    monkeypatch.setattr(loss, "CHUNK", 8 * 2)
     *values, target = given(words=5)
     assert gradcheck(lambda *inputs: cross_entropy(*inputs, target, smoothing)[0], values)
 

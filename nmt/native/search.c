@@ -3,61 +3,9 @@
  * other. What is not a number stays so.
  */
 
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
+#include "numbers.h"
 
-#ifdef _OPENMP /* The rows of a loop, or the numbers, are shared by threads. */
-#define PRAGMA(text) _Pragma(#text)
-#define PARALLEL(threads) PRAGMA(omp parallel for num_threads(threads) if (threads > 1))
-#else
-#define PARALLEL(threads) (void)threads;
-#endif
 #define BLOCK 64 /* Columns that are passed by at once where none is among the largest. */
-#define HUGE_ODDS 1e18f /* Beyond it 1 / (1 + odds) is 0 in fp32, and up to it the product of two is finite. */
-
-/* e^x for -87 <= x <= 88, beyond which it is that of the nearest of these; to 2 units in the last place (Cephes' expf). */
-static inline float exponential(float x) {
-    x = x < -87.0f ? -87.0f : x;
-    x = x > 88.0f ? 88.0f : x;
-    float n = rintf(x * 1.44269504f);
-    float r = x - n * 0.693359375f + n * 2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * (r * r) + r + 1.0f;
-    uint32_t bits = ((uint32_t)(int32_t)n + 127u) << 23;
-    float power; /* 2^n */
-    memcpy(&power, &bits, sizeof power);
-    return p * power;
-}
-
-static inline float logistic(float x) { return 1.0f / (1.0f + exponential(-x)); }
-
-static inline float hyperbolic_tangent(float x) { return 1.0f - 2.0f / (1.0f + exponential(2.0f * x)); }
-
-/* The bits of a number, such that of two numbers the larger has the larger ones; what is not a number is beyond infinity. */
-static inline int32_t rank_of(float value) {
-    int32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits ^ (bits >> 31 & INT32_MAX);
-}
-
-static inline float of_rank(int32_t rank) {
-    int32_t bits = rank ^ (rank >> 31 & INT32_MAX);
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline float largest_of(const float *values, int64_t count) {
-    int32_t rank = INT32_MIN;
-    for (int64_t i = 0; i < count; i++) rank = rank_of(values[i]) > rank ? rank_of(values[i]) : rank;
-    return of_rank(rank);
-}
 
 static float sum_of_exponentials(const float *values, int64_t count, float shift) {
     float sum = 0.0f;

@@ -10,6 +10,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -65,8 +66,9 @@ def _compile(path: Path, compiler: str, flags: tuple[str, ...], threads: tuple[s
     with replacing(path) as beside:
         compiled = [beside.with_suffix(f".{source.stem}.o") for source in SOURCES]
         try:
-            for source, to in zip(SOURCES, compiled, strict=True):
-                _run(compiler, "-c", *flags, str(source), "-o", str(to))
+            with ThreadPoolExecutor() as pool:
+                commands = zip(SOURCES, compiled, strict=True)
+                list(pool.map(lambda each: _run(compiler, "-c", *flags, str(each[0]), "-o", str(each[1])), commands))
             _run(compiler, "-shared", *map(str, compiled), "-o", str(beside), *threads, "-lm")
         finally:
             for to in compiled:

@@ -6,7 +6,8 @@ only keep x_t and g_t on the way back, and one product makes the sum when all of
     dW = sum_t g_t x_t^T = [g_1 ... g_T] [x_1 ... x_T]^T
 
 The same goes for the annotations that every step sums up, and for the keys of the additive score. `gathering()` turns this
-on for what runs within it; outside of it the same modules are plain PyTorch, the reference that the tests compare with.
+on for what runs within it, and with it the compiled kernels, where there are some for it; outside of it the same modules are
+plain PyTorch, the reference that the tests compare with.
 """
 
 from __future__ import annotations

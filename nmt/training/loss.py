@@ -20,7 +20,7 @@ from nmt.model.precision import matmul_type
 from nmt.native import gradients
 
 CHUNK = 4096
-"""Bytes for a word of the vocabulary that the logits take at a time on the fast path: those of 1,024 target words in fp32."""
+"""Bytes of a column of logits in memory at a time on the fast path: those of 1,024 words in fp32, of 2,048 in bf16."""
 WORDS = 64
 """The words of a batch are filled up to a multiple of this: for every new size of a product its kernel is compiled anew."""
 
@@ -58,7 +58,7 @@ def loss_of_batch(
     return cross_entropy(readouts[real], output.weight, output.bias, batch.target_out[real], smoothing)
 
 
-def _of_chunk(
+def _loss_of_chunk(
     logits: Float[Tensor, "N V"], bias: Float[Tensor, " V"], gold: Int[Tensor, " N"], gold_share: float, real: int
 ) -> tuple[Float[Tensor, "N V"], Float[Tensor, " N"], Float[Tensor, " N"], Float[Tensor, " V"]]:
     """p - gold_share onehot(gold), log sum_v exp x_v, x_gold, and the sum of the first over rows; 0 from row `real` on.
@@ -70,10 +70,8 @@ def _of_chunk(
     logits += bias
     each = torch.arange(len(gold), device=gold.device)
     gradient = torch.softmax(logits, dim=1)
-    chosen, log_sum = (
-        logits[each, gold].to(bias.dtype),
-        logits.amax(1).to(bias.dtype) - gradient.amax(1).to(bias.dtype).log(),
-    )
+    chosen = logits[each, gold].to(bias.dtype)
+    log_sum = logits.amax(1).to(bias.dtype) - gradient.amax(1).to(bias.dtype).log()
     gradient[each, gold] -= gold_share
     for values in (gradient, log_sum, chosen):
         values[real:] = 0
@@ -86,7 +84,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     What has a number for each word of the vocabulary is held in the autocast type if one is on, sums in the type of the
     weights. Of log p only two figures are needed, and both come without a table of it: with m the largest logit of a row,
 
-        log sum_v exp x_v = m - log p_m          sum_v x_v = (sum_v W_v) t_i + sum_v b_v
+        log sum_v exp x_v = x_m - log p_m          sum_v x_v = (sum_v W_v) t_i + sum_v b_v
 
     The last term of the gradient, the same number everywhere, never enters a table either: it sends -eps / V sum_v W_v to
     each t_i and -eps / V sum_i t_i to each W_v.
@@ -111,7 +109,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             for start in range(0, words, chunk):
                 part, real = slice(start, start + chunk), words - start
                 rows, gold = padded[part], wanted[part]
-                gradient, log_sum, chosen, d_bias_of = _of_chunk(
+                gradient, log_sum, chosen, d_bias_of = _loss_of_chunk(
                     torch.mm(rows, narrow.T, out=logits[: len(rows)]), bias, gold, 1 - smoothing, real
                 )
                 plain += (log_sum - chosen).sum()

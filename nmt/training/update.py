@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from nmt.bundle import Bundle
 from nmt.data.batching import Batch, make_batch
@@ -71,9 +71,12 @@ class Learner:
             for batch in batches:
                 loss = self._loss(batch, clock, measured)
                 torch.autograd.backward(loss / measured.words)
-            norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
+            norm = get_total_norm([each.grad for each in self.model.parameters() if each.grad is not None])
             check_finite(measured.nll, "the loss")
             check_finite(float(norm), "the gradient")
+            most = self.settings.clip_norm
+            if most is not None and norm >= most:  # else it would be multiplied by 1
+                clip_grads_with_norm_(self.model.parameters(), most, norm)
         return measured
 
     def _batch(self, corpus: Encoded, rows: Sequence[int], clock: Clock) -> Batch:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from nmt.recipe import parse_recipe
 from nmt.training.log import METRICS
 from tools.benchmarks import decoding, joey, onmt, report, training, worker
 from tools.benchmarks.measuring import Failed, Spread, run, work
-from tools.benchmarks.peers import Decoded, Environment
+from tools.benchmarks.peers import Environment
 from tools.benchmarks.rates import Rate, number, ratios, section
 from tools.benchmarks.session import PRECISIONS, QUICK, Section, Session
 from tools.benchmarks.shared_model import VARIANTS
@@ -179,19 +180,16 @@ def test_the_report_names_machine_sections_and_failures(session: Session) -> Non
 def test_systems_take_turns_and_one_that_fails_is_left_out(session: Session) -> None:
     order: list[str] = []
 
-    def search(name: str, *, fails: bool = False) -> decoding.Search:
-        def window() -> tuple[Decoded, None]:
-            order.append(name)
-            if fails:
-                raise Failed("It did not work.")
-            return Decoded(1.0, 2.0, 3.0, Path(name)), None
-
-        return decoding.Search(name, "fp32", decoding.Way(1), window)
+    def measure(name: str) -> str:
+        order.append(name)
+        if name == "bad":
+            raise Failed("It did not work.")
+        return f"{name} {len(order)}"
 
     session.effort = replace(session.effort, windows=3)
-    taken = decoding.taken_in_turn(session, [search("one"), search("bad", fails=True), search("two")])
+    taken = session.in_turn([(name, partial(measure, name)) for name in ("one", "bad", "two")])
     assert order == ["one", "bad", "two", "one", "two", "one", "two"]
-    assert [len(windows) for windows in taken] == [3, 0, 3]
+    assert taken == [["one 1", "one 4", "one 6"], [], ["two 3", "two 5", "two 7"]]
     assert session.failures == ["It did not work."]
 
 

@@ -66,10 +66,7 @@ class Search:
 
 
 def decode(session: Session) -> Section:
-    """nmt and every peer, greedy and with a beam, each with a model that it has trained for so many updates itself.
-
-    All take their first window, then all their second: a machine that is shared is not always as fast.
-    """
+    """nmt and every peer, greedy and with a beam, each with a model that it has trained for so many updates itself."""
     source = lines_of_test(session, session.effort.lines)
     searches: list[Search] = []
     model = session.attempt("decode: training nmt's model, unless that is done", our_model, session)
@@ -80,7 +77,7 @@ def decode(session: Session) -> Section:
         theirs = session.attempt(what, their_model, session, peer)
         if theirs is not None:
             searches += [_theirs(session, peer, theirs, source, Way(beam)) for beam in BEAMS]
-    taken = taken_in_turn(session, searches)
+    taken = session.in_turn([(f"decode: {search}, window", search.window) for search in searches])
     return rates.section(
         session,
         [_rate(session, search, windows) for search, windows in zip(searches, taken, strict=True) if windows],
@@ -135,18 +132,6 @@ def _shortlist(session: Session, model: Path) -> Path:
         arguments = ["shortlist", model, *sides, "--output", path]
         ours("nmt.cli", *arguments, threads=session.threads, what="nmt shortlist")
     return path
-
-
-def taken_in_turn(session: Session, searches: Sequence[Search]) -> list[list[tuple[Decoded, float | None]]]:
-    """The windows of each search; none of one that fails."""
-    taken: list[list[tuple[Decoded, float | None]] | None] = [[] for _ in searches]
-    for number in range(1, session.effort.windows + 1):
-        for place, search in enumerate(searches):
-            windows = taken[place]
-            if windows is not None:
-                found = session.attempt(f"decode: {search}, window {number}", search.window)
-                taken[place] = None if found is None else [*windows, found]
-    return [windows or [] for windows in taken]
 
 
 def _ours(session: Session, model: Path, source: Path, precision: str, way: Way) -> Search:

@@ -23,7 +23,7 @@ class Effort:
     """How long everything is measured."""
 
     windows: int
-    """Timings of each thing, of which the median counts; training has one a five updates instead."""
+    """Timings of each thing, of which the median counts; of training they are runs, each with several."""
     updates: int
     """Updates of each run of training that is timed; the first ten only warm up."""
     model_updates: int
@@ -34,7 +34,7 @@ class Effort:
     """Lengths of the files over which memory must stay constant."""
 
 
-FULL = Effort(windows=5, updates=60, model_updates=300, lines=1000, file_lines=(2000, 20_000, 200_000))
+FULL = Effort(windows=5, updates=20, model_updates=300, lines=1000, file_lines=(2000, 20_000, 200_000))
 QUICK = Effort(windows=1, updates=15, model_updates=15, lines=32, file_lines=(50, 500))
 
 
@@ -89,3 +89,17 @@ class Session:
             self.failures.append(str(failure))
             tell(f"  failed. {failure}")
             return None
+
+    def in_turn(self, measurements: Sequence[tuple[str, Callable[[], T]]]) -> list[list[T]]:
+        """What each measurement gives, time and again; nothing of one that fails.
+
+        All are taken for the first time, then all for the second: a machine that is shared is not always as fast.
+        """
+        taken: list[list[T] | None] = [[] for _ in measurements]
+        for number in range(1, self.effort.windows + 1):
+            for place, (doing, measure) in enumerate(measurements):
+                before = taken[place]
+                if before is not None:
+                    found = self.attempt(f"{doing}, {number}", measure)
+                    taken[place] = None if found is None else [*before, found]
+        return [found or [] for found in taken]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from . import rates
 from .measuring import Spread, ours
@@ -18,29 +21,40 @@ WARM_UP = 2
 _PIECES = "pieces an update"
 
 
+@dataclass(frozen=True)
+class Run:
+    """What one system trains in one way."""
+
+    system: str
+    setting: str
+    variant: Variant
+    precision: str
+    train: Callable[[], Trained]
+
+    def __str__(self) -> str:
+        return f"{self.system}, {self.setting}, {self.precision}"
+
+
 def train(session: Session) -> Section:
     """Every variant of nmt in fp32 and in what `auto` is, and every peer."""
-    found = [
-        session.attempt(f"train: nmt, {variant.name}, {precision}", _ours, session, variant, precision)
+    runs = [
+        _ours(session, variant, precision)
         for variant in VARIANTS
         for precision in dict.fromkeys(("fp32", session.machine["auto"]))
     ]
-    found += [
-        session.attempt(f"train: {peer.name}, {peer.attentions[family]}", _theirs, session, peer, family)
-        for peer in session.peers
-        for family in peer.attentions
-    ]
+    runs += [_theirs(session, peer, family) for peer in session.peers for family in peer.attentions]
+    taken = session.in_turn([(f"train: {run}, run", run.train) for run in runs])
     counted = "".join(f" {peer.name}: {peer.batches}" for peer in session.peers)
     return rates.section(
         session,
-        [rate for rate in found if rate is not None],
+        [_rate(session, run, trained) for run, trained in zip(runs, taken, strict=True) if trained],
         name="train",
         title="Training",
         text=(
-            f"Target pieces a second, end marks counted, begin marks and padding not; windows of five updates, the first "
-            f"{WARM_UP} left out. A batch is {session.batch_tokens:,} tokens as each system counts them. nmt: target pieces "
-            f"with end marks and padding, or half as many source pieces if that is more.{counted} Operations are those of "
-            "the matrix products, six for each multiplication of the forward pass."
+            "Target pieces a second, end marks counted, begin marks and padding not; windows of five updates, the first "
+            f"{WARM_UP} of a run left out, all systems in turn. A batch is {session.batch_tokens:,} tokens as each system counts "
+            f"them. nmt: target pieces with end marks and padding, or half as many source pieces if that is more.{counted} "
+            "Operations are those of the matrix products, six for each multiplication of the forward pass."
         ),
         unit="pieces/s",
     )
@@ -75,27 +89,28 @@ def windows(log: str) -> tuple[list[float], float]:
     return speeds, pieces / records[-1]["update"] if records else 0.0
 
 
-def _ours(session: Session, variant: Variant, precision: str) -> Rate:
-    trained = train_ours(session, variant, precision, updates=session.effort.updates)
-    return _rate(session, rates.OURS, variant.name, variant, precision, trained)
+def _ours(session: Session, variant: Variant, precision: str) -> Run:
+    train = partial(train_ours, session, variant, precision, updates=session.effort.updates)
+    return Run(rates.OURS, variant.name, variant, precision, train)
 
 
-def _theirs(session: Session, peer: Peer, family: str) -> Rate:
+def _theirs(session: Session, peer: Peer, family: str) -> Run:
     updates, batch_tokens = session.effort.updates, session.batch_tokens
-    trained = peer.train(family, session.text, updates=updates, batch_tokens=batch_tokens)
     variant = next(variant for variant in VARIANTS if variant.family == family)
-    return _rate(session, peer.name, peer.attentions[family], variant, "fp32", trained)
+    train = partial(peer.train, family, session.text, updates=updates, batch_tokens=batch_tokens)
+    return Run(peer.name, peer.attentions[family], variant, "fp32", train)
 
 
-def _rate(session: Session, system: str, setting: str, variant: Variant, precision: str, trained: Trained) -> Rate:
+def _rate(session: Session, run: Run, trained: Sequence[Trained]) -> Rate:
     text = session.text
+    pieces = trained[0].pieces_per_update
     return Rate(
-        system,
-        setting,
-        variant.family,
-        precision,
-        Spread.of(trained.rates[WARM_UP:]),
-        variant.training_flop(text.vocabulary, text.source_per_target),
-        trained.peak,
-        {} if trained.pieces_per_update is None else {_PIECES: trained.pieces_per_update},
+        run.system,
+        run.setting,
+        run.variant.family,
+        run.precision,
+        Spread.of([rate for each in trained for rate in each.rates[WARM_UP:]]),
+        run.variant.training_flop(text.vocabulary, text.source_per_target),
+        max(each.peak for each in trained),
+        {} if pieces is None else {_PIECES: pieces},
     )

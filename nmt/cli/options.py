@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nmt.evaluation.alignment import GoldLinks
 
 WINDOW = 500
-"""Lines read ahead and sorted by length: more is hardly faster, and fewer steps would not make a progress bar."""
+"""Lines read ahead and sorted by length for each process: more is hardly faster, and fewer steps would not make a progress bar."""
 
 PrecisionName = Literal["auto", "fp32", "bf16", "int8"]
 
@@ -241,7 +241,8 @@ def build_translator(
     tree["decoding"]["beam_size"] = max(tree["decoding"]["beam_size"], options.get("n_best", 1))
     tree["decoding"].update({key: value for key, value in (decoding or {}).items() if value is not None})
     device = next(bundles[0].model.parameters()).device
-    options = {"processes": torch.get_num_threads() if device.type == "cpu" else 1, "window": WINDOW, **options}
+    processes = torch.get_num_threads() if device.type == "cpu" else 1
+    options = {"processes": processes, "window": WINDOW * processes, **options}
     return Translator(
         bundles,
         decoding=parse_recipe(tree, "Options").decoding,

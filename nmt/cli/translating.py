@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options import (
-    WINDOW,
     BatchTokens,
     BeamSize,
     CoveragePenalty,
@@ -150,10 +149,10 @@ def translate(
         },
         n_best=n_best or 1,
         batch_tokens=batch_tokens,
-        window=1 if is_terminal(source) else WINDOW,  # a person at a terminal waits for each line
         alignments=alignments is not None,
         replace_unknown=unknown,
         shortlist=load_shortlist(shortlist, bundles[0]),
+        **({"window": 1} if is_terminal(source) else {}),  # a person there waits for each line
     )
     with open_input(source) as reading, open_output(output) as writing, ExitStack() as stack:
         linking = None if alignments is None else stack.enter_context(open_output(alignments))

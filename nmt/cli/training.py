@@ -47,9 +47,9 @@ def train(
     saved with every validation and every ten minutes, so that no kill or power failure costs more than that. However often
     it was ended, a run that is resumed comes to the same model as one that never was: on a CPU with the same number of
     --threads the same recipe and text give the same bytes. There the system's C compiler is used once to make training
-    faster, if there is one; NMT_NATIVE=0 does without, and rounds otherwise. --resume refuses a recipe or a text that has changed, and says
-    what has, unless --force is given; what gives the weights other shapes cannot change at all. One process at a time
-    trains in a folder.
+    faster, if there is one; NMT_NATIVE=0 does without, and rounds otherwise. --resume refuses a recipe or a text that has
+    changed, and says what has, unless --force is given; what gives the weights other shapes cannot change at all. One
+    process at a time trains in a folder.
 
     An update whose loss or gradient is no number, or whose batch does not fit into the memory of a GPU, is skipped and
     told. After five in a row training ends with advice; the last good state and model are kept.

@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nmt.model.gathering import is_gathering, step_linear
-from nmt.model.precision import matmul_type
 from nmt.native import gradients, kernels
 
 GATES_OF_GRU = 3
@@ -58,9 +57,9 @@ def learn_gru_states(
     bias: Float[Tensor, " G"],
     start: Float[Tensor, "B H"],
 ) -> Float[Tensor, "B S H"]:
-    """The same of U and b, for `gathering`: as one node of the graph, if there are kernels for it."""
+    """The same of U and b, within `gathering`: as one node of the graph, if there are kernels for it."""
     start = start.to(projected.dtype)
-    if is_gathering() and matmul_type(weight) == projected.dtype and gradients.can_use(projected, start):
+    if gradients.can_use(projected, start):
         return _CompiledStates.apply(projected, weight, bias, start)  # type: ignore[no-any-return, no-untyped-call]
     return gru_states(projected, lambda hidden: step_linear(hidden, weight, bias), start)
 

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from nmt.native.build import library
@@ -29,6 +30,12 @@ def _kernel(kernels: CDLL, name: str, addresses: int, numbers: int) -> Callable[
     kernel: Any = getattr(kernels, name)
     kernel.argtypes, kernel.restype = [c_void_p] * addresses + [c_int64] * numbers, c_double
     return kernel  # type: ignore[no-any-return]
+
+
+@cache
+def number(value: float) -> Float[Tensor, ""]:
+    """A number with an address, for kernels: their other numbers are whole."""
+    return torch.tensor(value)
 
 
 def threads_for(work: int) -> int:

@@ -4,14 +4,12 @@ where they are used, and the tests hold them against that.
 
 from __future__ import annotations
 
-from functools import cache
-
 import torch
 from jaxtyping import Float, Int, Int16
 from torch import Tensor
 
 from nmt.native.build import library
-from nmt.native.calls import call, threads_for
+from nmt.native.calls import call, number, threads_for
 
 _GATES = 4
 """How many times as long a gate takes as other arithmetic."""
@@ -31,11 +29,6 @@ def _is_narrow(values: Tensor) -> bool:
     return values.dtype == torch.bfloat16
 
 
-@cache
-def _number(value: float) -> Float[Tensor, ""]:
-    return torch.tensor(value)
-
-
 def softmax_gradient_(
     logits: Float[Tensor, "N V"], bias: Float[Tensor, " V"], gold: Int[Tensor, " N"], gold_share: float, real: int
 ) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"], Float[Tensor, " V"]]:
@@ -46,7 +39,7 @@ def softmax_gradient_(
     threads = torch.get_num_threads()
     log_sums, chosen = bias.new_empty(len(gold)), bias.new_empty(len(gold))
     sums, scratch = bias.new_empty(2, threads, len(bias))
-    tensors = logits, bias, gold, _number(gold_share), log_sums, chosen, sums, scratch
+    tensors = logits, bias, gold, number(gold_share), log_sums, chosen, sums, scratch
     call("softmax_gradient", tensors, threads, len(gold), real, len(bias), _is_narrow(logits))
     return log_sums, chosen, sums.sum(0)
 
@@ -125,6 +118,6 @@ def dropped(
     """Values times the scale where what was drawn is below a bound, 0 elsewhere."""
     values = values.contiguous()
     kept = torch.empty_like(values)
-    tensors = values, drawn, _number(scale), kept
+    tensors = values, drawn, number(scale), kept
     call("drop", tensors, threads_for(values.numel()), values.numel(), below, _is_narrow(values))
     return kept

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from nmt.native.build import library
-from nmt.native.calls import call, threads_for
+from nmt.native.calls import call, number, threads_for
 from nmt.ragged import Ragged
 
 _LARGEST_KEY = 30.0
@@ -111,11 +111,6 @@ def most_probable(
 
 
 @cache
-def _number(value: float) -> Float[Tensor, ""]:
-    return torch.tensor(value)
-
-
-@cache
 def _ids(numbers: tuple[int, ...]) -> Int[Tensor, " n"]:
     return torch.tensor(numbers, dtype=torch.long)
 
@@ -138,7 +133,7 @@ def best_continuations(
     best, best_log_probs = totals.new_empty(shape), totals.new_empty(shape)
     rows, tokens = ids.new_empty(shape), ids.new_empty(shape)
     read = tuple(map(Tensor.contiguous, (totals, log_probs, ids, group)))
-    limit = None if prune is None else _number(prune)
+    limit = None if prune is None else number(prune)
     call("best_continuations", (*read, limit, best, rows, tokens, best_log_probs), count, each, groups, size)
     return best, rows, tokens, best_log_probs
 

@@ -33,6 +33,12 @@ static inline float exponential(float x) {
     return p * power;
 }
 
+/* The product of two odds, such that the product of two of these is finite too. */
+static inline float odds_together(float a, float b) {
+    float odds = a * b;
+    return odds > HUGE_ODDS ? HUGE_ODDS : odds;
+}
+
 static inline float logistic(float x) { return 1.0f / (1.0f + exponential(-x)); }
 
 static inline float hyperbolic_tangent(float x) { return 1.0f - 2.0f / (1.0f + exponential(2.0f * x)); }

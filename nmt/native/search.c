@@ -18,9 +18,7 @@ static float sum_of_complements(const float *a, const float *b, const float *v, 
     int64_t half = width / 2;
     float sum = width % 2 ? v[width - 1] / (1.0f + a[width - 1] * b[width - 1]) : 0.0f;
     for (int64_t d = 0; d < half; d++) {
-        float x = a[d] * b[d], y = a[d + half] * b[d + half];
-        x = 1.0f + (x > HUGE_ODDS ? HUGE_ODDS : x);
-        y = 1.0f + (y > HUGE_ODDS ? HUGE_ODDS : y);
+        float x = 1.0f + odds_together(a[d], b[d]), y = 1.0f + odds_together(a[d + half], b[d + half]);
         sum += (v[d] * y + v[d + half] * x) / (x * y);
     }
     return sum;

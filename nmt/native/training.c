@@ -130,17 +130,14 @@ void gru_step_back(const void *upstream, const void *carried, const void *kept, 
 static inline void add_slopes(const float *a, const float *b, float by, float *sums, int64_t width) {
     int64_t half = width / 2;
     for (int64_t d = 0; d < half; d++) {
-        float x = a[d] * b[d], y = a[d + half] * b[d + half];
-        x = x > HUGE_ODDS ? HUGE_ODDS : x;
-        y = y > HUGE_ODDS ? HUGE_ODDS : y;
+        float x = odds_together(a[d], b[d]), y = odds_together(a[d + half], b[d + half]);
         float of_x = 1.0f + x, of_y = 1.0f + y, both = 1.0f / (of_x * of_y);
         float c = of_y * both, e = of_x * both;
         sums[d] += by * (x * c * c);
         sums[d + half] += by * (y * e * e);
     }
     if (width % 2) {
-        float x = a[width - 1] * b[width - 1];
-        x = x > HUGE_ODDS ? HUGE_ODDS : x;
+        float x = odds_together(a[width - 1], b[width - 1]);
         sums[width - 1] += by * (x / ((1.0f + x) * (1.0f + x)));
     }
 }
@@ -185,8 +182,7 @@ void additive_keys_back(const float *asked, const float *d_scores, const float *
                     const float *asks = asked + (step * rows + row) * width;
                     if (by == 0.0f) continue;
                     for (int64_t d = 0; d < width; d++) {
-                        float x = asks[d] * key[d];
-                        float complement = 1.0f / (1.0f + (x > HUGE_ODDS ? HUGE_ODDS : x));
+                        float complement = 1.0f / (1.0f + odds_together(asks[d], key[d]));
                         d_key[d] += by * (complement - complement * complement);
                         d_v_of[d] += by * (1.0f - 2.0f * complement);
                     }

@@ -52,7 +52,7 @@ class GruCell(nn.Module):
         """Those of all steps, the first after `start`."""
         if is_gathering():
             return learn_gru_states(projected, self.recurrent.weight, self.recurrent.bias, start)
-        return gru_states(projected, self.recurrent, start)
+        return gru_states(projected, lambda reads, hidden: gru_gates(reads, self.recurrent(hidden), hidden), start)
 
 
 class LstmCell(nn.Module):

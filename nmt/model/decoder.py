@@ -60,9 +60,10 @@ class Decoded:
 
 
 class Recurrence(nn.Module):
-    """L stacked cells; the first reads the sum of the projected inputs, each other one what the layer below puts out.
+    """L stacked cells; the first reads the sum of its projected inputs, each other one what the layer below puts out.
 
-    A layer puts out its state, with residual connections plus what it read, from the second layer on (Wu et al. 2016, 3.1).
+    The inputs are the word, or one other vector, or both. A layer puts out its state, with residual connections plus what it
+    read, from the second layer on (Wu et al. 2016, 3.1).
     """
 
     def __init__(self, chosen: recipe.Decoder, *, inputs: dict[str, int], dropout: recipe.Dropout) -> None:
@@ -75,33 +76,32 @@ class Recurrence(nn.Module):
         self.inputs = nn.ModuleDict(
             {name: StepLinear(size, width, bias=name == "word") for name, size in inputs.items()}
         )
+        self.other = next((name for name in inputs if name != "word"), None)
         self.below = nn.ModuleList(StepLinear(chosen.hidden, width) for _ in range(chosen.layers - 1))
         self.dropout = Dropout(dropout.recurrent, variational=dropout.variational)
         self.between = nn.Dropout(dropout.layers)
         for linear in [*self.inputs.values(), *self.below]:
             nn.init.xavier_uniform_(linear.weight)
 
-    def project(self, name: str, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
-        """W x for one of the inputs, for the gates of the first layer."""
-        projected: Tensor = self.inputs[name](values)
+    def read(self, embedded: Float[Tensor, "... E"]) -> Float[Tensor, "... G"]:
+        """W E y of words, for the gates of the first layer."""
+        projected: Tensor = self.inputs["word"](embedded)
         return projected
 
-    def add(self, total: Float[Tensor, "... G"], name: str, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
-        """The same on top of what else the gates read."""
-        linear = self.inputs[name]
-        assert isinstance(linear, StepLinear)
-        return linear.added_to(total, values)
-
     def forward(
-        self, projected: Float[Tensor, "B G"], state: DecoderState, masks: Tensor | None
+        self,
+        word: Float[Tensor, "B G"] | None,
+        state: DecoderState,
+        masks: Tensor | None,
+        other: Float[Tensor, "B D"] | None = None,
     ) -> tuple[Float[Tensor, "B H"], DecoderState]:
-        """What the top layer puts out, and the state after one step.
+        """What the top layer puts out, and the state after one step, of the inputs that there are: the word as `read`, the other one.
 
         `masks` [B L H] is each sentence's dropout on the recurrent matrices, if any.
         """
         hidden: list[Tensor] = []
         cells: list[Tensor] = []
-        output = projected
+        output = projected = self._projected(word, other)
         for depth, cell in enumerate(self.cells):
             if depth:
                 projected = self.below[depth - 1](self.between(output))
@@ -111,22 +111,32 @@ class Recurrence(nn.Module):
             output = output + new_hidden if self.residual and depth else new_hidden
             hidden.append(new_hidden)
             cells.append(new_cell)
-        new_cells = None if state.cell is None else _stacked(cells)
-        return output, replace(state, hidden=_stacked(hidden), cell=new_cells)
+        new_cells = None if state.cell is None else stacked(cells)
+        return output, replace(state, hidden=stacked(hidden), cell=new_cells)
+
+    def _projected(self, word: Float[Tensor, "B G"] | None, other: Float[Tensor, "B D"] | None) -> Float[Tensor, "B G"]:
+        """What the gates of the first layer read."""
+        if other is None:
+            assert word is not None
+            return word
+        assert self.other is not None
+        linear = self.inputs[self.other]
+        assert isinstance(linear, StepLinear)
+        return linear(other) if word is None else linear.added_to(word, other)
 
     def all_steps(
-        self, projected: Float[Tensor, "B T G"], state: DecoderState, masks: Tensor | None
+        self, words: Float[Tensor, "B T G"], state: DecoderState, masks: Tensor | None
     ) -> tuple[Float[Tensor, "B T H"], DecoderState]:
-        """The same for steps that are all known: what the top layer puts out at each, and the state after the last."""
+        """The same for words that are all known: what the top layer puts out at each step, and the state after the last."""
         first = self.cells[0]
         if len(self.cells) == 1 and isinstance(first, GruCell) and first.is_plain and masks is None:
-            states = first.states(projected, state.hidden[:, 0])
+            states = first.states(words, state.hidden[:, 0])
             return states, replace(state, hidden=states[:, -1:])
         outputs = []
-        for step in projected.unbind(1):
-            output, state = self(step, state, masks)
+        for word in words.unbind(1):
+            output, state = self(word, state, masks)
             outputs.append(output)
-        return _stacked(outputs), state
+        return stacked(outputs), state
 
     def masks(self, state: DecoderState) -> Tensor | None:
         """The dropout of the states that the recurrent matrices see, one mask a sentence; None outside of training."""
@@ -215,18 +225,18 @@ class AttendThenUpdate(AttentionalDecoder):
             self.asking = Recurrence(model.decoder, inputs={"word": model.embedding}, dropout=model.dropout)
 
     def unroll(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
-        words = (self.asking or self.recurrence).project("word", embedded)
+        words = (self.asking or self.recurrence).read(embedded)
         masks = self.recurrence.masks(state)
         hidden, contexts, alignment = [], [], []
         for word in words.unbind(1):
             query, state = self.ask(word, state, masks)
             context, weights, state = self.attend(query, state, memory)
-            output, state = self.recurrence(self.reads(word, context), state, masks)
+            output, state = self.recurrence(self.after_asking(word), state, masks, context)
             hidden.append(output)
             contexts.append(context)
             alignment.append(weights)
-        readouts = self.readout(_stacked(hidden), embedded, _stacked(contexts))
-        return Decoded(readouts, _stacked(alignment), state)
+        readouts = self.readout(stacked(hidden), embedded, stacked(contexts))
+        return Decoded(readouts, stacked(alignment), state)
 
     def ask(
         self, word: Float[Tensor, "B G"], state: DecoderState, masks: Tensor | None
@@ -234,19 +244,17 @@ class AttendThenUpdate(AttentionalDecoder):
         """What asks, and the state that has asked: s_{i-1}, or s'_i."""
         return (state.hidden[:, -1], state) if self.asking is None else self.asking(word, state, masks)
 
-    def reads(self, word: Float[Tensor, "... G"], context: Float[Tensor, "... A"]) -> Float[Tensor, "... G"]:
-        """What the recurrence that follows attention reads, for its gates."""
-        if self.asking is None:
-            return self.recurrence.add(word, "context", context)
-        return self.recurrence.project("context", context)
+    def after_asking(self, word: Float[Tensor, "B G"]) -> Float[Tensor, "B G"] | None:
+        """The word for the recurrence that follows attention, if it has not been read by what asked."""
+        return word if self.asking is None else None
 
     def read_each(self, embedded: Float[Tensor, "B E"], state: DecoderState, memory: Memory) -> Float[Tensor, "B S R"]:
         contexts = memory.contexts()
         batch, length = contexts.shape[:2]
-        word = (self.asking or self.recurrence).project("word", embedded)
+        word = (self.asking or self.recurrence).read(embedded)
         _, state = self.ask(word, state, None)
         each = torch.arange(batch, device=word.device).repeat_interleave(length)
-        hidden, _ = self.recurrence(self.reads(word[each], contexts.flatten(0, 1)), state.select(each), None)
+        hidden, _ = self.recurrence(self.after_asking(word[each]), state.select(each), None, contexts.flatten(0, 1))
         return self.readout(hidden.view(batch, length, -1), _everywhere(embedded, length), contexts)
 
 
@@ -275,36 +283,36 @@ class UpdateThenAttend(AttentionalDecoder):
     def unroll(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
         if self.feeds or self.attention.covers or embedded.shape[1] == 1:  # one step may be that of a beam
             return self.unroll_with_attention(embedded, state, memory)
-        words, masks = self.recurrence.project("word", embedded), self.recurrence.masks(state)
+        words, masks = self.recurrence.read(embedded), self.recurrence.masks(state)
         queries, state = self.recurrence.all_steps(words, state, masks)
         contexts, alignment, state = self.attend_all(queries, state, memory)
         return Decoded(self.readout(queries, embedded, contexts), alignment, state)
 
     def unroll_with_attention(self, embedded: Float[Tensor, "B T E"], state: DecoderState, memory: Memory) -> Decoded:
         """Step by step, as the equations stand: needed where a step depends on what was attended to before it."""
-        words, masks = self.recurrence.project("word", embedded), self.recurrence.masks(state)
+        words, masks = self.recurrence.read(embedded), self.recurrence.masks(state)
         readouts, alignment = [], []
         for word, embedding in zip(words.unbind(1), embedded.unbind(1), strict=True):
-            output, state = self.recurrence(self.reads(word, state), state, masks)
+            output, state = self.recurrence(word, state, masks, self.fed(state))
             context, weights, state = self.attend(output, state, memory)
             readout = self.readout(output, embedding, context)
             state = replace(state, feed=readout if self.feeds else None)
             readouts.append(readout)
             alignment.append(weights)
-        return Decoded(_stacked(readouts), _stacked(alignment), state)
+        return Decoded(stacked(readouts), stacked(alignment), state)
 
-    def reads(self, word: Float[Tensor, "B G"], state: DecoderState) -> Float[Tensor, "B G"]:
-        """What the recurrence reads, for its gates."""
-        return word if state.feed is None else self.recurrence.add(word, "feed", state.feed * self.feed_scale)
+    def fed(self, state: DecoderState) -> Float[Tensor, "B R"] | None:
+        """What the recurrence reads beside the word, with input feeding."""
+        return state.feed if state.feed is None or self.feed_scale == 1 else state.feed * self.feed_scale
 
     def read_each(self, embedded: Float[Tensor, "B E"], state: DecoderState, memory: Memory) -> Float[Tensor, "B S R"]:
         contexts = memory.contexts()
         length = contexts.shape[1]
-        output, _ = self.recurrence(self.reads(self.recurrence.project("word", embedded), state), state, None)
+        output, _ = self.recurrence(self.recurrence.read(embedded), state, None, self.fed(state))
         return self.readout(_everywhere(output, length), _everywhere(embedded, length), contexts)
 
 
-def _stacked(parts: list[Float[Tensor, "B D"]]) -> Float[Tensor, "B N D"]:
+def stacked(parts: list[Float[Tensor, "B D"]]) -> Float[Tensor, "B N D"]:
     """Those of all layers or steps side by side, without a copy if there is one."""
     return parts[0].unsqueeze(1) if len(parts) == 1 else torch.stack(parts, 1)
 

@@ -40,13 +40,13 @@ def gru_gates(
 
 def gru_states(
     projected: Float[Tensor, "B S G"],
-    recurrent: Callable[[Float[Tensor, "B H"]], Float[Tensor, "B G"]],
+    step: Callable[[Float[Tensor, "B G"], Float[Tensor, "B H"]], Float[Tensor, "B H"]],
     start: Float[Tensor, "B H"],
 ) -> Float[Tensor, "B S H"]:
-    """s_1 to s_S of W x, the product U s + b and s_0."""
+    """s_1 to s_S of W x, a step and s_0."""
     hidden, states = start.to(projected.dtype), []
-    for step in projected.unbind(1):
-        hidden = gru_gates(step, recurrent(hidden), hidden)
+    for reads in projected.unbind(1):
+        hidden = step(reads, hidden)
         states.append(hidden)
     return torch.stack(states, 1)
 
@@ -61,7 +61,9 @@ def learn_gru_states(
     start = start.to(projected.dtype)
     if gradients.can_use(projected, start):
         return _CompiledStates.apply(projected, weight, bias, start)  # type: ignore[no-any-return, no-untyped-call]
-    return gru_states(projected, lambda hidden: step_linear(hidden, weight, bias), start)
+    return gru_states(
+        projected, lambda reads, hidden: gru_gates(reads, step_linear(hidden, weight, bias), hidden), start
+    )
 
 
 class _Gates(torch.autograd.Function):

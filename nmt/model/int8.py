@@ -56,11 +56,15 @@ class Int8Linear(StepLinear):
         """Some outputs for each group, for `kernels.int8_products_of_groups`."""
         return kernels.panels_of_groups(self._rounded, self._sums, self._steps, self.bias, rows, groups)
 
+    def panels_of_gates(self) -> kernels.Panels:
+        """All of it, as the matrices of a GRU's gates, for `kernels.int8_gru_step`."""
+        return kernels.panels_of_gates(self._rounded, self._sums, self._steps, self.bias)
+
     def _hold(self, rounded: Int8[Tensor, "G D"], sums: Int32[Tensor, " G"], steps: Float[Tensor, " G"]) -> None:
         """Lay A', of which these are the sums of the rows, out for the kernel, or for oneDNN."""
         self.out_features, self.in_features = rounded.shape
         self._rounded, self._sums, self._steps = rounded, sums, steps
-        if _has_kernel():
+        if has_int8_kernel():
             panels = kernels.panels_of(rounded, sums, steps, self.bias)
             self._product: _Product = partial(kernels.int8_product, panels)
         else:
@@ -80,7 +84,7 @@ class Int8Linear(StepLinear):
         __call__ = forward
 
 
-def _has_kernel() -> bool:
+def has_int8_kernel() -> bool:
     """Whether ours is the fastest product: with AMX, eight times as many a cycle, oneDNN's is."""
     return kernels.multiplies_int8() and not torch.cpu._is_amx_tile_supported()
 

@@ -17,10 +17,11 @@ from nmt.device import DTYPES, DecodingPrecision
 from nmt.errors import UsageError
 from nmt.evened import with_even_rows
 from nmt.model.attention import Attention, Memory
-from nmt.model.decoder import Recurrence, UpdateThenAttend
+from nmt.model.cells import GruCell
+from nmt.model.decoder import DecoderState, Recurrence, UpdateThenAttend, stacked
 from nmt.model.gathering import StepLinear
-from nmt.model.gru import GATES_OF_GRU, gru_states
-from nmt.model.int8 import Int8Linear, can_multiply_int8
+from nmt.model.gru import GATES_OF_GRU, gru_gates, gru_states
+from nmt.model.int8 import Int8Linear, can_multiply_int8, has_int8_kernel
 from nmt.model.readout import AttentionalReadout, Readout
 from nmt.model.scores import AdditiveScore, ConcatScore
 from nmt.model.seq2seq import Seq2Seq, WordEmbedding
@@ -107,15 +108,83 @@ class PackedGru(nn.Module):
         reading, recurring, read_bias, recurrent_bias = layer.all_weights[0]
         self.read: nn.Linear | WordTable = packed_linear(_linear(reading, read_bias), dtype)
         self.recurrent = packed_linear(_linear(recurring, recurrent_bias), dtype)
+        self._panels = _panels_of_gates(self.recurrent) if _can_step_at_once(self.recurrent) else None
 
     def forward(self, values: Float[Tensor, "B S D"]) -> tuple[Float[Tensor, "B S N"], None]:
         """The states of all steps, and nothing."""
         projected = self.read(values)
         start = projected.new_zeros(len(values), projected.shape[2] // GATES_OF_GRU)
-        return gru_states(projected, self.recurrent, start), None
+        return gru_states(projected, self._step, start), None
+
+    def _step(self, projected: Float[Tensor, "B G"], hidden: Float[Tensor, "B N"]) -> Float[Tensor, "B N"]:
+        if self._panels is None:
+            return gru_gates(projected, self.recurrent(hidden), hidden)
+        return kernels.int8_gru_step(projected, None, None, self._panels, hidden)
 
     if TYPE_CHECKING:
         __call__ = forward
+
+
+class PackedRecurrence(Recurrence):
+    """Layers of a GRU in int8: a step of each, with the products that it reads, is one call of a compiled kernel."""
+
+    def __init__(self, recurrence: Recurrence) -> None:
+        nn.Module.__init__(self)
+        self.inputs, self.other, self.residual = recurrence.inputs, recurrence.other, recurrence.residual
+        self.training, self.dropout = recurrence.training, recurrence.dropout
+        self._other = None if self.other is None else _panels_of_gates(recurrence.inputs[self.other])
+        self._below = [_panels_of_gates(layer) for layer in recurrence.below]
+        self._recurrent = [_panels_of_gates(cell.recurrent) for cell in recurrence.cells if isinstance(cell, GruCell)]
+
+    def read(self, embedded: Float[Tensor, "... E"]) -> Float[Tensor, "... G"]:
+        """W E y, or the number of a word whose W E y is in a table."""
+        return embedded if isinstance(self._word, WordTable) else super().read(embedded)
+
+    @property
+    def _word(self) -> nn.Module | None:
+        return getattr(self.inputs, "word", None)
+
+    def forward(
+        self,
+        word: Float[Tensor, "B G"] | None,
+        state: DecoderState,
+        masks: Tensor | None,
+        other: Float[Tensor, "B D"] | None = None,
+    ) -> tuple[Float[Tensor, "B H"], DecoderState]:
+        words, ids = word, None
+        if word is not None and isinstance(self._word, WordTable):
+            ids = word.squeeze(-1).long()
+            words = self._word.read(ids)
+        hidden: list[Tensor] = []
+        reads = None if other is None or self._other is None else (self._other, other)
+        output = state.hidden[:, 0]
+        for depth, recurrent in enumerate(self._recurrent):
+            if depth:
+                words, ids, reads = None, None, (self._below[depth - 1], output)
+            new = kernels.int8_gru_step(words, ids, reads, recurrent, state.hidden[:, depth])
+            output = output + new if self.residual and depth else new
+            hidden.append(new)
+        return output, replace(state, hidden=stacked(hidden))
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def _panels_of_gates(layer: nn.Module) -> kernels.Panels:
+    assert isinstance(layer, Int8Linear)
+    return layer.panels_of_gates()
+
+
+def _is_plain_gru(recurrence: Recurrence) -> bool:
+    """Whether it is what `PackedRecurrence` computes, once its layers are packed."""
+    layers = [*recurrence.below, *(cell.recurrent for cell in recurrence.cells)]
+    layers += [recurrence.inputs[recurrence.other]] if recurrence.other else []
+    return all(isinstance(cell, GruCell) and cell.is_plain for cell in recurrence.cells) and _can_step_at_once(*layers)
+
+
+def _can_step_at_once(*layers: nn.Module) -> bool:
+    """Whether the kernel for a whole step of a GRU multiplies with such layers, and fast."""
+    return has_int8_kernel() and all(isinstance(layer, Int8Linear) for layer in layers)
 
 
 class PackedAttention(Attention):
@@ -278,6 +347,8 @@ def _pack(module: nn.Module, dtype: torch.dtype) -> None:
             _pack(child, dtype)
             if _is_global_additive(child):
                 setattr(module, name, PackedAttention(child))
+            if isinstance(child, Recurrence) and _is_plain_gru(child):
+                setattr(module, name, PackedRecurrence(child))
             if isinstance(child, UpdateThenAttend):
                 _project_contexts(child, dtype)
 

@@ -25,6 +25,8 @@ _PANEL = 64
 """Outputs that a product in int8 computes side by side."""
 _AT_ONCE = 64
 """How many products of bytes take as long as one number elsewhere."""
+_GRU = 3
+"""Gates."""
 _GATES = 4
 """How many times as long a gate takes as a product of the attention."""
 
@@ -226,31 +228,83 @@ def int8_products_of_groups(
 ) -> Float[Tensor, "N W"]:
     """The products of `int8_product` of each row with the matrix of its group; `group` rises. -inf beyond a group's outputs."""
     panels = matrices.panels
-    values, written, threads = _places(panels, values)
-    read = panels.rounded, panels.shifts, panels.steps, panels.bias, matrices.first, matrices.count
-    numbers = threads, *values.shape, panels.outputs, values.stride(0)
-    call("int8_products_of_groups", (values, group, *read, *written), *numbers)
-    return written[-1]
+    factors = _factors(panels, values)
+    product = values.new_empty(len(values), panels.outputs)
+    numbers = _threads_for(panels, values), *values.shape, panels.outputs, factors[0].stride(0)
+    call("int8_products_of_groups", (*factors, group, matrices.first, matrices.count, product), *numbers)
+    return product
 
 
 def int8_product(
     panels: Panels, values: Float[Tensor, "N D"], onto: Float[Tensor, "N G"] | None = None
 ) -> Float[Tensor, "N G"]:
     """y_ig = s_i s_g (x'_i - 128) . A'_g + b_g, where x'_i and s_i are those of `round_rows`; added to `onto`, if it is given."""
-    values, written, threads = _places(panels, values)
+    factors = _factors(panels, values)
+    product = values.new_empty(len(values), panels.outputs)
     onto = onto if onto is None or onto.stride(1) == 1 else onto.contiguous()
-    read = values, onto, panels.rounded, panels.shifts, panels.steps, panels.bias
-    strides = values.stride(0), 0 if onto is None else onto.stride(0)
-    call("int8_product", (*read, *written), threads, *values.shape, panels.outputs, *strides)
-    return written[-1]
+    strides = factors[0].stride(0), 0 if onto is None else onto.stride(0)
+    call(
+        "int8_product", (*factors, onto, product), _threads_for(panels, values), *values.shape, panels.outputs, *strides
+    )
+    return product
 
 
-def _places(
-    panels: Panels, values: Float[Tensor, "N D"]
-) -> tuple[Float[Tensor, "N D"], tuple[UInt8[Tensor, "N Q4"], Float[Tensor, " N"], Float[Tensor, "N G"]], int]:
-    """Values as a product reads them; where it writes their bytes, their steps and what it finds; and how many threads share it."""
-    rows, inputs = values.shape
+def panels_of_gates(
+    rounded: Int8[Tensor, "G D"],
+    sums: Int32[Tensor, " G"],
+    steps: Float[Tensor, " G"],
+    bias: Float[Tensor, " G"] | None,
+) -> Panels:
+    """Lay the matrices of a GRU's gates, of equal height, out for `int8_gru_step`: each in panels of its own."""
+    width = len(rounded) // _GRU
+    more = -width % _PANEL
+
+    def apart(part: Tensor) -> Tensor:
+        return pad(part.view(_GRU, width, *part.shape[1:]), (*[0, 0] * (part.dim() - 1), 0, more)).flatten(0, 1)
+
+    return panels_of(apart(rounded), apart(sums), apart(steps), None if bias is None else apart(bias))
+
+
+def int8_gru_step(
+    words: Float[Tensor, "V G"] | None,
+    ids: Int[Tensor, " N"] | None,
+    other: tuple[Panels, Float[Tensor, "N D"]] | None,
+    recurrent: Panels,
+    hidden: Float[Tensor, "N H"],
+) -> Float[Tensor, "N H"]:
+    """`gru_gates` of the sum W x of what there is, and of U s, in one pass: neither is ever laid down in memory.
+
+    Args:
+        words: W E y of each row, or with `ids` of every word.
+        ids: the word of each row.
+        other: a matrix and what it is multiplied with, as `int8_product` does.
+        recurrent: U and b.
+        hidden: s.
+    """
+    rows, width = hidden.shape
+    following = hidden.new_empty(rows, width)
+    of_hidden = _factors(recurrent, hidden)
+    of_other: tuple[Tensor | None, ...] = _NOTHING if other is None else _factors(*other)
+    inputs = 0 if other is None else other[1].shape[1]
+    strides = (0 if part is None else part.stride(0) for part in (words, of_other[0], of_hidden[0]))
+    threads = _threads_for(recurrent, hidden)
+    call("int8_gru_step", (words, ids, *of_other, *of_hidden, following), threads, rows, inputs, width, *strides)
+    return following
+
+
+_Factors = tuple[
+    Float[Tensor, "N D"], Int8[Tensor, "P Q 64 4"], Int32[Tensor, " G"], Float[Tensor, " G"], Float[Tensor, " G"],
+    UInt8[Tensor, "N Q4"], Float[Tensor, " N"],
+]  # fmt: skip
+_NOTHING = (None,) * 7
+
+
+def _factors(panels: Panels, values: Float[Tensor, "N D"]) -> _Factors:
+    """A matrix and the values that it is multiplied with, as all products in int8 read them; places for the values' bytes and steps."""
     values = values if values.stride(1) == 1 else values.contiguous()
-    bytes_ = torch.empty(rows, panels.rounded.shape[1] * 4, dtype=torch.uint8)
-    written = bytes_, values.new_empty(rows), values.new_empty(rows, panels.outputs)
-    return values, written, threads_for(rows * inputs * panels.outputs // _AT_ONCE)
+    bytes_ = torch.empty(len(values), panels.rounded.shape[1] * 4, dtype=torch.uint8)
+    return values, panels.rounded, panels.shifts, panels.steps, panels.bias, bytes_, values.new_empty(len(values))
+
+
+def _threads_for(panels: Panels, values: Float[Tensor, "N D"]) -> int:
+    return threads_for(values.numel() * panels.outputs // _AT_ONCE)

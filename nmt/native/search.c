@@ -58,6 +58,13 @@ void additive_attention(const float *queries, const float *odds, const float *v,
     }
 }
 
+/* s' of one number: what r reads, what z reads, W x and U s of n, and s. */
+static inline float gru_state(float of_reset, float of_update, float read, float recurrent, float before) {
+    float reset = logistic(of_reset), update = logistic(of_update);
+    float candidate = hyperbolic_tangent(read + reset * recurrent);
+    return candidate + update * (before - candidate);
+}
+
 void gru_gates(const float *projected, const float *recurrent, const float *hidden, float *next, int64_t threads, int64_t rows,
                int64_t width, int64_t projected_stride, int64_t recurrent_stride, int64_t hidden_stride) {
     PARALLEL(threads)
@@ -65,11 +72,8 @@ void gru_gates(const float *projected, const float *recurrent, const float *hidd
         const float *x = projected + row * projected_stride, *s = recurrent + row * recurrent_stride;
         const float *before = hidden + row * hidden_stride;
         float *after = next + row * width;
-        for (int64_t d = 0; d < width; d++) {
-            float reset = logistic(x[d] + s[d]), update = logistic(x[width + d] + s[width + d]);
-            float candidate = hyperbolic_tangent(x[2 * width + d] + reset * s[2 * width + d]);
-            after[d] = candidate + update * (before[d] - candidate);
-        }
+        for (int64_t d = 0; d < width; d++)
+            after[d] = gru_state(x[d] + s[d], x[width + d] + s[width + d], x[2 * width + d], s[2 * width + d], before[d]);
     }
 }
 
@@ -202,9 +206,9 @@ static inline void scale(const int32_t *sums, const int32_t *shifts, const float
     for (int64_t g = 0; g < PANEL; g++) scaled[g] = (float)(sums[g] - shifts[g]) * (row_step * steps[g]) + bias[g];
 }
 
-void int8_product(const float *values, const float *onto, const int8_t *panels, const int32_t *shifts, const float *steps,
-                  const float *bias, uint8_t *bytes, float *row_steps, float *product, int64_t threads, int64_t rows,
-                  int64_t inputs, int64_t outputs, int64_t stride, int64_t onto_stride) {
+void int8_product(const float *values, const int8_t *panels, const int32_t *shifts, const float *steps, const float *bias,
+                  uint8_t *bytes, float *row_steps, const float *onto, float *product, int64_t threads, int64_t rows, int64_t inputs,
+                  int64_t outputs, int64_t stride, int64_t onto_stride) {
     int64_t fours = (inputs + 3) / 4, shares = (rows + SHARE - 1) / SHARE, tasks = (outputs + PANEL - 1) / PANEL * shares;
     round_apart(values, bytes, row_steps, threads, rows, inputs, stride, fours * 4, INT8_MAX); /* more bytes meet 0 */
     PARALLEL(threads)
@@ -227,8 +231,8 @@ void int8_product(const float *values, const float *onto, const int8_t *panels, 
     }
 }
 
-void int8_products_of_groups(const float *values, const int64_t *group, const int8_t *panels, const int32_t *shifts, const float *steps,
-                             const float *bias, const int64_t *first, const int64_t *panel_count, uint8_t *bytes, float *row_steps,
+void int8_products_of_groups(const float *values, const int8_t *panels, const int32_t *shifts, const float *steps, const float *bias,
+                             uint8_t *bytes, float *row_steps, const int64_t *group, const int64_t *first, const int64_t *panel_count,
                              float *product, int64_t threads, int64_t rows, int64_t inputs, int64_t outputs, int64_t stride) {
     int64_t fours = (inputs + 3) / 4;
     round_apart(values, bytes, row_steps, threads, rows, inputs, stride, fours * 4, INT8_MAX);
@@ -251,6 +255,59 @@ void int8_products_of_groups(const float *values, const int64_t *group, const in
             }
             for (int64_t r = row; r < row + count; r++)
                 for (int64_t g = written; g < outputs; g++) product[r * outputs + g] = -INFINITY;
+        }
+    }
+}
+/* Add the products of some rows with a panel to sums of theirs. */
+static void add_products(const uint8_t *bytes, const float *row_steps, const int8_t *panel, const int32_t *shifts, const float *steps,
+                         const float *bias, int64_t fours, int64_t rows, float found[][PANEL]) {
+    for (int64_t row = 0; row < rows; row += TILE) {
+        int32_t sums[TILE][PANEL];
+        float scaled[PANEL];
+        int64_t count = rows - row < TILE ? rows - row : TILE;
+        multiply_tile(bytes + row * fours * 4, panel, fours, count, sums);
+        for (int64_t r = row; r < row + count; r++) {
+            scale(sums[r - row], shifts, steps, bias, row_steps[r], scaled);
+            for (int64_t g = 0; g < PANEL; g++) found[r][g] += scaled[g];
+        }
+    }
+}
+
+#define GATES 3
+
+void int8_gru_step(const float *words, const int64_t *ids, const float *values, const int8_t *panels, const int32_t *shifts,
+                   const float *steps, const float *bias, uint8_t *bytes, float *row_steps, const float *hidden,
+                   const int8_t *recurrent_panels, const int32_t *recurrent_shifts, const float *recurrent_steps,
+                   const float *recurrent_bias, uint8_t *hidden_bytes, float *hidden_steps, float *next, int64_t threads, int64_t rows,
+                   int64_t inputs, int64_t width, int64_t words_stride, int64_t values_stride, int64_t hidden_stride) {
+    int64_t fours = (inputs + 3) / 4, hidden_fours = (width + 3) / 4, blocks = (width + PANEL - 1) / PANEL;
+    int64_t shares = (rows + SHARE - 1) / SHARE, tasks = blocks * shares;
+    if (values != NULL) round_apart(values, bytes, row_steps, threads, rows, inputs, values_stride, fours * 4, INT8_MAX);
+    round_apart(hidden, hidden_bytes, hidden_steps, threads, rows, width, hidden_stride, hidden_fours * 4, INT8_MAX);
+    PARALLEL(threads)
+    for (int64_t task = 0; task < tasks; task++) { /* some rows and some of the numbers of each gate, which never leave the cache */
+        float read[GATES + 1][SHARE][PANEL]; /* by r and z, W x of n, and U s of n */
+        int64_t block = task / shares, first = block * PANEL, count = width - first < PANEL ? width - first : PANEL;
+        int64_t start = task % shares * SHARE, of_share = rows - start < SHARE ? rows - start : SHARE;
+        memset(read, 0, sizeof read);
+        for (int64_t gate = 0; words != NULL && gate < GATES; gate++)
+            for (int64_t r = 0; r < of_share; r++)
+                memcpy(read[gate][r], words + (ids == NULL ? start + r : ids[start + r]) * words_stride + gate * width + first,
+                       (size_t)count * sizeof(float));
+        for (int64_t gate = 0; gate < GATES; gate++) {
+            int64_t of = (gate * blocks + block) * PANEL;
+            if (values != NULL)
+                add_products(bytes + start * fours * 4, row_steps + start, panels + of * fours * 4, shifts + of, steps + of, bias + of,
+                             fours, of_share, read[gate]);
+            add_products(hidden_bytes + start * hidden_fours * 4, hidden_steps + start, recurrent_panels + of * hidden_fours * 4,
+                         recurrent_shifts + of, recurrent_steps + of, recurrent_bias + of, hidden_fours, of_share,
+                         read[gate < 2 ? gate : GATES]);
+        }
+        for (int64_t r = 0; r < of_share; r++) {
+            const float *before = hidden + (start + r) * hidden_stride + first;
+            float *after = next + (start + r) * width + first;
+            for (int64_t d = 0; d < count; d++)
+                after[d] = gru_state(read[0][r][d], read[1][r][d], read[2][r][d], read[3][r][d], before[d]);
         }
     }
 }

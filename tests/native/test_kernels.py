@@ -258,6 +258,29 @@ def test_products_of_groups_are_those_of_the_matrix_of_each(sizes: list[int]) ->
         assert (found[asking == group, size:] == -math.inf).all()
 
 
+@needs_int8_kernel
+@pytest.mark.parametrize("rows", [0, 1, 7, 50])
+@pytest.mark.parametrize("width", [3, 64, 70])
+@pytest.mark.parametrize(("has_word", "has_other"), [(True, True), (True, False), (False, True)])
+def test_a_step_of_a_gru_at_once_is_its_products_and_then_its_gates(
+    rows: int, width: int, has_word: bool, has_other: bool
+) -> None:
+    recurrent, other = (int8.Int8Linear(torch.nn.Linear(size, 3 * width)) for size in (width, 5))
+    table, ids, fed = torch.randn(9, 3 * width), torch.randint(0, 9, (rows,)), torch.randn(rows, 6)[:, 1:]
+    hidden = torch.randn(rows, 2, width)[:, 1]
+    found = kernels.int8_gru_step(
+        table if has_word else None,
+        ids if has_word else None,
+        (other.panels_of_gates(), fed) if has_other else None,
+        recurrent.panels_of_gates(),
+        hidden,
+    )
+    projected = table[ids] if has_word else torch.zeros(rows, 3 * width)
+    if has_other:
+        projected = other.added_to(projected, fed)
+    torch.testing.assert_close(found, cells.gru_gates(projected, recurrent(hidden), hidden), atol=1e-6, rtol=1e-6)
+
+
 # --- where they are used ------------------------------------------------------------------------------------------
 
 

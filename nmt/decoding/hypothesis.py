@@ -87,6 +87,11 @@ class Penalties:
         """
         return log_probability / self._length_penalty(max_length)
 
+    def of_lengths(self, longest: int, device: torch.device) -> Float[Tensor, " L"]:
+        """lp of each length up to some, from 0."""
+        lengths = torch.arange(longest + 1, dtype=torch.float64, device=device)
+        return torch.as_tensor(self._length_penalty(lengths)).float()
+
     def _length_penalty(self, length: Tensor | int) -> Tensor | float:
         penalty: Tensor | float = ((5.0 + length) / 6.0) ** self.length
         return penalty

@@ -215,6 +215,11 @@ class _Limits:
         """The least of the maximum lengths."""
         return int(self.max_lengths.min())
 
+    @cached_property
+    def length_penalties(self) -> Float[Tensor, " L"]:
+        """What a log-probability is divided by, of each length up to the largest."""
+        return self.penalties.of_lengths(int(self.max_lengths.max()), self.max_lengths.device)
+
     def longest(self, time: int) -> Int[Tensor, " B"] | int:
         """The length that what is alive at a step is given to end in, of each sentence or of all."""
         if self.horizon is None:
@@ -252,11 +257,10 @@ def _walk(step: Step[StateT], state: StateT, pick: Pick, batch: int, limits: _Li
         picked = pick(front, outlook)
         first = trace.add(picked, weights, front.nodes)
         coverage = _cover(front.coverage, weights, picked.rows) if limits.penalties.coverage else None
-        total = _end(picked, coverage, pool, first, time, limits)
-        done = _is_done(total, pool, time, limits)
-        if bool(done.all()):
+        total = _settle(picked, coverage, pool, first, time, limits)
+        front = _advance(front.rows, picked, total, coverage)
+        if not len(front.nodes):
             break
-        front = _advance(front.rows, picked, total.masked_fill(done[:, None], IMPOSSIBLE), coverage)
         state = _reorder(state, picked.rows.flatten()[front.nodes], rows=len(weights))
     return pool.hypotheses(trace, limits.eos)
 
@@ -266,6 +270,25 @@ def _cover(
 ) -> Float[Tensor, "B W S"]:
     """sum_i a_ij of each candidate."""
     return (weights.float() if coverage is None else coverage + weights.float())[rows]
+
+
+def _settle(
+    picked: Picked, coverage: Float[Tensor, "B W S"] | None, pool: Pool, first: int, time: int, limits: _Limits
+) -> Float[Tensor, "B W"]:
+    """Move the candidates that end here to the pool; return the total of those that live on, of sentences that are not done.
+
+    That of the others is -inf.
+    """
+    if coverage is None and kernels.can_use(picked.total):
+        return kernels.settle(
+            *(picked.total, picked.tokens, pool.scores, pool.nodes, limits.max_lengths, limits.length_penalties),
+            first=first,
+            length=time + 1,
+            horizon=limits.horizon,
+            eos=limits.eos,
+        )
+    total = _end(picked, coverage, pool, first, time, limits)
+    return total.masked_fill(_is_done(total, pool, time, limits)[:, None], IMPOSSIBLE)
 
 
 def _end(

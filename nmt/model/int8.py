@@ -19,10 +19,13 @@ _MOST = 127
 
 
 class _Product(Protocol):
-    """y for the rows of x, added to something."""
+    """y for the rows of x, added to something, and written somewhere."""
 
     def __call__(
-        self, values: Float[Tensor, "N D"], onto: Float[Tensor, "N G"] | None = None
+        self,
+        values: Float[Tensor, "N D"],
+        onto: Float[Tensor, "N G"] | None = None,
+        into: Float[Tensor, "N G"] | None = None,
     ) -> Float[Tensor, "N G"]: ...
 
 
@@ -80,6 +83,10 @@ class Int8Linear(StepLinear):
         rows = values.reshape(-1, self.in_features)
         return self._product(rows, total.reshape(-1, self.out_features)).view(total.shape)
 
+    def write(self, values: Float[Tensor, "N D"], into: Float[Tensor, "N G"]) -> None:
+        """W x + b, written to some columns of a matrix."""
+        self._product(values, None, into)
+
     if TYPE_CHECKING:
         __call__ = forward
 
@@ -99,9 +106,15 @@ class _OneDnn:
         # Without VNNI pairs of products are summed in 16 bits, for which x' must have a bit less.
         self.most = _MOST if torch.cpu._is_vnni_supported() else _MOST // 2
 
-    def __call__(self, values: Float[Tensor, "N D"], onto: Float[Tensor, "N G"] | None = None) -> Float[Tensor, "N G"]:
+    def __call__(
+        self,
+        values: Float[Tensor, "N D"],
+        onto: Float[Tensor, "N G"] | None = None,
+        into: Float[Tensor, "N G"] | None = None,
+    ) -> Float[Tensor, "N G"]:
         product = with_even_rows(self.multiply, values)
-        return product if onto is None else onto + product
+        product = product if onto is None else onto + product
+        return product if into is None else into.copy_(product)
 
     def multiply(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
         shifted, steps = round_rows(values, self.most)

@@ -27,9 +27,10 @@ class OwnWeights:
     def width(self) -> int:
         return self.bias.shape[1]
 
-    def __call__(self, readouts: Float[Tensor, "N R"], rows: Ragged) -> Float[Tensor, "N W"]:
+    def __call__(self, shared: nn.Linear, readouts: Float[Tensor, "N R"], rows: Ragged) -> Float[Tensor, "N C"]:
         asked = rows.spread(readouts.to(self.weight.dtype))
-        return rows.collect(torch.baddbmm(self.bias.unsqueeze(1), asked, self.weight.transpose(1, 2)))
+        own = torch.baddbmm(self.bias.unsqueeze(1), asked, self.weight.transpose(1, 2))
+        return torch.cat([shared(readouts), rows.collect(own)], 1)
 
     def select(self, sentences: Int[Tensor, " M"]) -> OwnWeights:
         return OwnWeights(self.weight[sentences], self.bias[sentences])
@@ -47,8 +48,12 @@ class OwnPanels:
     def width(self) -> int:
         return self.panels.outputs
 
-    def __call__(self, readouts: Float[Tensor, "N R"], rows: Ragged) -> Float[Tensor, "N W"]:
-        return kernels.int8_products_of_groups(self.panels, readouts, rows.group)
+    def __call__(self, shared: nn.Linear, readouts: Float[Tensor, "N R"], rows: Ragged) -> Float[Tensor, "N C"]:
+        assert isinstance(shared, Int8Linear)
+        logits = readouts.new_empty(len(readouts), shared.out_features + self.width)
+        shared.write(readouts, logits[:, : shared.out_features])
+        kernels.int8_products_of_groups(self.panels, readouts, rows.group, logits[:, shared.out_features :])
+        return logits
 
     def select(self, sentences: Int[Tensor, " M"]) -> OwnPanels:
         return OwnPanels(self.panels.select(sentences))
@@ -73,8 +78,8 @@ class Output:
 
     def __call__(self, readouts: Float[Tensor, "N R"], rows: Ragged) -> Float[Tensor, "N C"]:
         """`rows` says which sentence each belongs to. Where a sentence has fewer pieces than another the rest is -inf."""
-        logits: Tensor = self.shared(readouts)
-        return logits if self.own is None else torch.cat([logits, self.own(readouts, rows)], 1)
+        logits: Tensor = self.shared(readouts) if self.own is None else self.own(self.shared, readouts, rows)
+        return logits
 
     def select(self, sentences: Int[Tensor, " M"]) -> Output:
         """The same for the given sentences, in their order."""

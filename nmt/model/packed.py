@@ -290,6 +290,15 @@ def _project_contexts(decoder: UpdateThenAttend, dtype: torch.dtype) -> None:
         decoder.readout = ProjectedReadout(packed_linear(_linear(of_state, None), dtype))
 
 
+def _scale_feed(decoder: UpdateThenAttend) -> None:
+    """Scale what multiplies the readout that is fed, and not that one at every step."""
+    if decoder.feeds:
+        feed = decoder.recurrence.inputs["feed"]
+        assert isinstance(feed, nn.Linear)
+        feed.weight.mul_(decoder.feed_scale)
+        decoder.feed_scale = 1.0
+
+
 def _is_global_additive(module: nn.Module) -> TypeGuard[Attention]:
     """Whether it is what `PackedAttention` computes, and no variant of it."""
     if type(module) is not Attention or module.window is not None or module.covers:
@@ -344,6 +353,8 @@ def _pack(module: nn.Module, dtype: torch.dtype) -> None:
         elif isinstance(child, nn.GRU):
             setattr(module, name, PackedGru(child, dtype))
         else:
+            if isinstance(child, UpdateThenAttend):
+                _scale_feed(child)
             _pack(child, dtype)
             if _is_global_additive(child):
                 setattr(module, name, PackedAttention(child))

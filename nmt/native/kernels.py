@@ -140,6 +140,41 @@ def best_continuations(
     return best, rows, tokens, best_log_probs
 
 
+def settle(
+    totals: Float[Tensor, "B W"],
+    tokens: Int[Tensor, "B W"],
+    scores: Float[Tensor, "B P"],
+    nodes: Int[Tensor, "B P"],
+    max_lengths: Int[Tensor, " B"],
+    penalties: Float[Tensor, " L"],
+    *,
+    first: int,
+    length: int,
+    horizon: int | None,
+    eos: int,
+) -> Float[Tensor, "B W"]:
+    """Let candidates that end compete for the places of their sentence, best first; the totals of what then goes on, else -inf.
+
+    What `nmt.decoding.search` says in PyTorch: `Pool.add`, which changes `scores` and `nodes`, and when a sentence is done.
+
+    Args:
+        totals: log-probabilities of the candidates, -inf where there is none.
+        tokens: their last ones.
+        scores: of what has ended before, -inf for an empty place.
+        nodes: the numbers of these candidates; the first one of this step is number `first`.
+        max_lengths: the length of each sentence at which all candidates end.
+        penalties: what a log-probability of each length is divided by.
+        length: that of the candidates.
+        horizon: within how many tokens what goes on must be able to win a place; None is as many as there can be.
+        eos: the token that ends a candidate.
+    """
+    going = torch.empty_like(totals)
+    read = totals, tokens, max_lengths, penalties
+    numbers = *totals.shape, scores.shape[1], first, length, len(penalties) if horizon is None else horizon, eos
+    call("settle", (*read, scores, nodes, going), *numbers)
+    return going
+
+
 def round_rows(values: Float[Tensor, "N D"], most: int) -> tuple[UInt8[Tensor, "N D"], Float[Tensor, " N"]]:
     """x' = x / s + most + 1, rounded, and s = max |x| / most of each row, 1 if all are 0; s is nan where x has no finite size."""
     rows, width = values.shape
@@ -224,25 +259,34 @@ def panels_of_groups(
 
 
 def int8_products_of_groups(
-    matrices: GroupPanels, values: Float[Tensor, "N D"], group: Int[Tensor, " N"]
+    matrices: GroupPanels,
+    values: Float[Tensor, "N D"],
+    group: Int[Tensor, " N"],
+    into: Float[Tensor, "N W"] | None = None,
 ) -> Float[Tensor, "N W"]:
     """The products of `int8_product` of each row with the matrix of its group; `group` rises. -inf beyond a group's outputs."""
     panels = matrices.panels
     factors = _factors(panels, values)
-    product = values.new_empty(len(values), panels.outputs)
-    numbers = _threads_for(panels, values), *values.shape, panels.outputs, factors[0].stride(0)
+    product = values.new_empty(len(values), panels.outputs) if into is None else into
+    numbers = _threads_for(panels, values), *values.shape, panels.outputs, factors[0].stride(0), product.stride(0)
     call("int8_products_of_groups", (*factors, group, matrices.first, matrices.count, product), *numbers)
     return product
 
 
 def int8_product(
-    panels: Panels, values: Float[Tensor, "N D"], onto: Float[Tensor, "N G"] | None = None
+    panels: Panels,
+    values: Float[Tensor, "N D"],
+    onto: Float[Tensor, "N G"] | None = None,
+    into: Float[Tensor, "N G"] | None = None,
 ) -> Float[Tensor, "N G"]:
-    """y_ig = s_i s_g (x'_i - 128) . A'_g + b_g, where x'_i and s_i are those of `round_rows`; added to `onto`, if it is given."""
+    """y_ig = s_i s_g (x'_i - 128) . A'_g + b_g, where x'_i and s_i are those of `round_rows`.
+
+    Added to `onto` and written to `into`, columns of a matrix, if they are given.
+    """
     factors = _factors(panels, values)
-    product = values.new_empty(len(values), panels.outputs)
+    product = values.new_empty(len(values), panels.outputs) if into is None else into
     onto = onto if onto is None or onto.stride(1) == 1 else onto.contiguous()
-    strides = factors[0].stride(0), 0 if onto is None else onto.stride(0)
+    strides = factors[0].stride(0), 0 if onto is None else onto.stride(0), product.stride(0)
     call(
         "int8_product", (*factors, onto, product), _threads_for(panels, values), *values.shape, panels.outputs, *strides
     )

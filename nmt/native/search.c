@@ -139,6 +139,29 @@ void best_continuations(const float *totals, const float *log_probs, const int64
     }
 }
 
+void settle(const float *totals, const int64_t *tokens, const int64_t *max_lengths, const float *penalties, float *scores, int64_t *nodes,
+            float *going, int64_t sentences, int64_t width, int64_t places, int64_t first, int64_t length, int64_t horizon, int64_t eos) {
+    for (int64_t of = 0; of < sentences; of++, totals += width, tokens += width, going += width, scores += places, nodes += places) {
+        int is_last = max_lengths[of] <= length;
+        float best = -INFINITY; /* of what goes on */
+        for (int64_t place = 0; place < width; place++) {
+            int ends = tokens[place] == eos, goes_on = !ends && !is_last;
+            float score = totals[place] / penalties[length];
+            if (ends && score > scores[places - 1]) insert(score, first + of * width + place, scores, nodes, places);
+            going[place] = goes_on ? totals[place] : -INFINITY;
+            best = going[place] > best ? going[place] : best;
+        }
+        int is_cut = is_last && scores[0] == -INFINITY;
+        for (int64_t place = 0; is_cut && place < width; place++) {
+            float score = totals[place] / penalties[length];
+            if (score > scores[places - 1]) insert(score, first + of * width + place, scores, nodes, places);
+        }
+        int64_t until = length + horizon < max_lengths[of] ? length + horizon : max_lengths[of];
+        if (best / penalties[until] <= scores[places - 1])
+            for (int64_t place = 0; place < width; place++) going[place] = -INFINITY;
+    }
+}
+
 /* max |x|; not a number if one is not. */
 static inline float largest_size(const float *values, int64_t count) {
     int32_t rank = 0;
@@ -208,7 +231,7 @@ static inline void scale(const int32_t *sums, const int32_t *shifts, const float
 
 void int8_product(const float *values, const int8_t *panels, const int32_t *shifts, const float *steps, const float *bias,
                   uint8_t *bytes, float *row_steps, const float *onto, float *product, int64_t threads, int64_t rows, int64_t inputs,
-                  int64_t outputs, int64_t stride, int64_t onto_stride) {
+                  int64_t outputs, int64_t stride, int64_t onto_stride, int64_t product_stride) {
     int64_t fours = (inputs + 3) / 4, shares = (rows + SHARE - 1) / SHARE, tasks = (outputs + PANEL - 1) / PANEL * shares;
     round_apart(values, bytes, row_steps, threads, rows, inputs, stride, fours * 4, INT8_MAX); /* more bytes meet 0 */
     PARALLEL(threads)
@@ -222,7 +245,7 @@ void int8_product(const float *values, const int8_t *panels, const int32_t *shif
             multiply_tile(bytes + row * fours * 4, panels + first * fours * 4, fours, count, sums);
             for (int64_t r = 0; r < count; r++) {
                 scale(sums[r], shifts + first, steps + first, bias + first, row_steps[row + r], scaled);
-                float *found = product + (row + r) * outputs + first;
+                float *found = product + (row + r) * product_stride + first;
                 if (onto == NULL) memcpy(found, scaled, (size_t)width * sizeof(float));
                 else
                     for (int64_t g = 0; g < width; g++) found[g] = onto[(row + r) * onto_stride + first + g] + scaled[g];
@@ -233,7 +256,8 @@ void int8_product(const float *values, const int8_t *panels, const int32_t *shif
 
 void int8_products_of_groups(const float *values, const int8_t *panels, const int32_t *shifts, const float *steps, const float *bias,
                              uint8_t *bytes, float *row_steps, const int64_t *group, const int64_t *first, const int64_t *panel_count,
-                             float *product, int64_t threads, int64_t rows, int64_t inputs, int64_t outputs, int64_t stride) {
+                             float *product, int64_t threads, int64_t rows, int64_t inputs, int64_t outputs, int64_t stride,
+                             int64_t product_stride) {
     int64_t fours = (inputs + 3) / 4;
     round_apart(values, bytes, row_steps, threads, rows, inputs, stride, fours * 4, INT8_MAX);
     PARALLEL(threads)
@@ -250,11 +274,11 @@ void int8_products_of_groups(const float *values, const int8_t *panels, const in
                 multiply_tile(bytes + row * fours * 4, panels + of * fours * 4, fours, count, sums);
                 for (int64_t r = 0; r < count; r++) {
                     scale(sums[r], shifts + of, steps + of, bias + of, row_steps[row + r], scaled);
-                    memcpy(product + (row + r) * outputs + written, scaled, (size_t)width * sizeof(float));
+                    memcpy(product + (row + r) * product_stride + written, scaled, (size_t)width * sizeof(float));
                 }
             }
             for (int64_t r = row; r < row + count; r++)
-                for (int64_t g = written; g < outputs; g++) product[r * outputs + g] = -INFINITY;
+                for (int64_t g = written; g < outputs; g++) product[r * product_stride + g] = -INFINITY;
         }
     }
 }

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nmt.decoding import search
 from nmt.decoding.ensemble import largest
+from nmt.decoding.hypothesis import Penalties, Picked, Pool
 from nmt.decoding.search import LogProbs
 from nmt.model import cells, int8
 from nmt.model.attention import masked_softmax
@@ -199,6 +200,46 @@ def test_the_best_continuations_are_those_of_a_sort(seed: int, monkeypatch: pyte
     for one, other in zip(found, wanted, strict=True):
         assert torch.equal(one[:, :width][possible], other[possible])
     assert (group[found[1]] == torch.arange(groups)[:, None]).all()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_ends_and_what_goes_on_is_what_the_pool_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(seed)
+
+    def drawn(low: int, high: int, *shape: int) -> Tensor:
+        return torch.randint(low, high, shape, generator=generator)
+
+    sentences, width, n_best = (int(drawn(1, 5)) for _ in range(3))
+    n_best = min(n_best, width)
+    time, eos = int(drawn(0, 4)), 3
+    limits = search._Limits(
+        drawn(time + 1, time + 4, sentences),
+        Penalties(length=[0.0, 1.0, 0.6][seed % 3]),
+        None,
+        n_best,
+        bos=2,
+        eos=eos,
+        horizon=[None, 1, 2][seed // 3 % 3],
+    )
+    # Few different numbers, so that many are equal, and some that are impossible.
+    totals = -drawn(0, 6, sentences, width).float().sort(dim=1).values
+    totals[drawn(0, 5, sentences, width) == 0] = -math.inf
+    nowhere = torch.zeros(sentences, width, dtype=torch.long)
+    picked = Picked(nowhere, drawn(2, 5, sentences, width), torch.zeros(sentences, width), totals)
+    before = -drawn(0, 6, sentences, n_best).float().sort(dim=1).values
+    before[drawn(0, 2, sentences) == 0] = -math.inf
+
+    def settled() -> tuple[Tensor, Pool]:
+        pool = Pool(sentences, n_best, totals.device)
+        pool.scores, pool.nodes = before.clone(), torch.arange(sentences * n_best).view(sentences, n_best)
+        return search._settle(picked, None, pool, 100, time, limits), pool
+
+    going, pool = settled()
+    plain(monkeypatch)
+    wanted, other = settled()
+    assert torch.equal(going, wanted)
+    torch.testing.assert_close(pool.scores, other.scores)
+    assert torch.equal(pool.nodes[pool.scores > -math.inf], other.nodes[other.scores > -math.inf])
 
 
 # --- bytes --------------------------------------------------------------------------------------------------------

@@ -210,13 +210,42 @@ def panels_of(
     bias: Float[Tensor, " G"] | None,
 ) -> Panels:
     """Lay a matrix, of which these are the sums of the rows, out for `int8_product`."""
-    outputs, inputs = rounded.shape
-    more = -outputs % _PANEL
-    padded = pad(rounded, (0, -inputs % 4, 0, more)) if more or inputs % 4 else rounded
-    fours = padded.view(torch.int32).view(-1, _PANEL, padded.shape[1] // 4).transpose(1, 2).contiguous()
-    bias = steps.new_zeros(outputs) if bias is None else bias
-    each = pad(sums * 128, (0, more)), pad(steps, (0, more)), pad(bias, (0, more))
-    return Panels(fours.view(torch.int8).view(*fours.shape, 4), *each, outputs)
+    rows = torch.arange(len(rounded))
+    return replace(_laid_out(rounded, sums, steps, bias, _filled(rows)), outputs=len(rounded))
+
+
+def panels_of_gates(
+    rounded: Int8[Tensor, "G D"],
+    sums: Int32[Tensor, " G"],
+    steps: Float[Tensor, " G"],
+    bias: Float[Tensor, " G"] | None,
+) -> Panels:
+    """Lay the matrices of a GRU's gates, of equal height, out for `int8_gru_step`: each in panels of its own."""
+    rows = torch.arange(len(rounded)).view(_GRU, -1)
+    return _laid_out(rounded, sums, steps, bias, _filled(rows).flatten())
+
+
+def _filled(rows: Int[Tensor, "*gates G"]) -> Int[Tensor, "*gates P64"]:
+    """Numbers of rows, and what the last panel has too much."""
+    return pad(rows, (0, -rows.shape[-1] % _PANEL), value=-1)
+
+
+def _laid_out(
+    rounded: Int8[Tensor, "G D"],
+    sums: Int32[Tensor, " G"],
+    steps: Float[Tensor, " G"],
+    bias: Float[Tensor, " G"] | None,
+    rows: Int[Tensor, " P64"],
+    absent: float = 0.0,
+) -> Panels:
+    """Some rows of a matrix as outputs of panels; where their number is -1 there is nothing, and the bias is `absent`."""
+    count, inputs = len(rows), rounded.shape[1]
+    panels = torch.empty(count // _PANEL, -(-inputs // 4), _PANEL, 4, dtype=torch.int8)
+    call("lay_panels", (rounded.contiguous(), rows, panels), threads_for(panels.numel()), count, inputs)
+    read, nothing = rows.clamp(min=0), rows < 0
+    shifts, read_steps = (part[read].masked_fill_(nothing, 0) for part in (sums * 128, steps))
+    read_bias = steps.new_zeros(count) if bias is None else bias[read]
+    return Panels(panels, shifts, read_steps, read_bias.masked_fill_(nothing, absent), count)
 
 
 @dataclass(frozen=True)
@@ -252,9 +281,7 @@ def panels_of_groups(
     first = count.cumsum(0) - count
     places = rows.new_full((max(int(count.sum()), 1) * _PANEL,), -1)
     places[first[groups.group] * _PANEL + groups.within] = rows
-    read = places.clamp(min=0)
-    bias = (torch.zeros_like(steps) if bias is None else bias)[read].masked_fill(places < 0, -math.inf)
-    panels = panels_of(rounded.index_select(0, read), sums[read], steps[read], bias)
+    panels = _laid_out(rounded, sums, steps, bias, places, absent=-math.inf)
     return GroupPanels(replace(panels, outputs=groups.width), first, count)
 
 
@@ -291,22 +318,6 @@ def int8_product(
         "int8_product", (*factors, onto, product), _threads_for(panels, values), *values.shape, panels.outputs, *strides
     )
     return product
-
-
-def panels_of_gates(
-    rounded: Int8[Tensor, "G D"],
-    sums: Int32[Tensor, " G"],
-    steps: Float[Tensor, " G"],
-    bias: Float[Tensor, " G"] | None,
-) -> Panels:
-    """Lay the matrices of a GRU's gates, of equal height, out for `int8_gru_step`: each in panels of its own."""
-    width = len(rounded) // _GRU
-    more = -width % _PANEL
-
-    def apart(part: Tensor) -> Tensor:
-        return pad(part.view(_GRU, width, *part.shape[1:]), (*[0, 0] * (part.dim() - 1), 0, more)).flatten(0, 1)
-
-    return panels_of(apart(rounded), apart(sums), apart(steps), None if bias is None else apart(bias))
 
 
 def int8_gru_step(

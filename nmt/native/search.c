@@ -204,6 +204,22 @@ void round_rows(const float *values, uint8_t *bytes, float *steps, int64_t threa
 #define SHARE 48 /* Rows that a thread multiplies with a panel before it takes the next. */
 #define UNROLL _Pragma("GCC unroll 6")
 
+/* Some rows of a matrix as the outputs of panels, each four bytes of a row below those of the row before; 0 where there is none. */
+void lay_panels(const int8_t *matrix, const int64_t *rows, int8_t *panels, int64_t threads, int64_t count, int64_t inputs) {
+    int64_t fours = (inputs + 3) / 4;
+    PARALLEL(threads)
+    for (int64_t panel = 0; panel < count / PANEL; panel++) {
+        int8_t *laid = panels + panel * PANEL * fours * 4;
+        memset(laid, 0, (size_t)(PANEL * fours * 4));
+        for (int64_t g = 0; g < PANEL; g++) {
+            int64_t row = rows[panel * PANEL + g];
+            const int8_t *values = matrix + row * inputs;
+            for (int64_t k = 0; row >= 0 && k < inputs; k += 4)
+                memcpy(laid + (k / 4 * PANEL + g) * 4, values + k, inputs - k < 4 ? (size_t)(inputs - k) : 4);
+        }
+    }
+}
+
 /* Sums of products of `count` rows with a panel, of which each four bytes of a row meet four of each output. */
 static inline void multiply_tile(const uint8_t *bytes, const int8_t *panel, int64_t fours, int64_t count, int32_t sums[TILE][PANEL]) {
     __m512i sum[TILE][VECTORS], weight[VECTORS];

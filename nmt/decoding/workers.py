@@ -6,6 +6,7 @@ leaves a third of two cores idle, two processes do not. The processes are forks,
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import signal
 import sys
@@ -35,11 +36,11 @@ _OPENED = 2
 class Workers(Generic[TaskT, FoundT]):
     """A function, run by up to `most` processes once there is enough to do; by this one until then, and where there are no forks.
 
-    Used as a context manager, it ends its processes.
+    `prepare` is called before there are processes, for what they all read. Used as a context manager, it ends its processes.
     """
 
-    def __init__(self, run: Callable[[TaskT], FoundT], most: int) -> None:
-        self._run = run
+    def __init__(self, run: Callable[[TaskT], FoundT], most: int, prepare: Callable[[], object] = lambda: None) -> None:
+        self._run, self._prepare = run, prepare
         self._most = most if sys.platform == "linux" else 1
         self._ends: list[Connection] = []
         self._processes: list[BaseProcess] = []
@@ -80,6 +81,7 @@ class Workers(Generic[TaskT, FoundT]):
     def _start(self, count: int) -> None:
         if count < 2:
             return
+        self._prepare()
         forks = multiprocessing.get_context("fork")
         for _ in range(count):
             ours, theirs = forks.Pipe()
@@ -164,6 +166,7 @@ def _serve(run: Callable[[Any], Any], end: Connection, others: Sequence[Connecti
     """Run tasks until the other end is closed; those that this process inherited are closed here, lest they stay open."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
+    gc.freeze()  # what was there before need not be looked through again, which would copy it page by page
     for other in others:
         other.close()
     with suppress(EOFError, OSError):  # nobody is at the other end any more

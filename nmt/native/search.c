@@ -329,7 +329,7 @@ void int8_gru_step(const float *words, const int64_t *ids, const float *values, 
         float read[GATES + 1][SHARE][PANEL]; /* by r and z, W x of n, and U s of n */
         int64_t block = task / shares, first = block * PANEL, count = width - first < PANEL ? width - first : PANEL;
         int64_t start = task % shares * SHARE, of_share = rows - start < SHARE ? rows - start : SHARE;
-        memset(read, 0, sizeof read);
+        for (int64_t gate = 0; gate <= GATES; gate++) memset(read[gate], 0, (size_t)of_share * sizeof read[gate][0]);
         for (int64_t gate = 0; words != NULL && gate < GATES; gate++)
             for (int64_t r = 0; r < of_share; r++)
                 memcpy(read[gate][r], words + (ids == NULL ? start + r : ids[start + r]) * words_stride + gate * width + first,

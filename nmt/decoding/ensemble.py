@@ -28,7 +28,7 @@ from nmt.evened import even_within
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
 from nmt.model.output import Output, listed_output
-from nmt.model.packed import WordTable, packed, restricted
+from nmt.model.packed import packed, restricted
 from nmt.model.seq2seq import Seq2Seq
 from nmt.native import kernels
 from nmt.native.build import library
@@ -164,14 +164,6 @@ class Ensemble:
         """No gradients, and products in the chosen precision."""
         with torch.inference_mode(), autocast(self.precision, self.device):
             yield
-
-    def prepare(self) -> None:
-        """Make now, once for all, what each of several processes would make for itself."""
-        with self.evaluating():
-            for table in (part for model in self.models for part in model.modules() if isinstance(part, WordTable)):
-                table.fill()
-            if self.shortlist is not None:
-                _ = self._shared
 
     def encode(self, sources: Sequence[Int[Tensor, "B _S"]]) -> EnsembleState:
         """The state before the first step, for padded sources as each member cuts them."""

@@ -245,7 +245,7 @@ class Translator:
                 opened.append((window, batches))
                 yield [[window.tasks[row] for row in rows] for rows in batches]
 
-        with Workers(run, self._processes, self._decoder.ensemble.prepare) as workers:
+        with Workers(run, self._processes) as workers:
             for answers in workers.map(batches_of_windows()):
                 window, batches = opened.popleft()
                 found: dict[int, FoundT] = {}

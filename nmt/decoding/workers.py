@@ -36,11 +36,11 @@ _OPENED = 2
 class Workers(Generic[TaskT, FoundT]):
     """A function, run by up to `most` processes once there is enough to do; by this one until then, and where there are no forks.
 
-    `prepare` is called before there are processes, for what they all read. Used as a context manager, it ends its processes.
+    Used as a context manager, it ends its processes.
     """
 
-    def __init__(self, run: Callable[[TaskT], FoundT], most: int, prepare: Callable[[], object] = lambda: None) -> None:
-        self._run, self._prepare = run, prepare
+    def __init__(self, run: Callable[[TaskT], FoundT], most: int) -> None:
+        self._run = run
         self._most = most if sys.platform == "linux" else 1
         self._ends: list[Connection] = []
         self._processes: list[BaseProcess] = []
@@ -81,7 +81,6 @@ class Workers(Generic[TaskT, FoundT]):
     def _start(self, count: int) -> None:
         if count < 2:
             return
-        self._prepare()
         forks = multiprocessing.get_context("fork")
         for _ in range(count):
             ours, theirs = forks.Pipe()

@@ -69,7 +69,6 @@ class WordTable(nn.Module):
         self.embedding, self.linear = embedding, linear
         self.table: Tensor | None = None
         self.has_read = torch.zeros(embedding.num_embeddings, dtype=torch.bool)
-        self.is_full = False
 
     def forward(self, numbers: Float[Tensor, "... 1"]) -> Float[Tensor, "... G"]:
         ids = numbers.squeeze(-1).long()
@@ -77,23 +76,14 @@ class WordTable(nn.Module):
 
     def read(self, ids: Int[Tensor, "*ids"]) -> Float[Tensor, "V G"]:
         """The table, which has the products with such words now."""
-        if self.table is not None and self.is_full:
-            return self.table
-        new = ids[~self.has_read[ids]]
-        if self.table is None or len(new):
-            words = torch.unique(new)
+        if self.table is None or not self.has_read[ids].all():
+            words = torch.unique(ids[~self.has_read[ids]])
             products: Tensor = self.linear(self.embedding(words))
             if self.table is None:  # memory is taken where it is written
                 self.table = products.new_empty(len(self.has_read), products.shape[1])
             self.table[words] = products
             self.has_read[words] = True
         return self.table
-
-    def fill(self) -> None:
-        """Read all words."""
-        if not self.is_full:
-            words = torch.arange(len(self.has_read), device=self.has_read.device)
-            self.table, self.is_full = self.linear(self.embedding(words)), True
 
     if TYPE_CHECKING:
         __call__ = forward

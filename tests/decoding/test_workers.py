@@ -71,15 +71,6 @@ def test_little_work_is_done_here(most: int, tasks: int) -> None:
         assert {process for _, process in answers} == {os.getpid()}
 
 
-@pytest.mark.parametrize(("most", "tasks", "times"), [(3, 3, 0), (1, 20, 0), (3, 20, 1)])
-def test_what_all_read_is_prepared_once_and_only_for_several(most: int, tasks: int, times: int) -> None:
-    prepared: list[int] = []
-    with Workers(lambda _: len(prepared), most, lambda: prepared.append(1)) as workers:
-        for answers in workers.map([range(tasks), range(tasks)]):
-            assert set(answers) == {times}
-    assert len(prepared) == times
-
-
 def failing(number: int) -> int:
     if number == 5:
         raise DataError("Five is not possible.")

@@ -108,18 +108,6 @@ def test_a_word_is_multiplied_once() -> None:
     assert multiplied == [2], "11 and 12 are new, and nothing else"
 
 
-def test_a_full_table_multiplies_nothing_any_more() -> None:
-    made = packed(model(), "fp32")
-    layer = tables(made.decoder)[0]
-    with torch.inference_mode():
-        numbers = torch.tensor([[3.0], [11.0], [3.0]])
-        wanted = layer(numbers)
-        layer.fill()
-        layer.linear.register_forward_pre_hook(lambda *_: pytest.fail("multiplied"))
-        layer.fill()
-        torch.testing.assert_close(layer(numbers), wanted, atol=1e-6, rtol=1e-6)
-
-
 def test_half_precision_is_that_of_autocast() -> None:
     plain = model().eval()
     made = packed(plain, "bf16")

@@ -26,7 +26,7 @@ _PANEL = 64
 _AT_ONCE = 64
 """How many products of bytes take as long as one number elsewhere."""
 _GRU = 3
-"""Gates."""
+"""Gates of a GRU."""
 _GATES = 4
 """How many times as long a gate takes as a product of the attention."""
 
@@ -169,7 +169,7 @@ def settle(
         eos: the token that ends a candidate.
     """
     going = torch.empty_like(totals)
-    read = totals, tokens, max_lengths, penalties
+    read = tuple(map(Tensor.contiguous, (totals, tokens, max_lengths.long(), penalties)))
     numbers = *totals.shape, scores.shape[1], first, length, len(penalties) if horizon is None else horizon, eos
     call("settle", (*read, scores, nodes, going), *numbers)
     return going

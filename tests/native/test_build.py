@@ -19,11 +19,26 @@ from tests.machine import needs_compiler
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def anew() -> Iterator[None]:
+    """The kernels are looked for in every test, and again after it."""
+    build.library.cache_clear()
+    yield
+    build.library.cache_clear()
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("NMT_CACHE", str(tmp_path))
-    build.library.cache_clear()
-    yield tmp_path / "native"
-    build.library.cache_clear()
+    return tmp_path / "native"
+
+
+QUICKLY = ("-O0", "-std=gnu11", "-fPIC")
+
+
+@pytest.fixture
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it does not matter how fast the kernels are, they need not be made for this processor."""
+    monkeypatch.setattr(build, "FLAGS", QUICKLY)
 
 
 def built(folder: Path) -> list[Path]:
@@ -43,6 +58,7 @@ def test_they_are_compiled_once_without_a_warning(own_cache: Path, monkeypatch: 
 
 
 @needs_compiler
+@pytest.mark.usefixtures("quickly")
 def test_what_somebody_else_can_write_is_made_anew(own_cache: Path) -> None:
     assert build.library() is not None
     (made,) = built(own_cache)
@@ -96,7 +112,7 @@ def test_a_compiler_that_hangs_is_given_up(own_cache: Path, tmp_path: Path, monk
 
 @needs_compiler
 def test_several_processes_may_compile_at_once(own_cache: Path) -> None:
-    code = "from nmt.native.build import library; assert library() is not None"
+    code = f"from nmt.native import build; build.FLAGS = {QUICKLY}; assert build.library() is not None"
     command = [sys.executable, "-c", code]
     running = [subprocess.Popen(command, env=os.environ | {"NMT_CACHE": str(own_cache.parent)}) for _ in range(3)]
     assert [process.wait(timeout=60) for process in running] == [0, 0, 0]

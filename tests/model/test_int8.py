@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.errors import UsageError
+from nmt.model import packed as packing
 from nmt.model.int8 import Int8Linear
 from nmt.model.packed import packed, restricted
 from nmt.native import kernels
@@ -112,6 +113,29 @@ def test_a_packed_model_computes_nearly_the_same(name: str) -> None:
         assert not torch.equal(logits, wanted)
         torch.testing.assert_close(logits, wanted, atol=0.2, rtol=0)
         torch.testing.assert_close(alignment, rows, atol=0.05, rtol=0)
+
+
+@needs_int8_kernel
+@pytest.mark.parametrize("name", MODELS)
+def test_steps_at_once_are_those_of_one_product_after_the_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = model(name)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    found = outputs(packed(plain, "int8"))
+    monkeypatch.setattr(packing, "has_int8_kernel", lambda: False)  # for whole steps; products have it still
+    for one, other in zip(found, outputs(packed(plain, "int8")), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+def test_what_is_added_to_something_or_written_somewhere_is_the_same(most: int) -> None:
+    made, values, total = Int8Linear(layer(24, 17)), torch.randn(5, 24), torch.randn(5, 17)
+    wanted = product(made, values)
+    with torch.inference_mode():
+        torch.testing.assert_close(made.added_to(total, values), total + wanted)
+        wide = torch.zeros(5, 40)
+        made.write(values, wide[:, 20:37])
+    assert torch.equal(wide[:, 20:37], wanted)
+    assert not wide[:, :20].any()
+    assert not wide[:, 37:].any()
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -132,6 +132,12 @@ class Recurrence(nn.Module):
         if len(self.cells) == 1 and isinstance(first, GruCell) and first.is_plain and masks is None:
             states = first.states(words, state.hidden[:, 0])
             return states, replace(state, hidden=states[:, -1:])
+        return self.each_step(words, state, masks)
+
+    def each_step(
+        self, words: Float[Tensor, "B T G"], state: DecoderState, masks: Tensor | None
+    ) -> tuple[Float[Tensor, "B T H"], DecoderState]:
+        """The same, one after the other."""
         outputs = []
         for word in words.unbind(1):
             output, state = self(word, state, masks)

@@ -165,6 +165,11 @@ class PackedRecurrence(Recurrence):
             hidden.append(new)
         return output, replace(state, hidden=stacked(hidden))
 
+    def all_steps(
+        self, words: Float[Tensor, "B T G"], state: DecoderState, masks: Tensor | None
+    ) -> tuple[Float[Tensor, "B T H"], DecoderState]:
+        return self.each_step(words, state, masks)
+
     if TYPE_CHECKING:
         __call__ = forward
 

@@ -18,6 +18,8 @@ from tests.test_bundle import small_recipe
 MODELS: dict[str, dict[str, Any]] = {
     "bahdanau": {},
     "luong": {"attention": {"score": "general"}, "decoder": {"order": "update-then-attend", "cell": "lstm"}},
+    "unfed": {"decoder": {"order": {"kind": "update-then-attend", "input_feeding": False}}},
+    "fed": {"decoder": {"order": {"kind": "update-then-attend", "input_feeding": True}, "layers": 2, "residual": True}},
     "conditional": {
         "embedding_scale": 3,
         "encoder": {"layers": 2, "layer_norm": True},

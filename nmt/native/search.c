@@ -298,6 +298,7 @@ void int8_products_of_groups(const float *values, const int8_t *panels, const in
         }
     }
 }
+
 /* Add the products of some rows with a panel to sums of theirs. */
 static void add_products(const uint8_t *bytes, const float *row_steps, const int8_t *panel, const int32_t *shifts, const float *steps,
                          const float *bias, int64_t fours, int64_t rows, float found[][PANEL]) {

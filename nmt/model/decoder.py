@@ -71,7 +71,7 @@ class Recurrence(nn.Module):
         self.cells = nn.ModuleList(
             build_cell(chosen.cell, chosen.hidden, layer_norm=chosen.layer_norm) for _ in range(chosen.layers)
         )
-        self.residual = chosen.residual
+        self.layers, self.residual = chosen.layers, chosen.residual
         width = GATES[chosen.cell] * chosen.hidden
         self.inputs = nn.ModuleDict(
             {name: StepLinear(size, width, bias=name == "word") for name, size in inputs.items()}
@@ -99,30 +99,53 @@ class Recurrence(nn.Module):
 
         `masks` [B L H] is each sentence's dropout on the recurrent matrices, if any.
         """
-        hidden: list[Tensor] = []
-        cells: list[Tensor] = []
-        output = projected = self._projected(word, other)
-        for depth, cell in enumerate(self.cells):
-            if depth:
-                projected = self.below[depth - 1](self.between(output))
-            before = None if state.cell is None else state.cell[:, depth]
-            mask = None if masks is None else masks[:, depth]
-            new_hidden, new_cell = cell(projected, state.hidden[:, depth], before, mask)
-            output = output + new_hidden if self.residual and depth else new_hidden
-            hidden.append(new_hidden)
-            cells.append(new_cell)
-        new_cells = None if state.cell is None else stacked(cells)
-        return output, replace(state, hidden=stacked(hidden), cell=new_cells)
+        output, cell = self.layer(0, word, other, state, masks)
+        hidden, cells = [output], [cell]
+        for depth in range(1, self.layers):
+            new, cell = self.layer(depth, None, self.between(output), state, masks)
+            output = output + new if self.residual else new
+            hidden.append(new)
+            cells.append(cell)
+        new_cells = None if state.cell is None else _stacked([cell for cell in cells if cell is not None])
+        return output, replace(state, hidden=_stacked(hidden), cell=new_cells)
 
-    def _projected(self, word: Float[Tensor, "B G"] | None, other: Float[Tensor, "B D"] | None) -> Float[Tensor, "B G"]:
-        """What the gates of the first layer read."""
+    def layer(
+        self,
+        depth: int,
+        word: Float[Tensor, "B G"] | None,
+        other: Float[Tensor, "B D"] | None,
+        state: DecoderState,
+        masks: Tensor | None,
+    ) -> tuple[Float[Tensor, "B H"], Float[Tensor, "B H"] | None]:
+        """The state of one layer after a step, and an LSTM's second one; above the first `other` is what the layer below puts out."""
+        before = None if state.cell is None else state.cell[:, depth]
+        mask = None if masks is None else masks[:, depth]
+        new: tuple[Tensor, Tensor | None] = self.cells[depth](
+            self._projected(depth, word, other), state.hidden[:, depth], before, mask
+        )
+        return new
+
+    def _projected(
+        self, depth: int, word: Float[Tensor, "B G"] | None, other: Float[Tensor, "B D"] | None
+    ) -> Float[Tensor, "B G"]:
+        """What the gates of a layer read."""
         if other is None:
             assert word is not None
             return word
-        assert self.other is not None
-        linear = self.inputs[self.other]
-        assert isinstance(linear, StepLinear)
+        linear = self.reads_other(depth)
         return linear(other) if word is None else linear.added_to(word, other)
+
+    def reads_other(self, depth: int) -> StepLinear:
+        """What multiplies what a layer reads beside the word."""
+        assert depth or self.other is not None
+        linear = self.inputs[self.other] if self.other and not depth else self.below[depth - 1]
+        assert isinstance(linear, StepLinear)
+        return linear
+
+    @property
+    def reading_other(self) -> range:
+        """The layers that read something beside the word."""
+        return range(1 if self.other is None else 0, self.layers)
 
     def all_steps(
         self, words: Float[Tensor, "B T G"], state: DecoderState, masks: Tensor | None
@@ -142,7 +165,7 @@ class Recurrence(nn.Module):
         for word in words.unbind(1):
             output, state = self(word, state, masks)
             outputs.append(output)
-        return stacked(outputs), state
+        return _stacked(outputs), state
 
     def masks(self, state: DecoderState) -> Tensor | None:
         """The dropout of the states that the recurrent matrices see, one mask a sentence; None outside of training."""
@@ -241,8 +264,8 @@ class AttendThenUpdate(AttentionalDecoder):
             hidden.append(output)
             contexts.append(context)
             alignment.append(weights)
-        readouts = self.readout(stacked(hidden), embedded, stacked(contexts))
-        return Decoded(readouts, stacked(alignment), state)
+        readouts = self.readout(_stacked(hidden), embedded, _stacked(contexts))
+        return Decoded(readouts, _stacked(alignment), state)
 
     def ask(
         self, word: Float[Tensor, "B G"], state: DecoderState, masks: Tensor | None
@@ -305,7 +328,7 @@ class UpdateThenAttend(AttentionalDecoder):
             state = replace(state, feed=readout if self.feeds else None)
             readouts.append(readout)
             alignment.append(weights)
-        return Decoded(stacked(readouts), stacked(alignment), state)
+        return Decoded(_stacked(readouts), _stacked(alignment), state)
 
     def fed(self, state: DecoderState) -> Float[Tensor, "B R"] | None:
         """What the recurrence reads beside the word, with input feeding."""
@@ -318,7 +341,7 @@ class UpdateThenAttend(AttentionalDecoder):
         return self.readout(_everywhere(output, length), _everywhere(embedded, length), contexts)
 
 
-def stacked(parts: list[Float[Tensor, "B D"]]) -> Float[Tensor, "B N D"]:
+def _stacked(parts: list[Float[Tensor, "B D"]]) -> Float[Tensor, "B N D"]:
     """Those of all layers or steps side by side, without a copy if there is one."""
     return parts[0].unsqueeze(1) if len(parts) == 1 else torch.stack(parts, 1)
 

@@ -59,9 +59,9 @@ class Int8Linear(StepLinear):
         """Some outputs for each group, for `kernels.int8_products_of_groups`."""
         return kernels.panels_of_groups(self._rounded, self._sums, self._steps, self.bias, rows, groups)
 
-    def panels_of_gates(self) -> kernels.Panels:
-        """All of it, as the matrices of a GRU's gates, for `kernels.int8_gru_step`."""
-        return kernels.panels_of_gates(self._rounded, self._sums, self._steps, self.bias)
+    def panels_of_parts(self, parts: int) -> kernels.Panels:
+        """All of it, as so many matrices of equal height, for `kernels.int8_gru_step`."""
+        return kernels.panels_of(self._rounded, self._sums, self._steps, self.bias, parts)
 
     def _hold(self, rounded: Int8[Tensor, "G D"], sums: Int32[Tensor, " G"], steps: Float[Tensor, " G"]) -> None:
         """Lay A', of which these are the sums of the rows, out for the kernel, or for oneDNN."""

@@ -18,7 +18,7 @@ from nmt.errors import UsageError
 from nmt.evened import with_even_rows
 from nmt.model.attention import Attention, Memory
 from nmt.model.cells import GruCell
-from nmt.model.decoder import DecoderState, Recurrence, UpdateThenAttend, stacked
+from nmt.model.decoder import DecoderState, Recurrence, UpdateThenAttend
 from nmt.model.gathering import StepLinear
 from nmt.model.gru import GATES_OF_GRU, gru_gates, gru_states
 from nmt.model.int8 import Int8Linear, can_multiply_int8, has_int8_kernel
@@ -129,10 +129,9 @@ class PackedRecurrence(Recurrence):
 
     def __init__(self, recurrence: Recurrence) -> None:
         nn.Module.__init__(self)
-        self.inputs, self.other, self.residual = recurrence.inputs, recurrence.other, recurrence.residual
-        self.training, self.dropout = recurrence.training, recurrence.dropout
-        self._other = None if self.other is None else _panels_of_gates(recurrence.inputs[self.other])
-        self._below = [_panels_of_gates(layer) for layer in recurrence.below]
+        self.inputs, self.layers, self.residual = recurrence.inputs, recurrence.layers, recurrence.residual
+        self.training, self.dropout, self.between = recurrence.training, recurrence.dropout, recurrence.between
+        self._other = {depth: _panels_of_gates(recurrence.reads_other(depth)) for depth in recurrence.reading_other}
         self._recurrent = [_panels_of_gates(cell.recurrent) for cell in recurrence.cells if isinstance(cell, GruCell)]
 
     def read(self, embedded: Float[Tensor, "... E"]) -> Float[Tensor, "... G"]:
@@ -143,47 +142,39 @@ class PackedRecurrence(Recurrence):
     def _word(self) -> nn.Module | None:
         return getattr(self.inputs, "word", None)
 
-    def forward(
+    def layer(
         self,
+        depth: int,
         word: Float[Tensor, "B G"] | None,
+        other: Float[Tensor, "B D"] | None,
         state: DecoderState,
         masks: Tensor | None,
-        other: Float[Tensor, "B D"] | None = None,
-    ) -> tuple[Float[Tensor, "B H"], DecoderState]:
+    ) -> tuple[Float[Tensor, "B H"], None]:
         words, ids = word, None
         if word is not None and isinstance(self._word, WordTable):
             ids = word.squeeze(-1).long()
             words = self._word.read(ids)
-        hidden: list[Tensor] = []
-        reads = None if other is None or self._other is None else (self._other, other)
-        output = state.hidden[:, 0]
-        for depth, recurrent in enumerate(self._recurrent):
-            if depth:
-                words, ids, reads = None, None, (self._below[depth - 1], output)
-            new = kernels.int8_gru_step(words, ids, reads, recurrent, state.hidden[:, depth])
-            output = output + new if self.residual and depth else new
-            hidden.append(new)
-        return output, replace(state, hidden=stacked(hidden))
+        reads = None if other is None else (self._other[depth], other)
+        return kernels.int8_gru_step(words, ids, reads, self._recurrent[depth], state.hidden[:, depth]), None
 
     def all_steps(
         self, words: Float[Tensor, "B T G"], state: DecoderState, masks: Tensor | None
     ) -> tuple[Float[Tensor, "B T H"], DecoderState]:
         return self.each_step(words, state, masks)
 
-    if TYPE_CHECKING:
-        __call__ = forward
-
 
 def _panels_of_gates(layer: nn.Module) -> kernels.Panels:
     assert isinstance(layer, Int8Linear)
-    return layer.panels_of_gates()
+    return layer.panels_of_parts(GATES_OF_GRU)
 
 
 def _is_plain_gru(recurrence: Recurrence) -> bool:
     """Whether it is what `PackedRecurrence` computes, once its layers are packed."""
-    layers = [*recurrence.below, *(cell.recurrent for cell in recurrence.cells)]
-    layers += [recurrence.inputs[recurrence.other]] if recurrence.other else []
-    return all(isinstance(cell, GruCell) and cell.is_plain for cell in recurrence.cells) and _can_step_at_once(*layers)
+    others = map(recurrence.reads_other, recurrence.reading_other)
+    recurrent = (cell.recurrent for cell in recurrence.cells if isinstance(cell, GruCell))
+    return all(isinstance(cell, GruCell) and cell.is_plain for cell in recurrence.cells) and _can_step_at_once(
+        *others, *recurrent
+    )
 
 
 def _can_step_at_once(*layers: nn.Module) -> bool:

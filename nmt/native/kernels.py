@@ -25,8 +25,6 @@ _PANEL = 64
 """Outputs that a product in int8 computes side by side."""
 _AT_ONCE = 64
 """How many products of bytes take as long as one number elsewhere."""
-_GRU = 3
-"""Gates of a GRU."""
 _GATES = 4
 """How many times as long a gate takes as a product of the attention."""
 
@@ -208,26 +206,15 @@ def panels_of(
     sums: Int32[Tensor, " G"],
     steps: Float[Tensor, " G"],
     bias: Float[Tensor, " G"] | None,
+    parts: int = 1,
 ) -> Panels:
-    """Lay a matrix, of which these are the sums of the rows, out for `int8_product`."""
-    rows = torch.arange(len(rounded))
-    return replace(_laid_out(rounded, sums, steps, bias, _filled(rows)), outputs=len(rounded))
+    """Lay a matrix, of which these are the sums of the rows, out for `int8_product`.
 
-
-def panels_of_gates(
-    rounded: Int8[Tensor, "G D"],
-    sums: Int32[Tensor, " G"],
-    steps: Float[Tensor, " G"],
-    bias: Float[Tensor, " G"] | None,
-) -> Panels:
-    """Lay the matrices of a GRU's gates, of equal height, out for `int8_gru_step`: each in panels of its own."""
-    rows = torch.arange(len(rounded)).view(_GRU, -1)
-    return _laid_out(rounded, sums, steps, bias, _filled(rows).flatten())
-
-
-def _filled(rows: Int[Tensor, "*gates G"]) -> Int[Tensor, "*gates P64"]:
-    """Numbers of rows, and what the last panel has too much."""
-    return pad(rows, (0, -rows.shape[-1] % _PANEL), value=-1)
+    With several parts, of equal height, each has panels of its own: those of a GRU's gates for `int8_gru_step`.
+    """
+    rows = torch.arange(len(rounded)).view(parts, -1)
+    filled = pad(rows, (0, -rows.shape[1] % _PANEL), value=-1).flatten()
+    return replace(_laid_out(rounded, sums, steps, bias, filled), outputs=len(rounded))
 
 
 def _laid_out(

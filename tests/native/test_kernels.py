@@ -312,8 +312,8 @@ def test_a_step_of_a_gru_at_once_is_its_products_and_then_its_gates(
     found = kernels.int8_gru_step(
         table if has_word else None,
         ids if has_word else None,
-        (other.panels_of_gates(), fed) if has_other else None,
-        recurrent.panels_of_gates(),
+        (other.panels_of_parts(3), fed) if has_other else None,
+        recurrent.panels_of_parts(3),
         hidden,
     )
     projected = table[ids] if has_word else torch.zeros(rows, 3 * width)

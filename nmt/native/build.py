@@ -45,7 +45,7 @@ def _built() -> Path:
     compiler = shutil.which(os.environ.get("CC") or "cc")
     if compiler is None or sys.platform == "win32":
         raise FileNotFoundError("there is no C compiler; `cc` or $CC would be one.")
-    threads = _threads()
+    threads = openmp_libraries()
     flags = (*FLAGS, *RELAXED, *(("-fopenmp",) if threads else ()))
     abilities = cpu_info("flags", "Features") or platform.processor()  # a cache may be seen by several machines
     written = (path.read_bytes() for path in (*SOURCES, SHARED))
@@ -80,8 +80,8 @@ def _run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)  # noqa: S603 -- our own file
 
 
-def _threads() -> tuple[str, ...]:
-    """The library whose threads PyTorch computes with, to compute with the same ones: two pools would disturb each other."""
+def openmp_libraries() -> tuple[str, ...]:
+    """The GNU OpenMP library that PyTorch computes with, if it does: a second pool of threads would disturb the first."""
     maps = Path("/proc/self/maps")
     lines = maps.read_text(encoding="utf-8").splitlines() if maps.exists() else []
     loaded = {line.split(maxsplit=5)[-1] for line in lines if "/libgomp" in line}

@@ -43,6 +43,7 @@ from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import Encoded, TrainingText, corpus_of_epoch
 from nmt.training.update import Learner, Measured
 from nmt.training.validation import Validator
+from nmt.training.yielding import Yielding
 
 SAVE_EVERY = 600.0
 """Seconds after which the state is saved although no validation is due, so that a power failure costs no more."""
@@ -176,7 +177,7 @@ class Trainer:
 
     def run(self) -> Result:
         """Train to the end, or until validation stands still."""
-        with self.log:
+        with self.log, Yielding():
             self._introduce()
             try:
                 self._run()

@@ -1,0 +1,112 @@
+"""Threads yield while other processes compete for the cores, and only then."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.training.yielding import IdleTeam, Yielding, delays_of_threads
+
+pytestmark = pytest.mark.skipif(not IdleTeam.is_possible(), reason="needs GNU OpenMP on Linux")
+
+
+@pytest.fixture
+def two_threads():
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(1)
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 10
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return condition()
+
+
+def threads() -> int:
+    return sum(1 for _ in Path("/proc/self/task").iterdir())
+
+
+def growing(per_look: Callable[[], float]) -> Callable[[], dict[str, float]]:
+    """Delays of a thread that waits as long as it is told, between two looks."""
+    total = 0.0
+
+    def look() -> dict[str, float]:
+        nonlocal total
+        total += per_look()
+        return {"1": total}
+
+    return look
+
+
+def test_a_team_is_open_while_threads_wait_for_cores_and_closed_when_they_no_longer_do(two_threads):
+    waits = [1.0]
+    with Yielding(growing(lambda: waits[0]), interval=0.01) as yielding:
+        assert eventually(lambda: yielding.team is not None)
+        waits[0] = 0.0
+        assert eventually(lambda: yielding.team is None)
+
+
+def test_no_team_is_opened_on_a_quiet_machine(two_threads):
+    looks = count()
+    with Yielding(growing(lambda: 0.0 * next(looks)), interval=0.001) as yielding:
+        assert eventually(lambda: next(looks) > 5)
+        assert yielding.team is None
+
+
+def test_a_thread_that_ends_or_begins_does_not_count_as_waiting(two_threads):
+    looks = count()
+    delays = ({"1": 0.0, "2": 50.0}, {"1": 0.0}, {"1": 0.0, "3": 70.0})
+    with Yielding(lambda: delays[next(looks) % 3], interval=0.001) as yielding:
+        assert eventually(lambda: next(looks) > 20)
+        assert yielding.team is None
+
+
+def test_one_thread_has_none_to_wait_for():
+    with Yielding(growing(lambda: 1.0), interval=0.001) as yielding:
+        time.sleep(0.05)
+        assert yielding.team is None
+
+
+def test_the_team_ends_with_the_block(two_threads):
+    with Yielding(growing(lambda: 1.0), interval=0.001) as yielding:
+        assert eventually(lambda: yielding.team is not None)
+    assert yielding.team is None
+
+
+def test_an_idle_team_makes_libgomp_manage_more_threads_than_there_are_cores():
+    torch.set_num_threads(1)
+    before, cores = threads(), len(os.sched_getaffinity(0))
+    team = IdleTeam(beside=1)
+    assert threads() - before == cores + 1  # the one that opened it and its helpers; the process's own comes on top
+    team.close()
+    assert eventually(lambda: threads() == before)
+
+
+def test_delays_are_those_of_the_threads_of_this_process():
+    delays = delays_of_threads()
+    assert str(os.getpid()) in delays
+    assert all(delay >= 0 for delay in delays.values())
+
+
+def test_products_are_the_same_to_the_bit_while_threads_yield(two_threads):
+    torch.manual_seed(1)
+    one, other = torch.randn(300, 400), torch.randn(400, 500)
+    expected = one @ other
+    team = IdleTeam(beside=2)
+    yielded = one @ other
+    team.close()
+    assert torch.equal(expected, yielded)
+
+
+def test_it_does_nothing_off_linux(monkeypatch, two_threads):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with Yielding(growing(lambda: 1.0), interval=0.001) as yielding:
+        time.sleep(0.02)
+        assert yielding.team is None

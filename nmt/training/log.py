@@ -67,8 +67,7 @@ class Log:
         """What was measured over the last updates: loss, perplexity, tokens a second."""
         self._write({"kind": "train", **record})
         if self.live is None:
-            left = (self.updates - record["update"]) * record["seconds_per_update"]
-            self.say(f"{_training_line(record)}  {_duration(left)} left")
+            self.say(f"{_training_line(record)}  {_duration(record['seconds_left'])} left")
 
     def validated(self, record: Record) -> None:
         """A validation's figures."""

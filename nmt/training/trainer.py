@@ -38,6 +38,7 @@ from nmt.training.links import PieceLinks
 from nmt.training.lock import only_writer
 from nmt.training.log import Log
 from nmt.training.optim import Clock, MovingAverage, copy_into, using
+from nmt.training.pace import Pace
 from nmt.training.sampling import gold_probability
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import Encoded, TrainingText, corpus_of_epoch
@@ -169,6 +170,7 @@ class Trainer:
         self.log = Log(folder, updates=updates, done=self.progress.update, quiet=quiet, tensorboard=board)
         self.timer = self.saved = time.monotonic()
         self.logged_at = self.progress.seconds
+        self.pace = Pace()
         self.is_new = state is None
         if state is not None:
             self._restore(state)
@@ -295,7 +297,7 @@ class Trainer:
         progress.words += measured.words
         progress.guidance += measured.guidance
         progress.guided += measured.guided
-        self._tick()
+        self.pace.follow(self._tick())
         if not progress.words:  # all updates since the last line of the log were skipped
             return
         self.log.advance(self._training_record())
@@ -320,14 +322,19 @@ class Trainer:
             "tokens_per_second": progress.words / seconds,
             "rate": self.learner.rate,
             "seconds": progress.seconds,
-            "seconds_per_update": progress.seconds / progress.update,
+            "seconds_left": self._seconds_left(),
         }
 
-    def _tick(self) -> None:
-        """Add the time since the last tick to that spent training."""
+    def _seconds_left(self) -> float:
+        every = self.settings.validation.every or len(self.epoch.groups)
+        return self.pace.left(self.log.updates - self.progress.update, between_validations=every)
+
+    def _tick(self) -> float:
+        """Add the time since the last tick to that spent training, and return it, in seconds."""
         now = time.monotonic()
-        self.progress.seconds += now - self.timer
-        self.timer = now
+        elapsed, self.timer = now - self.timer, now
+        self.progress.seconds += elapsed
+        return elapsed
 
     # --- validation ----------------------------------------------------------------------------------------------
 
@@ -341,7 +348,7 @@ class Trainer:
             improved = self.progress.best is None or figure > self.progress.best
             self._keep(figure, improved=improved)
         self._follow_plateau(improved=improved)
-        self._tick()
+        self.pace.validation = self._tick()
         self.logged_at = self.progress.seconds - logged_for  # validation does not count as training speed
         self.log.validated({**self._where(), **record, "best": improved})
         self.progress.validated = self.progress.update

@@ -1,0 +1,28 @@
+"""The time left follows what the machine does now, not what it did on average since the start."""
+
+import pytest
+
+from nmt.training.pace import Pace
+
+
+def test_the_first_updates_count_alike():
+    pace = Pace()
+    for seconds in (1.0, 2.0, 3.0):
+        pace.follow(seconds)
+    assert pace.left(10, between_validations=100) == pytest.approx(20.0)
+
+
+def test_a_machine_that_slows_down_shows_within_a_few_hundred_updates():
+    pace = Pace()
+    for _ in range(2000):
+        pace.follow(0.1)
+    for _ in range(300):
+        pace.follow(0.4)
+    assert pace.left(1000, between_validations=100) == pytest.approx(400, rel=0.05)  # the mean since the start says 139
+
+
+def test_validations_to_come_take_as_long_as_the_last_one():
+    pace = Pace()
+    pace.follow(0.5)
+    pace.validation = 20.0
+    assert pace.left(100, between_validations=50) == pytest.approx(100 * 0.5 + 2 * 20)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any, assert_never
 
 import torch
 from torch import Tensor, nn
@@ -14,13 +14,14 @@ from torch import Tensor, nn
 from nmt import recipe
 
 
-def build_optimizer(chosen: recipe.Optimizer, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+def build_optimizer(chosen: recipe.Optimizer, model: nn.Module) -> torch.optim.Optimizer:
     """The optimiser of a recipe. Weight decay is decoupled in adamw (Loshchilov and Hutter 2019) and L2 elsewhere."""
+    groups = parameter_groups(model)
     match chosen:
         case recipe.Adam():
             kind = torch.optim.AdamW if chosen.kind == "adamw" else torch.optim.Adam
             return kind(
-                parameters,
+                groups,
                 lr=chosen.rate,
                 betas=chosen.betas,
                 eps=chosen.epsilon,
@@ -29,10 +30,19 @@ def build_optimizer(chosen: recipe.Optimizer, parameters: Iterable[nn.Parameter]
             )
         case recipe.Sgd():
             return torch.optim.SGD(
-                parameters, lr=chosen.rate, momentum=chosen.momentum, weight_decay=chosen.weight_decay, fused=True
+                groups, lr=chosen.rate, momentum=chosen.momentum, weight_decay=chosen.weight_decay, fused=True
             )
         case _:
             assert_never(chosen)
+
+
+def parameter_groups(model: nn.Module) -> list[dict[str, Any]]:
+    """Parameters that weight decay shrinks, which are matrices, and those that it spares: biases, norms and embeddings."""
+    embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+    parameters = list(model.parameters())
+    spared = [each for each in parameters if each.ndim < 2 or id(each) in embeddings]
+    decayed = [each for each in parameters if each.ndim >= 2 and id(each) not in embeddings]
+    return [{"params": decayed}, {"params": spared, "weight_decay": 0.0}]
 
 
 @dataclass(frozen=True)

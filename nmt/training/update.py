@@ -40,7 +40,7 @@ class Learner:
     def __init__(self, bundle: Bundle, links: PieceLinks | None, *, precision: Precision, device: torch.device) -> None:
         self.model, self.settings = bundle.model, bundle.recipe.training
         self.links, self.precision, self.device = links, precision, device
-        self.optimizer = build_optimizer(self.settings.optimizer, self.model.parameters())
+        self.optimizer = build_optimizer(self.settings.optimizer, self.model)
 
     @property
     def rate(self) -> float:

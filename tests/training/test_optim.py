@@ -1,7 +1,5 @@
 """Schedules against values worked out by hand, and the moving average against its equation."""
 
-import math
-
 import pytest
 import torch
 
@@ -52,14 +50,60 @@ def test_using_puts_the_weights_back_even_after_an_error() -> None:
     assert float(weights["w"].sum()) == 2
 
 
-@pytest.mark.parametrize(
-    "chosen", [recipe.Adam(rate=0.1), recipe.Adam(kind="adamw", rate=0.1), recipe.Sgd(rate=0.1, momentum=0.9)]
-)
+class Layer(torch.nn.Module):
+    """A matrix, a bias, a norm and an embedding, which is also the output layer's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 2)
+        self.norm = torch.nn.LayerNorm(2)
+        self.embedding = torch.nn.Embedding(5, 2)
+        self.output = torch.nn.Linear(2, 5)
+        self.output.weight = self.embedding.weight
+        for parameter in self.parameters():
+            torch.nn.init.constant_(parameter, 2.0)
+
+
+OPTIMIZERS = [recipe.Adam(rate=0.1), recipe.Adam(kind="adamw", rate=0.1), recipe.Sgd(rate=0.1, momentum=0.9)]
+
+
+@pytest.mark.parametrize("chosen", OPTIMIZERS)
 def test_every_optimiser_goes_downhill(chosen: recipe.Optimizer) -> None:
-    weight = torch.nn.Parameter(torch.tensor([3.0]))
-    optimizer = build_optimizer(chosen, [weight])
+    layer = Layer()
+    optimizer = build_optimizer(chosen, layer)
     for _ in range(100):
         optimizer.zero_grad()
-        torch.autograd.backward((weight**2).sum())
+        torch.autograd.backward(sum((parameter**2).sum() for parameter in layer.parameters()))
         optimizer.step()
-    assert math.fabs(weight.item()) < 0.5
+    assert all(parameter.abs().max() < 0.5 for parameter in layer.parameters())
+
+
+def step_of(chosen: recipe.Optimizer, gradient: float) -> dict[str, float]:
+    """Where the parameters of a layer, all 2, are after one step against the same gradient everywhere."""
+    layer = Layer()
+    optimizer = build_optimizer(chosen, layer)
+    for parameter in layer.parameters():
+        parameter.grad = torch.full_like(parameter, gradient)
+    optimizer.step()
+    return {name: parameter.flatten()[0].item() for name, parameter in layer.named_parameters()}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        # L2: the gradient becomes 0.5 + 0.2 x 2 = 0.9, and the step is the rate times that.
+        (recipe.Sgd(rate=0.1, weight_decay=0.2), 2 - 0.1 * 0.9),
+        # In Adam's first step the size of the gradient does not matter, so neither does what L2 adds to it.
+        (recipe.Adam(rate=0.1, weight_decay=0.2), 2 - 0.1),
+        # Decoupled: the weight shrinks by rate x decay, whatever the gradient.
+        (recipe.Adam(kind="adamw", rate=0.1, weight_decay=0.2), 2 * (1 - 0.1 * 0.2) - 0.1),
+    ],
+)
+def test_weight_decay_shrinks_matrices_as_its_optimiser_says(chosen: recipe.Optimizer, expected: float) -> None:
+    assert step_of(chosen, 0.5)["linear.weight"] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("chosen", OPTIMIZERS)
+def test_weight_decay_spares_biases_norms_and_embeddings(chosen: recipe.Optimizer) -> None:
+    plain, decayed = (step_of(chosen.model_copy(update={"weight_decay": decay}), 0.0) for decay in (0.0, 0.5))
+    assert {name for name, value in plain.items() if decayed[name] != value} == {"linear.weight"}

@@ -1,0 +1,44 @@
+"""One update against its definition: clipped by the norm of the whole gradient, and no further than that."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.bundle import Bundle
+from nmt.data.encoded import encode_corpus
+from nmt.training.optim import Clock
+from nmt.training.text import TrainingText
+from nmt.training.update import Learner
+from tests.training.toy import recipe, write_reversal
+
+RATE = 0.5
+
+
+def step_of(folder: Path, clip_norm: float | None) -> torch.Tensor:
+    """By how much one update of plain gradient descent moves all weights, in one vector."""
+    settings = {"optimizer": {"kind": "sgd", "rate": RATE}, "clip_norm": clip_norm}
+    reversal = recipe(folder, training=settings)
+    text = TrainingText.load(reversal)
+    bundle = Bundle.fresh(reversal, *text.subwords(reversal))
+    corpus = encode_corpus(text.train, bundle.source, bundle.target, None)
+    learner = Learner(bundle, None, precision="fp32", device=torch.device("cpu"))
+    before = [parameter.detach().clone() for parameter in bundle.model.parameters()]
+    learner.update(corpus, [[0, 1, 2, 3]], Clock(update=0, epochs=0.0, share=0.0, plateaus=0))
+    after = bundle.model.parameters()
+    return torch.cat([(new.detach() - old).flatten() for old, new in zip(before, after, strict=True)])
+
+
+def test_a_gradient_longer_than_clip_norm_is_cut_to_it_and_keeps_its_direction(tmp_path: Path) -> None:
+    write_reversal(tmp_path)
+    whole = step_of(tmp_path, None)
+    norm = float(whole.norm()) / RATE
+    cut = step_of(tmp_path, norm / 3)
+    assert float(cut.norm()) / RATE == pytest.approx(norm / 3, rel=1e-4)
+    torch.testing.assert_close(cut * 3, whole, rtol=1e-3, atol=1e-6)
+
+
+def test_a_gradient_shorter_than_clip_norm_is_left_as_it_is(tmp_path: Path) -> None:
+    write_reversal(tmp_path)
+    whole = step_of(tmp_path, None)
+    assert torch.equal(step_of(tmp_path, 10 * float(whole.norm()) / RATE), whole)

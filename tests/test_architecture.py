@@ -104,12 +104,3 @@ def test_only_the_command_line_and_the_log_print() -> None:
         if printing.search(path.read_text(encoding="utf-8"))
     }
     assert {path for path in found if not path.startswith("cli/")} == {"training/log.py"}
-
-
-def test_only_one_room_knows_about_ranks() -> None:
-    asking = {
-        path.name
-        for path in (ROOT / "nmt").rglob("*.py")
-        if {"RANK", "WORLD_SIZE"} & set(path.read_text(encoding="utf-8").replace('"', " ").replace("'", " ").split())
-    }
-    assert asking <= {"parallel.py"}

@@ -1,4 +1,4 @@
-"""`python -m nmt.cli` is the `nmt` command, for instance under `torchrun`."""
+"""`python -m nmt.cli` is the `nmt` command."""
 
 from nmt.cli import main
 

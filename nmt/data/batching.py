@@ -1,4 +1,4 @@
-"""From encoded pairs to `Batch`: padding, length buckets, token budget, and an order that can be resumed and sharded."""
+"""From encoded pairs to `Batch`: padding, length buckets, token budget, and an order that can be resumed."""
 
 from __future__ import annotations
 

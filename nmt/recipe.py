@@ -54,10 +54,10 @@ _BY_KIND = Field(discriminator="kind")
 
 
 class Filters(Section):
-    """Which training pairs are left out. Lengths are in subword pieces, counted before the end mark."""
+    """Which training pairs are left out. Lengths are in tokens (subwords), counted before the end mark."""
 
     max_length: Size = 100
-    """Longest side that is still trained on, in pieces."""
+    """Longest side that is still trained on, in tokens."""
     max_ratio: Positive | None = 9.0
     """Largest quotient of the longer and the shorter side; null keeps all."""
     duplicates: bool = True
@@ -83,7 +83,7 @@ class Subwords(Section):
 
     kind: Literal["unigram", "bpe", "char", "word"] = "unigram"
     size: Annotated[int, Field(ge=8)] = 8000
-    """Pieces in the vocabulary (of each side, unless joint), special ones included."""
+    """Tokens in the vocabulary (of each side, unless joint), special ones included."""
     joint: bool = True
     """One model for both languages; needed to tie all embeddings."""
     byte_fallback: bool = True
@@ -102,7 +102,7 @@ class Subwords(Section):
             raise ValueError(f"sampling needs kind unigram or bpe, but kind is {self.kind}")
         if self.byte_fallback and self.kind == "unigram" and self.size < 300 and self.source_model is None:
             raise ValueError(
-                f"size {self.size} leaves no room beside the 256 byte pieces: raise size or set byte_fallback: false"
+                f"size {self.size} leaves no room beside the 256 byte tokens: raise size or set byte_fallback: false"
             )
         return self
 
@@ -169,9 +169,9 @@ class LocalMonotonicWindow(Section):
 
     kind: Literal["local-m"] = "local-m"
     half_width: Width = 10
-    """D, in pieces."""
+    """D, in tokens."""
     ratio: Ratio = 1.0
-    """Source pieces a target piece, for languages of different length: p_t = ratio t, rounded."""
+    """Source tokens per target token, for languages of different length: p_t = ratio t, rounded."""
 
 
 class LocalPredictiveWindow(Section):
@@ -442,7 +442,7 @@ class GuidedAlignment(Section):
     """A file with a line `i-j i-j ...` (source-target word, from 0) a pair of data.train, `hmm`: those that `nmt links` finds
     in data.train, or `gold`: those of the sample."""
     weight: Positive = 0.5
-    """What a nat of a linked piece's attention counts beside a nat of a predicted piece."""
+    """What a nat of a linked token's attention counts beside a nat of a predicted token."""
     decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     """What the weight is multiplied with after every epoch, for links that are only to show the way."""
 
@@ -514,9 +514,9 @@ class Decoding(Section):
     coverage_penalty: Penalty = 0.0
     """beta of the coverage penalty (Wu et al. 2016, eq. 14)."""
     max_ratio: Ratio = 3.0
-    """Longest output, as a multiple of the source length in pieces, plus 10."""
+    """Longest output, as a multiple of the source length in tokens, plus 10."""
     horizon: Size | None = 8
-    """A beam stops once nothing alive could win by ending within this many pieces, even at no cost; null waits until it is certain,
+    """A beam stops once nothing alive could win by ending within this many tokens, even at no cost; null waits until it is certain,
     up to the longest output, which takes 1.2 to 1.8 times as long and has changed none of 2,928 translations."""
     prune: Penalty | None = None
     """A beam drops what is so many nats less probable than the best of its sentence in the same step (the absolute threshold of

@@ -115,7 +115,7 @@ def test_training_leaves_a_model_a_record_and_a_picture(trained: tuple[Path, Fin
 def test_training_reports_what_it_left_out(trained: tuple[Path, Finished]) -> None:
     report = trained[1].stderr.decode()
     assert "1 empty" in report
-    assert "1 longer than 100 pieces" in report
+    assert "1 longer than 100 tokens" in report
 
 
 def test_the_effective_recipe_is_printed_and_reads_back(corpus: Path, tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_any_bytes_give_one_line_for_each_line(model: Path) -> None:
     assert lines[0] == lines[3] == lines[9]
     warnings = ended.stderr.decode().splitlines()
     assert "nmt: stdin, line 5: not valid UTF-8 (byte 0xF6), which is read as U+FFFD." in warnings
-    assert any(line.startswith("nmt: Line 8 has 100000 pieces") for line in warnings)
+    assert any(line.startswith("nmt: Line 8 has 100000 tokens") for line in warnings)
     assert len(warnings) == 2
 
 

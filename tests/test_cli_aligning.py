@@ -74,7 +74,7 @@ def test_each_pair_has_a_line_of_links_within_its_words(folder: Path, plain: Fin
     *warnings, speed = plain.stderr.decode().splitlines()
     assert warnings == [
         "nmt: Line 2 is blank in the source: it gets no links.",
-        "nmt: Line 5 has 1,200 pieces, more than 500: it gets no links.",
+        "nmt: Line 5 has 1,200 tokens, more than 500: it gets no links.",
     ]
     assert re.fullmatch(r"nmt: 6 lines aligned in [0-9.]+ s: [0-9.,]+ sentences/s", speed)
 
@@ -206,7 +206,7 @@ def test_gold_that_does_not_fit_is_a_sentence(folder: Path, tmp_path: Path) -> N
     assert "No such file or directory" in refused(folder, 1, "--gold", "none")
     (tmp_path / "gold").write_text("0-0\n")
     sentence = refused(folder, 1, "--gold", tmp_path / "gold")
-    assert sentence == f"{tmp_path}/gold has 1 lines of links, but there are 6 sentence pairs."
+    assert sentence == f"{tmp_path}/gold has 1 line of links for 6 sentence pairs."
     sentence = refused(folder, 1, "-q", "--gold", "gold", "--gold-order", "target-source")
     assert sentence.startswith(
         "--gold, sentence pair 1: the link 2-4 lies beyond the sentences, which have 5 source and 3"

@@ -98,7 +98,11 @@ def test_two_models_are_shown_over_gold_links(folder: Path) -> None:
             1,
             "There must be as many reference translations as sentences, but there are 3 for 1.",
         ),
-        (["a dog", "--target", "a", "--gold", "gold", "-o", "a.html"], 1, "gold has 3 lines of links, but there are 1"),
+        (
+            ["a dog", "--target", "a", "--gold", "gold", "-o", "a.html"],
+            1,
+            "gold has 3 lines of links for 1 sentence pair",
+        ),
         (["a dog", "--compare", "blind", "-o", "a.html"], 1, "blind was trained without attention"),
         ([" ", "-o", "a.html"], 1, "There are no sentences to explore: all lines are blank."),
         (["a dog", "--gold", "nowhere", "--target", "a", "-o", "a.html"], 1, "Cannot read the alignments nowhere"),

@@ -64,7 +64,7 @@ def test_gold_links_give_the_error_rate_alone(folder: Path, tmp_path: Path) -> N
         (["-s", "text.en", "-t", "text.de", "--gold", "gold", "-o", "-"], 2, "--gold prints its figures on stdout"),
         (["-s", "text.en", "-t", "short.de"], 1, "text.en has 120 lines, but short.de has 2"),
         (["-s", "none", "-t", "text.de"], 1, "none"),
-        (["-s", "text.en", "-t", "text.de", "--gold", "short.gold"], 1, "2 lines of links, but there are 120"),
+        (["-s", "text.en", "-t", "text.de", "--gold", "short.gold"], 1, "2 lines of links for 120"),
         (["-s", "short.en", "-t", "short.de", "--gold", "short.gold"], 1, "short.gold, sentence pair 2: the link 5-1"),
     ],
 )

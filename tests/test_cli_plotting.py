@@ -142,7 +142,7 @@ def test_a_translation_without_words_is_left_out_with_a_warning(folder: Path) ->
         (["a dog", "--rank", "3", "--beam-size", "2", "-o", "a.png"], 2, "n_best must be between 1 and beam_size"),
         (["a dog", "--target", "a", "--rank", "1", "-o", "a.png"], 2, "--rank chooses from what the model finds"),
         (["a dog", "--target", "a", "--n-best", "2", "-o", "a.png"], 2, "--n-best chooses from what the model finds"),
-        (["-i", "text.en", "-r", "text.de", "--gold", "line", "-o", "a.pdf"], 1, "line has 1 lines of links"),
+        (["-i", "text.en", "-r", "text.de", "--gold", "line", "-o", "a.pdf"], 1, "line has 1 line of links for"),
         (["a", "--target", "a", "--gold", "line", "-o", "a.png"], 1, "Gold links, line 1: the link 1-1 lies beyond"),
         (["a dog", "--target", "a", "--font", "text.en", "-o", "a.png"], 1, "text.en is not a font"),
         (["a dog", "--style", "sepia", "-o", "a.png"], 2, "sepia"),

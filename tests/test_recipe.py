@@ -140,7 +140,7 @@ def test_a_recipe_cannot_be_changed(minimal: Path) -> None:
         (["model.tie=all", "subwords.joint=false"], "needs subwords.joint: true"),
         (["subwords.kind=char", "subwords.sampling=0.1"], "sampling needs kind unigram or bpe"),
         (["subwords.source_model=x.model"], "source_model and target_model go together"),
-        (["subwords.size=270"], "leaves no room beside the 256 byte pieces"),
+        (["subwords.size=270"], "leaves no room beside the 256 byte tokens"),
         (
             ["training.guided_alignment.links=gold", "model.attention.score=none"],
             "training.guided_alignment has no attention to guide",

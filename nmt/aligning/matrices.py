@@ -49,7 +49,7 @@ def piece_alignment(found: Translation, bundle: Bundle, rank: int = 0, *, shift:
 def _aligned(found: Translation, rank: int) -> TranslationHypothesis:
     if not found.is_aligned(rank):
         raise DataError(
-            f"A line of {len(found.source_ids):,} pieces is too long to have an alignment: cut it in parts."
+            f"A line of {len(found.source_ids):,} tokens is too long to have an alignment: cut it in parts."
         )
     return found.hypotheses[rank]
 

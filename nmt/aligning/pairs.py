@@ -12,6 +12,7 @@ from nmt.aligning.extraction import AlignedPair, Extraction
 from nmt.aligning.matrices import piece_alignment, word_alignment
 from nmt.decoding.lines import clean
 from nmt.evaluation.alignment import Alignment
+from nmt.wording import counted
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
@@ -91,7 +92,7 @@ def _readable(pairs: Iterable[Pair], readers: Sequence[Reader], longest: int) ->
     bad = 0
     for number, pair in enumerate(pairs, start=1):
         length = _longest_side(pair, readers)
-        problem = f"has {length:,} pieces, more than {longest:,}" if length > longest else _blank_side(pair)
+        problem = f"has {counted(length, 'token')}, more than {longest:,}" if length > longest else _blank_side(pair)
         yield pair if length <= longest else ("", "")
         bad += problem is not None
         if problem is not None and bad <= _NAMED:

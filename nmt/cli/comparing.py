@@ -14,6 +14,7 @@ import typer
 from nmt.cli.options import Device, Quiet, set_up
 from nmt.cli.progress import is_watched, shown
 from nmt.errors import DataError, UsageError
+from nmt.wording import counted, perplexity
 
 if TYPE_CHECKING:
     from nmt.comparison.measure import HeldOut
@@ -169,8 +170,8 @@ def _table(rows: list[Row], text: HeldOut, share: Share, baseline: str | None) -
     from nmt.comparison.table import Table, with_p_values
 
     data = rows[0].candidate.recipe.data
-    name = f"{_short(text.corpus.name)} ({data.source} → {data.target}), {len(text.corpus):,} sentence pairs"
-    aligned = f"{_short(text.aligned.name)} ({len(text.aligned):,} sentence pairs)" if text.gold else None
+    name = f"{_short(text.corpus.name)} ({data.source} → {data.target}), {counted(len(text.corpus), 'sentence pair')}"
+    aligned = f"{_short(text.aligned.name)} ({counted(len(text.aligned), 'sentence pair')})" if text.gold else None
     machine = f"{share.processor}; trainings at a time: {share.jobs}, CPU threads of each: {share.threads}, "
     machine += f"of measuring: {share.jobs * share.threads}"
     command = shlex.join(["nmt", *map(_short, sys.argv[1:])])
@@ -236,21 +237,21 @@ class _Watch:
             self._say(f"{candidate.name}: training")
         else:
             total = candidate.recipe.training.epochs
-            self.tasks[candidate.name] = self.live.add_task(candidate.name, total=total, news="starting")
+            self.tasks[candidate.name] = self.live.add_task("", total=total, figures=[candidate.name, "starting"])
 
     def moved(self, candidate: Candidate, records: Sequence[Any]) -> None:
         """A training wrote down what it measured."""
         for record in records:
             validated = record["kind"] == "valid"
             if validated:
-                figure = f"BLEU {record['bleu']:.2f}" if "bleu" in record else f"ppl {record['perplexity']:.2f}"
+                figure = f"BLEU {record['bleu']:.2f}" if "bleu" in record else f"ppl {perplexity(record['perplexity'])}"
                 self.last[candidate.name] = figure
-            news = f"epoch {record['epoch']}  update {record['update']:,}  {self.last.get(candidate.name, '')}"
+            news = [f"epoch {record['epoch']}", self.last.get(candidate.name, ""), f"update {record['update']:,}"]
             if self.live is not None:
                 done = record["epoch"] - (not validated)
-                self.live.update(self.tasks[candidate.name], completed=done, news=news)
+                self.live.update(self.tasks[candidate.name], completed=done, figures=[candidate.name, *news])
             elif validated:
-                self._say(f"{candidate.name}: {news}")
+                self._say(f"{candidate.name}: {'  '.join(news)}")
 
     def ended(self, candidate: Candidate, problem: str | None) -> None:
         """A training came to its end, or failed."""
@@ -269,7 +270,9 @@ class _Watch:
 
 def _bars() -> Any:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=16), TimeElapsedColumn())
-    return Progress(*columns, TextColumn("{task.fields[news]}"), console=Console(stderr=True), transient=True)
+    from nmt.display import fitting_progress
+
+    counts = "{task.completed}/{task.total}"
+    return fitting_progress(Console(stderr=True), counts=counts, time=TimeElapsedColumn(), transient=True)

@@ -28,6 +28,7 @@ from nmt.cli.options import (
 from nmt.cli.progress import shown
 from nmt.cli.streams import STANDARD, open_input, open_output
 from nmt.errors import DataError, UsageError
+from nmt.wording import counted
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
@@ -202,7 +203,9 @@ def _matching(path: Path, count: int, other: Path | str) -> list[str]:
     """The lines of a file, as many as the given ones. Raises DataError with both counts."""
     lines = _read(path)
     if len(lines) != count:
-        raise DataError(f"{path} has {len(lines):,} lines, but {other} has {count:,}: the lines do not correspond.")
+        raise DataError(
+            f"{path} has {counted(len(lines), 'line')}, but {other} has {count:,}: the lines do not correspond."
+        )
     return lines
 
 

@@ -9,6 +9,7 @@ import typer
 
 from nmt.cli.options import Model, set_up
 from nmt.errors import DataError
+from nmt.wording import counted, perplexity
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
@@ -63,7 +64,7 @@ _WAYS = {"both": "bidirectional", "forward": "left-to-right", "reversed": "right
 def _stack(chosen: Encoder | Decoder) -> str:
     """Cell, layers and width of an encoder or decoder, and what they have beside."""
     twice = "2 x " if getattr(chosen, "direction", None) == "both" else ""
-    layers = f"{chosen.layers} layer" + "s" * (chosen.layers > 1)
+    layers = counted(chosen.layers, "layer")
     residual = ", residual" * (chosen.residual and chosen.layers > 1)
     return f"{chosen.cell.upper()}, {layers} of {twice}{chosen.hidden}{residual}{', layer-normed' * chosen.layer_norm}"
 
@@ -84,7 +85,7 @@ def _best(folder: Path) -> dict[str, str]:
     try:
         records: list[dict[str, Any]] = [record for line in lines if (record := json.loads(line))["kind"] == "valid"]
     except (ValueError, KeyError, TypeError):
-        raise DataError(f"{path} is damaged: it must hold one JSON object a line.") from None
+        raise DataError(f"{path} is damaged: it must hold one JSON object per line.") from None
     best = [record for record in records if record.get("best")]
     if not best:
         return {}
@@ -92,8 +93,8 @@ def _best(folder: Path) -> dict[str, str]:
     bleu = f"BLEU {last['bleu']:.2f}, " if "bleu" in last else ""
     minutes = records[-1]["seconds"] / 60
     return {
-        "best valid": f"{bleu}perplexity {last['perplexity']:.3f} at update {last['update']}, epoch {last['epoch']}",
-        "trained for": f"{records[-1]['update']} updates, {minutes:.1f} minutes",
+        "best valid": f"{bleu}perplexity {perplexity(last['perplexity'])} at update {last['update']}, epoch {last['epoch']}",
+        "trained for": f"{counted(records[-1]['update'], 'update')}, {minutes:.1f} minutes",
     }
 
 
@@ -254,4 +255,4 @@ def check_corpora(
             different += item.state == "different"
             typer.echo(f"{item.state:9}  {corpus}/{item.file.split}.{item.file.language}  {item.path or ''}".rstrip())
     if different:
-        raise DataError(f"{different} files differ from what they must hold: remove them and fetch them again.")
+        raise DataError(f"Wrong content in {counted(different, 'file')}: remove what differs and fetch it again.")

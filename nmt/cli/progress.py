@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from nmt.wording import counted
+
 ItemT = TypeVar("ItemT")
 
 DELAY = 2.0
@@ -27,7 +29,10 @@ def timed(items: Iterable[ItemT], what: str, *, quiet: bool) -> Iterator[ItemT]:
         yield item
     seconds = max(time.perf_counter() - start, 1e-9)
     if not quiet and sys.stderr is not None:
-        print(f"nmt: {count:,} lines {what} in {seconds:,.1f} s: {count / seconds:,.1f} sentences/s", file=sys.stderr)
+        print(
+            f"nmt: {counted(count, 'line')} {what} in {seconds:,.1f} s: {count / seconds:,.1f} sentences/s",
+            file=sys.stderr,
+        )
 
 
 def shown(items: Iterable[ItemT], what: str, *, total: int | None, quiet: bool) -> Iterator[ItemT]:
@@ -36,19 +41,13 @@ def shown(items: Iterable[ItemT], what: str, *, total: int | None, quiet: bool) 
         yield from items
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn())
-    remaining = (TextColumn("left"), TimeRemainingColumn()) if total else ()
-    bar = Progress(*columns, *remaining, console=Console(stderr=True), transient=True)
-    task = bar.add_task(what, total=total)
+    from nmt.display import fitting_progress
+
+    counts, time = ("{task.completed:,}/{task.total:,}", None) if total else ("{task.completed:,}", TimeElapsedColumn())
+    bar = fitting_progress(Console(stderr=True), counts=counts, time=time, transient=True)
+    task = bar.add_task(what, total=total, figures=[what])
     timer = threading.Timer(DELAY, bar.start)
     timer.daemon = True
     timer.start()

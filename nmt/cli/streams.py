@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nmt.errors import DataError, UsageError
+from nmt.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -138,5 +139,6 @@ def count_pairs(source: Path, target: Path) -> int | None:
 def _check_counts(paths: Sequence[Path], counts: Sequence[int]) -> None:
     if counts[0] != counts[1]:
         raise DataError(
-            f"{paths[0]} has {counts[0]:,} lines, but {paths[1]} has {counts[1]:,}: line n of one must translate line n of the other."
+            f"{paths[0]} has {counted(counts[0], 'line')}, but {paths[1]} has {counts[1]:,}: "
+            "line n of one must translate line n of the other."
         )

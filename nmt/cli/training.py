@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from nmt.cli.options import Device, Quiet, Threads, set_up
+from nmt.wording import counted
 
 
 def train(
@@ -117,5 +118,5 @@ def average(
     set_up()
     folder = output or Path(os.path.relpath(f"{run.resolve()}-average"))
     count = average_run(run, folder, best=best)
-    typer.echo(f"Averaged {count} checkpoints.", err=True)
+    typer.echo(f"Averaged {counted(count, 'checkpoint')}.", err=True)
     typer.echo(folder)

@@ -50,6 +50,7 @@ from nmt.cli.streams import (
     text_lines,
 )
 from nmt.errors import UsageError
+from nmt.wording import counted, perplexity
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
@@ -238,13 +239,13 @@ def score(
 
 def _print_scores(scored: Iterable[Translation], *, normalise: bool) -> str:
     """Print a line for each pair, and return the summary."""
-    lines, pieces, total = 0, 0, 0.0
+    lines, tokens, total = 0, 0, 0.0
     for lines, found in enumerate(scored, start=1):  # noqa: B007 -- counted for the summary
         best = found.hypotheses[0]
         length = max(len(best.token_log_probs), 1)
         sys.stdout.write(f"{best.log_probability / length if normalise else best.log_probability:.4f}\n")
         if not math.isnan(best.log_probability):  # too long
-            pieces, total = pieces + length, total + best.log_probability
-    mean = total / max(pieces, 1)
-    figures = f"log-probability {mean:.4f} a piece, perplexity {math.exp(min(-mean, 700)):.3f}"
-    return f"{lines:,} lines, {pieces:,} pieces: {figures}"
+            tokens, total = tokens + length, total + best.log_probability
+    mean = total / max(tokens, 1)
+    figures = f"log-probability {mean:.4f} per token, perplexity {perplexity(math.exp(min(-mean, 700)))}"
+    return f"{counted(lines, 'line')}, {counted(tokens, 'token')}: {figures}"

@@ -26,6 +26,7 @@ from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
 from nmt.evaluation.alignment import Alignment, GoldLinks, entropy
 from nmt.recipe import Recipe
+from nmt.wording import counted
 
 _VERSION = 2
 """Of how rows are measured; older rows are measured again."""
@@ -137,7 +138,9 @@ class HeldOut:
             raise UsageError(f"--aligned {aligned}: no gold links are known for this text; put them in a .align file.")
         other = load_corpus(place, source=data.source, target=data.target) if place and place != locator else corpus
         if gold is not None and len(gold) != len(other):
-            raise DataError(f"{other.name} has {len(other):,} sentence pairs, but gold links of {len(gold):,}.")
+            raise DataError(
+                f"{other.name} has {counted(len(other), 'sentence pair')}, but gold links of {len(gold):,}."
+            )
         return cls(corpus, other, gold, length_buckets(corpus.source))
 
 

@@ -12,6 +12,7 @@ from nmt.comparison.measure import Figures, read_translations
 from nmt.comparison.plan import Candidate, settings
 from nmt.evaluation import metrics
 from nmt.recipe import Recipe
+from nmt.wording import counted
 
 NONE = "–"
 _SIGNIFICANT = 0.05
@@ -74,7 +75,7 @@ class Table:
     def markdown(self) -> str:
         """Two tables and what must be said about them."""
         measured = [row for row in self.rows if row.figures is not None]
-        blocks = [f"# {len(self.rows)} recipes under one budget", self._circumstances()]
+        blocks = [f"# {counted(len(self.rows), 'recipe')} under one budget", self._circumstances()]
         if measured:
             blocks += [self._figures(), self._legend(), "## BLEU by length of the source", _by_length(measured)]
         blocks += [f"**{row.candidate.name}** has no figures: {row.problem}" for row in self.rows if row.problem]
@@ -110,7 +111,7 @@ class Table:
         """What the columns mean, and how the figures were made."""
         figures = next(row.figures for row in self.rows if row.figures)
         said = [
-            "Bold is best. Perplexity is that of the references, a target piece; it compares only between models with"
+            "Bold is best. Perplexity is that of the references, per target token; it compares only between models with"
         ]
         said.append(
             "the same vocabulary. BLEU and chrF are cased and detokenised, ± half a 95 % interval by bootstrap."
@@ -122,8 +123,8 @@ class Table:
                 "AER is the alignment error rate of the attention's links, posterior AER that of the links given each target word."
             )
         said.append(
-            "Entropy is that of a target word's attention over source words, in nats. Training speed is in target pieces "
-            "a second; decoding speed is that of the beam search of the recipe over the whole text, one model at a time."
+            "Entropy is that of a target word's attention over source words, in nats. Training speed is in target tokens "
+            "per second; decoding speed is that of the beam search of the recipe over the whole text, one model at a time."
         )
         signatures = "  \n".join(f"{name}: `{signature}`" for name, signature in figures.signatures.items())
         return " ".join(said) + "\n\n" + signatures
@@ -179,7 +180,7 @@ _SHOWN = (
     _Shown("entropy", lambda own: own.entropy, "{:.2f}"),
     _Shown("epochs", lambda own: own.epochs, "{:.0f}"),
     _Shown("training", lambda own: own.training_seconds / 60, "{:.1f} min"),
-    _Shown("pieces/s", lambda own: own.tokens_per_second, "{:,.0f}", max),
+    _Shown("tokens/s", lambda own: own.tokens_per_second, "{:,.0f}", max),
     _Shown("sentences/s", lambda own: own.sentences_per_second, "{:,.1f}", max),
 )
 
@@ -255,16 +256,16 @@ def describe(recipe: Recipe) -> dict[str, str]:
 def _budget(recipes: Sequence[Recipe]) -> str:
     """Epochs, updates and size of a batch, and whether they are the same."""
     training = [recipe.training for recipe in recipes]
-    parts = [f"{_span([own.epochs for own in training])} epochs"]
+    parts = [_span([own.epochs for own in training], "epoch")]
     if limits := [own.updates for own in training if own.updates is not None]:
-        parts.append(f"at most {_span(limits)} updates")
-    parts.append(f"batches of {_span([own.batch_tokens * own.accumulate for own in training])} target tokens")
+        parts.append(f"at most {_span(limits, 'update')}")
+    parts.append(f"batches of {_span([own.batch_tokens * own.accumulate for own in training], 'target token')}")
     return ", ".join(parts)
 
 
-def _span(values: Sequence[int]) -> str:
+def _span(values: Sequence[int], noun: str) -> str:
     low, high = min(values), max(values)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return counted(low, noun) if low == high else f"{low:,} to {counted(high, noun)}"
 
 
 def _shared(recipes: Sequence[Recipe]) -> str:

@@ -24,6 +24,7 @@ from nmt.data import catalogue
 from nmt.data.catalogue import COMPRESSIONS, any_compression
 from nmt.data.columns import Column, collect
 from nmt.errors import DataError
+from nmt.wording import counted
 
 _BLOCK = 2**20
 _ROWS = 10_000
@@ -160,7 +161,7 @@ def _from_files(source: Path, target: Path, name: str) -> ParallelCorpus:
     sides = [collect(_batched(read_lines(path)), 1)[0] for path in (source, target)]
     if len(sides[0]) != len(sides[1]):
         raise DataError(
-            f"{source} has {len(sides[0]):,} lines, but {target} has {len(sides[1]):,}: "
+            f"{source} has {counted(len(sides[0]), 'line')}, but {target} has {len(sides[1]):,}: "
             "line n of one must translate line n of the other."
         )
     return ParallelCorpus(sides[0], sides[1], name)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.recipe import Filters
+from nmt.wording import counted
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,12 @@ class FilterReport:
         limits = self.filters or Filters()
         reasons = {
             "empty": self.empty,
-            f"longer than {limits.max_length} pieces": self.too_long,
+            f"longer than {counted(limits.max_length, 'token')}": self.too_long,
             f"beyond ratio {limits.max_ratio or 0:g}": self.ratio,
-            "duplicates": self.duplicate,
+            "duplicate" if self.duplicate == 1 else "duplicates": self.duplicate,
         }
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
-        return f"kept {self.kept:,} of {self.total:,} pairs" + (f"; dropped {dropped}" if dropped else "")
+        return f"kept {self.kept:,} of {counted(self.total, 'pair')}" + (f"; dropped {dropped}" if dropped else "")
 
 
 def keep(

@@ -88,5 +88,5 @@ def _check(path: Path, translations: Tensor, frequent: Tensor, source: Subwords,
         shaped = shaped and (ids.numel() == 0 or (int(ids.min()) >= 0 and int(ids.max()) < len(target)))
     if not shaped:
         raise DataError(
-            f"{path} does not fit vocabularies of {len(source):,} and {len(target):,} pieces: make it anew with `nmt shortlist`."
+            f"{path} does not fit vocabularies of {len(source):,} and {len(target):,} tokens: make it again with `nmt shortlist`."
         )

@@ -294,7 +294,7 @@ class Translator:
         for number, item, hypothesis in zip(window.numbers, window.items, hypotheses, strict=True):
             if hypothesis is None:
                 sizes = item.unit.length, len(item.ids)
-                logger.warning("Line %d has %d and %d pieces, too many to score: its score is nan.", number, *sizes)
+                logger.warning("Line %d has %d and %d tokens, too many to score: its score is nan.", number, *sizes)
                 hypothesis = unscored(item.ids, self._members[0].target)
             if isinstance(item.target, str):
                 text = one_line(item.target.rstrip("\r\n"))
@@ -313,7 +313,7 @@ class Translator:
     def _parts(self, text: str, length: int, number: int) -> list[Unit]:
         parts = self._encode(split_text(text, lambda part: self._fits(self._encode([part])[0])))
         logger.warning(
-            "Line %d has %d pieces, but a model reads at most %d at a time: it is translated in %d parts.",
+            "Line %d has %d tokens, but a model reads at most %d at a time: it is translated in %d parts.",
             number,
             length,
             self._max_source,
@@ -336,7 +336,7 @@ class Translator:
         for index in target:
             if index in (PAD, BOS, EOS) or not 0 <= index < len(subwords):
                 raise ValueError(
-                    f"Target ids must be pieces of the vocabulary, below {len(subwords)}, but one is {index}."
+                    f"Target ids must be tokens of the vocabulary, below {len(subwords)}, but one is {index}."
                 )
         return list(target)
 

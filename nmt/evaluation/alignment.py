@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nmt.errors import DataError, UsageError
+from nmt.wording import counted
 
 Matrix = NDArray[np.float64]
 Links = frozenset[tuple[int, int]]
@@ -194,7 +195,7 @@ def check_within(links: AbstractSet[tuple[int, int]], source_words: int, target_
         if source >= source_words or target >= target_words:
             raise DataError(
                 f"{where}: the link {source}-{target} lies beyond the sentences, which have {source_words} source and "
-                f"{target_words} target words, counted from 0."
+                f"{counted(target_words, 'target word')}, counted from 0."
             )
 
 

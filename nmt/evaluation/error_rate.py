@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.errors import DataError
+from nmt.wording import counted
 
 _SEED = 12345
 """Of the resampling: the same one as sacreBLEU's, so that a figure repeats."""
@@ -42,7 +43,7 @@ class AlignmentErrorRate:
         figures = (
             f"AER {100 * self.aer:.1f}%{ends}  precision {100 * self.precision:.1f}%  recall {100 * self.recall:.1f}%"
         )
-        return f"{figures}  ({self.links} links, {self.sure} sure, {self.sentences} sentence pairs)"
+        return f"{figures}  ({counted(self.links, 'link')}, {self.sure:,} sure, {counted(self.sentences, 'sentence pair')})"
 
 
 def alignment_error_rate(links: _Links, sure: _Links, possible: _Links, *, bootstrap: int = 0) -> AlignmentErrorRate:
@@ -65,7 +66,7 @@ def alignment_error_rate(links: _Links, sure: _Links, possible: _Links, *, boots
     """
     if not len(links) == len(sure) == len(possible):
         gold = f"{len(sure)} (sure) and {len(possible)} (possible)"
-        raise DataError(f"There are alignments of {len(links)} sentence pairs, but gold links of {gold}.")
+        raise DataError(f"There are alignments of {counted(len(links), 'sentence pair')}, but gold links of {gold}.")
     if not links:
         raise DataError("There are no alignments to compare.")
     counts = np.array([_counts(*sentence) for sentence in zip(links, sure, possible, strict=True)], dtype=np.int64)

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from nmt.errors import DataError, UsageError
+from nmt.wording import counted
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -210,7 +211,7 @@ def _aligned(hypotheses: Sequence[str], references: References, name: str = "") 
     for number, stream in enumerate(streams or [[]], start=1):
         if len(stream) != len(hypotheses):
             which = f" in list {number}" if len(streams) > 1 else ""
-            counts = f"{len(hypotheses)} translations, but {len(stream)} references{which}"
+            counts = f"{counted(len(hypotheses), 'translation')}, but {counted(len(stream), 'reference')}{which}"
             raise DataError(f"{whose} are {counts}: the lines do not correspond.")
     return streams
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from nmt.errors import DataError
 from nmt.evaluation.alignment import GoldLinks, parse_pharaoh, read_link_lines
+from nmt.wording import counted
 
 _LINE = re.compile(r"([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([SP]))?(?:\s+[0-9.eE+-]+)?")
 
@@ -39,7 +40,7 @@ def read_gold(path: Path, sentences: int | None = None) -> list[GoldLinks]:
     if _LINE.fullmatch(first.strip()):
         return _from_naacl(lines, path, sentences)
     if sentences is not None and len(lines) != sentences:
-        raise DataError(f"{path} has {len(lines):,} lines of links, but there are {sentences:,} sentence pairs.")
+        raise DataError(f"{path} has {counted(len(lines), 'line')} of links for {counted(sentences, 'sentence pair')}.")
     return [parse_pharaoh(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from nmt.errors import DataError, UsageError
 from nmt.evaluation.alignment import Alignment, GoldLinks, Links, check_within
+from nmt.wording import counted
 
 SUFFIXES = (".html", ".htm")
 MOST_SENTENCES = 500
@@ -116,7 +117,7 @@ def _check(sentences: Sequence[Explored], models: Sequence[str]) -> None:
     for sentence in sentences:
         if len(sentence.readings) != len(models):
             raise ValueError(
-                f"Sentence {sentence.number} has {len(sentence.readings)} readings of {len(models)} models."
+                f"Sentence {sentence.number} has {counted(len(sentence.readings), 'reading')} of {counted(len(models), 'model')}."
             )
         for reading in sentence.readings:
             _check_reading(reading, sentence)

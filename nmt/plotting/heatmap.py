@@ -20,6 +20,7 @@ from nmt.evaluation.alignment import Alignment, GoldLinks, Matrix
 from nmt.plotting.fonts import add_font, choose_families, label, text_width
 from nmt.plotting.layout import LABEL_PAD, TITLE_SIZE, Layout, Panel, cell_side
 from nmt.plotting.style import INK, MAGENTA, ORANGE, file_format, house_style, save, save_pages
+from nmt.wording import counted
 
 Gold = GoldLinks | AbstractSet[tuple[int, int]]
 Style = Literal["color", "grey"]
@@ -60,7 +61,9 @@ class Heatmap:
         if not self.alignment.weights.size:
             raise DataError("There is nothing to draw: an alignment needs at least one source and one target word.")
         if self.centers is not None and len(self.centers) != len(self.alignment.target):
-            raise ValueError(f"There are {len(self.centers)} centres for {len(self.alignment.target)} target words.")
+            raise ValueError(
+                f"The centres have {counted(len(self.centers), 'row')} for {counted(len(self.alignment.target), 'target word')}."
+            )
         _check_within(self.links, self.alignment)
 
     @property
@@ -143,7 +146,9 @@ def plot_heatmaps(
 def _padded(given: Sequence[T], filler: T, count: int) -> list[T]:
     """One for each panel, the missing last ones filled in."""
     if len(given) > count:
-        raise ValueError(f"There are {len(given)} titles or gold standards for {count} alignments.")
+        raise ValueError(
+            f"There are {counted(len(given), 'title')} or gold standards for {counted(count, 'alignment')}."
+        )
     return [*given, *[filler] * (count - len(given))]
 
 
@@ -152,7 +157,7 @@ def _check_within(links: GoldLinks, alignment: Alignment) -> None:
     targets, sources = alignment.weights.shape
     for source, target in sorted(links.possible):
         if not (0 <= source < sources and 0 <= target < targets):
-            pair = f"{sources} source and {targets} target words"
+            pair = f"{sources} source and {counted(targets, 'target word')}"
             raise DataError(f"The gold link {source}-{target} lies outside its sentence pair of {pair}.")
 
 

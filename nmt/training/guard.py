@@ -1,4 +1,4 @@
-"""Updates that cannot be taken: a loss or gradient that is no number, a batch that does not fit into memory.
+"""Updates that cannot be taken: a loss or gradient that is not a number, a batch that does not fit into memory.
 
 One of them is skipped, and training goes on with the next batch. Several in a row say that it is not the batch: training
 ends, and the last good state and model stay as they were saved.
@@ -40,7 +40,7 @@ class TooLarge(BadUpdate):
 def check_finite(value: float, what: str) -> None:
     """Raise Diverged unless the value is a finite number."""
     if not math.isfinite(value):
-        raise Diverged(f"{what} is no longer a number")
+        raise Diverged(f"{what} is not a finite number")
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.evaluation.alignment import Links, check_within, parse_pharaoh
 from nmt.statistical.aligner import Aligner
+from nmt.wording import counted
 
 _Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
 
@@ -122,7 +123,7 @@ def _of_file(path: Path, corpus: ParallelCorpus) -> Iterator[Links]:
         if line is None or pair is None:
             lines = sum(1 for _ in read_lines(path))
             raise DataError(
-                f"{path} has {lines:,} lines, but {corpus.name} has {len(corpus):,} pairs: "
+                f"{path} has {counted(lines, 'line')}, but {corpus.name} has {counted(len(corpus), 'pair')}: "
                 "line n must hold the links of pair n."
             )
         where = f"{path}, line {number}"

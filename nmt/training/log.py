@@ -12,10 +12,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress, TaskID
 
 from nmt.bundle import write_atomically
+from nmt.display import fitting_progress
 from nmt.errors import DataError, UsageError
+from nmt.wording import perplexity
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -43,6 +45,7 @@ class Log:
         self.console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
         self.writer = _summary_writer(run, done) if tensorboard else None
         self.live = self._live() if self.console.is_terminal and not quiet else None
+        self.last = ""
         self.task: TaskID | None = None
 
     def __enter__(self) -> Self:
@@ -64,27 +67,25 @@ class Log:
             self.console.print(text, markup=False, emoji=False)
 
     def trained(self, record: Record) -> None:
-        """What was measured over the last updates: loss, perplexity, tokens a second."""
+        """What was measured over the last updates: loss, perplexity, tokens per second."""
         self._write({"kind": "train", **record})
         if self.live is None:
-            self.say(f"{_training_line(record)}  {_duration(record['seconds_left'])} left")
+            self.say("  ".join([*_training_figures(record), f"{_duration(record['seconds_left'])} left"]))
 
     def validated(self, record: Record) -> None:
         """A validation's figures."""
         self._write({"kind": "valid", **record})
         self.say(_validation_line(record))
-        if self.live is not None and self.task is not None:
-            self.live.update(
-                self.task, last=f"BLEU {record['bleu']:.2f}" if "bleu" in record else f"ppl {record['perplexity']:.2f}"
-            )
+        ppl = f"valid ppl {perplexity(record['perplexity'])}"
+        self.last = f"BLEU {record['bleu']:.2f}" if "bleu" in record else ppl
 
     def advance(self, record: Record) -> None:
         """Move the live display to an update."""
         if self.live is None:
             return
         if self.task is None:
-            self.task = self.live.add_task("", total=self.updates, last="")
-        self.live.update(self.task, completed=record["update"], description=_training_line(record))
+            self.task = self.live.add_task("", total=self.updates, figures=[])
+        self.live.update(self.task, completed=record["update"], figures=_live_figures(record, self.last))
 
     def skipped(self, record: Record) -> None:
         """An update that could not be taken."""
@@ -124,27 +125,27 @@ class Log:
             raise DataError(f"Cannot write {self.path}: {error.strerror or error}.") from None
 
     def _live(self) -> Progress:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("[bold]{task.fields[last]}"),
-        )
-        return Progress(*columns, console=self.console, refresh_per_second=4)
+        return fitting_progress(self.console, counts="{task.percentage:>3.0f}%", transient=False)
 
 
-def _training_line(record: Record) -> str:
+def _training_figures(record: Record) -> tuple[str, str, str, str, str]:
     return (
-        f"epoch {record['epoch']}  update {record['update']}  loss {record['loss']:.3f}  ppl {record['perplexity']:.2f}"
-        f"  {record['tokens_per_second']:,.0f} tok/s"
+        f"epoch {record['epoch']}",
+        f"update {record['update']}",
+        f"loss {record['loss']:.3f}",
+        f"ppl {perplexity(record['perplexity'])}",
+        f"{record['tokens_per_second']:,.0f} tokens/s",
     )
 
 
+def _live_figures(record: Record, last: str) -> list[str]:
+    """The most important first: a narrow terminal has no room for the others. `last` is that of the last validation."""
+    epoch, update, loss, ppl, speed = _training_figures(record)
+    return [epoch, ppl, last, speed, update, loss]
+
+
 def _validation_line(record: Record) -> str:
-    figures = f"valid  epoch {record['epoch']}  update {record['update']}  ppl {record['perplexity']:.3f}"
+    figures = f"valid  epoch {record['epoch']}  update {record['update']}  ppl {perplexity(record['perplexity'])}"
     if "bleu" in record:
         figures += f"  BLEU {record['bleu']:.2f}"
     return figures + ("  (best)" if record["best"] else "") + (f"  {record['note']}" if "note" in record else "")

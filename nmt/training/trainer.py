@@ -45,6 +45,7 @@ from nmt.training.text import Encoded, TrainingText, corpus_of_epoch
 from nmt.training.update import Learner, Measured
 from nmt.training.validation import Validator
 from nmt.training.yielding import Yielding
+from nmt.wording import counted
 
 SAVE_EVERY = 600.0
 """Seconds after which the state is saved although no validation is due, so that a power failure costs no more."""
@@ -448,8 +449,8 @@ class Trainer:
         self.log.say(f"{self.text.train.name}: {self.corpus.report}")
         parameters = sum(value.numel() for value in self.weights.values())
         self.log.say(
-            f"{self.recipe.name}: {parameters / 1e6:.1f} M parameters, {len(self.epoch.groups)} updates an epoch, "
-            f"{self.precision} on {self.device}, {torch.get_num_threads()} threads; run folder {self.folder}"
+            f"{self.recipe.name}: {parameters / 1e6:.1f} M parameters, {counted(len(self.epoch.groups), 'update')} per epoch, "
+            f"{self.precision} on {self.device}, {counted(torch.get_num_threads(), 'thread')}; run folder {self.folder}"
         )
         self.timer = time.monotonic()
 

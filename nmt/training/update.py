@@ -19,6 +19,7 @@ from nmt.training.loss import loss_of_batch
 from nmt.training.optim import Clock, build_optimizer, rate_factor
 from nmt.training.sampling import gold_probability, mix
 from nmt.training.text import Encoded
+from nmt.wording import counted
 
 
 @dataclass
@@ -65,7 +66,7 @@ class Learner:
 
     def _gradients(self, corpus: Encoded, group: Sequence[Sequence[int]], clock: Clock) -> Measured:
         measured = Measured()
-        with within_memory(f"a batch of {max(map(len, group))} pairs"):
+        with within_memory(f"a batch of {counted(max(map(len, group)), 'pair')}"):
             batches = [self._batch(corpus, rows, clock) for rows in group]
             measured.words = sum(batch.tokens for batch in batches)
             for batch in batches:

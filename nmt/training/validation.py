@@ -20,7 +20,7 @@ from nmt.training.guard import Diverged
 from nmt.training.loss import loss_of_batch
 
 HOPELESS = 100.0
-"""A loss, in nats a piece, that no model has which could still learn: knowing nothing costs the logarithm of the vocabulary."""
+"""A loss, in nats per token, that no model has which could still learn: knowing nothing costs the logarithm of the vocabulary."""
 
 
 class Validator:
@@ -40,7 +40,7 @@ class Validator:
         self.bundle.model.eval()
         loss = self._loss()
         if not loss < HOPELESS:
-            raise Diverged(f"the loss of the validation text is {loss:.3g} nats a piece")
+            raise Diverged(f"the loss of the validation text is {loss:.3g} nats per token")
         record = {"loss": loss, "perplexity": math.exp(loss)}
         if self.settings.validation.metric == "bleu":
             record["bleu"] = self._bleu()

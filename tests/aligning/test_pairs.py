@@ -166,8 +166,8 @@ def test_lines_that_can_have_no_links_are_named_and_keep_their_place(
         "Line 2 is blank in the source: it gets no links.",
         "Line 3 is blank in the target: it gets no links.",
         "Line 4 is blank in the source and in the target: it gets no links.",
-        "Line 5 has 200 pieces, more than 60: it gets no links.",
-        "Line 6 has 200 pieces, more than 60: it gets no links.",
+        "Line 5 has 200 tokens, more than 60: it gets no links.",
+        "Line 6 has 200 tokens, more than 60: it gets no links.",
     ]
 
 

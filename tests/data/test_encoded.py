@@ -213,6 +213,6 @@ def test_nothing_left_is_an_error_with_the_reasons(tmp_path: Path, subwords: Sub
     corpus = _corpus(tmp_path, [("", "x"), ("y" * 50, "z" * 50)])
     with pytest.raises(
         DataError,
-        match=r"No pair of .*text passes .*kept 0 of 2 pairs; dropped 1 empty, 1 longer than 40 pieces.*relax",
+        match=r"No pair of .*text passes .*kept 0 of 2 pairs; dropped 1 empty, 1 longer than 40 tokens.*relax",
     ):
         encode_corpus(corpus, subwords, subwords, FILTERS, tmp_path / "cache")

@@ -26,7 +26,7 @@ def test_each_pair_is_counted_under_its_first_reason() -> None:
     mask, report = _keep(pairs, filters, first)
     assert [pair for pair, kept in zip(pairs, mask, strict=True) if kept] == [(10, 10), (9, 3)]
     assert report == FilterReport(kept=2, empty=4, too_long=2, ratio=2, duplicate=1, filters=filters)
-    assert str(report) == "kept 2 of 11 pairs; dropped 4 empty, 2 longer than 10 pieces, 2 beyond ratio 3, 1 duplicates"
+    assert str(report) == "kept 2 of 11 pairs; dropped 4 empty, 2 longer than 10 tokens, 2 beyond ratio 3, 1 duplicate"
 
 
 @given(rows=lengths, max_length=st.integers(1, 12), max_ratio=st.none() | st.floats(1, 13), duplicates=st.booleans())
@@ -68,7 +68,7 @@ def test_reports_add_up() -> None:
     filters = Filters(max_length=7)
     total = FilterReport(kept=1000, empty=1, filters=filters) + FilterReport(kept=500, too_long=2, duplicate=3)
     assert total == FilterReport(kept=1500, empty=1, too_long=2, duplicate=3, filters=filters)
-    assert str(total) == "kept 1,500 of 1,506 pairs; dropped 1 empty, 2 longer than 7 pieces, 3 duplicates"
+    assert str(total) == "kept 1,500 of 1,506 pairs; dropped 1 empty, 2 longer than 7 tokens, 3 duplicates"
 
 
 def test_only_a_whole_pair_is_a_duplicate() -> None:

@@ -132,7 +132,7 @@ def test_a_file_that_does_not_fit_is_a_sentence(subwords: Subwords, tmp_path: Pa
         {"frequent": torch.tensor([-1]).int()},
     ):
         save_tensors(tensors | damaged, path)
-        with pytest.raises(DataError, match="does not fit vocabularies of 18 and 18 pieces: make it anew"):
+        with pytest.raises(DataError, match="does not fit vocabularies of 18 and 18 tokens: make it again"):
             Shortlist.load(path, subwords, subwords)
     save_tensors({"weight": torch.ones(2)}, path)
     with pytest.raises(DataError, match="is not a shortlist: make one with `nmt shortlist`"):

@@ -234,7 +234,7 @@ def test_a_line_too_long_is_translated_in_parts_in_its_place(caplog: pytest.LogC
     (record,) = caplog.records
     pieces = len(subwords().encode(long))
     assert record.getMessage() == (
-        f"Line 3 has {pieces} pieces, but a model reads at most 60 at a time: it is translated in 3 parts."
+        f"Line 3 has {pieces} tokens, but a model reads at most 60 at a time: it is translated in 3 parts."
     )
     alone = translate([bundle("luong")], ["a cat", *LINES[:2], " ".join(LINES[2:4]), "three"], n_best=2)
     check_same(found[1], alone[0])

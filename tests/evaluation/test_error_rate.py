@@ -27,7 +27,7 @@ def test_alignment_error_rate_worked_out_by_hand() -> None:
     # A = {00, 11, 22}; S = {00, 12}; P adds {11}: |A&S| = 1, |A&P| = 2, so AER = 1 - 3/5.
     rate = alignment_error_rate([{(0, 0), (1, 1), (2, 2)}], [{(0, 0), (1, 2)}], [{(1, 1)}])
     assert [rate.aer, rate.precision, rate.recall] == pytest.approx([2 / 5, 2 / 3, 1 / 2])
-    assert str(rate) == "AER 40.0%  precision 66.7%  recall 50.0%  (3 links, 2 sure, 1 sentence pairs)"
+    assert str(rate) == "AER 40.0%  precision 66.7%  recall 50.0%  (3 links, 2 sure, 1 sentence pair)"
 
 
 def test_alignment_error_rate_agrees_with_brute_force_over_a_corpus() -> None:
@@ -61,7 +61,7 @@ def test_perfect_empty_and_unequal_alignments() -> None:
     assert alignment_error_rate(sure, sure, [set(), set()]).aer == 0
     nothing = alignment_error_rate([set()], [set()], [set()])
     assert (nothing.aer, nothing.precision, nothing.recall) == (0, 1, 1)
-    with pytest.raises(DataError, match=r"1 sentence pairs.*2 \(sure\)"):
+    with pytest.raises(DataError, match=r"1 sentence pair,.*2 \(sure\)"):
         alignment_error_rate([set()], sure, sure)
     with pytest.raises(DataError, match="no alignments"):
         alignment_error_rate([], [], [])

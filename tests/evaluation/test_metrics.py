@@ -156,7 +156,7 @@ def test_a_comparison_needs_two_systems_of_the_right_length() -> None:
 def test_line_counts_that_differ_are_both_named() -> None:
     with pytest.raises(DataError, match="There are 11 translations, but 12 references"):
         evaluate(GOOD[1:], REFERENCES)
-    with pytest.raises(DataError, match="12 translations, but 1 references in list 2"):
+    with pytest.raises(DataError, match="12 translations, but 1 reference in list 2"):
         bleu(GOOD, [REFERENCES, REFERENCES[:1]])
 
 

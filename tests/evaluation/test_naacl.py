@@ -43,7 +43,7 @@ def test_the_empty_word_is_left_out(tmp_path: Path) -> None:
         ("1 1 1 S\n1 1 x\n", None, "line 2: '1 1 x' is not a link"),
         ("1 1 1 S\n3 1 1 S\n", 2, "line 2: there is no sentence pair 3"),
         ("0 1 1 S\n", None, "line 1: there is no sentence pair 0"),
-        ("0-0\n0-0\n", 3, "has 2 lines of links, but there are 3 sentence pairs"),
+        ("0-0\n0-0\n", 3, "has 2 lines of links for 3 sentence pairs"),
         ("0-0\n1 1 1 S\n", None, "line 2: '1' is not a link"),
     ],
 )

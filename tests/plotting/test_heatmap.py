@@ -213,7 +213,7 @@ def test_each_head_has_its_centers_and_unknown_ones_are_left_out(tmp_path: Path)
     assert diamonds(tmp_path / "a.svg") == 5 + 1
     plot_heatmaps([[item]], tmp_path / "a.png", style="grey")
     assert (np.ptp(pixels(tmp_path / "a.png"), axis=-1) == 0).all()
-    with pytest.raises(ValueError, match="2 centres for 3 target words"):
+    with pytest.raises(ValueError, match="2 rows for 3 target words"):
         Heatmap(item.alignment, centers=centers[:2])
 
 

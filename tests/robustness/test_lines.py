@@ -228,7 +228,7 @@ def test_a_pair_too_long_to_score_has_its_line_and_a_warning(
     first, middle, last = map(float, stream.getvalue().splitlines())
     assert math.isnan(middle)
     assert first < 0 > last
-    assert "Line 2 has 18000 and 18000 pieces, too many to score: its score is nan." in caplog.messages
+    assert "Line 2 has 18000 and 18000 tokens, too many to score: its score is nan." in caplog.messages
 
 
 # --- a million --------------------------------------------------------------------------------------------------

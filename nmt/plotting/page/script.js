@@ -7,7 +7,7 @@ const FIGURES = {
   aer: { name: "AER", write: (value) => `${(100 * value).toFixed(0)} %` },
   length: { name: "length", write: (value) => `${value} ${value === 1 ? "word" : "words"}` },
   entropy: { name: "entropy", write: (value) => `${value.toFixed(2)} nats` },
-  score: { name: "log-probability a piece", write: (value) => value.toFixed(2).replace("-", "−") },
+  score: { name: "log-probability per token", write: (value) => value.toFixed(2).replace("-", "−") },
 };
 const state = {
   order: data.sentences.map((_, at) => at),

@@ -222,7 +222,7 @@ def test_models_that_cannot_align_are_a_sentence(folder: Path) -> None:
         "en-de translates en to de, but the reverse of en-de must translate de to en."
     )
     assert refused(folder, 2, "--reverse", "de-en-words", "--level", "pieces") == (
-        "de-en-words cuts words into other pieces than en-de: leave out --level pieces."
+        "de-en-words cuts words into other tokens than en-de: leave out --level pieces."
     )
 
 

@@ -7,7 +7,7 @@ import typer
 
 from nmt import __version__
 from nmt.cli.aligning import align
-from nmt.cli.commands import Commands
+from nmt.cli.commands import Command, Commands
 from nmt.cli.comparing import compare
 from nmt.cli.drawing import plot
 from nmt.cli.evaluating import evaluate
@@ -21,8 +21,8 @@ _MAKE, _USE, _LOOK = "Make a model", "Use it", "Look around"
 
 app = typer.Typer(
     cls=Commands,
-    help="Train attentional recurrent translation models, translate with them, score them, and see what they attend to.",
-    epilog="First steps:  nmt train quickstart   then   echo 'The dog sleeps.' | nmt translate runs/quickstart",
+    help="Train attentional recurrent translation models, and translate with them.",
+    epilog="[bold]First steps:[/bold] nmt train quickstart; nmt translate runs/quickstart",
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -33,7 +33,7 @@ for _panel, _functions in (
     (_LOOK, (info,)),
 ):
     for _function in _functions:
-        app.command(rich_help_panel=_panel)(_function)
+        app.command(cls=Command, rich_help_panel=_panel)(_function)
 app.add_typer(recipe_app, rich_help_panel=_LOOK)
 app.add_typer(corpora_app, rich_help_panel=_LOOK)
 

@@ -107,7 +107,7 @@ def align(
         int,
         typer.Option(
             metavar="N",
-            help="Take the row of each step for that of the target piece N places further on; -1 for a model whose rows "
+            help="Take the row of each step for that of the target token N places further on; -1 for a model whose rows "
             "belong to the word it was just fed (Luong et al. 2015, footnote 14). Holds for --reverse too.",
             rich_help_panel=_READ,
         ),
@@ -118,7 +118,7 @@ def align(
     max_length: Annotated[
         int,
         typer.Option(
-            min=1, max=8000, help="Most pieces of a side; a longer pair gets no links.", rich_help_panel="Machine"
+            min=1, max=8000, help="Most tokens of a side; a longer pair gets no links.", rich_help_panel="Machine"
         ),
     ] = 500,
     device: Device = "auto",
@@ -127,30 +127,25 @@ def align(
     batch_tokens: BatchTokens = 8192,
     quiet: Quiet = False,
 ) -> None:
-    """Print which source word each word of given translations is linked to, by the model.
-
-    There is a line [cyan]i-j[/cyan] ... for each pair, in order: source word i to target word j, counted from 0. A pair
-    with a blank or too long side has an empty line. Formats: [cyan]pharaoh[/cyan] is this; [cyan]json[/cyan] a line with
-    source, target, weights (a row a target word) and links; [cyan]npz[/cyan] arrays weights_N, links_N, source_N and
-    target_N of line N; [cyan]naacl[/cyan] lines `sentence source target S`, all counted from 1. Memory does not grow
-    with the text, but for the index of npz, 1.5 kB a line. Weights are MODEL's, or with --symmetrise mean or geometric that mean.
-
-    Attention at a step is decided before the target word is known, and often lies on all that could have come next. The
-    posterior weighs it by how likely the word that did come is if each source word alone is read (Shankar and Sarawagi 2019).
-
-    With --gold it is precision, recall and alignment error rate, with a 95 % bootstrap interval in brackets, instead.
+    """Link the words of given translations by a model's attention.
 
     [bold]Examples[/bold]
-
       nmt align runs/en-de -s test.en -t test.de > test.align
-
-      nmt align runs/en-de -s test.en -t test.de --format json -o test.jsonl
-
-      nmt align runs/en-de -s test.en -t test.de --reverse runs/de-en --symmetrise intersection
-
-      nmt align runs/en-de -s test.en -t test.de --reverse runs/de-en --symmetrise mean --extract threshold
-
       nmt align runs/en-fr -s gold.en -t gold.fr --gold gold.align
+
+    [bold]Details[/bold]
+
+    Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0. A pair with a blank or
+    too long side gets an empty line. With --gold, precision, recall and alignment error rate are printed instead, with
+    a 95 % bootstrap interval in brackets.
+
+    Formats: pharaoh is this; json a line with source, target, weights (one row per target word) and links; npz arrays
+    weights_N, links_N, source_N and target_N of line N; naacl lines `sentence source target S`, all counted from 1.
+    Weights are MODEL's, or the mean of both directions with --symmetrise mean or geometric.
+
+    Attention at a step is decided before the target word is known, and often lies on all that could have come next. The
+    posterior weighs it by how likely the word that did come is if each source word alone is read (Shankar and Sarawagi
+    2019).
     """
     set_up(quiet=quiet, threads=threads)
     place = links_place(output, gold)
@@ -212,7 +207,7 @@ def _load(folders: Sequence[Path], device: str, *, level: str) -> list[Bundle]:
             )
         cuts = [(forward.source, backward.target), (forward.target, backward.source)]
         if level == "pieces" and any(mine.fingerprint != theirs.fingerprint for mine, theirs in cuts):
-            raise UsageError(f"{folders[1]} cuts words into other pieces than {folders[0]}: leave out --level pieces.")
+            raise UsageError(f"{folders[1]} cuts words into other tokens than {folders[0]}: leave out --level pieces.")
     return bundles
 
 

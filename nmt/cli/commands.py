@@ -1,13 +1,20 @@
 """How every command ends: results on stdout, one sentence on stderr when something is wrong, an exit status that says which."""
 
 import os
+import re
+import shutil
 import sys
+from itertools import groupby
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from nmt.errors import DataError, NmtError
+
+LONGEST_LINE = 100
+"""Columns of help on a terminal that has more."""
+_DETAILS = "[bold]Details[/bold]"
 
 BROKEN_PIPE = 128 + 13
 """What shells report for programs that SIGPIPE ended."""
@@ -16,8 +23,51 @@ _Misuse: type[Exception] = typer.BadParameter.__bases__[0]
 """Options or arguments that do not fit a command; typer exports the class only by way of this one."""
 
 
+class _ReadableHelp:
+    """Help as wide as the terminal, but for long lines; flags have no column for a type."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        from typer import rich_utils
+
+        rich_utils.MAX_WIDTH = _help_width()
+        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
+            if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+                parameter.metavar = ""
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+
+
+class Command(_ReadableHelp, TyperCommand):
+    """A command. Its docstring is one sentence, examples and, after the options in its help, details."""
+
+    def __init__(self, *args: Any, **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        before, _, details = (self.help or "").partition(_DETAILS)
+        # Lines that begin with markup keep their indentation.
+        self.help = re.sub(r"^(  .+)$", r"[cyan]\1[/cyan]", before, flags=re.MULTILINE)
+        if details:
+            paragraphs = [paragraph.replace("\n", " ") for paragraph in details.strip().split("\n\n")]
+            self.epilog = "\n\n".join([_DETAILS, *paragraphs])
+
+
+class SubCommands(_ReadableHelp, TyperGroup):
+    """A group of commands within the group of all."""
+
+
 class Commands(TyperGroup):
     """The group of all commands; turns errors meant for people into a sentence. `NMT_DEBUG=1` shows tracebacks instead."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help on one screen: a line for each command, under the headings of their panels."""
+        from rich.console import Console
+
+        options = [", ".join(option.opts) for option in self.get_params(ctx)]
+        lines = [str(self.help), f"[bold]Usage:[/bold] {ctx.command_path} COMMAND ..."]
+        for panel, commands in groupby(self.commands.values(), lambda command: getattr(command, "rich_help_panel", "")):
+            lines += ["", f"[bold]{panel}[/bold]"]
+            lines += [f"  [cyan]{item.name:9}[/cyan]  {_first_sentence(item.help)}" for item in commands]
+        lines += ["", f"[bold]Options:[/bold] {'  '.join(options)}", str(self.epilog)]
+        Console(width=_help_width(), highlight=False).print(*lines, sep="\n", end="")  # Typer ends it
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run the command line and exit: 0 is success, 1 data that cannot be used, 2 a command that makes no sense."""
@@ -47,6 +97,14 @@ class Commands(TyperGroup):
                 raise typer.Exit(BROKEN_PIPE) from None
             raise DataError(f"{_place(error)}: {error.strerror or error}.") from error
         return result
+
+
+def _help_width() -> int:
+    return min(shutil.get_terminal_size().columns, LONGEST_LINE)
+
+
+def _first_sentence(text: str | None) -> str:
+    return (text or "").split("\n\n")[0].replace("\n", " ")
 
 
 def _place(error: OSError) -> str:

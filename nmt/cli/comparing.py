@@ -76,19 +76,19 @@ def compare(
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Train several recipes under one budget and compare them: quality, alignments and speed.
+    """Train several recipes under one budget and tabulate their results.
+
+    [bold]Examples[/bold]
+      nmt compare a.yaml b.yaml --set training.epochs=5 -o table
+      nmt compare "attention/*" --jobs 2 --baseline bahdanau-rnnsearch -o table
+
+    [bold]Details[/bold]
 
     The folder gets `table.md`, which is also printed, `table.json` with every digit, `by-length.png` with BLEU against
     source length, and a model folder for each recipe under `runs/`.
 
-    The same command goes on where it was stopped and does nothing twice, so that a recipe may be added later. Models are
+    The same command resumes where it was stopped, and repeats nothing, so that recipes may be added later. Models are
     measured one at a time once all are trained. On a CPU, as many --jobs as cores train fastest.
-
-    [bold]Examples[/bold]
-
-      nmt compare a.yaml b.yaml --set training.epochs=5 -o table
-
-      nmt compare "recipes/multi30k-en-de/*" --jobs 2 --baseline bahdanau -o table
     """
     from nmt.comparison import plan
 

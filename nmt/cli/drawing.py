@@ -72,8 +72,8 @@ def plot(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Links between the words of sources and given translations that people made (i-j sure, ipj possible, a "
-            "line a sentence; or NAACL's format), to show over the attention, with its error rate. Implies --force.",
+            help="Links between the words of sources and given translations that people made (i-j sure, ipj possible, one "
+            "line per sentence; or NAACL's format), to show over the attention, with its error rate. Implies --force.",
             show_default=False,
         ),
     ] = None,
@@ -123,42 +123,26 @@ def plot(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Draw which source words each word of a translation was aligned to.
-
-    Rows are target words, columns source words, colours attention weights from
-    0 to 1. The end of the name of FILE says what becomes of several sentences:
-
-      [cyan].png .svg[/cyan]   panels of one figure, 25 at most
-      [cyan].pdf[/cyan]        a page for each sentence
-      [cyan].html[/cyan]       a page to explore in a browser, one file without network:
-                  ribbons and matrices to point at, between words or subwords,
-                  sorted by BLEU, length, entropy or alignment error rate
-
-    The translation is what the beam search finds. A given one is drawn instead
-    with --target, or for each line of a file with --reference and --force.
-
-    Gold links are orange squares (white where --style is grey), dashed if they
-    are only possible ones. Diamonds show where the window of local attention
-    (local-m, local-p) had its centre.
-
-    Latin, Cyrillic, Greek, Arabic and Hebrew letters can always be drawn. For
-    others, such as Chinese and Japanese, an installed font is found or one is
-    given with --font; a warning names the characters that no font has. An .svg
-    leaves fonts to its viewer.
+    """Draw which source words each word of a translation was read from.
 
     [bold]Examples[/bold]
-
       nmt plot runs/bahdanau "A man is riding a horse." -o align.png
+      nmt plot runs/bahdanau -i test.en -r test.de -o page.html
 
-      nmt plot runs/bahdanau "A man is riding a horse." --target "Ein Mann reitet auf einem Pferd." -o align.svg
+    [bold]Details[/bold]
 
-      nmt plot runs/bahdanau "A man is riding a horse." --n-best 4 --subwords --style grey -o beam.pdf
+    Rows are target words, columns source words, colours attention weights from 0 to 1. Several sentences become panels
+    of one figure in a .png or .svg (25 at most), pages of a .pdf, or an .html page to explore in a browser without
+    network: ribbons and matrices between words or subwords, sorted by BLEU, length, entropy or alignment error rate.
 
-      nmt plot runs/luong-local-p -i gold.en -r gold.fr --gold gold.align -o gold.pdf
+    The translation is what the beam search finds. A given one is drawn with --target, or for each line of a file with
+    --reference and --force.
 
-      head -200 test.en | nmt plot runs/bahdanau -i - -o page.html
+    Gold links are orange squares (white with --style grey), dashed where only possible. Diamonds mark the centre of the
+    window of local attention (local-m, local-p).
 
-      nmt plot runs/bahdanau -i gold.en -r gold.fr --gold gold.align --compare runs/luong -o page.html
+    Latin, Cyrillic, Greek, Arabic and Hebrew can always be drawn. Other scripts, such as Chinese and Japanese, need an
+    installed font or --font; a warning names characters that no font has. An .svg leaves fonts to its viewer.
     """
     set_up(quiet=quiet, threads=threads)
     from nmt.cli.exploring import read_request, write_page

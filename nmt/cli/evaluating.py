@@ -109,22 +109,20 @@ def evaluate(
     batch_tokens: BatchTokens = 8192,
     quiet: Quiet = False,
 ) -> None:
-    """Print BLEU, chrF and TER with confidence intervals and sacreBLEU's signatures.
-
-    `±` is half a 95 % interval by bootstrap resampling. With --baseline a paired bootstrap test says whether the two
-    systems differ. On text whose word links are known (the embedded sample, `hansards-en-fr/gold.trial`, or a Pharaoh file
-    `test.align` beside `test.en` and `test.fr`) the alignment error rate follows: the links are read off the attention
-    while the model reads the reference; in brackets its own 95 % interval.
+    """Print BLEU, chrF and TER with confidence intervals and signatures.
 
     [bold]Examples[/bold]
-
       nmt evaluate runs/bahdanau
+      nmt evaluate --hyp output.de --ref test.de --baseline other.de
 
-      nmt evaluate runs/bahdanau --split "val.{en,de}" --baseline other-system.de -o mine.de
+    [bold]Details[/bold]
 
-      nmt evaluate runs/words --replace-unknown
+    Scores and signatures are sacreBLEU's. `±` is half a 95 % interval by bootstrap resampling. With --baseline a paired
+    bootstrap test says whether the two systems differ.
 
-      nmt evaluate --hyp output.de --ref test.de --published --language de
+    Where the word links of a text are known, the alignment error rate follows, with its 95 % interval in brackets: in
+    the embedded sample, `hansards-en-fr/gold.trial`, or a Pharaoh file `test.align` beside `test.en` and `test.fr`. The
+    links are read off the attention while the model reads the reference.
     """
     set_up(quiet=quiet, threads=threads)
     _check_options(tokenize, published=published, compares=baseline is not None, bootstrap=bootstrap)

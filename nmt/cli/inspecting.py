@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nmt.cli.commands import Command, SubCommands
 from nmt.cli.options import Model, set_up
 from nmt.errors import DataError
 from nmt.wording import counted, perplexity
@@ -15,19 +16,17 @@ if TYPE_CHECKING:
     from nmt.bundle import Bundle
     from nmt.recipe import Attention, Decoder, Encoder
 
-recipe_app = typer.Typer(
-    name="recipe", help="List and show recipes, and print the schema that editors check them with."
+recipe_app = typer.Typer(name="recipe", cls=SubCommands, help="List and show recipes, and print their JSON Schema.")
+corpora_app = typer.Typer(
+    name="corpora", cls=SubCommands, help="List, fetch and check the public corpora that nmt knows by name."
 )
-corpora_app = typer.Typer(name="corpora", help="List, fetch and check the public corpora that nmt knows by name.")
 
 
 def info(model: Model) -> None:
     """Print what a model is and how well it validated.
 
     [bold]Examples[/bold]
-
       nmt info runs/bahdanau
-
       nmt info runs/bahdanau | grep parameters
     """
     set_up()
@@ -114,14 +113,12 @@ def _list_recipes_by_default(context: typer.Context) -> None:
         list_recipes()
 
 
-@recipe_app.command("list")
+@recipe_app.command("list", cls=Command)
 def list_recipes() -> None:
     """List the recipes that ship with nmt.
 
     [bold]Examples[/bold]
-
       nmt recipe list
-
       nmt train $(nmt recipe list | head -1 | cut -d' ' -f1)
     """
     from nmt.recipe import load_recipe, shipped_recipes
@@ -133,18 +130,16 @@ def list_recipes() -> None:
     _print_table(rows)
 
 
-@recipe_app.command("show")
+@recipe_app.command("show", cls=Command)
 def show_recipe(
     name: Annotated[
         str, typer.Argument(metavar="RECIPE", help="A YAML file or the name of a shipped recipe.", show_default=False)
     ],
 ) -> None:
-    """Print a recipe as it was written, with its comments, to start one of your own.
+    """Print a recipe as it was written, to start one of your own.
 
     [bold]Examples[/bold]
-
       nmt recipe show quickstart
-
       nmt recipe show multi30k-en-de/bahdanau > mine.yaml
     """
     from nmt.recipe import find_recipe, load_recipe
@@ -154,14 +149,12 @@ def show_recipe(
     typer.echo(path.read_text(encoding="utf-8"), nl=False)
 
 
-@recipe_app.command("schema")
+@recipe_app.command("schema", cls=Command)
 def show_schema() -> None:
-    """Print the JSON Schema of a recipe, with which editors complete and check YAML.
+    """Print the JSON Schema of recipes, for editors.
 
     [bold]Examples[/bold]
-
       nmt recipe schema > recipe.schema.json
-
       nmt recipe schema | python -m json.tool | less
     """
     import json
@@ -180,14 +173,12 @@ def _list_corpora_by_default(context: typer.Context) -> None:
         list_corpora()
 
 
-@corpora_app.command("list")
+@corpora_app.command("list", cls=Command)
 def list_corpora() -> None:
     """List the corpora with their splits and licences.
 
     [bold]Examples[/bold]
-
       nmt corpora
-
       NMT_CORPORA=/data/corpora nmt corpora list
     """
     from nmt.data.catalogue import CATALOGUE
@@ -205,17 +196,19 @@ def _splits(sizes: dict[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in sizes.items())
 
 
-@corpora_app.command("fetch")
+@corpora_app.command("fetch", cls=Command)
 def fetch_corpus(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A corpus of `nmt corpora list`.", show_default=False)],
 ) -> None:
-    """Fetch a corpus into the cache and check it; files that are there already stay.
+    """Fetch a corpus into the cache and check it.
 
     [bold]Examples[/bold]
-
       nmt corpora fetch multi30k
-
       NMT_CACHE=/data/cache nmt corpora fetch tanaka-en-ja
+
+    [bold]Details[/bold]
+
+    Files that are there already stay.
     """
     from rich.console import Console
 
@@ -233,19 +226,21 @@ def fetch_corpus(
         typer.echo(path)
 
 
-@corpora_app.command("check")
+@corpora_app.command("check", cls=Command)
 def check_corpora(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="One corpus instead of all.", show_default=False)
     ] = None,
 ) -> None:
-    """Say of each file whether it is there with the text it must have; the exit status is 1 if one differs.
+    """Check that the files of corpora hold the text they must have.
 
     [bold]Examples[/bold]
-
       nmt corpora check
-
       NMT_CORPORA=/data/corpora nmt corpora check multi30k
+
+    [bold]Details[/bold]
+
+    The exit status is 1 if a file differs.
     """
     from nmt.data.catalogue import CATALOGUE, check
 

@@ -54,21 +54,23 @@ def links(
     bootstrap: Bootstrap = 1000,
     quiet: Quiet = False,
 ) -> None:
-    """Print which words of parallel text translate each other, learnt from the text alone: no model, minutes at most.
-
-    Two hidden Markov models (Vogel et al. 1996), one a direction, learn to agree (Liang et al. 2006); words are linked
-    whose probability, the geometric mean of both, is at least one half. There is a line [cyan]i-j[/cyan] ... for each
-    pair, in order: source word i to target word j, counted from 0; words are what spaces separate. A pair with a blank
-    side or one of more than 200 words has an empty line.
-
-    A recipe trains attention on such links by [cyan]training.guided_alignment.links: FILE[/cyan], or [cyan]hmm[/cyan] for those of its own
-    training text. With --gold precision, recall and alignment error rate are printed instead of links.
+    """Link the words of parallel text without a model.
 
     [bold]Examples[/bold]
-
       nmt links -s train.en -t train.fr > train.align
+      nmt links -s a.en -t a.fr --more-source b.en.gz --more-target b.fr.gz
 
-      nmt links -s gold.en -t gold.fr --more-source train.en.gz --more-target train.fr.gz --gold gold.align
+    [bold]Details[/bold]
+
+    Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0; words are what spaces
+    separate. A pair with a blank side or one of more than 200 words gets an empty line. With --gold, precision, recall
+    and alignment error rate are printed instead.
+
+    Two hidden Markov models (Vogel et al. 1996), one per direction, learn to agree (Liang et al. 2006). Words are
+    linked where the geometric mean of both probabilities is at least one half.
+
+    A recipe trains attention on such links by training.guided_alignment.links: FILE, or hmm for those of its own
+    training text.
     """
     if (more_source is None) != (more_target is None):
         raise UsageError("More text has two sides too: give --more-source and --more-target, or neither.")

@@ -28,7 +28,7 @@ Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model folder, as `nmt train` makes it.", show_default=False)
 ]
 SourceText = Annotated[
-    Path, typer.Option("--source", "-s", metavar="FILE", help="Source text, a sentence a line.", show_default=False)
+    Path, typer.Option("--source", "-s", metavar="FILE", help="Source text, one sentence per line.", show_default=False)
 ]
 TargetText = Annotated[
     Path, typer.Option("--target", "-t", metavar="FILE", help="Its translations, line by line.", show_default=False)
@@ -65,7 +65,7 @@ Threads = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="CPU threads, by default one a core; as many processes decode a large file.",
+        help="CPU threads, by default one per core; as many processes decode a large file.",
         show_default=False,
         rich_help_panel="Machine",
     ),
@@ -79,7 +79,7 @@ Precision = Annotated[
     ),
 ]
 BatchTokens = Annotated[
-    int, typer.Option(min=1, help="Source pieces decoded at once: memory against speed.", rich_help_panel="Machine")
+    int, typer.Option(min=1, help="Source tokens decoded at once: memory against speed.", rich_help_panel="Machine")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
 BeamSize = Annotated[
@@ -102,7 +102,7 @@ Horizon = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Pieces that a live hypothesis is given to end in before its beam may stop; a large number stops only when nothing "
+        help="Tokens that a live hypothesis is given to end in before its beam may stop; a large number stops only when nothing "
         "better can come. [dim]\\[default: the model's][/dim]",
         show_default=False,
     ),
@@ -143,7 +143,7 @@ ShortlistFile = Annotated[
     typer.Option(
         "--shortlist",
         metavar="FILE",
-        help="Choose among the target pieces that `nmt shortlist` found for the source: faster, and almost the same.",
+        help="Choose among the target tokens that `nmt shortlist` lists for the source: faster, and almost the same.",
         show_default=False,
         rich_help_panel="Machine",
     ),

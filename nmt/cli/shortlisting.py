@@ -1,4 +1,4 @@
-"""`nmt shortlist`: learn which target pieces translate which source pieces, for `nmt translate --shortlist`."""
+"""`nmt shortlist`: learn which target tokens translate which source tokens, for `nmt translate --shortlist`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shortlist(
             "--source",
             "-s",
             metavar="FILE",
-            help="Source text, a sentence a line. [dim]\\[default: what the model was trained on][/dim]",
+            help="Source text, one sentence per line. [dim]\\[default: what the model was trained on][/dim]",
             show_default=False,
         ),
     ] = None,
@@ -44,19 +44,19 @@ def shortlist(
             show_default=False,
         ),
     ] = None,
-    candidates: Annotated[int, typer.Option(min=0, help="Most translations of a source piece.")] = 40,
-    frequent: Annotated[int, typer.Option(min=0, help="Most frequent target pieces, on every list.")] = 500,
+    candidates: Annotated[int, typer.Option(min=0, help="Most translations of a source token.")] = 40,
+    frequent: Annotated[int, typer.Option(min=0, help="Most frequent target tokens, on every list.")] = 500,
 ) -> None:
-    """Learn a lexical shortlist: the target pieces that each source piece is likely to be translated by.
-
-    `nmt translate --shortlist` then chooses among those of a line and the most frequent ones, not among the whole
-    vocabulary. The links between pieces are those of IBM model 1. The file's name is printed.
+    """Learn likely translations of each token, for faster translation.
 
     [bold]Examples[/bold]
-
       nmt shortlist runs/bahdanau
+      nmt shortlist runs/bahdanau -s train.en.gz -t train.de.gz
 
-      nmt shortlist runs/bahdanau -s train.en.gz -t train.de.gz --candidates 80 -o shortlist.safetensors
+    [bold]Details[/bold]
+
+    `nmt translate --shortlist FILE` then chooses among the candidates of a line and the most frequent tokens instead of
+    the whole vocabulary. Tokens are linked by IBM model 1. The name of the file is printed.
     """
     if (source is None) != (target is None):
         raise UsageError("A text has two sides: give --source and --target, or neither.")

@@ -40,33 +40,30 @@ def train(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train the model of a recipe. The run folder is a model folder from the first validation on.
-
-    `metrics.jsonl` in the folder is the record of the run, `learning-curve.png` the picture of it.
-
-    Ctrl-C and SIGTERM save and say how to go on (exit status 130 and 143); a second Ctrl-C ends at once. The state is also
-    saved with every validation and every ten minutes, so that no kill or power failure costs more than that. However often
-    it was ended, a run that is resumed comes to the same model as one that never was: on a CPU with the same number of
-    --threads the same recipe and text give the same bytes. There the system's C compiler is used once to make training
-    faster, if there is one; NMT_NATIVE=0 does without, and rounds otherwise. --resume refuses a recipe or a text that has
-    changed, and says what has, unless --force is given; what gives the weights other shapes cannot change at all. One
-    process at a time trains in a folder.
-
-    An update whose loss or gradient is no number, or whose batch does not fit into the memory of a GPU, is skipped and
-    told. After five in a row training ends with advice; the last good state and model are kept.
-
-    A recipe is YAML; every key it leaves out has a default, which --dump-recipe shows. --set takes dotted keys and YAML
-    values, such as [cyan]model.attention.score=general[/cyan].
+    """Train the model of a recipe into a run folder.
 
     [bold]Examples[/bold]
-
       nmt train quickstart
+      nmt train mine.yaml --set training.epochs=5 --out runs/short
 
-      nmt train mine.yaml --dump-recipe
+    [bold]Details[/bold]
 
-      nmt train runs/mine/recipe.yaml --out runs/mine --resume
+    The run folder is a model folder from the first validation on. `metrics.jsonl` in it records the run,
+    `learning-curve.png` draws it.
 
-      nmt train multi30k-en-de/bahdanau --set model.dropout=0.2 --set training.epochs=5 --out runs/short
+    A recipe is YAML. Every key it leaves out has a default: --dump-recipe shows them all. --set takes dotted keys and
+    YAML values, such as model.attention.score=general.
+
+    Ctrl-C and SIGTERM save the state and print how to resume (exit status 130 and 143); a second Ctrl-C ends at once.
+    The state is also saved with every validation and every ten minutes. On a CPU with the same number of --threads, a
+    resumed run ends in the same bytes as one that was never stopped. --resume refuses a recipe or text that has
+    changed, unless --force is given.
+
+    An update whose loss or gradient is not a finite number, or whose batch does not fit into GPU memory, is skipped.
+    After five in a row training ends; the last good model is kept.
+
+    Training uses the system's C compiler once, if there is one, to become faster. NMT_NATIVE=0 turns this off; rounding
+    then differs.
     """
     from nmt import recipe as recipes
 
@@ -105,13 +102,15 @@ def average(
         typer.Option(min=1, help="How many of the best checkpoints. [dim]\\[default: all][/dim]", show_default=False),
     ] = None,
 ) -> None:
-    """Make a model whose weights are the mean of a run's best checkpoints (see `training.validation.keep_best`).
+    """Average the weights of a run's best checkpoints into a new model.
 
     [bold]Examples[/bold]
-
       nmt average runs/bahdanau
-
       nmt average runs/bahdanau --best 3 -o models/mean-of-3
+
+    [bold]Details[/bold]
+
+    The recipe's training.validation.keep_best says how many checkpoints a run keeps.
     """
     from nmt.training.average import average_run
 

@@ -70,7 +70,8 @@ def translate(
         ),
     ],
     source: Annotated[
-        Path, typer.Option("--input", "-i", metavar="FILE", help="Text to translate, a sentence a line; - is stdin.")
+        Path,
+        typer.Option("--input", "-i", metavar="FILE", help="Text to translate, one sentence per line; - is stdin."),
     ] = STANDARD,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is stdout.")
@@ -101,35 +102,27 @@ def translate(
     batch_tokens: BatchTokens = 8192,
     quiet: Quiet = False,
 ) -> None:
-    """Translate lines of text, in their order; an empty line stays empty.
-
-    One line is written for each line read, whatever it holds. With --scores it is [cyan]score TAB translation[/cyan].
-    With --n-best it is N lines [cyan]line TAB score TAB translation[/cyan], best first, where `line` counts the input
-    from 1; where fewer than N were found, the score of the rest is -inf. A score is the log-probability under the
-    length and coverage penalty. At a terminal each line is answered at once.
-
-    With --alignments a file gets a line [cyan]i-j[/cyan] ... for each line written: word j of the translation, counted
-    from 0, was read from word i of the source. A line of thousands of pieces, translated in parts, may have none.
-
-    A vocabulary of whole words, or of characters without byte fallback, lacks some: these are written ⁇, as
-    SentencePiece does. --replace-unknown writes the source word that the attention was on most instead, or
-    its first translation in --lexicon.
-
-    A large file is translated several times as fast with --precision int8 (or bf16, where the processor is fast at it), a
-    --shortlist, which [cyan]nmt shortlist[/cyan] learns, --prune 2 and --horizon 2; some words then differ. On a CPU the system's C
-    compiler is used once to make part of the search faster, if there is one; NMT_NATIVE=0 does without.
+    """Translate lines of text, one line out for each line in.
 
     [bold]Examples[/bold]
-
       echo "A man is riding a horse." | nmt translate runs/bahdanau
+      nmt translate runs/a runs/b -i test.en -o test.de --beam-size 10
 
-      nmt translate runs/a runs/b -i test.en -o test.de --beam-size 10 --n-best 3
+    [bold]Details[/bold]
 
-      nmt translate runs/bahdanau -i test.en -o test.de --alignments test.align
+    An empty line stays empty. At a terminal each line is answered at once. --scores writes `score TAB translation`.
+    --n-best N writes N lines `line TAB score TAB translation`, best first, with score -inf where fewer were found. A
+    score is the log-probability under the length and coverage penalty.
 
-      nmt translate runs/bahdanau -i big.en -o big.de --precision int8 --shortlist runs/bahdanau/shortlist.safetensors --prune 2 --horizon 2
+    --alignments writes a line `i-j ...` for each line of output: target word j was read from source word i, counted
+    from 0. A line of thousands of tokens, translated in parts, may have none.
 
-      nmt translate runs/words -i test.en -o test.de --replace-unknown --lexicon en-de.tsv
+    A vocabulary of whole words, or of characters without byte fallback, writes unknown words as ⁇. --replace-unknown
+    writes the source word with the most attention instead, or its translation in --lexicon.
+
+    Large files are translated several times as fast with --precision int8 (bf16 where the processor is fast at it),
+    --shortlist, --prune 2 and --horizon 2; some words then differ. On a CPU the search uses the system's C compiler
+    once, if there is one, to become faster; NMT_NATIVE=0 turns this off.
     """
     _check_places(source, output, alignments, lexicon)
     set_up(quiet=quiet, threads=threads)
@@ -208,7 +201,7 @@ def score(
     source: SourceText,
     target: TargetText,
     normalise: Annotated[
-        bool, typer.Option("--normalise", help="Divide by the number of pieces, end mark included.")
+        bool, typer.Option("--normalise", help="Divide by the number of tokens, end mark included.")
     ] = False,
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -216,16 +209,16 @@ def score(
     batch_tokens: BatchTokens = 8192,
     quiet: Quiet = False,
 ) -> None:
-    """Print the log-probability (natural logarithm) that the model gives to each translation, one a line.
-
-    A pair of more than 67 million source pieces times target pieces is not scored, and its line says nan. The mean for a
-    piece and the perplexity of the whole text follow on stderr.
+    """Print the log-probability of each given translation.
 
     [bold]Examples[/bold]
-
       nmt score runs/bahdanau -s test.en -t test.de
-
       nmt score runs/bahdanau -s test.en.gz -t test.de.gz --normalise > scores.txt
+
+    [bold]Details[/bold]
+
+    Logarithms are natural. The mean per token and the perplexity of the whole text follow on stderr. A pair of more
+    than 67 million source tokens times target tokens is not scored: its line says nan.
     """
     set_up(quiet=quiet, threads=threads)
     pairs = read_parallel(source, target)

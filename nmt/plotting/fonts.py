@@ -55,6 +55,12 @@ def label(word: str) -> str:
     return f"{clean[:half]}…{clean[-half + 1 :]}"
 
 
+def is_right_to_left(words: Iterable[str]) -> bool:
+    """Whether a text is read from right to left: its first letter of either direction decides, as in a browser."""
+    directions = (unicodedata.bidirectional(character) for word in words for character in word)
+    return next((direction != "L" for direction in directions if direction in ("L", "R", "AL")), False)
+
+
 def add_font(path: Path) -> str:
     """Make a font file known to this process, and return the name of its family.
 

@@ -18,7 +18,7 @@ from matplotlib.patheffects import withStroke
 from nmt.errors import DataError, UsageError
 from nmt.evaluation.alignment import Alignment, GoldLinks, Matrix
 from nmt.plotting.fonts import add_font, choose_families, label, text_width
-from nmt.plotting.layout import LABEL_PAD, TITLE_SIZE, Layout, Panel, cell_side
+from nmt.plotting.layout import LABEL_PAD, TITLE_SIZE, Layout, Panel, measure_panels
 from nmt.plotting.style import INK, MAGENTA, ORANGE, file_format, house_style, save, save_pages
 from nmt.wording import counted
 
@@ -222,8 +222,7 @@ class _Look:
 
 
 def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights: str) -> Figure:
-    cell = cell_side([item.alignment for item in page])
-    panels = [Panel.measure(item.alignment, item.title, cell, families) for item in page]
+    panels = measure_panels([(item.alignment, item.title) for item in page], families)
     legend = _Legend.of(page, families)
     layout = Layout.arrange(panels, legend=legend.width)
     figure = Figure(figsize=(layout.width, layout.height), facecolor="white")
@@ -259,17 +258,18 @@ def _draw_matrix(axes: Axes, alignment: Alignment, panel: Panel, look: _Look) ->
     targets, sources = alignment.weights.shape
     thin = min(1.0, 72 * panel.cell / 20)
     axes.pcolormesh(alignment.weights, cmap=look.colormap, vmin=0, vmax=1, edgecolors=look.grid, linewidth=thin)
-    axes.set(xlim=(0, sources), ylim=(targets, 0))
+    axes.set(xlim=(sources, 0) if panel.turned else (0, sources), ylim=(targets, 0))
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, pad=72 * LABEL_PAD, labelsize=panel.font_size)
     axes.xaxis.tick_top()
     axes.set_yticks(np.arange(targets) + 0.5, panel.target)
     if panel.slant:
-        # Baselines in one line; moved right by half the height of a small letter, so that a word points at its column.
+        # Baselines in one line; moved the way they are read by half the height of a small letter, so that a word points at its
+        # column.
         shift = 0.19 * panel.font_size / (72 * panel.cell)
         axes.set_xticks(np.arange(sources) + 0.5 + shift, panel.source, rotation=panel.slant, rotation_mode="anchor")
         for text in axes.get_xticklabels():
-            text.set(ha="left", va="baseline")
+            text.set(ha="right" if panel.turned else "left", va="baseline")
     else:
         axes.set_xticks(np.arange(sources) + 0.5, panel.source)
 

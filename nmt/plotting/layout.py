@@ -10,7 +10,7 @@ from math import ceil, sqrt
 from typing import Self
 
 from nmt.evaluation.alignment import Alignment
-from nmt.plotting.fonts import label, text_width
+from nmt.plotting.fonts import is_right_to_left, label, text_width
 
 MARGIN = 0.15
 GAP = 0.35  # between panels
@@ -19,8 +19,9 @@ TITLE_SIZE = 11.0  # points
 SMALLEST_CELL, LARGEST_CELL = 0.28, 0.6
 LONGEST_MATRIX = 28.0  # cells shrink beyond it
 BAR_WIDTH, BAR_WITH_LABELS, BAR_GAP = 0.12, 0.7, 0.2
-SHORTEST_BAR, LONGEST_BAR = 1.3, 2.5
+SHORTEST_BAR, LONGEST_BAR, LONGEST_SHARED_BAR = 1.3, 2.5, 6.0
 LEGEND_HEIGHT = 0.4
+SLANT = 45  # degrees
 
 
 def line_height(size: float) -> float:
@@ -34,6 +35,11 @@ def cell_side(alignments: Sequence[Alignment]) -> float:
     return min(max(6 / longest, SMALLEST_CELL), LARGEST_CELL, LONGEST_MATRIX / longest)
 
 
+def font_size(cell: float) -> float:
+    """Of the words beside cells of this side, in points."""
+    return min(72 * cell * 0.45, 11.0)
+
+
 @dataclass(frozen=True)
 class Panel:
     """One matrix with its labels, measured.
@@ -44,8 +50,9 @@ class Panel:
         title: broken into lines; empty for none.
         cell: side of a cell.
         font_size: of the labels, in points.
-        slant: angle of the source words; 0 where every word fits above its column.
-        left: room for the target words.
+        slant: angle of the source words; 0 where every word fits above its column, negative if they lean to the left.
+        turned: whether columns run from right to left, as the source is read.
+        left: room for the target words, and for source words that lean to the left.
         top: room for title and source words.
         right: how far slanted words or the title reach beyond the last column.
     """
@@ -56,6 +63,7 @@ class Panel:
     cell: float
     font_size: float
     slant: int
+    turned: bool
     left: float
     top: float
     right: float
@@ -71,25 +79,42 @@ class Panel:
         return self.cell * len(self.target)
 
     @classmethod
-    def measure(cls, alignment: Alignment, title: str, cell: float, families: Sequence[str]) -> Self:
-        """Lay out one matrix with cells of the given side, its words set in these fonts."""
-        size = min(72 * cell * 0.45, 11.0)
+    def measure(
+        cls, alignment: Alignment, title: str, cell: float, families: Sequence[str], *, slanted: bool | None = None
+    ) -> Self:
+        """Lay out one matrix with cells of the given side, its words set in these fonts.
+
+        Source words are slanted where one is wider than its column, unless `slanted` says it.
+        """
+        size = font_size(cell)
         source, target = tuple(map(label, alignment.source)), tuple(map(label, alignment.target))
         widths = [text_width(word, size, families) / 72 for word in source]
-        slant = 0 if max(widths) <= cell - LABEL_PAD else 45
+        turned = is_right_to_left(source)
+        if slanted is None:
+            slanted = max(widths) > cell - LABEL_PAD
         left = max(text_width(word, size, families) / 72 for word in target) + 2 * LABEL_PAD
-        top, right = _slanted(widths, cell, line_height(size)) if slant else (line_height(size), 0.0)
+        top, beyond = _slanted(widths, cell, line_height(size)) if slanted else (line_height(size), 0.0)
+        left, right = (max(left, beyond), 0.0) if turned else (left, beyond)
         title = _wrap(title, left + cell * len(source) + right, families)
         title_width = max((text_width(line, TITLE_SIZE, families) / 72 for line in title.split("\n")), default=0.0)
         return cls(
-            source, target, title, cell, size, slant, left,
+            source, target, title, cell, size, SLANT * slanted * (-1 if turned else 1), turned, left,
             top=top + LABEL_PAD + title_height(title),
             right=max(right, LABEL_PAD + title_width - left - cell * len(source)),
         )  # fmt: skip
 
 
+def measure_panels(items: Sequence[tuple[Alignment, str]], families: Sequence[str]) -> list[Panel]:
+    """The matrices of a figure with their titles: cells of one size, and words at one angle."""
+    cell = cell_side([alignment for alignment, _ in items])
+    panels = [Panel.measure(*item, cell, families) for item in items]
+    if len({panel.slant == 0 for panel in panels}) == 1:
+        return panels
+    return [Panel.measure(*item, cell, families, slanted=True) for item in items]
+
+
 def _slanted(widths: Sequence[float], cell: float, line: float) -> tuple[float, float]:
-    """Room above, and beyond the last column, of words at 45 degrees that start above the middle of their columns."""
+    """Room above, and beyond the last column read, of words at 45 degrees that start above the middle of their columns."""
     reach = [(width + line) * sqrt(0.5) for width in widths]
     ends = [(column + 0.5) * cell + length for column, length in enumerate(reach)]
     return max(reach), max(0.0, max(ends) - cell * len(widths))
@@ -130,7 +155,7 @@ class Layout:
 
     @classmethod
     def arrange(cls, panels: Sequence[Panel], *, legend: float) -> Self:
-        """Panels in about as many rows as columns, matrices flush with each other; the colour bar at the right.
+        """Panels in about as many rows as columns, matrices flush with each other; one colour bar for all at the right.
 
         `legend` is the width of the line below them; 0 is none.
         """
@@ -142,9 +167,15 @@ class Layout:
         lefts, right = _along(before, [max(panel.width + panel.right for panel in stack) for stack in stacks])
         tops, bottom = _along(above, [max(panel.height for panel in row) for row in rows])
         places = [divmod(index, columns) for index in range(len(panels))]
-        bar_left = lefts[-1] + max(panel.width for panel in stacks[-1]) + BAR_GAP
-        bar_height = min(max(panels[0].height, SHORTEST_BAR), LONGEST_BAR)
-        bottom = max(bottom, tops[0] + bar_height)
+        bar_top = tops[0]
+        if len(rows) == 1:  # words that reach beyond the last column do so above the bar
+            bar_left = lefts[-1] + panels[-1].width + BAR_GAP
+            bar_height = min(max(panels[0].height, SHORTEST_BAR), LONGEST_BAR)
+        else:  # beside the middle of all rows
+            bar_left = right + BAR_GAP
+            bar_height = min(bottom - bar_top, LONGEST_SHARED_BAR)
+            bar_top += (bottom - bar_top - bar_height) / 2
+        bottom = max(bottom, bar_top + bar_height)
         return cls(
             width=MARGIN + max(right, bar_left + BAR_WITH_LABELS, MARGIN + legend),
             height=MARGIN + bottom + (LEGEND_HEIGHT if legend else 0.0),
@@ -152,7 +183,7 @@ class Layout:
             titles=tuple(
                 (lefts[column] - before[column] + LABEL_PAD, tops[row] - above[row]) for row, column in places
             ),
-            bar=(bar_left, tops[0], BAR_WIDTH, bar_height),
+            bar=(bar_left, bar_top, BAR_WIDTH, bar_height),
             legend=(MARGIN, bottom + 0.1),
         )
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,7 +22,7 @@ from nmt.errors import DataError, UsageError
 from nmt.evaluation.alignment import Alignment, GoldLinks
 from nmt.plotting import fonts
 from nmt.plotting.heatmap import Heatmap, plot_alignment, plot_heatmaps
-from nmt.plotting.layout import Layout, Panel, cell_side, line_height
+from nmt.plotting.layout import Layout, Panel, cell_side, line_height, measure_panels
 from nmt.plotting.style import house_style
 
 SOURCE = ("Ein", "Hund", "läuft", "über", "Gras")
@@ -161,6 +162,60 @@ def test_panels_with_small_matrices_beside_a_large_one_carry_no_weights_either(t
     for items, shown in (([small, small], True), ([small, large], False)):
         plot_alignment(items, tmp_path / "a.svg")
         assert ("0.37" in texts(tmp_path / "a.svg")) is shown
+
+
+def test_the_words_of_a_figure_have_one_angle() -> None:
+    short, long = random_alignment(("a", "b"), ("x",)), random_alignment(("Donaudampfschiff", "b"), ("x",))
+    for items, angles in (([short, short], {0}), ([short, long], {45}), ([long, short, short], {45})):
+        panels = measure_panels([(item, "") for item in items], [fonts.BASE])
+        assert {panel.slant for panel in panels} == angles
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_the_colour_bar_stands_beside_all_rows_of_panels(count: int) -> None:
+    panels = measure_panels([(random_alignment(), "a long title " * 4)] * count, [fonts.BASE])
+    layout = Layout.arrange(panels, legend=0.0)
+    left, top, width, height = layout.bar
+    first, last = layout.corners[0][1], layout.corners[-1][1] + panels[-1].height
+    if count > 2:
+        assert top + height / 2 == pytest.approx((first + last) / 2)
+        assert left >= max(x + panel.width + panel.right for (x, _), panel in zip(layout.corners, panels, strict=True))
+    assert first <= top
+    assert top + height <= last
+    assert left + width < layout.width
+
+
+def darkest_by_row(path: Path) -> np.ndarray:
+    """Columns of pixels in the middle of what is darkest, from the top row of cells on."""
+    picture = pixels(path)
+    picture = picture[:, : picture.shape[1] * 2 // 3]  # without the colour bar
+    down, right = np.nonzero((abs(picture - [8, 38, 79]).sum(axis=-1)) < 12)
+    edges = np.linspace(down.min(), down.max() + 1, 4)
+    return np.array([right[(down >= low) & (down < high)].mean() for low, high in pairwise(edges)])
+
+
+@pytest.mark.parametrize(
+    ("source", "steps"),
+    [
+        (("the", "dog", "sleeps"), [1, 1]),
+        (("הכלב", "ישן", "עכשיו"), [-1, -1]),
+        (("«", "الكلب", "ينام"), [-1, -1]),
+        (("私", "は", "犬"), [1, 1]),
+        (("1", "2", "3"), [1, 1]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_columns_run_as_the_source_is_read(source: tuple[str, ...], steps: list[int], tmp_path: Path) -> None:
+    plot_alignment(Alignment(np.eye(3), source, ("x", "y", "z")), tmp_path / "a.png")
+    assert np.sign(np.diff(darkest_by_row(tmp_path / "a.png"))).tolist() == steps
+
+
+def test_words_from_the_right_lean_to_the_left_within_the_picture(tmp_path: Path) -> None:
+    words = tuple("ארוך" * length for length in (1, 2, 6))
+    plot_alignment(Alignment(np.eye(3), words, ("x", "y", "z")), tmp_path / "a.png")
+    picture = pixels(tmp_path / "a.png")
+    edge = np.concatenate([picture[:3].reshape(-1, 3), picture[:, :3].reshape(-1, 3), picture[:, -3:].reshape(-1, 3)])
+    assert edge.min() == 255  # nothing is cut off
 
 
 def test_titles_of_a_row_and_of_a_column_of_panels_are_in_line() -> None:

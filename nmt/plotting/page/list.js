@@ -28,20 +28,46 @@ function difference(one, other) {
 
 const chosenSorting = () => state.sortings[Number(element("sort").value)];
 
-/** Sort and show the first sentence, for which one sorts; sentences without the figure come last either way. */
-function sortList() {
+/** The sentences that match the search, in the chosen order; those without the figure come last either way. */
+function fillList() {
   const values = data.sentences.map(chosenSorting().value);
   const turned = state.upwards ? 1 : -1;
   const rank = (at) => values[at] ?? turned * Infinity;
+  const wanted = searchable(element("search").value.trim());
   state.order = data.sentences
     .map((_, at) => at)
+    .filter((at) => textOf(data.sentences[at]).includes(wanted))
     .sort((one, other) => turned * compare(rank(one), rank(other)) || one - other);
-  state.at = 0;
+  element("nothing").hidden = state.order.length > 0;
   element("direction").textContent = state.upwards ? "↑" : "↓";
   element("direction").setAttribute("aria-label", `Sorted ${state.upwards ? "upwards" : "downwards"}; turn round`);
   element("list").replaceChildren(...state.order.map((at, place) => drawEntry(data.sentences[at], place)));
-  showSentence();
 }
+
+/** Sort, and show the first sentence, for which one sorts. */
+function sortList() {
+  fillList();
+  go(0);
+}
+
+/** Narrow the list; another sentence is shown only if the present one is not among those that match. */
+function searchList() {
+  fillList();
+  if (placeOf(state.current) < 0 && state.order.length) go(0);
+  else showPlace();
+}
+
+/** All that is written of a sentence: source, translations and reference. */
+function textOf({ readings, reference }) {
+  return searchable([...readings.flatMap(({ words }) => SIDES.map((side) => words[side].join(" "))), reference].join("\n"));
+}
+
+function searchable(text) {
+  return text.normalize("NFKC").toLocaleLowerCase();
+}
+
+/** Where a sentence stands in the list; -1 if it is not in it. */
+const placeOf = (index) => state.order.indexOf(index);
 
 function compare(one, other) {
   return one === other ? 0 : one < other ? -1 : 1;
@@ -58,9 +84,12 @@ function drawEntry({ number, readings, ...rest }, place) {
 
 function markChosen() {
   const list = element("list");
-  for (const entry of list.children) entry.setAttribute("aria-selected", Number(entry.dataset.place) === state.at);
-  list.setAttribute("aria-activedescendant", `entry-${state.at}`);
-  const chosen = list.children[state.at];
+  const place = placeOf(state.current);
+  for (const entry of list.children) entry.setAttribute("aria-selected", Number(entry.dataset.place) === place);
+  list.removeAttribute("aria-activedescendant");
+  if (place < 0) return;
+  list.setAttribute("aria-activedescendant", `entry-${place}`);
+  const chosen = list.children[place];
   // Only the list may scroll: on a phone it lies below the figure, which must stay in sight.
   if (
     chosen.offsetTop < list.scrollTop ||

@@ -10,15 +10,15 @@ const FIGURES = {
   score: { name: "log-probability per token", write: (value) => value.toFixed(2).replace("-", "−") },
 };
 const state = {
-  order: data.sentences.map((_, at) => at),
-  at: 0,
+  order: data.sentences.map((_, at) => at), // of those in the list
+  current: 0,
   upwards: true,
   unit: "words",
   pinned: null,
   views: [],
 };
 
-const sentence = () => data.sentences[state.order[state.at]];
+const sentence = () => data.sentences[state.current];
 
 // --- the sentence ---------------------------------------------------------------------------------------------------
 
@@ -27,16 +27,23 @@ function showSentence() {
   const { reference, readings, number } = sentence();
   element("reference").hidden = !reference;
   element("reference").querySelector("bdi").textContent = reference;
-  element("place").textContent = `${state.at + 1} / ${state.order.length}`;
   element("sentence").setAttribute("aria-label", `Sentence ${number}`);
-  element("previous").disabled = state.at === 0;
-  element("next").disabled = state.at === state.order.length - 1;
+  element("announcement").textContent = `Sentence ${number}: ${readings[0].words.source.join(" ")}`;
   // Gold links are between words, and so is their switch.
   element("gold-choice").hidden = state.unit !== "words" || !data.sentences.some(({ gold }) => gold);
   state.views = [];
   element("readings").replaceChildren(...readings.map(showReading));
   state.views.forEach(placeRibbons);
   showThreshold();
+  showPlace();
+}
+
+/** Where the sentence stands in the list, and which ways one can go from there. */
+function showPlace() {
+  const place = placeOf(state.current);
+  element("place").textContent = `${place + 1} / ${state.order.length}`;
+  element("previous").disabled = place <= 0;
+  element("next").disabled = place === state.order.length - 1;
   markChosen();
 }
 
@@ -76,8 +83,24 @@ function showThreshold() {
   for (const view of state.views) applyThreshold(view, threshold);
 }
 
-function go(at) {
-  state.at = Math.min(Math.max(at, 0), state.order.length - 1);
+/** Show a sentence of the list, by its place, and let the address name it. */
+function go(place) {
+  if (!state.order.length) return;
+  state.current = state.order[Math.min(Math.max(place, 0), state.order.length - 1)];
+  showSentence();
+  location.hash = sentence().number;
+}
+
+/** Show the sentence whose line the address names, as in page.html#12; the first of the list where it names none. */
+function openAddress() {
+  const named = data.sentences.findIndex(({ number }) => `#${number}` === location.hash);
+  if (named >= 0 && placeOf(named) < 0) {
+    element("search").value = "";
+    fillList();
+  }
+  const index = named >= 0 ? named : (state.order[0] ?? state.current);
+  if (index === state.current && state.views.length) return;
+  state.current = index;
   showSentence();
 }
 
@@ -177,7 +200,7 @@ function moveSentence(event) {
   if (event.key === "Escape") pin(state.views[0], null);
   if (!free || !(event.key in steps)) return;
   event.preventDefault();
-  go(state.at + steps[event.key]);
+  go(placeOf(state.current) + steps[event.key]);
 }
 
 // --- the rest -------------------------------------------------------------------------------------------------------
@@ -200,14 +223,17 @@ function start() {
   element("sort").append(...state.sortings.map(({ name }, at) => make("option", { value: at }, name)));
   listenToPage();
   showTheme();
-  sortList();
+  fillList();
+  openAddress();
 }
 
 function listenToPage() {
-  element("previous").addEventListener("click", () => go(state.at - 1));
-  element("next").addEventListener("click", () => go(state.at + 1));
+  element("previous").addEventListener("click", () => go(placeOf(state.current) - 1));
+  element("next").addEventListener("click", () => go(placeOf(state.current) + 1));
   element("threshold").addEventListener("input", showThreshold);
   element("sort").addEventListener("change", sortList);
+  element("search").addEventListener("input", searchList);
+  addEventListener("hashchange", openAddress);
   element("direction").addEventListener("click", () => {
     state.upwards = !state.upwards;
     sortList();

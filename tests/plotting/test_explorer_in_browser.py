@@ -68,7 +68,7 @@ def visit(browser: Any, tmp_path: Path) -> Iterator[Open]:
     """Opens a page; whatever it complains of, or asks a network for, fails the test."""
     complaints: list[str] = []
 
-    def visit(*, width: int = 1200, height: int = 900, models: int = 1, **options: Any) -> Any:
+    def visit(*, width: int = 1200, height: int = 900, models: int = 1, address: str = "", **options: Any) -> Any:
         path = tmp_path / "page.html"
         path.write_text(
             explorer_page(sentences(models), ["one", "two"][:models], languages=("en", "de")), encoding="utf-8"
@@ -77,7 +77,7 @@ def visit(browser: Any, tmp_path: Path) -> Iterator[Open]:
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda message: complaints.append(message.text))
         page.on("request", lambda request: complaints.extend([request.url] * (not request.url.startswith("file:"))))
-        page.goto(path.as_uri())
+        page.goto(path.as_uri() + address)
         return page
 
     yield visit
@@ -183,6 +183,70 @@ def test_the_list_is_sorted_both_ways(visit: Open) -> None:
     assert page.locator("#list .figure").all_inner_texts()[0] == "40 words"
     page.click("#list li >> nth=1")
     assert place(page) == "2 / 4"
+
+
+def test_the_search_narrows_the_list(visit: Open) -> None:
+    page = visit()
+    numbers = page.locator("#list .number")
+    page.fill("#search", "SCHLÄFT")  # in the translation, in any case
+    assert numbers.all_inner_texts() == ["1"]
+    assert place(page) == "1 / 1"
+    page.fill("#search", "word3")
+    assert numbers.all_inner_texts() == ["4"]
+    assert page.locator(".source .word").count() == 40
+    take(page, "searched")
+    page.keyboard.press("ArrowRight")  # within the box, not through the sentences
+    page.fill("#search", "nowhere")
+    assert page.is_visible("#nothing")
+    assert place(page) == "0 / 0"
+    assert page.is_disabled("#next")
+    assert page.locator(".source .word").count() == 40  # what was shown stays
+    page.focus("#list")
+    page.keyboard.press("ArrowDown")
+    page.fill("#search", "")
+    assert place(page) == "4 / 4"
+
+
+def test_the_address_names_the_sentence(visit: Open) -> None:
+    page = visit(address="#3")
+    assert place(page) == "3 / 4"
+    page.click("#list li >> nth=3")
+    assert page.url.endswith("#4")
+    page.keyboard.press("ArrowUp")
+    page.click("#previous")
+    assert page.url.endswith("#2")
+    page.go_back()
+    page.go_back()
+    page.wait_for_function("document.getElementById('place').textContent === '4 / 4'")
+    page.fill("#search", "word3")
+    page.evaluate("location.hash = '2'")  # which the search does not find
+    page.wait_for_function("document.getElementById('place').textContent === '2 / 4'")
+    assert page.input_value("#search") == ""
+    assert place(visit(address="#99")) == "1 / 4"
+    assert place(visit()) == "1 / 4"
+
+
+def test_a_new_sentence_is_announced(visit: Open) -> None:
+    page = visit()
+    live = page.locator("[aria-live=polite]")
+    page.click("#list li >> nth=2")
+    assert live.inner_text() == "Sentence 3: הכלב ישן עכשיו"
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    assert live.inner_text() == f"Sentence 1: {SOURCE}"
+
+
+@pytest.mark.parametrize("width", [900, 1200, 1920])
+def test_what_fits_the_window_needs_no_scrolling(visit: Open, width: int) -> None:
+    page = visit(width=width, height=1000)
+    over = "[document.documentElement.scrollWidth - innerWidth, document.documentElement.scrollHeight - innerHeight]"
+    for number in range(1, 4):
+        assert page.evaluate(over) == [0, 0], number
+        page.click("#next")
+    assert page.evaluate(over)[1] > 0  # forty words are more than a window
+    page.mouse.wheel(0, 600)
+    page.wait_for_function("scrollY > 0")
+    assert page.locator("#list").bounding_box()["y"] < 200  # the list stays in sight
 
 
 def test_dark_as_the_system_is_or_as_one_likes(visit: Open) -> None:

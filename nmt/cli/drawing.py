@@ -46,7 +46,7 @@ def plot(
     source: Annotated[
         Path | None,
         typer.Option(
-            "--input", "-i", metavar="FILE", help="The sentences, one a line; - is stdin.", show_default=False
+            "--input", "-i", metavar="FILE", help="The sentences, one per line; - is stdin.", show_default=False
         ),
     ] = None,
     target: Annotated[
@@ -112,7 +112,7 @@ def plot(
             rich_help_panel=_PICTURE,
         ),
     ] = None,
-    dpi: Annotated[float, typer.Option(help="Dots an inch of a PNG.", rich_help_panel=_PICTURE)] = 150,
+    dpi: Annotated[float, typer.Option(help="Dots per inch of a PNG.", rich_help_panel=_PICTURE)] = 150,
     compare: Annotated[
         Path | None,
         typer.Option(

@@ -97,8 +97,8 @@ def _check_resolution(figure: Figure, kind: str, dpi: float) -> None:
     """Raises UsageError if the picture would get too large or none."""
     side = max(figure.get_size_inches()) * dpi
     if not 10 <= dpi <= 2400 or (kind == "png" and side > _LARGEST_SIDE):
-        limits = f"choose 10 to 2400 dots an inch and at most {_LARGEST_SIDE:,} pixels"
-        raise UsageError(f"A picture with {dpi:g} dots an inch would be {side:,.0f} pixels long: {limits}.")
+        limits = f"choose 10 to 2400 dots per inch and at most {_LARGEST_SIDE:,} pixels"
+        raise UsageError(f"A picture with {dpi:g} dots per inch would be {side:,.0f} pixels long: {limits}.")
 
 
 def _write(path: Path, picture: io.BytesIO) -> None:

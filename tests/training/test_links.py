@@ -67,7 +67,7 @@ def test_a_compressed_file_is_found_by_its_plain_name_too(folder: Path) -> None:
         ([*LINKS[:2], "1:1", *LINKS[3:]], "text.align, line 3: '1:1' is not a link; write i-j"),
         ([*LINKS[:2], "2-1", *LINKS[3:]], "line 3: the link 2-1 lies beyond .* 2 source and 2 target words"),
         ([*LINKS[:2], "1-2", *LINKS[3:]], "line 3: the link 1-2 lies beyond"),
-        ([LINKS[0], "0-0", *LINKS[2:]], "line 2: the link 0-0 lies beyond .* 0 source and 1 target words"),
+        ([LINKS[0], "0-0", *LINKS[2:]], "line 2: the link 0-0 lies beyond .* 0 source and 1 target word"),
     ],
 )
 def test_links_that_do_not_fit_the_text_are_refused(folder: Path, lines: list[str], sentence: str) -> None:
@@ -108,7 +108,7 @@ def test_bad_links_are_found_before_anything_is_trained_or_written(folder: Path)
         "data": {"source": "en", "target": "de", "train": f"{folder}/text", "valid": f"{folder}/text"},
         "training": {"guided_alignment": {"links": f"{folder}/text.align"}},
     }
-    with pytest.raises(DataError, match="has 1 lines, but"):
+    with pytest.raises(DataError, match="has 1 line, but"):
         TrainingText.load(parse_recipe(tree, "here"))
 
 

@@ -16,7 +16,7 @@ RECORD = {
     "loss": 5.123,
     "perplexity": 167.0,
     "tokens_per_second": 5700.0,
-    "seconds_per_update": 0.3,
+    "seconds_left": 3600.0,
 }
 ALL = ["epoch 12", "ppl 167.00", "BLEU 31.20", "5,700 tokens/s", "update 12345", "loss 5.123"]
 
@@ -49,7 +49,7 @@ def test_training_shows_the_time_left_at_any_width(
         log.validated({**RECORD, "bleu": 31.2, "best": True})
         log.advance(RECORD)
     line = screen.text().rsplit("(best)", 1)[1].strip().splitlines()[-1]
-    assert re.search(r"12% -:--:-- left", line)
+    assert re.search(r"12% 1:00:00 left", line)
     assert len(line) <= width
     assert [figure for figure in ALL if figure in line] == ALL[:count]
 

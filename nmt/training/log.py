@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
-from rich.progress import Progress, TaskID
+from rich.progress import Progress, TaskID, TextColumn
+from rich.table import Column
 
 from nmt.bundle import write_atomically
 from nmt.display import fitting_progress
@@ -84,8 +85,9 @@ class Log:
         if self.live is None:
             return
         if self.task is None:
-            self.task = self.live.add_task("", total=self.updates, figures=[])
-        self.live.update(self.task, completed=record["update"], figures=_live_figures(record, self.last))
+            self.task = self.live.add_task("", total=self.updates, left="", figures=[])
+        left, figures = _duration(record["seconds_left"]), _live_figures(record, self.last)
+        self.live.update(self.task, completed=record["update"], left=left, figures=figures)
 
     def skipped(self, record: Record) -> None:
         """An update that could not be taken."""
@@ -125,7 +127,8 @@ class Log:
             raise DataError(f"Cannot write {self.path}: {error.strerror or error}.") from None
 
     def _live(self) -> Progress:
-        return fitting_progress(self.console, counts="{task.percentage:>3.0f}%", transient=False)
+        left = TextColumn("{task.fields[left]} left ", table_column=Column(no_wrap=True))
+        return fitting_progress(self.console, counts="{task.percentage:>3.0f}%", time=left, transient=False)
 
 
 def _training_figures(record: Record) -> tuple[str, str, str, str, str]:

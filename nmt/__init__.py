@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from nmt.bundle import Bundle
     from nmt.data.corpus import ParallelCorpus, load_corpus
     from nmt.data.subwords import Subwords
+    from nmt.decoding.loading import load
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import DataError, NmtError, UsageError
     from nmt.evaluation.alignment import Alignment
@@ -44,32 +45,13 @@ _HOME = {
     "Translation": "nmt.decoding.translator",
     "Translator": "nmt.decoding.translator",
     "UsageError": "nmt.errors",
+    "load": "nmt.decoding.loading",
     "load_corpus": "nmt.data.corpus",
     "load_recipe": "nmt.recipe",
     "plot_alignment": "nmt.plotting.heatmap",
     "train": "nmt.training.trainer",
 }
 """Where each public name lives; it is imported when first asked for, so that `import nmt` stays instant."""
-
-
-def load(folder: str, device: str = "auto", **options: Any) -> "Translator":
-    """The model of a folder, ready to translate: `[found.text for found in nmt.load("runs/mine").translate(lines)]`.
-
-    Args:
-        folder: a model folder, as `nmt train` makes it.
-        device: `auto`, `cpu`, `cuda`, ...
-        options: as for `Translator`.
-
-    Raises:
-        DataError: the folder is no model, or lacks or contradicts a part.
-        UsageError: a device or option that cannot be.
-    """
-    from importlib import import_module
-    from pathlib import Path
-
-    bundle = import_module("nmt.bundle").Bundle.load(Path(folder), import_module("nmt.device").choose_device(device))
-    translator: Translator = import_module("nmt.decoding.translator").Translator([bundle], **options)
-    return translator
 
 
 def __getattr__(name: str) -> Any:

@@ -21,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from nmt.arguments import as_path
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
 from nmt.model.seq2seq import Seq2Seq, build_model, outline_model
@@ -47,8 +48,9 @@ class Bundle:
         torch.manual_seed(recipe.seed)
         return cls(recipe, source, target, build_model(recipe.model, source_size=len(source), target_size=len(target)))
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path) -> None:
         """Write the whole folder; each file is complete or absent whenever the program ends."""
+        folder = as_path(folder, "The model folder")
         self.save_description(folder)
         save_tensors(weights_of(self.model), folder / WEIGHTS)
 
@@ -60,7 +62,7 @@ class Bundle:
         write_atomically(folder / TARGET, lambda path: path.write_bytes(target))
 
     @classmethod
-    def load(cls, folder: Path, device: torch.device | str = "cpu", *, weights: bool = True) -> Bundle:
+    def load(cls, folder: str | Path, device: torch.device | str = "cpu", *, weights: bool = True) -> Bundle:
         """Read a model folder, or all but its weights.
 
         Whoever made the folder: nothing in it is run, no other file is opened (symbolic links are followed), and no memory is
@@ -68,7 +70,9 @@ class Bundle:
 
         Raises:
             DataError: it is no model folder, or lacks a part, or one is damaged or contradicts another.
+            UsageError: the folder is no path.
         """
+        folder = as_path(folder, "The model folder")
         check_folder(folder, [RECIPE, SOURCE, TARGET, *([WEIGHTS] if weights else [])])
         try:
             recipe = load_recipe(folder / RECIPE, based=False)

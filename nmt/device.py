@@ -9,6 +9,7 @@ from typing import Literal, overload
 
 import torch
 
+from nmt.arguments import described
 from nmt.errors import UsageError
 
 Precision = Literal["fp32", "bf16"]
@@ -32,6 +33,13 @@ def choose_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         raise UsageError(f"Cannot compute on device '{name}': {str(error).splitlines()[0]}.") from None
     return device
+
+
+def as_device(device: object) -> torch.device:
+    """A device that may be given by name. Raises UsageError."""
+    if isinstance(device, str | torch.device):
+        return choose_device(str(device))
+    raise UsageError(f"device must be auto, cpu, cuda or another name that torch knows, but is {described(device)}.")
 
 
 @overload

@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from nmt.arguments import as_path
 from nmt.errors import UsageError
 
 Size = Annotated[int, Field(ge=1, lt=2**31)]
@@ -34,6 +35,9 @@ class Section(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
+
+
+SectionT = TypeVar("SectionT", bound=Section)
 
 
 def _kind(default: str) -> BeforeValidator:
@@ -672,16 +676,19 @@ def shipped_recipes() -> dict[str, Path]:
     return {str(path.relative_to(root).with_suffix("")): path for path in root.rglob("*.yaml")}
 
 
-def load_recipe(path: Path, overrides: Iterable[str] = (), *, based: bool = True) -> Recipe:
-    """Read a recipe file, apply `a.b=value` overrides, validate. Raises UsageError.
+def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, based: bool = True) -> Recipe:
+    """Read a recipe, a file or one that ships with the toolkit, apply `a.b=value` overrides, validate. Raises UsageError.
 
     A recipe that says `base: FILE` or the name of a shipped recipe is that one with what it says itself laid over it; with
     `based` false no other file is read, and a recipe that names one is refused.
     """
+    path = as_path(name, "The recipe")
+    if based and isinstance(name, str):
+        path = find_recipe(name)
     tree = _read_tree(path, ()) if based else _read_file(path)
     if not based and "base" in tree:
         raise UsageError(f"{path}: 'base' is not followed in a model folder, whose recipe says everything itself.")
-    for override in overrides:
+    for override in [overrides] if isinstance(overrides, str) else overrides:
         _set(tree, override)
     return parse_recipe(tree, str(path))
 
@@ -731,10 +738,21 @@ def _laid_over(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
 
 def parse_recipe(tree: Mapping[str, Any], where: str) -> Recipe:
     """Validate a plain tree of values; `where` names it in errors. Raises UsageError naming every wrong key."""
+    return _validated(Recipe, tree, where)
+
+
+def change_decoding(decoding: Decoding, settings: Mapping[str, Any], where: str) -> Decoding:
+    """Decoding settings with others laid over them; `where` names these in errors. Raises UsageError naming every wrong key."""
+    return _validated(Decoding, {**decoding.model_dump(mode="json"), **settings}, where, within=("decoding",))
+
+
+def _validated(kind: type[SectionT], tree: Mapping[str, Any], where: str, *, within: tuple[str, ...] = ()) -> SectionT:
+    """The section of a plain tree, which stands `within` a recipe."""
     try:
-        return Recipe.model_validate_json(json.dumps(tree, ensure_ascii=False).encode())
+        return kind.model_validate_json(json.dumps(tree, ensure_ascii=False).encode())
     except ValidationError as error:
-        raise UsageError(f"{where}: " + " ".join(_sentence(item) for item in error.errors())) from None
+        sentences = (_sentence({**item, "loc": (*within, *item["loc"])}) for item in error.errors())
+        raise UsageError(f"{where}: " + " ".join(sentences)) from None
     except UnicodeEncodeError as error:
         raise UsageError(
             f"{where}: {error.object[max(error.start - 20, 0) : error.end]!r} has a lone surrogate."

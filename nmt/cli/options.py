@@ -234,18 +234,10 @@ def build_translator(
     import torch
 
     from nmt.decoding.translator import Translator
-    from nmt.device import choose_precision
-    from nmt.recipe import parse_recipe
 
-    tree = bundles[0].recipe.model_dump(mode="json")
-    tree["decoding"]["beam_size"] = max(tree["decoding"]["beam_size"], options.get("n_best", 1))
-    tree["decoding"].update({key: value for key, value in (decoding or {}).items() if value is not None})
+    settings = {key: value for key, value in (decoding or {}).items() if value is not None}
+    settings.setdefault("beam_size", max(bundles[0].recipe.decoding.beam_size, options.get("n_best", 1)))
     device = next(bundles[0].model.parameters()).device
     processes = torch.get_num_threads() if device.type == "cpu" else 1
     options = {"processes": processes, "window": WINDOW * processes, **options}
-    return Translator(
-        bundles,
-        decoding=parse_recipe(tree, "Options").decoding,
-        precision=choose_precision(precision, device),
-        **options,
-    )
+    return Translator(bundles, decoding=settings, precision=precision, **options)

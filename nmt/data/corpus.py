@@ -20,6 +20,7 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from nmt.arguments import as_path
 from nmt.data import catalogue
 from nmt.data.catalogue import COMPRESSIONS, any_compression
 from nmt.data.columns import Column, collect
@@ -56,7 +57,7 @@ class ParallelCorpus:
         return digest.hexdigest()
 
 
-def load_corpus(locator: str, *, source: str, target: str) -> ParallelCorpus:
+def load_corpus(locator: str | Path, *, source: str, target: str) -> ParallelCorpus:
     """The parallel corpus that a locator names.
 
     Args:
@@ -69,6 +70,7 @@ def load_corpus(locator: str, *, source: str, target: str) -> ParallelCorpus:
     Raises:
         DataError: there is no such corpus, or its text cannot be used; the sentence names file and line.
     """
+    locator = locator if isinstance(locator, str) else str(as_path(locator, "The corpus"))
     if locator.startswith("sample:"):
         corpus = _from_sample(locator, source, target)
     elif locator.startswith("hf:"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -9,13 +10,15 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from nmt.equality import EqualByValue
+
 IMPOSSIBLE = float("-inf")
 COVERAGE_FLOOR = 1e-6
 """A source position nobody looked at counts as covered this much, so that the coverage penalty stays finite."""
 
 
-@dataclass(frozen=True)
-class Hypothesis:
+@dataclass(frozen=True, eq=False)
+class Hypothesis(EqualByValue):
     """One output sentence that a search or forced decoding ended with."""
 
     ids: tuple[int, ...]
@@ -31,10 +34,20 @@ class Hypothesis:
     finished: bool
     """Whether it ended with the end mark; otherwise it was cut at the maximum length."""
 
+    @property
+    def length(self) -> int:
+        """|y|: its tokens, and the end mark when finished."""
+        return len(self.ids) + self.finished
+
     def __reduce__(self) -> tuple[Any, ...]:
         """To another process its alignment goes as an array: as a tensor it would be shared memory, with an open file for each."""
         values = {part.name: getattr(self, part.name) for part in fields(self)}
         return _received, (type(self), values | {"alignment": self.alignment.numpy()})
+
+
+def joint_length(parts: Sequence[Hypothesis]) -> int:
+    """|y| of hypotheses for the parts of a source as one, which has one end mark."""
+    return sum(len(part.ids) for part in parts) + all(part.finished for part in parts)
 
 
 HypothesisT = TypeVar("HypothesisT", bound=Hypothesis)
@@ -91,6 +104,27 @@ class Penalties:
         """lp of each length up to some, from 0."""
         lengths = torch.arange(longest + 1, dtype=torch.float64, device=device)
         return torch.as_tensor(self._length_penalty(lengths)).float()
+
+    def joint(self, parts: Sequence[Hypothesis]) -> float:
+        """Score of hypotheses for the parts of a source as one: a single length penalty; coverage penalties add up."""
+        total = sum(part.log_probability for part in parts)
+        if total == IMPOSSIBLE:
+            return IMPOSSIBLE
+        return total / self.of_length(joint_length(parts)) + sum(map(self.coverage_of, parts))
+
+    def reward(self, log_probability: float, length: int) -> float:
+        """alpha |log P(y | x)| / (5 + |y|): the log-probability that makes up for one token less."""
+        return self.length * abs(log_probability) / (5.0 + length)
+
+    def coverage_of(self, hypothesis: Hypothesis) -> float:
+        """cp(x; y), read from a score."""
+        if self.coverage == 0:
+            return 0.0
+        return hypothesis.score - hypothesis.log_probability / self.of_length(hypothesis.length)
+
+    def of_length(self, length: int) -> float:
+        """lp(y) of |y| tokens."""
+        return float(self._length_penalty(length))
 
     def _length_penalty(self, length: Tensor | int) -> Tensor | float:
         penalty: Tensor | float = ((5.0 + length) / 6.0) ** self.length

@@ -11,8 +11,23 @@ ItemT = TypeVar("ItemT")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SPACES = re.compile(r" {2,}")
-_BREAKS = (re.compile(r"(?<=[.!?;:])\s+|(?<=[。！？；])"), re.compile(r"\s+"))
-"""Where a text may be cut, from the best place to the next best: after a sentence, between words."""
+_UNSPACED = (
+    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan; Burmese; Khmer
+    "\u2e80-\u3130\u3190-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff"  # Chinese and Japanese, wide forms
+)
+"""Characters of scripts that are written without spaces between words, as the inside of a regular expression's brackets."""
+_WIDE = "\u3001-\u301f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+"""Those of them that are punctuation, which holds its space itself."""
+_JOINT = re.compile(f"(?<=[{_UNSPACED}])\n(?=[{_UNSPACED}])|(?<=[{_WIDE}])\n|\n(?=[{_WIDE}])")
+"""A line feed between two texts that need no space between them."""
+_SPACED = 8
+"""Text with a space per this many characters, or more, is cut into words, whatever its script."""
+_BREAKS = (
+    re.compile(r"(?<=[.!?;:])\s+|(?<=[。！？；])\s*"),
+    re.compile(r"\s+"),
+    re.compile(f"(?<=[{_UNSPACED}])(?=[{_UNSPACED}])"),
+)
+"""Where a text may be cut, from the best place to the next best: after a sentence, between words, where no space would stand."""
 _WINDOW_CHARACTERS = 300_000
 """Bounds the memory of a window, in which alignments grow with the square of the length of a line."""
 
@@ -35,22 +50,35 @@ def read_ahead(items: Iterable[ItemT], count: int, *, size: Callable[[ItemT], in
 
 
 def clean(text: str) -> str:
-    """Text as a model can read it: no control characters, no lone surrogates, no outer or repeated spaces."""
+    """Text as a model reads it and as it is written: no control characters, no lone surrogates, no outer or repeated spaces.
+
+    So it stays one line, whatever a reader takes for a line end; the model may have spelt one out in bytes.
+    """
     text = _SURROGATE.sub("\ufffd", _CONTROL.sub(" ", text))
     return _SPACES.sub(" ", text).strip()
 
 
-def one_line(text: str) -> str:
-    """Text that stays one line, whatever a reader takes for a line end; the model may have spelt one out in bytes."""
-    return _CONTROL.sub(" ", text)
-
-
 def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Cut a text into parts that fit, each in two near its middle: between sentences, else words, else anywhere."""
+    """Cut a text into parts that fit, each in two near its middle: between sentences, else words, else anywhere.
+
+    `join_texts` puts their translations together.
+    """
     if len(text) < 2 or fits(text):
         return [text]
     left, right = _halves(text)
     return split_text(left, fits) + split_text(right, fits)
+
+
+def join_texts(parts: Iterable[str]) -> str:
+    """Texts as one, with a space between two unless both are in a script that is written without.
+
+    Text of such a script that is cut into words, as corpora are, has spaces there too.
+    """
+    texts = [part for part in parts if part]
+    characters, spaces = sum(map(len, texts)), sum(text.count(" ") for text in texts)
+    if spaces * _SPACED >= characters:
+        return " ".join(texts)
+    return _JOINT.sub("", "\n".join(texts)).replace("\n", " ")
 
 
 def _halves(text: str) -> tuple[str, str]:

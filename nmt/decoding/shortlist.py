@@ -16,12 +16,13 @@ from torch import Tensor
 
 from nmt.bundle import load_tensors, save_tensors
 from nmt.data.subwords import EOS, UNK, Subwords
+from nmt.equality import EqualByValue
 from nmt.errors import DataError
 from nmt.ragged import Ragged
 
 
-@dataclass(frozen=True)
-class Shortlist:
+@dataclass(frozen=True, eq=False)
+class Shortlist(EqualByValue):
     """Which pieces may be written for each source piece, and which always."""
 
     translations: Int[Tensor, "X k"]
@@ -48,14 +49,15 @@ class Shortlist:
         found: Tensor = torch.unique(sentence * self.target_size + may_be[sentence, place])
         return found % self.target_size, Ragged(found // self.target_size, len(sources))
 
-    def save(self, path: Path, source: Subwords, target: Subwords) -> None:
+    def save(self, path: str | Path, source: Subwords, target: Subwords) -> None:
         """Write it as safetensors, with the fingerprints of the vocabularies that it speaks of. Raises DataError."""
         tensors = {"translations": self.translations.int(), "frequent": self.frequent.int()}
-        save_tensors(tensors | _fingerprints(source, target), path)
+        save_tensors(tensors | _fingerprints(source, target), Path(path))
 
     @classmethod
-    def load(cls, path: Path, source: Subwords, target: Subwords) -> Shortlist:
+    def load(cls, path: str | Path, source: Subwords, target: Subwords) -> Shortlist:
         """Read what `save` wrote. Raises DataError if the file is none, damaged, or made for other vocabularies."""
+        path = Path(path)
         found = load_tensors(path)
         wanted = _fingerprints(source, target)
         if {name: tensor.dtype for name, tensor in found.items()} != _TYPES:

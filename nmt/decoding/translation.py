@@ -10,14 +10,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nmt.data.subwords import Subwords
-from nmt.decoding.hypothesis import Hypothesis
-from nmt.decoding.lines import one_line
+from nmt.decoding.hypothesis import Hypothesis, Penalties
+from nmt.decoding.lines import clean, join_texts
 
 _LONGEST = 4096
 """Most rows and columns of the alignment of a line that is translated in parts, which is almost all zeros."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TranslationHypothesis(Hypothesis):
     """One translation of a line.
 
@@ -77,14 +77,14 @@ def empty() -> TranslationHypothesis:
 def unscored(ids: Sequence[int], target: Subwords) -> TranslationHypothesis:
     """A known translation that is too long to be scored."""
     nan = float("nan")
-    text = one_line(target.decode(ids))
+    text = clean(target.decode(ids))
     return TranslationHypothesis(tuple(ids), nan, nan, (), torch.zeros(0, 0), finished=True, text=text)
 
 
-def join(parts: Sequence[TranslationHypothesis]) -> TranslationHypothesis:
-    """The translations of the parts of a line as one.
+def join(parts: Sequence[TranslationHypothesis], penalties: Penalties) -> TranslationHypothesis:
+    """The translations of the parts of a line as one, with the score of the whole.
 
-    Scores and log-probabilities are summed. Inner end marks lose their row and their entry of `token_log_probs`; the
+    Log-probabilities are summed. Inner end marks lose their row and their entry of `token_log_probs`; the
     weight that an inner end mark of the source received counts for the last one, so that rows sum to 1 as before.
     """
     if len(parts) == 1:
@@ -94,14 +94,14 @@ def join(parts: Sequence[TranslationHypothesis]) -> TranslationHypothesis:
     kept[-1] += finished
     return TranslationHypothesis(
         ids=tuple(index for part in parts for index in part.ids),
-        score=sum(part.score for part in parts),
+        score=penalties.joint(parts),
         log_probability=sum(part.log_probability for part in parts),
         token_log_probs=tuple(
             value for part, count in zip(parts, kept, strict=True) for value in part.token_log_probs[:count]
         ),
         alignment=_block_diagonal([part.alignment[:count] for part, count in zip(parts, kept, strict=True)]),
         finished=finished,
-        text=" ".join(part.text for part in parts if part.text),
+        text=join_texts(part.text for part in parts),
     )
 
 

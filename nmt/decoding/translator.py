@@ -5,23 +5,37 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from pathlib import Path
+from typing import Any, Generic, Literal, Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
 
 from nmt import recipe
+from nmt.arguments import check_choice, check_counts, check_flags, described
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import IMPOSSIBLE
-from nmt.decoding.lines import clean, one_line, read_ahead, split_text
+from nmt.decoding.lines import clean, read_ahead, split_text
+from nmt.decoding.options import (
+    Pair,
+    as_line,
+    as_pair,
+    as_shortlist,
+    check_lexicon,
+    checked_items,
+    is_pair,
+    lay_over,
+    refuse_unknown,
+)
+from nmt.decoding.parts import join_ranked
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.translation import Translation, TranslationHypothesis, empty, join, unscored
+from nmt.decoding.translation import Translation, TranslationHypothesis, empty, unscored
 from nmt.decoding.units import Unit, UnitDecoder
 from nmt.decoding.unknown import Lexicon, UnknownWords
 from nmt.decoding.workers import Workers
-from nmt.device import DecodingPrecision
+from nmt.device import DTYPES, DecodingPrecision, choose_precision
 from nmt.errors import DataError, UsageError
 from nmt.evened import even_within
 from nmt.model.seq2seq import Seq2Seq
@@ -100,16 +114,16 @@ class _Pair:
 
 
 class Translator:
-    """Translates lines with one model, or with the mean of the probabilities of several.
+    """Translates lines with one model, or with the mean of the probabilities of several; `nmt.load` makes one.
 
     The same line gives the same translation, score and alignment whatever other lines surround it.
     """
 
     def __init__(
         self,
-        members: Sequence[Member],
+        members: Member | Sequence[Member],
         *,
-        decoding: recipe.Decoding | None = None,
+        decoding: recipe.Decoding | Mapping[str, Any] | None = None,
         n_best: int = 1,
         batch_tokens: int = 8192,
         window: int = 2000,
@@ -117,62 +131,63 @@ class Translator:
         alignments: bool = True,
         posterior: bool = False,
         replace_unknown: Lexicon | None = None,
-        shortlist: Shortlist | None = None,
-        precision: DecodingPrecision = "fp32",
+        shortlist: Shortlist | str | Path | None = None,
+        precision: DecodingPrecision | Literal["auto"] = "fp32",
         processes: int = 1,
+        **unknown: object,
     ) -> None:
         """Check and set up. The models are copied as they are now, on the device where they are.
 
         Args:
             members: bundles with the same target vocabulary; each may have source subwords of its own.
-            decoding: beam size, penalties and longest output; by default what the first bundle's recipe says.
-            n_best: most hypotheses a line, up to the beam size.
-            batch_tokens: source pieces in a batch, counting padding and every place of the beam.
-            window: lines that are read ahead and sorted by length; with 1 each is answered before the next is read.
-            max_source: longest source in pieces; a line that is longer is translated in parts.
-            alignments: whether hypotheses carry their alignment.
-            posterior: whether that is what the target pieces tell of where they were read, rather than the attention before
-                they are known (see `posterior_alignment`); it takes a second pass with many output layers a piece.
-            replace_unknown: translations of source words. Each unknown piece of a translation is replaced by that of the
-                source word that it was read most from, or by this word itself where there is none: `{}` copies them all.
-                By default a piece's mark stays, `⁇` as SentencePiece writes it.
-            shortlist: which target pieces may translate which source pieces of the first bundle; by default all may.
-            precision: of the matrix products; probabilities are always fp32.
-            processes: most processes of one thread that decode batches side by side, for what has several batches; each takes
-                memory of its own for what it computes. With 1 all is done here.
+            decoding: as in `nmt.load`, and so are all others.
 
         Raises:
-            DataError: the target vocabularies differ.
-            UsageError: an option is out of its range, or the models cannot compute in int8 where they are.
+            DataError: the target vocabularies differ, or the shortlist's file cannot be used.
+            UsageError: an option that there is not or that is out of its range, or the models cannot compute in int8 where
+                they are.
         """
-        if not members:
-            raise UsageError("A translator needs at least one model, but got none.")
-        decoding = decoding or _own_decoding(members[0])
-        if not 1 <= n_best <= decoding.beam_size:
-            raise UsageError(f"n_best must be between 1 and beam_size, which is {decoding.beam_size}, but is {n_best}.")
-        for name, value in (("batch_tokens", batch_tokens), ("window", window), ("max_source", max_source)):
-            if value < 1:
-                raise UsageError(f"{name} must be at least 1, but is {value}.")
-        _check_targets(members)
-        self._members = tuple(members)
+        refuse_unknown(unknown)
+        sizes = {"batch_tokens": batch_tokens, "window": window, "max_source": max_source, "processes": processes}
+        check_counts({"n_best": n_best, **sizes})
+        check_flags({"alignments": alignments, "posterior": posterior})
+        check_choice("precision", precision, ("auto", *DTYPES))
+        check_lexicon(replace_unknown)
+        self._members = _checked_members(members)
+        settings = lay_over(_own_decoding(self._members[0]), decoding)
+        if n_best > settings.beam_size:
+            raise UsageError(f"n_best must be between 1 and beam_size, which is {settings.beam_size}, but is {n_best}.")
         self._batch_tokens, self._window, self._max_source = batch_tokens, window, max_source
-        self._width, self._processes = decoding.beam_size, processes
+        self._width, self._processes = settings.beam_size, processes
+        self.reload: Callable[[], Translator] | None = None
+        source, target = self._members[0].source, self._members[0].target
         ensemble = Ensemble(
-            [member.model for member in members],
-            same_source=len({member.source.fingerprint for member in members}) == 1,
-            precision=precision,
-            shortlist=shortlist,
+            [member.model for member in self._members],
+            same_source=len({member.source.fingerprint for member in self._members}) == 1,
+            precision=choose_precision(precision, next(self._members[0].model.parameters()).device),
+            shortlist=as_shortlist(shortlist, source, target),
         )
-        source, target = members[0].source, members[0].target
         self._decoder = UnitDecoder(
             ensemble,
             target,
-            decoding=decoding,
+            decoding=settings,
             n_best=n_best,
             alignments=alignments,
             posterior=posterior,
             unknown=None if replace_unknown is None else UnknownWords(source, target, replace_unknown),
         )
+
+    def __reduce__(self) -> tuple[Callable[[], Translator], tuple[()]]:
+        """Another process loads the models itself.
+
+        Raises:
+            UsageError: this one was not made by `nmt.load`.
+        """
+        if self.reload is None:
+            raise UsageError(
+                "A Translator of models in memory cannot go to another process: save them, and make one by nmt.load."
+            )
+        return self.reload, ()
 
     @classmethod
     def of(
@@ -195,29 +210,58 @@ class Translator:
             precision=precision,
         )
 
-    def translate(self, lines: Iterable[str]) -> Iterator[Translation]:
-        """Translate lines, in their order, holding at most a window of them, with several processes two.
+    @overload
+    def translate(self, lines: str) -> Translation: ...  # type: ignore[overload-overlap] # a str is no iterable here
+    @overload
+    def translate(self, lines: Iterable[str]) -> Iterator[Translation]: ...
+    def translate(self, lines: object) -> Translation | Iterator[Translation]:
+        """Translate a sentence, given as a str, or lines in their order.
 
-        A blank line has an empty translation. Control characters and lone surrogates are read as spaces and U+FFFD, and
-        none is ever written, so that every line gives one line.
+        Of lines at most a window is held, with several processes two. A blank line has an empty translation. Control characters
+        and lone surrogates are read as spaces and U+FFFD, and none is ever written, so that every line gives one line.
+
+        Returns:
+            One translation for a str; an iterator of them for an iterable, which translates as it is read.
+
+        Raises:
+            UsageError: anything else, or a line that is no str.
         """
-        windows = (
-            self._cut(numbers, [line.rstrip("\r\n") for line in part]) for numbers, part in self._read(lines, len)
-        )
-        for window, found in self._decoded(windows, self._decoder.search, self._width):
-            yield from self._translations(window, found)
+        if isinstance(lines, str):
+            [translation] = self._translate([lines])
+            return translation
+        return self._translate(checked_items(lines, as_line, "translate takes a str, which is one sentence,"))
 
-    def score(self, pairs: Iterable[tuple[str, str | Sequence[int]]]) -> Iterator[Translation]:
+    @overload
+    def score(self, pairs: Pair) -> Translation: ...
+    @overload
+    def score(self, pairs: Iterable[Pair]) -> Iterator[Translation]: ...
+    def score(self, pairs: object) -> Translation | Iterator[Translation]:
         """Forced decoding: log-probability, score and alignment of known translations, in the order of the pairs.
 
         A target given as ids is scored in just these pieces; text is cut by the target's subwords first. A source is read in
         one piece. A pair that would have more than 67 million weights (8,000 pieces on both sides) is not scored: its figures
         are not numbers (nan), it has no alignment, and a warning names it.
 
+        Returns:
+            One for a single pair (source, target); an iterator of them for an iterable of pairs.
+
         Raises:
-            ValueError: an id is a special mark or beyond the vocabulary.
+            UsageError: anything else, or an id that is a special mark or beyond the vocabulary.
             DataError: the model's probabilities are not numbers.
         """
+        if is_pair(pairs):
+            [translation] = self._score([as_pair(1, pairs)])
+            return translation
+        return self._score(checked_items(pairs, as_pair, "score takes a pair (source, target)"))
+
+    def _translate(self, lines: Iterable[str]) -> Iterator[Translation]:
+        windows = (
+            self._cut(numbers, [line.rstrip("\r\n") for line in part]) for numbers, part in self._read(lines, len)
+        )
+        for window, found in self._decoded(windows, self._decoder.search, self._width):
+            yield from self._translations(window, found)
+
+    def _score(self, pairs: Iterable[Pair]) -> Iterator[Translation]:
         parts = self._read(pairs, lambda pair: len(pair[0]) + len(pair[1]))
         windows = (self._paired(numbers, part) for numbers, part in parts)
         for window, found in self._decoded(windows, self._decoder.force, 1):
@@ -268,14 +312,14 @@ class Translator:
         for line, units in window.items:
             source_ids = tuple(index for unit in units for index in unit.ids[0])
             parts = [next(found) for _ in units]
-            hypotheses = tuple(join(ranked) for ranked in zip(*parts, strict=False)) or (empty(),)
+            hypotheses = join_ranked(parts, self._decoder.penalties, self._decoder.n_best) if parts else (empty(),)
             lost += hypotheses[0].score == IMPOSSIBLE
             yield Translation(line, source_ids, hypotheses)
         if lost:
             first, last = window.numbers[0], window.numbers[-1]
             logger.warning("%s, so %d of lines %d to %d are empty.", _NO_NUMBERS, lost, first, last)
 
-    def _paired(self, numbers: range, pairs: Sequence[tuple[str, str | Sequence[int]]]) -> _Window[_Pair, _Known]:
+    def _paired(self, numbers: range, pairs: Sequence[Pair]) -> _Window[_Pair, _Known]:
         """Pairs, of which those are scored that are not too long."""
         units = self._encode([clean(source) for source, _ in pairs])
         items = [
@@ -297,7 +341,7 @@ class Translator:
                 logger.warning("Line %d has %d and %d tokens, too many to score: its score is nan.", number, *sizes)
                 hypothesis = unscored(item.ids, self._members[0].target)
             if isinstance(item.target, str):
-                text = one_line(item.target.rstrip("\r\n"))
+                text = clean(item.target.rstrip("\r\n"))
                 hypothesis = TranslationHypothesis.of(hypothesis, text=text, alignment=hypothesis.alignment)
             yield Translation(item.source.rstrip("\r\n"), item.unit.ids[0], (hypothesis,))
 
@@ -335,7 +379,7 @@ class Translator:
             return subwords.encode(clean(target))
         for index in target:
             if index in (PAD, BOS, EOS) or not 0 <= index < len(subwords):
-                raise ValueError(
+                raise UsageError(
                     f"Target ids must be tokens of the vocabulary, below {len(subwords)}, but one is {index}."
                 )
         return list(target)
@@ -355,6 +399,19 @@ class Translator:
 
 def _own_decoding(member: Member) -> recipe.Decoding:
     return member.recipe.decoding if isinstance(member, RecipeMember) else recipe.Decoding()
+
+
+def _checked_members(members: object) -> tuple[Member, ...]:
+    """The models to translate with, of which one may stand alone. Raises UsageError and DataError."""
+    checked: list[Member] = []
+    for member in members if isinstance(members, list | tuple) else [members]:
+        if not isinstance(member, Member):
+            raise UsageError(f"A Translator takes bundles (nmt.load takes folders), but got {described(member)}.")
+        checked.append(member)
+    if not checked:
+        raise UsageError("A translator needs at least one model, but got none.")
+    _check_targets(checked)
+    return tuple(checked)
 
 
 def _check_targets(members: Sequence[Member]) -> None:

@@ -14,7 +14,7 @@ from nmt.data.batching import pad
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import Hypothesis, Penalties
-from nmt.decoding.lines import one_line
+from nmt.decoding.lines import clean
 from nmt.decoding.search import beam_search, greedy
 from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.unknown import UnknownWords
@@ -65,7 +65,7 @@ class UnitDecoder:
             [
                 TranslationHypothesis.of(
                     hypothesis,
-                    text=one_line(self._text(units[row], hypothesis)),
+                    text=clean(self._text(units[row], hypothesis)),
                     alignment=hypothesis.alignment[:0, :0] if alignments is None else alignments[row][rank],
                 )
                 for rank, hypothesis in enumerate(ranked)
@@ -93,7 +93,7 @@ class UnitDecoder:
                 token_log_probs=tuple(log_probs[row][: len(target) + 1]),
                 alignment=alignment[row, : len(target) + 1, : len(unit.ids[0]) + 1].clone(),
                 finished=True,
-                text=one_line(self.target.decode(target)),
+                text=clean(self.target.decode(target)),
             )
             for row, (unit, target, total) in enumerate(zip(units, targets, totals.tolist(), strict=True))
         ]

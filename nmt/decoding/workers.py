@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import os
 import signal
 import sys
 from collections import deque
@@ -33,15 +34,31 @@ _OPENED = 2
 """Groups that are in work at a time."""
 
 
+def _go_on_alone() -> None:
+    """Compute with one thread in a process that was forked.
+
+    OpenMP's threads do not outlive a fork, but its pool there still waits for them: two threads would hang in the child of a
+    process that has computed with two.
+    """
+    if torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_go_on_alone)
+
+
 class Workers(Generic[TaskT, FoundT]):
     """A function, run by up to `most` processes once there is enough to do; by this one until then, and where there are no forks.
+
+    A daemon, such as a process of `multiprocessing.Pool`, may start none either.
 
     Used as a context manager, it ends its processes.
     """
 
     def __init__(self, run: Callable[[TaskT], FoundT], most: int) -> None:
         self._run = run
-        self._most = most if sys.platform == "linux" else 1
+        self._most = 1 if sys.platform != "linux" or multiprocessing.current_process().daemon else most
         self._ends: list[Connection] = []
         self._processes: list[BaseProcess] = []
 
@@ -164,7 +181,6 @@ def _alive() -> Iterator[None]:
 def _serve(run: Callable[[Any], Any], end: Connection, others: Sequence[Connection]) -> None:
     """Run tasks until the other end is closed; those that this process inherited are closed here, lest they stay open."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(1)
     gc.freeze()  # what was there before need not be looked through again, which would copy it page by page
     for other in others:
         other.close()

@@ -14,6 +14,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nmt.equality import EqualByValue
 from nmt.errors import DataError, UsageError
 from nmt.wording import counted
 
@@ -24,7 +25,7 @@ _LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment:
+class Alignment(EqualByValue):
     """How much of each target word was read from each source word.
 
     Attributes:

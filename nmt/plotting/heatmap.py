@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
+from nmt.arguments import as_path
 from nmt.errors import DataError, UsageError
 from nmt.evaluation.alignment import Alignment, GoldLinks, Matrix
 from nmt.plotting.fonts import add_font, choose_families, label, text_width
@@ -76,12 +77,12 @@ class Heatmap:
 
 def plot_alignment(
     alignment: Alignment | Sequence[Alignment],
-    path: Path,
+    path: str | Path,
     *,
     title: str | Sequence[str] | None = None,
     gold: Gold | Sequence[Gold | None] | None = None,
     style: Style = "color",
-    font: Path | None = None,
+    font: str | Path | None = None,
     dpi: float = 150,
 ) -> None:
     """Draw alignment matrices, alpha_ij of target word i and source word j (Bahdanau et al. 2015, eq. 6), into a file.
@@ -108,7 +109,8 @@ def plot_alignment(
     golds = [gold] if isinstance(gold, GoldLinks | AbstractSet) else list(gold or ())
     count = len(alignments)
     each = zip(alignments, _padded(titles, "", count), _padded(golds, None, count), strict=True)
-    plot_heatmaps([[Heatmap(*given) for given in each]], path, style=style, font=font, dpi=dpi)
+    place, letters = as_path(path, "The picture"), None if font is None else as_path(font, "The font")
+    plot_heatmaps([[Heatmap(*given) for given in each]], place, style=style, font=letters, dpi=dpi)
 
 
 def plot_heatmaps(

@@ -13,13 +13,14 @@ from typing import Any, NoReturn
 
 import torch
 
+from nmt.arguments import as_path
 from nmt.bundle import SOURCE, TARGET, WEIGHTS, Bundle, save_tensors, weights_of
 from nmt.data.batching import plan_batches
 from nmt.data.encoded import encode_corpus
 from nmt.data.subwords import Subwords
-from nmt.device import choose_precision
+from nmt.device import as_device, choose_precision
 from nmt.errors import DataError, NmtError
-from nmt.recipe import Recipe
+from nmt.recipe import Recipe, load_recipe
 from nmt.training.best import BestCheckpoints
 from nmt.training.checkpoint import (
     Progress,
@@ -71,10 +72,10 @@ class Interrupted(NmtError):  # noqa: N818 -- not an error
 
 
 def train(
-    recipe: Recipe,
-    folder: Path,
+    recipe: Recipe | str | Path,
+    folder: str | Path,
     *,
-    device: torch.device,
+    device: torch.device | str = "auto",
     resume: bool = False,
     force: bool = False,
     quiet: bool = False,
@@ -85,18 +86,20 @@ def train(
     often the run was stopped or killed and resumed on the way.
 
     Args:
-        recipe: what to train on, with and how.
+        recipe: what to train on, with and how; or its file, or the name of one that ships with the toolkit.
         folder: new, empty, or (with `resume`) that of an earlier run.
-        device: where to compute.
+        device: where to compute: `auto`, `cpu`, `cuda`, ...
         resume: go on from the state in the folder.
         force: resume even if the recipe or the text is not the one that the run was started with.
         quiet: say nothing on stderr.
 
     Raises:
         DataError: the text, or the folder, cannot be used, or training diverged or ran out of memory.
-        UsageError: the folder holds a run already, is in use, or the recipe contradicts it.
+        UsageError: an argument that cannot be, or the folder holds a run already, is in use, or the recipe contradicts it.
         Interrupted: a signal asked to stop; what was trained is saved.
     """
+    recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    folder, device = as_path(folder, "The run folder"), as_device(device)
     if resume and not folder.is_dir():
         raise DataError(f"There is no model folder {folder}.")
     with Stopping() as stopping:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ import torch
 from nmt import recipe
 from nmt.bundle import Bundle
 from nmt.data.subwords import BOS, EOS, Subwords
-from nmt.decoding.lines import clean, one_line, read_ahead, split_text
+from nmt.decoding.hypothesis import Penalties
+from nmt.decoding.lines import clean, join_texts, read_ahead, split_text
 from nmt.decoding.translation import Translation, TranslationHypothesis, join
 from nmt.decoding.translator import Translator
 from nmt.device import DecodingPrecision
@@ -224,7 +226,29 @@ def test_blank_lines_alone_run_no_model(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_is_written_is_one_line_whatever_the_model_spells() -> None:
-    assert one_line("a\nb\r\nc\u2028d\x00e\x85f\tg") == "a b c d e f g"
+    assert clean("a\nb\r\nc\u2028d\x00e\x85f\tg") == "a b c d e f g"
+
+
+def test_no_line_begins_or_ends_with_a_space_though_the_model_writes_one() -> None:
+    """As after training on text in which every line has one."""
+    spaced = Subwords.train([f" {line} " for line in TEXT], kind="char", size=290, byte_fallback=True)
+    member = bundle("luong")
+    with_spaces = replace(member, target=spaced)
+    space = spaced.encode(" ")[0]
+    bias = member.model.output.bias
+    with torch.no_grad():
+        bias[space] += 6
+    try:
+        raw = [spaced.decode(found.hypotheses[0].ids) for found in translate([with_spaces])]
+        assert any(text.startswith(" ") for text in raw)
+        texts = [found.text for found in translate([with_spaces])]
+        assert texts == [clean(text) for text in raw]
+        assert all(text == text.strip() for text in texts)
+        [scored] = Translator([with_spaces]).score([("a cat", spaced.encode("  a dog "))])
+        assert scored.text == "a dog"
+    finally:
+        with torch.no_grad():
+            bias[space] -= 6
 
 
 def test_a_line_too_long_is_translated_in_parts_in_its_place(caplog: pytest.LogCaptureFixture) -> None:
@@ -239,11 +263,14 @@ def test_a_line_too_long_is_translated_in_parts_in_its_place(caplog: pytest.LogC
     alone = translate([bundle("luong")], ["a cat", *LINES[:2], " ".join(LINES[2:4]), "three"], n_best=2)
     check_same(found[1], alone[0])
     check_same(found[3], alone[-1])
-    for rank, hypothesis in enumerate(found[2].hypotheses):
-        parts = [item.hypotheses[rank] for item in alone[1:-1]]
-        assert hypothesis.text == " ".join(part.text for part in parts if part.text)
-        assert hypothesis.ids == sum((part.ids for part in parts), ())
-        assert hypothesis.log_probability == pytest.approx(sum(part.log_probability for part in parts), abs=1e-4)
+    penalties = Penalties()
+    parts = [item.hypotheses for item in alone[1:-1]]
+    choices = sorted(product(*parts), key=penalties.joint, reverse=True)[:2]
+    for hypothesis, choice in zip(found[2].hypotheses, choices, strict=True):
+        assert hypothesis.text == " ".join(part.text for part in choice if part.text)
+        assert hypothesis.ids == sum((part.ids for part in choice), ())
+        assert hypothesis.log_probability == pytest.approx(sum(part.log_probability for part in choice), abs=1e-4)
+        assert hypothesis.score == pytest.approx(penalties.joint(choice), abs=1e-5)
         rows = len(hypothesis.ids) + hypothesis.finished
         assert hypothesis.alignment.shape == (rows, len(found[2].source_ids) + 1)
         assert len(hypothesis.token_log_probs) == rows
@@ -259,10 +286,10 @@ def test_joined_alignments_lie_along_the_diagonal() -> None:
 
     first = part([[0.5, 0.25, 0.25], [0.0, 0.0, 1.0]], finished=True)
     second = part([[0.75, 0.25], [0.5, 0.5]], finished=True)
-    joined = join([first, second])
+    joined = join([first, second], Penalties())
     assert joined.alignment.tolist() == [[0.5, 0.25, 0.0, 0.25], [0.0, 0.0, 0.75, 0.25], [0.0, 0.0, 0.5, 0.5]]
     assert (joined.ids, joined.log_probability, joined.text, joined.finished) == ((10, 10), -4.0, "x x", True)
-    cut = join([first, part([[0.75, 0.25]], finished=False)])
+    cut = join([first, part([[0.75, 0.25]], finished=False)], Penalties())
     assert (cut.finished, cut.alignment.shape, len(cut.token_log_probs)) == (False, (2, 4), 2)
 
 
@@ -289,6 +316,30 @@ def test_parts_end_where_sentences_or_words_end() -> None:
         "A second one follows here.",
     ]
     assert split_text("alpha beta gamma delta", lambda part: len(part) <= 12) == ["alpha beta", "gamma delta"]
+    assert split_text("これ は 文 です 。 それ も 文 です 。", lambda part: len(part) <= 12) == [
+        "これ は 文 です 。",
+        "それ も 文 です 。",
+    ]
+    assert split_text("東京大阪京都Photography", lambda part: len(part) <= 16) == ["東京大阪京", "都Photography"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (["A first.", "", "A second."], "A first. A second."),
+        (["これは文です。", "それも文です。"], "これは文です。それも文です。"),
+        (["他说：", "“NASA很大”", "对"], "他说：“NASA很大” 对"),
+        (["长城很", "长"], "长城很长"),
+        (["ภาษาไทย", "สวยมาก"], "ภาษาไทยสวยมาก"),
+        (["これ は 文 です 。", "それ も 文 です 。"], "これ は 文 です 。 それ も 文 です 。"),
+        (["한국어 문장", "하나 더"], "한국어 문장 하나 더"),
+        (["He lives in 東京", "and works there."], "He lives in 東京 and works there."),
+        (["これは文です。", "NASAは大きい。"], "これは文です。NASAは大きい。"),
+        ([], ""),
+    ],
+)
+def test_parts_are_joined_by_a_space_where_their_script_has_one(parts: list[str], text: str) -> None:
+    assert join_texts(parts) == text
 
 
 def test_lines_are_answered_as_soon_as_the_window_is_full() -> None:
@@ -375,7 +426,7 @@ def test_scoring_text_keeps_order_and_takes_empty_sides() -> None:
 
 @pytest.mark.parametrize("index", [-1, 0, BOS, EOS, 100_000])
 def test_ids_to_score_must_be_pieces(index: int) -> None:
-    with pytest.raises(ValueError, match=f"but one is {index}"):
+    with pytest.raises(UsageError, match=f"but one is {index}"):
         list(Translator([bundle()]).score([("a cat", [5, index])]))
 
 

@@ -1,0 +1,113 @@
+"""What a translator is given: its options and its text, each accepted in every form that says the same or refused in a sentence."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict, TypeGuard, TypeVar
+
+from nmt.arguments import as_path, described
+from nmt.data.subwords import Subwords
+from nmt.decoding.shortlist import Shortlist
+from nmt.decoding.unknown import Lexicon
+from nmt.device import DecodingPrecision
+from nmt.errors import UsageError
+from nmt.recipe import Decoding, change_decoding
+
+ItemT = TypeVar("ItemT")
+
+Pair = tuple[str, str | Sequence[int]]
+"""A source and its translation, as text or in pieces."""
+
+
+class Options(TypedDict, total=False):
+    """The options of a `Translator`; `nmt.load` says what they mean."""
+
+    decoding: Decoding | Mapping[str, Any] | None
+    n_best: int
+    batch_tokens: int
+    window: int
+    max_source: int
+    alignments: bool
+    posterior: bool
+    replace_unknown: Lexicon | None
+    shortlist: Shortlist | str | Path | None
+    precision: DecodingPrecision | Literal["auto"]
+    processes: int
+
+
+def refuse_unknown(names: Iterable[str]) -> None:
+    """Raise UsageError if there is any option that a translator does not have."""
+    for name in names:
+        if name in Decoding.model_fields:
+            raise UsageError(f'{name} is one of the decoding settings: give decoding={{"{name}": ...}}.')
+        guess = difflib.get_close_matches(name, Options.__annotations__, n=1)
+        raise UsageError(f"There is no option '{name}'" + (f"; did you mean '{guess[0]}'?" if guess else "."))
+
+
+def lay_over(own: Decoding, decoding: object) -> Decoding:
+    """A model's own decoding settings with those that were given in their place. Raises UsageError."""
+    if decoding is None or isinstance(decoding, Decoding):
+        return decoding or own
+    if isinstance(decoding, Mapping):
+        return change_decoding(own, decoding, "Options")
+    raise UsageError(f'decoding must be settings such as {{"beam_size": 3}}, but is {described(decoding)}.')
+
+
+def as_shortlist(shortlist: object, source: Subwords, target: Subwords) -> Shortlist | None:
+    """A shortlist that may be given by its file. Raises UsageError and DataError."""
+    if shortlist is None or isinstance(shortlist, Shortlist):
+        return shortlist
+    return Shortlist.load(as_path(shortlist, "shortlist"), source, target)
+
+
+def check_lexicon(lexicon: object) -> None:
+    """Raise UsageError unless unknown words are to be replaced through a mapping of words, or not at all."""
+    if lexicon is None:
+        return
+    if not isinstance(lexicon, Mapping):
+        raise UsageError(
+            f"replace_unknown must be a dict of source words and their translations ({{}} copies them all), "
+            f"but is {described(lexicon)}."
+        )
+    for word in (*lexicon, *lexicon.values()):
+        if not isinstance(word, str):
+            raise UsageError(f"replace_unknown must have a str for each word, but has {described(word)}.")
+
+
+def checked_items(items: object, check: Callable[[int, object], ItemT], one: str) -> Iterable[ItemT]:
+    """What `check` makes of numbered items as they are read, of those of a list now; `one` says what is taken. Raises UsageError."""
+    if not isinstance(items, Iterable) or isinstance(items, str | bytes | bytearray):
+        raise UsageError(f"{one} or an iterable of them, but got {described(items)}.")
+    checked = (check(number, item) for number, item in enumerate(items, start=1))
+    return list(checked) if isinstance(items, Sequence) else checked
+
+
+def as_line(number: int, line: object) -> str:
+    """A line of text. Raises UsageError."""
+    if not isinstance(line, str):
+        raise UsageError(f"Line {number} must be a str, but is {described(line)}.")
+    return line
+
+
+def as_pair(number: int, pair: object) -> Pair:
+    """A source and its translation. Raises UsageError."""
+    if not is_pair(pair):
+        raise UsageError(
+            f"Pair {number} must be (source, target), each a str, or the target a list of ids, but is {described(pair)}."
+        )
+    source, target = pair
+    return source, target
+
+
+def is_pair(pair: object) -> TypeGuard[Pair]:
+    """Whether it is a source and its translation, as text or as ids."""
+    if not isinstance(pair, list | tuple) or len(pair) != 2:
+        return False
+    source, target = pair
+    return isinstance(source, str) and (isinstance(target, str) or _are_ids(target))
+
+
+def _are_ids(target: object) -> bool:
+    return isinstance(target, Sequence) and all(isinstance(index, int) for index in target)

@@ -1,0 +1,276 @@
+"""The Python API takes what a user would write, or refuses it in one sentence."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import nmt
+from nmt.decoding.options import Options
+from nmt.decoding.translator import Translator
+from nmt.errors import UsageError
+from nmt.evaluation.alignment import Alignment
+from nmt.recipe import dump_recipe
+from tests.commands import ROOT
+from tests.robustness import tiny
+from tests.training import toy
+
+LINE = "the dog sees a cat ."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.folder_in(tmp_path_factory.mktemp("api"))
+
+
+def test_a_str_is_one_sentence(folder: Path) -> None:
+    translator = nmt.load(str(folder), device="cpu", n_best=2)
+    [wanted] = translator.translate([LINE])
+    assert translator.translate(LINE) == wanted
+    assert (wanted.source, len(wanted.hypotheses)) == (LINE, 2)
+    assert translator.translate("").text == ""
+
+
+def test_two_strs_are_one_pair(folder: Path) -> None:
+    translator = nmt.load(folder)
+    [wanted] = translator.score([("a cat", "a dog")])
+    ids = tiny.bundle().target.encode("a dog")
+    assert translator.score(("a cat", "a dog")) == wanted
+    assert translator.score(["a cat", "a dog"]) == wanted  # type: ignore[comparison-overlap]
+    assert translator.score(("a cat", ids)).hypotheses[0].ids == wanted.hypotheses[0].ids
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (None, "translate takes a str, which is one sentence, or an iterable of them, but got None."),
+        (7, r"or an iterable of them, but got 7 \(int\)\."),
+        (b"a cat", r"or an iterable of them, but got b'a cat' \(bytes\)\."),
+        (["a cat", None], "Line 2 must be a str, but is None."),
+        ([b"a cat"], r"Line 1 must be a str, but is b'a cat' \(bytes\)\."),
+        ([["a cat"]], r"Line 1 must be a str, but is \['a cat'\] \(list\)\."),
+    ],
+)
+def test_what_is_no_text_is_refused_before_anything_is_done(folder: Path, lines: Any, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        nmt.load(folder).translate(lines)
+
+
+def test_lines_that_come_one_by_one_are_checked_as_they_come(folder: Path) -> None:
+    translations = nmt.load(folder, window=1).translate(iter(["a cat", 3]))  # type: ignore[list-item]
+    assert next(translations).source == "a cat"
+    with pytest.raises(UsageError, match="Line 2 must be a str"):
+        next(translations)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "sentence"),
+    [
+        ("a cat", r"score takes a pair \(source, target\) or an iterable of them, but got 'a cat' \(str\)\."),
+        (None, "but got None."),
+        (["a cat"], r"Pair 1 must be \(source, target\), each a str, or the target a list of ids, but is 'a cat'"),
+        ([("a cat", "a dog"), ("a cat", None)], "Pair 2 must be"),
+        ([("a cat", "a dog", "a cow")], "Pair 1 must be"),
+        ([("a cat", ["a", "dog"])], "Pair 1 must be"),
+    ],
+)
+def test_what_is_no_pair_is_refused_before_anything_is_done(folder: Path, pairs: Any, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        nmt.load(folder).score(pairs)
+
+
+def test_several_folders_are_an_ensemble(folder: Path) -> None:
+    alone, together = nmt.load(folder).translate(LINE), nmt.load([folder, str(folder)]).translate(LINE)
+    assert together.hypotheses[0].ids == alone.hypotheses[0].ids
+    assert together.score == pytest.approx(alone.score, abs=1e-5)
+
+
+def test_decoding_settings_are_laid_over_those_of_the_model(folder: Path) -> None:
+    own = tiny.bundle().recipe.decoding
+    assert own.beam_size == 2
+    changed = own.model_copy(update={"beam_size": 1, "prune": 2.0})
+    for settings in (changed, {"beam_size": 1, "prune": 2}):
+        assert nmt.load(folder, decoding=settings).translate(LINE) == Translator(
+            [tiny.bundle()], decoding=changed
+        ).translate(LINE)
+    assert nmt.load(folder, decoding={"beam_size": 4}, n_best=4).translate(LINE).hypotheses[3]
+
+
+REFUSALS: dict[str, str] = {
+    "nmt.load(model, precision='int4')": "precision must be auto, fp32, bf16 or int8, but is 'int4' (str).",
+    "nmt.load(model, precision=None)": "precision must be auto, fp32, bf16 or int8, but is None.",
+    "nmt.load(model, nbest=3)": "There is no option 'nbest'; did you mean 'n_best'?",
+    "nmt.load(model, quux=3)": "There is no option 'quux'.",
+    "nmt.load(model, n_best='3')": "n_best must be a whole number, but is '3' (str).",
+    "nmt.load(model, n_best=True)": "n_best must be a whole number, but is True (bool).",
+    "nmt.load(model, processes=0)": "processes must be at least 1, but is 0.",
+    "nmt.load(model, alignments='no')": "alignments must be True or False, but is 'no' (str).",
+    "nmt.load(model, replace_unknown=True)": "replace_unknown must be a dict of source words and their translations "
+    "({} copies them all), but is True (bool).",
+    "nmt.load(model, replace_unknown={'a': 1})": "replace_unknown must have a str for each word, but has 1 (int).",
+    "nmt.load(model, shortlist=3)": "shortlist must be a path, as a str or a Path, but is 3 (int).",
+    "nmt.load(model, decoding={'beam': 3})": "Options: unknown key 'decoding.beam'; did you mean 'beam_size'?",
+    "nmt.load(model, decoding={'beam_size': 0})": "Options: 'decoding.beam_size': input should be greater than or equal to 1, but is 0.",
+    "nmt.load(model, decoding=3)": 'decoding must be settings such as {"beam_size": 3}, but is 3 (int).',
+    "nmt.load(model, 'gpux')": "Cannot compute on device 'gpux'",
+    "nmt.load(model, device=None)": "device must be auto, cpu, cuda or another name that torch knows, but is None.",
+    "nmt.load(None)": "A model folder must be a path, as a str or a Path, but is None.",
+    "nmt.load([model, 3])": "A model folder must be a path, as a str or a Path, but is 3 (int).",
+    "nmt.load([])": "A translator needs at least one model, but got none.",
+    "nmt.Translator('runs/mine')": "A Translator takes bundles (nmt.load takes folders), but got 'runs/mine' (str).",
+    "nmt.Translator(nmt.Bundle.load(model), beam_size=3)": 'beam_size is one of the decoding settings: give decoding={"beam_size": ...}.',
+    "nmt.Bundle.load(3)": "The model folder must be a path, as a str or a Path, but is 3 (int).",
+    "nmt.load_recipe(3)": "The recipe must be a path, as a str or a Path, but is 3 (int).",
+    "nmt.load_recipe('quickstart', 'seed')": "--set takes a.b=value, but got 'seed'.",
+    "nmt.train(None, 'run')": "The recipe must be a path, as a str or a Path, but is None.",
+    "nmt.train('quickstart', 3)": "The run folder must be a path, as a str or a Path, but is 3 (int).",
+    "nmt.train('quickstart', 'run', device=3)": "device must be auto, cpu, cuda or another name that torch knows, but is 3 (int).",
+    "nmt.load_corpus(3, source='en', target='de')": "The corpus must be a path, as a str or a Path, but is 3 (int).",
+    "nmt.plot_alignment(nmt.Alignment([[1.0]], 'a', 'b'), 3)": "The picture must be a path, as a str or a Path, but is 3 (int).",
+}
+REFUSE = """
+import json, sys
+import nmt
+def sentence(call, model):
+    try:
+        return repr(eval(call, {"nmt": nmt, "model": model}))
+    except nmt.UsageError as error:
+        return str(error)
+    except BaseException as error:
+        return f"not refused but raised: {error!r}"
+model, *calls = json.load(sys.stdin)
+json.dump([sentence(call, model) for call in calls], sys.stdout)
+"""
+
+
+def test_what_cannot_be_is_refused_in_a_sentence(folder: Path, tmp_path: Path) -> None:
+    """In a program of its own: here annotated types are checked."""
+    command = [sys.executable, "-c", REFUSE]
+    given = json.dumps([str(folder), *REFUSALS])
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(
+        command, input=given, capture_output=True, text=True, check=True, env=environment, cwd=tmp_path
+    )
+    sentences = dict(zip(REFUSALS, json.loads(ended.stdout), strict=True))
+    wrong = {call: said for call, said in sentences.items() if not said.startswith(REFUSALS[call])}
+    assert not wrong
+
+
+def test_the_options_of_load_are_those_of_a_translator() -> None:
+    import inspect
+
+    parameters = inspect.signature(Translator).parameters.values()
+    assert [each.name for each in parameters if each.kind is each.KEYWORD_ONLY] == list(Options.__annotations__)
+    assert nmt.load.__doc__
+    assert all(f"        {name}: " in nmt.load.__doc__ for name in Options.__annotations__)
+
+
+def test_results_can_be_compared(folder: Path) -> None:
+    translator = nmt.load(folder)
+    one, same, other = translator.translate([LINE, LINE, "a dog"])
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != other
+    assert one != LINE
+    [hypothesis] = one.hypotheses
+    moved = replace(hypothesis, alignment=hypothesis.alignment + 0.5)
+    assert hypothesis == replace(hypothesis, alignment=hypothesis.alignment.clone())
+    assert moved != hypothesis
+    assert hash(moved) == hash(hypothesis)
+    assert replace(hypothesis, alignment=torch.zeros(0, 0)) != hypothesis
+    assert pickle.loads(pickle.dumps(one)) == one
+    weights = np.array([[0.25, 0.75]])
+    assert Alignment(weights, ("a", "b"), ("c",)) == Alignment(weights.copy(), ("a", "b"), ("c",))
+    assert Alignment(weights, ("a", "b"), ("c",)) != Alignment(weights, ("a", "b"), ("d",))
+    assert Alignment(weights, ("a", "b"), ("c",)) != Alignment(1 - weights, ("a", "b"), ("c",))
+    assert len({Alignment(weights, ("a", "b"), ("c",)) for _ in range(3)}) == 1
+
+
+def test_paths_may_be_text(folder: Path, tmp_path: Path) -> None:
+    nmt.Bundle.load(str(folder)).save(str(tmp_path / "copy"))
+    assert nmt.load(str(tmp_path / "copy")).translate(LINE) == nmt.load(folder).translate(LINE)
+    alignment = nmt.Alignment(np.eye(2), ("a", "b"), ("c", "d"))
+    nmt.plot_alignment(alignment, str(tmp_path / "figure.svg"))
+    assert (tmp_path / "figure.svg").stat().st_size
+    (tmp_path / "text.tsv").write_text("a dog\tein Hund\n")
+    assert len(nmt.load_corpus(tmp_path / "text.tsv", source="en", target="de")) == 1
+    assert nmt.load_recipe("quickstart", "seed=7").seed == 7
+    assert nmt.load_recipe("quickstart", ["seed=7"]) == nmt.load_recipe("quickstart", "seed=7")
+
+
+def test_training_takes_text_for_its_recipe_folder_and_device(tmp_path: Path) -> None:
+    toy.write_reversal(tmp_path, pairs=40, held_out=5)
+    (tmp_path / "toy.yaml").write_text(dump_recipe(toy.recipe(tmp_path, training={"updates": 1})))
+    result = nmt.train(str(tmp_path / "toy.yaml"), str(tmp_path / "run"), device="cpu", quiet=True)
+    assert result.folder == tmp_path / "run"
+    assert nmt.load(str(tmp_path / "run")).translate("a b").source == "a b"
+
+
+def test_a_translator_of_models_in_memory_cannot_be_sent() -> None:
+    with pytest.raises(UsageError, match="models in memory cannot go to another process: save them"):
+        pickle.dumps(Translator([tiny.bundle()]))
+
+
+def test_a_translator_pickles_by_loading_its_folder_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    translator = nmt.load(folder.name, "cpu", n_best=2, decoding={"beam_size": 3}, precision="bf16")
+    stored = pickle.dumps(translator)
+    assert len(stored) < 2000
+    monkeypatch.chdir("/")
+    again = pickle.loads(stored)
+    assert again.translate(LINE) == translator.translate(LINE)
+    assert pickle.loads(pickle.dumps(again)).translate(LINE) == translator.translate(LINE)
+
+
+def test_spawned_workers_translate(folder: Path) -> None:
+    translator = nmt.load(folder, "cpu", processes=2, batch_tokens=8)
+    lines = [LINE, "a dog", "a cat sleeps"]
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        found = pool.map(translator.translate, lines)
+        [listed] = pool.map(_all, [(translator, lines * 3)])
+    wanted = list(translator.translate(lines))
+    assert [item.text for item in found] == [item.text for item in wanted]
+    assert [item.text for item in listed] == [item.text for item in wanted] * 3
+
+
+def _all(task: tuple[Translator, list[str]]) -> list[nmt.Translation]:
+    translator, lines = task
+    return list(translator.translate(lines))
+
+
+FORK = """
+import os, signal, sys, torch, nmt
+torch.set_num_threads(2)
+translator = nmt.load(sys.argv[1], "cpu")
+torch.tanh(torch.randn(2**20))  # enough for both threads
+lines = ["the dog sees a cat ."] * 100
+wanted = [found.text for found in translator.translate(lines)]
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    torch.tanh(torch.randn(2**20))
+    same = [found.text for found in translator.translate(lines)] == wanted
+    os._exit(0 if same and torch.get_num_threads() == 1 else 3)
+assert torch.get_num_threads() == 2
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no forks")
+def test_a_fork_of_a_process_that_translated_with_two_threads_translates(folder: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2"}
+    ended = subprocess.run(
+        [sys.executable, "-c", FORK, str(folder)], capture_output=True, text=True, check=True, env=environment
+    )
+    assert ended.stdout == "0\n"

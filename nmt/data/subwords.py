@@ -41,7 +41,8 @@ class Subwords:
     def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
         self._processor: Any = processor
         self._bytes = [self._bytes_of(index) for index in range(len(self))]
-        self._has_prefix = self._processor.id_to_piece(self._processor.encode("a"))[:1] != ["a"]
+        framed: str = self._processor.normalize("a")
+        self._has_prefix, self._has_suffix = framed.startswith(_MARK), framed.endswith(_MARK)
 
     @classmethod
     def train(cls, lines: Iterable[str], *, kind: Kind, size: int, byte_fallback: bool, seed: int = 1) -> "Subwords":
@@ -184,7 +185,9 @@ class Subwords:
                 parts[place] = parts[place] if word is None else self._in_place_of_mark(word)
         joined = b"".join(parts)
         text = joined.decode("utf-8", "replace").replace(_MARK, " ")
-        return (text[1:] if self._has_prefix and text.startswith(" ") else text).replace(_STAND_IN, _MARK)
+        text = text.removeprefix(" ") if self._has_prefix else text
+        text = text.removesuffix(" ") if self._has_suffix else text
+        return text.replace(_STAND_IN, _MARK)
 
     def decode_batch(self, batch: Iterable[Sequence[int]]) -> list[str]:
         """The text of each row of ids."""

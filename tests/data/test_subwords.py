@@ -1,5 +1,6 @@
 """Subwords: nothing of a text is lost, and every piece knows its word."""
 
+import io
 import pickle
 import subprocess
 import sys
@@ -203,6 +204,25 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(DataError, match=r"theirs\.model has pad_id=-1 unk_id=0.*pad_id=0 unk_id=1"):
         Subwords.load(prefix + ".model")
+
+
+@pytest.mark.parametrize("byte_fallback", [True, False])
+@pytest.mark.parametrize(
+    "options", [{}, {"add_dummy_prefix": False}, {"treat_whitespace_as_suffix": True}], ids=["before", "none", "after"]
+)
+def test_a_model_may_mark_words_before_them_after_them_or_between_them_only(
+    options: dict[str, bool], byte_fallback: bool
+) -> None:
+    """As those of other tools do; also where it lacks the letter a."""
+    lines, model = ["the dog sees the cow", "ships sink here"], io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines * 9), model_writer=model, model_type="bpe", vocab_size=340, hard_vocab_limit=False,
+        normalization_rule_name="identity", remove_extra_whitespaces=False, minloglevel=3,
+        byte_fallback=byte_fallback, pad_id=0, unk_id=1, bos_id=2, eos_id=3, **options,
+    )  # fmt: skip
+    subwords = Subwords.from_bytes(model.getvalue())
+    for text in (*lines, " the dog", "the dog ", "", " "):
+        assert subwords.decode(subwords.encode(text)) == text
 
 
 def test_a_lone_surrogate_is_an_error_not_a_crash(unigram: Subwords) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from numbers import Integral
 from pathlib import Path
 
 from nmt.errors import UsageError
@@ -25,9 +26,9 @@ def described(value: object) -> str:
 def check_counts(counts: Mapping[str, object]) -> None:
     """Raise UsageError unless each is a whole number of at least 1."""
     for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int):
+        if isinstance(value, bool) or not isinstance(value, Integral):
             raise UsageError(f"{name} must be a whole number, but is {described(value)}.")
-        if value < 1:
+        if int(value) < 1:
             raise UsageError(f"{name} must be at least 1, but is {value}.")
 
 

@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,8 @@ REFUSALS: dict[str, str] = {
     "nmt.Translator('runs/mine')": "A Translator takes bundles (nmt.load takes folders), but got 'runs/mine' (str).",
     "nmt.Translator(nmt.Bundle.load(model), beam_size=3)": 'beam_size is one of the decoding settings: give decoding={"beam_size": ...}.',
     "nmt.Bundle.load(3)": "The model folder must be a path, as a str or a Path, but is 3 (int).",
+    "nmt.Subwords.load(3)": "The SentencePiece model must be a path, as a str or a Path, but is 3 (int).",
+    "nmt.plot_alignment(None, 'x.png')": "What is drawn must be an Alignment, but is None.",
     "nmt.load_recipe(3)": "The recipe must be a path, as a str or a Path, but is 3 (int).",
     "nmt.load_recipe('quickstart', 'seed')": "--set takes a.b=value, but got 'seed'.",
     "nmt.train(None, 'run')": "The recipe must be a path, as a str or a Path, but is None.",
@@ -174,6 +177,17 @@ def test_the_options_of_load_are_those_of_a_translator() -> None:
     assert [each.name for each in parameters if each.kind is each.KEYWORD_ONLY] == list(Options.__annotations__)
     assert nmt.load.__doc__
     assert all(f"        {name}: " in nmt.load.__doc__ for name in Options.__annotations__)
+
+
+def test_a_column_of_a_corpus_is_translated_as_it_is_read(folder: Path) -> None:
+    class Lines(Sequence[str]):
+        def __len__(self) -> int:
+            return 10**12
+
+        def __getitem__(self, index: Any) -> Any:
+            return "a cat"
+
+    assert next(nmt.load(folder, window=2).translate(Lines())).source == "a cat"
 
 
 def test_results_can_be_compared(folder: Path) -> None:
@@ -233,6 +247,7 @@ def test_a_translator_pickles_by_loading_its_folder_anew(folder: Path, monkeypat
     assert pickle.loads(pickle.dumps(again)).translate(LINE) == translator.translate(LINE)
 
 
+@pytest.mark.slow
 def test_spawned_workers_translate(folder: Path) -> None:
     translator = nmt.load(folder, "cpu", processes=2, batch_tokens=8)
     lines = [LINE, "a dog", "a cat sleeps"]

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import sentencepiece
 
+from nmt.arguments import as_path
 from nmt.cache import replacing
 from nmt.data.regularisation import MARK, Sampler, Vocabulary
 from nmt.errors import DataError
@@ -80,10 +81,11 @@ class Subwords:
     @classmethod
     def load(cls, path: str | Path) -> "Subwords":
         """Read a SentencePiece file. Raises DataError if it is missing, no such model, or has other special ids."""
+        path = as_path(path, "The SentencePiece model")
         try:
-            if Path(path).stat().st_size > _LARGEST:
+            if path.stat().st_size > _LARGEST:
                 raise DataError(f"{path} is not a SentencePiece model: it has more than {_LARGEST:,} bytes.")
-            return cls.from_bytes(Path(path).read_bytes(), str(path))
+            return cls.from_bytes(path.read_bytes(), str(path))
         except OSError as error:
             raise DataError(f"Cannot read the SentencePiece model {path}: {error.strerror or error}.") from None
 
@@ -122,7 +124,7 @@ class Subwords:
 
     def save(self, path: str | Path) -> None:
         """Write the model's file; a crash leaves either the old file or the new one."""
-        with replacing(Path(path)) as beside:
+        with replacing(as_path(path, "The SentencePiece model")) as beside:
             beside.write_bytes(self.serialized)
 
     def encode(self, text: str) -> list[int]:

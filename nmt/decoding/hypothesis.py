@@ -113,7 +113,7 @@ class Penalties:
         return total / self.of_length(joint_length(parts)) + sum(map(self.coverage_of, parts))
 
     def reward(self, log_probability: float, length: int) -> float:
-        """alpha |log P(y | x)| / (5 + |y|): the log-probability that makes up for one token less."""
+        """alpha |log P(y | x)| / (5 + |y|): the log-probability that one more token is worth."""
         return self.length * abs(log_probability) / (5.0 + length)
 
     def coverage_of(self, hypothesis: Hypothesis) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeGuard, TypeVar
 
@@ -81,7 +82,7 @@ def checked_items(items: object, check: Callable[[int, object], ItemT], one: str
     if not isinstance(items, Iterable) or isinstance(items, str | bytes | bytearray):
         raise UsageError(f"{one} or an iterable of them, but got {described(items)}.")
     checked = (check(number, item) for number, item in enumerate(items, start=1))
-    return list(checked) if isinstance(items, Sequence) else checked
+    return list(checked) if isinstance(items, list | tuple) else checked  # a column of a corpus may not fit into memory
 
 
 def as_line(number: int, line: object) -> str:
@@ -110,4 +111,4 @@ def is_pair(pair: object) -> TypeGuard[Pair]:
 
 
 def _are_ids(target: object) -> bool:
-    return isinstance(target, Sequence) and all(isinstance(index, int) for index in target)
+    return isinstance(target, Sequence) and all(isinstance(index, Integral) for index in target)

@@ -15,7 +15,7 @@ def join_ranked(
 ) -> tuple[TranslationHypothesis, ...]:
     """Up to `count` joined hypotheses of a line, by the score of the whole, best first.
 
-    There are as many as the product of the lists is long, so only those with the largest sums (see `_value`) are joined.
+    The combinations are too many to score them all: those with the largest sums (see `_value`) are joined.
     """
     if len(parts) == 1:
         return tuple(parts[0])

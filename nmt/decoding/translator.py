@@ -144,7 +144,7 @@ class Translator:
 
         Raises:
             DataError: the target vocabularies differ, or the shortlist's file cannot be used.
-            UsageError: an option that there is not or that is out of its range, or the models cannot compute in int8 where
+            UsageError: an option that does not exist or is out of its range, or the models cannot compute in int8 where
                 they are.
         """
         refuse_unknown(unknown)
@@ -341,7 +341,7 @@ class Translator:
                 logger.warning("Line %d has %d and %d tokens, too many to score: its score is nan.", number, *sizes)
                 hypothesis = unscored(item.ids, self._members[0].target)
             if isinstance(item.target, str):
-                text = clean(item.target.rstrip("\r\n"))
+                text = clean(item.target)
                 hypothesis = TranslationHypothesis.of(hypothesis, text=text, alignment=hypothesis.alignment)
             yield Translation(item.source.rstrip("\r\n"), item.unit.ids[0], (hypothesis,))
 

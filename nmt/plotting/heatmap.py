@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
-from nmt.arguments import as_path
+from nmt.arguments import as_path, described
 from nmt.errors import DataError, UsageError
 from nmt.evaluation.alignment import Alignment, GoldLinks, Matrix
 from nmt.plotting.fonts import add_font, choose_families, label, text_width
@@ -104,7 +104,10 @@ def plot_alignment(
         DataError: an alignment without words, gold links outside it, no font, or a file that cannot be written.
         ValueError: more titles or gold standards than panels.
     """
-    alignments = [alignment] if isinstance(alignment, Alignment) else list(alignment)
+    alignments = list(alignment) if isinstance(alignment, Sequence) else [alignment]
+    for item in alignments:
+        if not isinstance(item, Alignment):
+            raise UsageError(f"What is drawn must be an Alignment, but is {described(item)}.")
     titles = [title] if isinstance(title, str) else list(title or ())
     golds = [gold] if isinstance(gold, GoldLinks | AbstractSet) else list(gold or ())
     count = len(alignments)

@@ -7,10 +7,12 @@ settings (`score: {kind: additive, size: 512}`). An unknown key, a wrong type or
 
 import difflib
 import json
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
@@ -20,9 +22,11 @@ from nmt.arguments import as_path
 from nmt.errors import UsageError
 
 Size = Annotated[int, Field(ge=1, lt=2**31)]
-Width = Annotated[int, Field(ge=1, le=2**16)]
+_WIDEST = 2**16
+Width = Annotated[int, Field(ge=1, le=_WIDEST)]
 """Of a layer or window; beyond it no machine has the memory, and a model folder that asks for more is refused before it is built."""
 Layers = Annotated[int, Field(ge=1, le=100)]
+Heads = Annotated[int, Field(ge=1, le=1024)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[float, Field(gt=0)]
 Ratio = Annotated[float, Field(gt=0, le=1000)]
@@ -38,6 +42,26 @@ class Section(BaseModel):
 
 
 SectionT = TypeVar("SectionT", bound=Section)
+
+
+def _complete(section: SectionT, **values: object) -> SectionT:
+    """The section with these values for those of its keys that nobody has given."""
+    return section.model_copy(
+        update={key: value for key, value in values.items() if key not in section.model_fields_set}
+    )
+
+
+def _derived(start: int | str) -> Any:
+    """A default that follows from other keys; `start` is what it is where none of them is given."""
+    return Field(default=start, json_schema_extra=lambda schema: schema.pop("default", None))
+
+
+class _ContradictionError(ValueError):
+    """Values of given keys that cannot go together; `keys` are their paths, from the section that says so."""
+
+    def __init__(self, keys: Iterable[str], sentence: str) -> None:
+        super().__init__(sentence)
+        self.keys = tuple(keys)
 
 
 def _kind(default: str) -> BeforeValidator:
@@ -118,8 +142,8 @@ class AdditiveScore(Section):
     """v_a^T tanh(W_a s + U_a h_j) (Bahdanau et al. 2015, A.1.2)."""
 
     kind: Literal["additive"] = "additive"
-    size: Width = 256
-    """Width of the hidden layer, n' in the paper; the heads share it."""
+    size: Width = _derived(256)
+    """Width of the hidden layer, n' in the paper; the heads share it. By default 256, or the next multiple of `heads`."""
     coverage: bool = False
     """Let the score see how much weight each word has had so far (Tu et al. 2016)."""
 
@@ -140,7 +164,8 @@ class ConcatScore(Section):
     """v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, eq. 8)."""
 
     kind: Literal["concat"] = "concat"
-    size: Width = 256
+    size: Width = _derived(256)
+    """As in the additive score."""
     coverage: bool = False
 
 
@@ -191,30 +216,49 @@ Window = Annotated[GlobalWindow | LocalMonotonicWindow | LocalPredictiveWindow, 
 class Attention(Section):
     score: Score = AdditiveScore()
     window: Window = GlobalWindow()
-    heads: Width = 1
+    heads: Heads = 1
     """Attentions side by side, each over its own share of projected state and annotations (Vaswani et al. 2017, 3.2.2)."""
+
+    @model_validator(mode="after")
+    def _follow(self) -> Self:
+        if self.score.kind in ("additive", "concat"):
+            size = _next_multiple(self.score.size, self.heads)
+            self.__dict__["score"] = _complete(self.score, size=size)
+        return self
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.score.kind == "none" and self.window.kind != "global":
-            raise ValueError(
-                f"window {self.window.kind} has nothing to act on, because score is none: set window: global or choose a score"
+            raise _ContradictionError(
+                ("score", "window"),
+                f"window {self.window.kind} has nothing to act on, because score is none: "
+                "set window: global or choose a score",
             )
         if self.score.kind == "none" and self.heads > 1:
-            raise ValueError(
-                f"heads {self.heads} have nothing to attend with, because score is none: set heads: 1 or choose a score"
+            raise _ContradictionError(
+                ("score", "heads"),
+                f"heads {self.heads} have nothing to attend with, because score is none: set heads: 1 or choose a score",
             )
         if self.score.kind in ("additive", "concat") and self.score.size % self.heads:
-            raise ValueError(f"heads must divide score.size, but they are {self.heads} and {self.score.size}")
+            raise _ContradictionError(
+                ("heads", "score.size"),
+                f"heads must divide score.size, but they are {self.heads} and {self.score.size}",
+            )
         return self
+
+
+def _next_multiple(number: int, of: int) -> int:
+    """The least multiple that is not below a number."""
+    return -(-number // of) * of
 
 
 class Encoder(Section):
     """Recurrent encoder."""
 
     cell: Literal["gru", "lstm"] = "gru"
-    hidden: Width = 256
-    """Width of one direction; annotations of both directions are twice as wide."""
+    hidden: Width = _derived(256)
+    """Width of one direction; annotations of both directions are twice as wide. By default an annotation is as wide as
+    `decoder.hidden` where that is given, else a direction is 256 wide; either way what `attention.heads` can divide."""
     layers: Layers = 1
     direction: Literal["both", "forward", "reversed"] = "both"
     """How the source is read: both ways (Bahdanau et al. 2015), left to right, or right to left, which is the source reversal of
@@ -225,9 +269,14 @@ class Encoder(Section):
     """Normalise what enters the gates (Ba et al. 2016); no fused kernel does that, so it is slower."""
 
     @property
+    def directions(self) -> int:
+        """How many ways the source is read."""
+        return 2 if self.direction == "both" else 1
+
+    @property
     def annotation(self) -> int:
         """Width of an annotation h_j."""
-        return 2 * self.hidden if self.direction == "both" else self.hidden
+        return self.directions * self.hidden
 
 
 class AttendThenUpdate(Section):
@@ -253,22 +302,24 @@ class MaxoutReadout(Section):
     """t_i = max over pairs of U_o s + V_o E y_{i-1} + C_o c_i (Bahdanau et al. 2015, A.2.2)."""
 
     kind: Literal["maxout"] = "maxout"
-    size: Width = 256
-    """Width after the maximum, l in the paper."""
+    size: Width = _derived(256)
+    """Width after the maximum, l in the paper. By default that of `embedding`."""
 
 
 class TanhReadout(Section):
     """tanh(U_o s + V_o E y_{i-1} + C_o c_i): the same inputs through one tanh layer (Pascanu et al. 2014)."""
 
     kind: Literal["tanh"] = "tanh"
-    size: Width = 256
+    size: Width = _derived(256)
+    """By default that of `embedding`."""
 
 
 class AttentionalReadout(Section):
     """h~_t = tanh(W_c [c_t; h_t]) (Luong et al. 2015, eq. 5)."""
 
     kind: Literal["attentional"] = "attentional"
-    size: Width = 256
+    size: Width = _derived(256)
+    """By default that of `embedding`."""
 
 
 Readout = Annotated[MaxoutReadout | TanhReadout | AttentionalReadout, _BY_KIND, _kind("maxout")]
@@ -276,13 +327,15 @@ Readout = Annotated[MaxoutReadout | TanhReadout | AttentionalReadout, _BY_KIND, 
 
 class Decoder(Section):
     cell: Literal["gru", "lstm"] = "gru"
-    hidden: Width = 512
+    hidden: Width = _derived(512)
+    """By default the width of an annotation."""
     layers: Layers = 1
     order: Order = AttendThenUpdate()
     readout: Readout = MaxoutReadout()
-    bridge: Literal["backward", "final", "mean", "copy", "zero"] = "backward"
+    bridge: Literal["backward", "final", "mean", "copy", "zero"] = _derived("backward")
     """What s_0 is made of: the backward state at the first word (Bahdanau), the final states of the top layer, the mean
-    annotation, the final states of each layer as they are (Luong), nothing."""
+    annotation, the final states of each layer as they are (Luong), nothing. By default `backward`, or `final` where the
+    encoder reads forward alone. With `copy` the cell and layers of one side are by default those given for the other."""
     residual: bool = False
     """As in the encoder."""
     layer_norm: bool = False
@@ -312,9 +365,12 @@ def _from_rate(value: object) -> object:
 
 
 class Model(Section):
-    embedding: Width = 256
+    """The network. A width that is not given follows from those that are, so that a recipe may give any one of them alone."""
+
+    embedding: Width = _derived(256)
+    """Width of an embedded word. By default 256, or `decoder.readout.size` where that is given and weights are shared."""
     tie: Literal["none", "target", "all"] = "target"
-    """Share the output layer with the target embeddings, or all three with each other."""
+    """Share the output layer with the target embeddings, or all three with each other; the readout is then as wide as they are."""
     embedding_scale: Annotated[float, Field(gt=0, le=1000)] = 1.0
     """What an embedded word, which has length 1 at first, is multiplied by; h~ is fed at the same length. The root of `embedding`
     (Vaswani et al. 2017, 3.4) makes its components as large as a state's: additive and concat scores then learn much faster.
@@ -325,39 +381,94 @@ class Model(Section):
     dropout: Annotated[Dropout, BeforeValidator(_from_rate)] = Dropout()
 
     @model_validator(mode="after")
+    def _follow(self) -> Self:
+        """Fill in what is not given."""
+        readout, shares = self.decoder.readout, self.tie != "none"
+        leads = shares and "size" in readout.model_fields_set and "embedding" not in self.model_fields_set
+        embedding = readout.size if leads else self.embedding
+        encoder, decoder = self._stacks()
+        decoder = decoder.model_copy(update={"readout": _complete(readout, size=embedding)})
+        self.__dict__.update(embedding=embedding, encoder=encoder, decoder=decoder)
+        return self
+
+    def _stacks(self) -> tuple[Encoder, Decoder]:
+        """Encoder and decoder, each with what follows from the other."""
+        encoder, decoder, heads = self.encoder, self.decoder, self.attention.heads
+        decoder = _complete(decoder, bridge="final" if encoder.direction == "forward" else "backward")
+        if decoder.bridge == "copy":
+            encoder = _complete(encoder, cell=decoder.cell, layers=decoder.layers)
+            decoder = _complete(decoder, cell=encoder.cell, layers=encoder.layers)
+        width = decoder.hidden if "hidden" in decoder.model_fields_set else encoder.annotation
+        width = _next_multiple(width, math.lcm(heads, encoder.directions))
+        encoder = _complete(encoder, hidden=width // encoder.directions)
+        return encoder, _complete(decoder, hidden=min(encoder.annotation, _WIDEST - _WIDEST % heads))
+
+    @model_validator(mode="after")
     def _possible(self) -> Self:
-        annotation, hidden, heads = self.encoder.annotation, self.decoder.hidden, self.attention.heads
-        if self.attention.score.kind == "dot" and annotation != hidden:
-            sides = "2 x encoder.hidden" if self.encoder.direction == "both" else "encoder.hidden"
-            raise ValueError(
-                f"attention.score dot needs decoder.hidden = {sides}, but they are {hidden} and {annotation}: "
-                "change one or use score: general"
+        self._need_divisible_widths()
+        if self.attention.score.kind == "dot":
+            self._need_equal_widths("attention.score", "dot", remedy=": change one or use score: general")
+        if self.decoder.bridge == "copy":
+            self._need_equal_stacks()
+            self._need_equal_widths("decoder.bridge", "copy")
+        if self.decoder.bridge == "backward" and self.encoder.direction == "forward":
+            raise _ContradictionError(
+                ("decoder.bridge", "encoder.direction"),
+                "decoder.bridge backward needs an encoder that reads backwards: "
+                "use bridge: final, or encoder.direction both",
             )
-        if annotation % heads or hidden % heads:
-            raise ValueError(
-                f"attention.heads must divide decoder.hidden and the width of an annotation, but {heads} does not divide "
-                f"{hidden} and {annotation}"
-            )
-        self._possible_bridge()
         if self.tie != "none" and self.decoder.readout.size != self.embedding:
-            raise ValueError(
-                f"tie: {self.tie} needs decoder.readout.size = embedding, but they are {self.decoder.readout.size} and {self.embedding}"
+            raise _ContradictionError(
+                ("embedding", "decoder.readout.size"),
+                f"embedding and decoder.readout.size are {self.embedding} and {self.decoder.readout.size}, so the output "
+                "layer cannot share its weights with the embeddings: make them equal or set tie: none",
             )
         return self
 
-    def _possible_bridge(self) -> None:
-        encoder, decoder = self.encoder, self.decoder
-        if decoder.bridge == "backward" and encoder.direction == "forward":
-            raise ValueError(
-                "decoder.bridge backward needs an encoder that reads backwards: use bridge: final, or encoder.direction both"
+    def _need_equal_stacks(self) -> None:
+        """What `copy` asks for."""
+        for key in ("cell", "layers"):
+            ours, theirs = getattr(self.decoder, key), getattr(self.encoder, key)
+            if ours != theirs:
+                raise _ContradictionError(
+                    ("decoder.bridge", f"decoder.{key}", f"encoder.{key}"),
+                    f"decoder.bridge copy needs decoder.{key} = encoder.{key}, but they are {ours} and {theirs}",
+                )
+
+    def _need_equal_widths(self, key: str, value: str, remedy: str = "") -> None:
+        """Refuse states that are not as wide as annotations."""
+        hidden, annotation, directions = self.decoder.hidden, self.encoder.annotation, self.encoder.directions
+        sides = "2 x encoder.hidden" if directions == 2 else "encoder.hidden"
+        if hidden % directions:
+            raise _ContradictionError(
+                (key, "decoder.hidden"),
+                f"{key} {value} needs an even decoder.hidden, because annotations of both directions are as wide as it, "
+                f"but it is {hidden}{remedy}",
             )
-        ours = (decoder.cell, decoder.layers, decoder.hidden)
-        theirs = (encoder.cell, encoder.layers, encoder.annotation)
-        if decoder.bridge == "copy" and ours != theirs:
-            raise ValueError(
-                "decoder.bridge copy needs an encoder of the decoder's cell, layers and width, "
-                f"but they are {', '.join(map(str, theirs))} and {', '.join(map(str, ours))}"
+        if annotation > _WIDEST:
+            raise _ContradictionError(
+                (key, "encoder.hidden"),
+                f"{key} {value} needs decoder.hidden = {sides}, which is {annotation}, more than the {_WIDEST} it can be"
+                f"{remedy}",
             )
+        if hidden != annotation:
+            raise _ContradictionError(
+                (key, "decoder.hidden", "encoder.hidden"),
+                f"{key} {value} needs decoder.hidden = {sides}, but they are {hidden} and {annotation}{remedy}",
+            )
+
+    def _need_divisible_widths(self) -> None:
+        heads, encoder, decoder = self.attention.heads, self.encoder, self.decoder
+        widths = {
+            "2 x encoder.hidden" if encoder.directions == 2 else "encoder.hidden": encoder.annotation,
+            "decoder.hidden": decoder.hidden,
+        }
+        for side, width in widths.items():
+            if width % heads:
+                raise _ContradictionError(
+                    ("attention.heads", side.split()[-1]),
+                    f"attention.heads must divide {side}, but they are {heads} and {width}",
+                )
 
 
 # --- training and decoding --------------------------------------------------------------------------------------
@@ -542,21 +653,26 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.model.tie == "all" and not self.subwords.joint:
-            raise ValueError("model.tie: all shares the embeddings of both languages, which needs subwords.joint: true")
+            raise _ContradictionError(
+                ("model.tie", "subwords.joint"),
+                "model.tie: all shares the embeddings of both languages, which needs subwords.joint: true",
+            )
         self._possible_guidance()
         return self
 
     def _possible_guidance(self) -> None:
         guided = self.training.guided_alignment
         if guided is not None and self.model.attention.score.kind == "none":
-            raise ValueError(
+            raise _ContradictionError(
+                ("training.guided_alignment.links", "model.attention.score"),
                 "training.guided_alignment has no attention to guide, because model.attention.score is none: "
-                "leave it out or choose a score"
+                "leave it out or choose a score",
             )
         if guided is not None and guided.links == "gold" and not self.data.train.startswith("sample:"):
-            raise ValueError(
+            raise _ContradictionError(
+                ("training.guided_alignment.links", "data.train"),
                 f"training.guided_alignment.links: gold needs a corpus that has links, sample:train, but data.train is "
-                f"{self.data.train}: name a file of links"
+                f"{self.data.train}: name a file of links",
             )
 
 
@@ -688,9 +804,11 @@ def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, based:
     tree = _read_tree(path, ()) if based else _read_file(path)
     if not based and "base" in tree:
         raise UsageError(f"{path}: 'base' is not followed in a model folder, whose recipe says everything itself.")
+    inherited = _inherited(path) if based else {}
     for override in [overrides] if isinstance(overrides, str) else overrides:
         _set(tree, override)
-    return parse_recipe(tree, str(path))
+        inherited = {key: base for key, base in inherited.items() if not _is_within(key, override.partition("=")[0])}
+    return parse_recipe(tree, str(path), inherited)
 
 
 def _read_tree(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
@@ -703,8 +821,38 @@ def _read_tree(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
         return tree
     if not isinstance(base, str):
         raise UsageError(f"{path}: 'base' is the file or the name of a recipe, but is {_article(base)}.")
+    return _laid_over(_read_tree(_base_file(path, base), (*readers, path.resolve())), tree)
+
+
+def _base_file(path: Path, base: str) -> Path:
+    """The file that a recipe calls its base: one beside it, or what `find_recipe` knows by that name."""
     beside = path.parent / base
-    return _laid_over(_read_tree(beside if _is_file(beside) else find_recipe(base), (*readers, path.resolve())), tree)
+    return beside if _is_file(beside) else find_recipe(base)
+
+
+def _inherited(path: Path) -> dict[str, Path]:
+    """The dotted keys that a recipe takes from its base, each with the file that gives it."""
+    tree = _read_file(path)
+    if "base" not in tree:
+        return {}
+    base = _base_file(path, tree["base"])
+    given = {*_dotted_keys(tree)}
+    below = dict.fromkeys(_dotted_keys(_read_file(base)), base) | _inherited(base)
+    return {key: file for key, file in below.items() if key not in given}
+
+
+def _dotted_keys(tree: Mapping[str, Any], at: str = "") -> Iterator[str]:
+    """The paths of all values that are no sections."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _dotted_keys(value, f"{at}{key}.")
+        else:
+            yield f"{at}{key}"
+
+
+def _is_within(key: str, section: str) -> bool:
+    """Whether a dotted key is a section or in it."""
+    return f"{key}.".startswith(f"{section}.")
 
 
 def _read_file(path: Path) -> dict[str, Any]:
@@ -736,9 +884,15 @@ def _laid_over(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
     return joined
 
 
-def parse_recipe(tree: Mapping[str, Any], where: str) -> Recipe:
-    """Validate a plain tree of values; `where` names it in errors. Raises UsageError naming every wrong key."""
-    return _validated(Recipe, tree, where)
+def parse_recipe(tree: Mapping[str, Any], where: str, inherited: Mapping[str, Path] | None = None) -> Recipe:
+    """Validate a plain tree of values. Raises UsageError naming every wrong key.
+
+    Args:
+        tree: the values; what it leaves out follows from what it gives.
+        where: names the tree in errors.
+        inherited: the dotted keys that come from another file, which is named with them in errors.
+    """
+    return _validated(Recipe, tree, where, inherited=inherited or {})
 
 
 def change_decoding(decoding: Decoding, settings: Mapping[str, Any], where: str) -> Decoding:
@@ -746,12 +900,19 @@ def change_decoding(decoding: Decoding, settings: Mapping[str, Any], where: str)
     return _validated(Decoding, {**decoding.model_dump(mode="json"), **settings}, where, within=("decoding",))
 
 
-def _validated(kind: type[SectionT], tree: Mapping[str, Any], where: str, *, within: tuple[str, ...] = ()) -> SectionT:
+def _validated(
+    kind: type[SectionT],
+    tree: Mapping[str, Any],
+    where: str,
+    *,
+    within: tuple[str, ...] = (),
+    inherited: Mapping[str, Path] = MappingProxyType({}),
+) -> SectionT:
     """The section of a plain tree, which stands `within` a recipe."""
     try:
         return kind.model_validate_json(json.dumps(tree, ensure_ascii=False).encode())
     except ValidationError as error:
-        sentences = (_sentence({**item, "loc": (*within, *item["loc"])}) for item in error.errors())
+        sentences = (_sentence({**item, "loc": (*within, *item["loc"])}, inherited) for item in error.errors())
         raise UsageError(f"{where}: " + " ".join(sentences)) from None
     except UnicodeEncodeError as error:
         raise UsageError(
@@ -817,7 +978,7 @@ def _article(value: object) -> str:
     return names.get(type(value), "nothing")
 
 
-def _sentence(error: Any) -> str:
+def _sentence(error: Any, inherited: Mapping[str, Path]) -> str:
     """One validation error as a sentence with its dotted path."""
     path = _dotted(error["loc"])
     match error["type"]:
@@ -835,10 +996,19 @@ def _sentence(error: Any) -> str:
         case "union_tag_not_found" | "model_type" | "model_attributes_type":
             return f"'{path}' is a section with keys of its own, but is {error['input']!r}."
         case "value_error":
-            return (f"'{path}': " if path else "") + f"{error['ctx']['error']}."
+            problem = error["ctx"]["error"]
+            return (f"'{path}': " if path else "") + f"{problem}{_bases(path, problem, inherited)}."
         case _:
             message = error["msg"][0].lower() + error["msg"][1:]
             return f"'{path}': {message}, but is {error['input']!r}."
+
+
+def _bases(path: str, problem: Exception, inherited: Mapping[str, Path]) -> str:
+    """Which of the keys that contradict each other come from a base."""
+    keys = [f"{path}.{key}".lstrip(".") for key in getattr(problem, "keys", ())]
+    files = {key: file for key in keys for name, file in inherited.items() if _is_within(name, key)}
+    shown = ", ".join(f"{key} comes from the base {file}" for key, file in files.items())
+    return f" ({shown})" if files else ""
 
 
 def _dotted(location: tuple[int | str, ...]) -> str:

@@ -1,16 +1,22 @@
 """A recipe means what it says: nothing in it is ignored, guessed or silently another type."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+import torch
+import yaml
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nmt.errors import UsageError
 from nmt.model.seq2seq import build_model
 from nmt.recipe import (
+    AdditiveScore,
+    Attention,
+    Model,
     Recipe,
     changed_keys,
     dump_recipe,
@@ -117,26 +123,56 @@ def test_a_recipe_cannot_be_changed(minimal: Path) -> None:
     ("overrides", "sentence"),
     [
         (["model.attention.score=none", "model.attention.window=local-p"], "window local-p has nothing to act on"),
-        (["model.attention.score=dot", "model.decoder.hidden=300"], "decoder.hidden = 2 x encoder.hidden"),
         (
-            ["model.attention.score=dot", "model.encoder.direction=forward"],
+            ["model.attention.score=dot", "model.decoder.hidden=300", "model.encoder.hidden=256"],
+            "decoder.hidden = 2 x encoder.hidden, but they are 300 and 512",
+        ),
+        (
+            [
+                "model.attention.score=dot",
+                "model.encoder={direction: forward, hidden: 256}",
+                "model.decoder.hidden=512",
+            ],
             "attention.score dot needs decoder.hidden = encoder.hidden, but they are 512 and 256",
         ),
-        (["model.attention.heads=3", "model.attention.score=general"], "heads must divide decoder.hidden"),
-        (["model.attention.heads=2", "model.decoder.hidden=511"], "but 2 does not divide 511 and 512"),
-        (["model.attention.heads=3"], "heads must divide score.size, but they are 3 and 256"),
+        (["model.attention.score=dot", "model.decoder.hidden=301"], "needs an even decoder.hidden"),
+        (["model.attention.score=dot", "model.encoder.hidden=40000"], "which is 80000, more than the 65536 it can be"),
+        (
+            ["model.attention.heads=3", "model.encoder.hidden=256"],
+            "heads must divide 2 x encoder.hidden, but they are 3 and 512",
+        ),
+        (
+            ["model.attention.heads=2", "model.decoder.hidden=511"],
+            "heads must divide decoder.hidden, but they are 2 and 511",
+        ),
+        (
+            ["model.attention={heads: 3, score: {size: 256}}"],
+            "heads must divide score.size, but they are 3 and 256",
+        ),
         (["model.attention.heads=2", "model.attention.score=none"], "heads 2 have nothing to attend with"),
         (
-            ["model.encoder.direction=forward"],
+            ["model.encoder.direction=forward", "model.decoder.bridge=backward"],
             "bridge backward needs an encoder that reads backwards: use bridge: final",
         ),
         (
-            ["model.decoder.bridge=copy", "model.decoder.layers=2"],
-            "copy needs an encoder of the decoder's cell, layers and width, but they are gru, 1, 512 and gru, 2, 512",
+            ["model.decoder={bridge: copy, layers: 2}", "model.encoder.layers=1"],
+            "decoder.bridge copy needs decoder.layers = encoder.layers, but they are 2 and 1",
         ),
-        (["model.decoder.bridge=copy", "model.encoder.cell=lstm"], "but they are lstm, 1, 512 and gru, 1, 512"),
-        (["model.decoder.bridge=copy", "model.encoder.direction=reversed"], "but they are gru, 1, 256 and gru, 1, 512"),
-        (["model.tie=target", "model.embedding=128"], "tie: target needs decoder.readout.size = embedding"),
+        (
+            ["model.decoder={bridge: copy, cell: gru}", "model.encoder.cell=lstm"],
+            "decoder.bridge copy needs decoder.cell = encoder.cell, but they are gru and lstm",
+        ),
+        (
+            [
+                "model.decoder={bridge: copy, hidden: 512}",
+                "model.encoder={direction: reversed, hidden: 256}",
+            ],
+            "decoder.bridge copy needs decoder.hidden = encoder.hidden, but they are 512 and 256",
+        ),
+        (
+            ["model.embedding=128", "model.decoder.readout.size=256"],
+            "embedding and decoder.readout.size are 128 and 256",
+        ),
         (["model.tie=all", "subwords.joint=false"], "needs subwords.joint: true"),
         (["subwords.kind=char", "subwords.sampling=0.1"], "sampling needs kind unigram or bpe"),
         (["subwords.source_model=x.model"], "source_model and target_model go together"),
@@ -150,6 +186,122 @@ def test_a_recipe_cannot_be_changed(minimal: Path) -> None:
 )
 def test_impossible_combinations_say_what_to_change(minimal: Path, overrides: list[str], sentence: str) -> None:
     assert sentence in refusal(minimal, *overrides)
+
+
+# --- what is not given follows from what is ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("overrides", "follows"),
+    [
+        ([], {}),
+        (["embedding=128"], {"decoder.readout.size": 128}),
+        (["embedding=128", "tie=none"], {"decoder.readout.size": 128}),
+        (["decoder.readout.size=96"], {"embedding": 96}),
+        (["decoder.readout=attentional", "decoder.readout.size=96"], {"embedding": 96}),
+        (["decoder.readout.size=96", "tie=none"], {"embedding": 256}),
+        (["encoder.hidden=100"], {"decoder.hidden": 200}),
+        (["decoder.hidden=300", "attention.score=dot"], {"encoder.hidden": 150}),
+        (["decoder.hidden=301"], {"encoder.hidden": 151}),
+        (["encoder.direction=forward"], {"decoder.hidden": 256, "decoder.bridge": "final"}),
+        (["encoder.direction=reversed"], {"decoder.hidden": 256, "decoder.bridge": "backward"}),
+        (["attention.heads=3"], {"attention.score.size": 258, "encoder.hidden": 258, "decoder.hidden": 516}),
+        (["attention.heads=3", "decoder.hidden=9"], {"attention.score.size": 258, "encoder.hidden": 6}),
+        (["attention.heads=4", "decoder.hidden=12", "attention.score=dot"], {"encoder.hidden": 6}),
+        (["decoder.bridge=copy", "decoder.layers=2"], {"encoder.layers": 2}),
+        (["decoder.bridge=copy", "encoder.cell=lstm"], {"decoder.cell": "lstm"}),
+    ],
+)
+def test_defaults_follow_from_what_is_given(minimal: Path, overrides: list[str], follows: dict[str, object]) -> None:
+    plain = flat(load_recipe(minimal).model.model_dump())
+    recipe = load_recipe(minimal, [f"model.{override}" for override in overrides])
+    given = {override.split("=")[0] for override in overrides}
+    model = flat(recipe.model.model_dump())
+    changed = {key for key in model if model[key] != plain.get(key)} - given - {f"{key}.kind" for key in given}
+    assert {key: model[key] for key in follows} == follows
+    assert changed <= follows.keys()
+
+
+def flat(tree: dict[str, Any], at: str = "") -> dict[str, Any]:
+    """The values of a tree by their dotted paths."""
+    leaves: dict[str, Any] = {}
+    for key, value in tree.items():
+        leaves |= flat(value, f"{at}{key}.") if isinstance(value, dict) else {f"{at}{key}": value}
+    return leaves
+
+
+def test_a_model_is_completed_wherever_it_is_made() -> None:
+    assert Model(embedding=64).decoder.readout.size == 64
+    assert Model.model_validate(Model(embedding=64)) == Model(embedding=64)
+    assert Attention(heads=3).score == AdditiveScore(size=258)
+
+
+WIDTHS = st.sampled_from([1, 2, 3, 4, 7, 12, 48, 65536])
+GIVEN = {
+    "embedding": WIDTHS,
+    "tie": st.sampled_from(["none", "target", "all"]),
+    "encoder.cell": st.sampled_from(["gru", "lstm"]),
+    "encoder.hidden": WIDTHS,
+    "encoder.layers": st.sampled_from([1, 2]),
+    "encoder.direction": st.sampled_from(["both", "forward", "reversed"]),
+    "attention.score": st.sampled_from(["additive", "dot", "general", "concat", "location", "none"]),
+    "attention.score.size": WIDTHS,
+    "attention.window": st.sampled_from(["global", "local-m", "local-p"]),
+    "attention.heads": st.sampled_from([1, 2, 3, 5, 1024]),
+    "decoder.cell": st.sampled_from(["gru", "lstm"]),
+    "decoder.hidden": WIDTHS,
+    "decoder.layers": st.sampled_from([1, 2]),
+    "decoder.order": st.sampled_from(["attend-then-update", "update-then-attend"]),
+    "decoder.readout": st.sampled_from(["maxout", "tanh", "attentional"]),
+    "decoder.readout.size": WIDTHS,
+    "decoder.bridge": st.sampled_from(["backward", "final", "mean", "copy", "zero"]),
+}
+"""Keys of a model, with values that get in each other's way."""
+
+
+@settings(max_examples=100, deadline=None)
+@given(draw=st.data())
+def test_a_few_keys_make_a_model_or_contradict_each_other(draw: st.DataObject) -> None:
+    """What is refused is refused for what its author wrote: the sentence names no other key."""
+    keys = draw.draw(st.lists(st.sampled_from(sorted(GIVEN)), min_size=1, max_size=3, unique=True))
+    tree: dict[str, Any] = {}
+    for key in keys:
+        *parents, last = key.split(".")
+        section = tree
+        for parent in parents:
+            child = section.setdefault(parent, {})
+            section = section[parent] = {"kind": child} if isinstance(child, str) else child
+        value = draw.draw(GIVEN[key])
+        section[last] = {"kind": value, **section[last]} if isinstance(section.get(last), dict) else value
+    problem = ""
+    try:
+        recipe = parse_recipe(yaml.safe_load(MINIMAL) | {"model": tree}, "the test")
+    except UsageError as error:
+        problem = str(error)
+    statement = problem.partition("'model': ")[2].partition(": ")[0]
+    named = {key for key in GIVEN if re.search(rf"\b{re.escape(key)}\b(?!\.)", statement)}
+    assert named <= {*keys}, problem
+    if problem:
+        return
+    with torch.device("meta"):
+        build_model(recipe.model, source_size=9, target_size=9)
+    again = parse_yaml(dump_recipe(recipe), "the dumped recipe")
+    assert parse_recipe(again, "the dumped recipe") == recipe
+
+
+def test_a_contradiction_of_the_base_is_called_one(minimal: Path, tmp_path: Path) -> None:
+    minimal.write_text(MINIMAL + "model: {decoder: {readout: {size: 96}}}\n")
+    child, grandchild = tmp_path / "child.yaml", tmp_path / "grandchild.yaml"
+    child.write_text("base: minimal.yaml\nname: child\n")
+    grandchild.write_text("base: child.yaml\nmodel: {embedding: 64}\n")
+    assert load_recipe(child).model.embedding == 96
+    origin = f" (model.decoder.readout.size comes from the base {minimal})."
+    for path, overrides in ((child, ["model.embedding=64"]), (grandchild, [])):
+        message = refusal(path, *overrides)
+        assert message.startswith(f"{path}: 'model': embedding and decoder.readout.size are 64 and 96")
+        assert message.endswith(origin)
+    assert "comes from" not in refusal(grandchild, "model.decoder.readout={kind: tanh, size: 32}")
+    assert load_recipe(grandchild, ["model.decoder.readout=tanh"]).model.decoder.readout.size == 64
 
 
 # --- YAML -------------------------------------------------------------------------------------------------------
@@ -291,14 +443,14 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
-@example(settings={}, train="\x85", language="no")
-@example(settings={}, train="a \u2028 b\u2029", language="no")
-@given(settings=SETTINGS, train=st.text(min_size=1, max_size=20), language=st.sampled_from(["no", "on", "en", "1e3"]))
+@example(sections={}, train="\x85", language="no")
+@example(sections={}, train="a \u2028 b\u2029", language="no")
+@given(sections=SETTINGS, train=st.text(min_size=1, max_size=20), language=st.sampled_from(["no", "on", "en", "1e3"]))
 def test_a_dumped_recipe_loads_unchanged(
-    tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any], train: str, language: str
+    tmp_path_factory: pytest.TempPathFactory, sections: dict[str, Any], train: str, language: str
 ) -> None:
     data = {"source": language, "target": "de", "train": train, "valid": "null"}
-    recipe = parse_recipe({"name": "round-trip", "data": data, **settings}, "the test")
+    recipe = parse_recipe({"name": "round-trip", "data": data, **sections}, "the test")
     path = tmp_path_factory.getbasetemp() / "dumped.yaml"
     path.write_text(dump_recipe(recipe), encoding="utf-8")
     assert load_recipe(path) == recipe

@@ -772,7 +772,23 @@ def find_recipe(name: str) -> Path:
     stem = name.removesuffix(".yaml").removeprefix("recipes/")
     if stem in shipped:
         return shipped[stem]
-    raise UsageError(f"There is no recipe '{name}': give a YAML file, or one of {', '.join(sorted(shipped))}.")
+    names = _similar_recipes(stem, shipped)
+    guess = (
+        f"did you mean {' or '.join(map(repr, names))}?"
+        if names
+        else "give a YAML file, or a name of `nmt recipe list`."
+    )
+    raise UsageError(f"There is no recipe '{name}': {guess}")
+
+
+def _similar_recipes(name: str, shipped: Iterable[str]) -> list[str]:
+    """The recipes whose name, or its last part, looks like this one."""
+    spellings: dict[str, list[str]] = {}
+    for recipe in sorted(shipped):
+        for spelling in {recipe, recipe.rpartition("/")[2]}:
+            spellings.setdefault(spelling, []).append(recipe)
+    nearest = difflib.get_close_matches(name, spellings, n=1)
+    return spellings[nearest[0]] if nearest else []
 
 
 def _is_file(path: Path) -> bool:
@@ -790,6 +806,13 @@ def shipped_recipes() -> dict[str, Path]:
     if root is None:
         return {}
     return {str(path.relative_to(root).with_suffix("")): path for path in root.rglob("*.yaml")}
+
+
+def recipe_title(path: Path) -> str:
+    """What a recipe is, as the first line of the comment above it says before any colon."""
+    with path.open(encoding="utf-8") as file:
+        line = file.readline()
+    return line.removeprefix("#").partition(": ")[0].strip().rstrip(".") if line.startswith("#") else ""
 
 
 def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, based: bool = True) -> Recipe:

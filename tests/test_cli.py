@@ -24,6 +24,7 @@ from nmt.cli import progress
 from nmt.cli.inspecting import info
 from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
+from nmt.recipe import GuidedAlignment, load_recipe, shipped_recipes
 from tests.commands import NMT, ROOT, Finished, bad, good, nmt
 from tests.machine import needs_int8
 from tests.test_bundle import FILES, small_recipe
@@ -534,6 +535,35 @@ def test_info_says_what_a_model_is(model: Path) -> None:
     assert "BLEU" in described["best"]
 
 
+def test_info_is_one_json_object_for_programs(model: Path) -> None:
+    described = json.loads(good(nmt("info", model, "--json")))
+    assert described["recipe"] == json.loads(load_recipe(model / "recipe.yaml").model_dump_json())
+    assert described["vocabulary"] == {"source": 23, "target": 23}
+    assert described["parameters"] == sum(weight.numel() for weight in Bundle.load(model).model.parameters())
+    assert described["best"]["best"] is True
+    assert described["last"]["update"] >= described["best"]["update"]
+    listed = good(nmt("info", model))
+    assert f"{described['parameters']:,}" in listed
+    assert f"BLEU {described['best']['bleu']:.2f}" in listed
+
+
+def test_info_tells_what_the_attention_was_guided_by(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    subwords = Subwords.train(["a dog", "a cat"], kind="char", size=10, byte_fallback=False)
+    recipe = small_recipe()
+    guidance = GuidedAlignment(links="hmm", weight=0.25, decay=0.5)
+    guided = recipe.model_copy(update={"training": recipe.training.model_copy(update={"guided_alignment": guidance})})
+    Bundle.fresh(recipe, subwords, subwords).save(tmp_path / "plain")
+    Bundle.fresh(guided, subwords, subwords).save(tmp_path / "guided")
+    info(tmp_path / "plain")
+    assert "guided" not in capsys.readouterr().out
+    info(tmp_path / "guided")
+    assert "guided by links  hmm, weight 0.25, times 0.5 every epoch" in capsys.readouterr().out
+    info(tmp_path / "guided", as_json=True)
+    described = json.loads(capsys.readouterr().out)
+    assert described["recipe"]["training"]["guided_alignment"] == {"links": "hmm", "weight": 0.25, "decay": 0.5}
+    assert described["best"] is described["last"] is None
+
+
 def test_info_names_every_switch_that_leaves_the_plain_model(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -580,7 +610,12 @@ def test_corpora_are_listed_and_checked(tmp_path: Path) -> None:
 
 
 def test_recipes_are_listed_shown_and_described() -> None:
-    assert "quickstart" in good(nmt("recipe", "list"))
+    lines = good(nmt("recipe", "list", NO_COLOR="1")).splitlines()
+    listed = dict(line.split("  ", maxsplit=1) for line in lines)
+    assert listed.keys() == shipped_recipes().keys()
+    assert all(title.strip() and "yaml" not in title for title in listed.values())
+    assert max(map(len, lines)) <= 80
+    assert len({len(line) - len(title.lstrip()) for line, title in zip(lines, listed.values(), strict=True)}) == 1
     assert good(nmt("recipe", "show", "quickstart")) == (ROOT / "recipes" / "quickstart.yaml").read_text()
     assert json.loads(good(nmt("recipe", "schema")))["title"] == "Recipe"
 
@@ -591,7 +626,7 @@ def test_recipes_are_listed_shown_and_described() -> None:
         (["trian"], "No such command 'trian'. Did you mean 'train'"),
         (["--frobnicate"], "No such option: --frobnicate"),
         (["train"], "Missing argument 'RECIPE'. See `nmt train --help`."),
-        (["train", "nothing"], "There is no recipe 'nothing': give a YAML file, or one of"),
+        (["train", "nothing"], "There is no recipe 'nothing': give a YAML file, or a name of `nmt recipe list`."),
         (["train", "quickstart", "--set", "model.dropuot=1"], "did you mean 'dropout'?"),
         (["train", "quickstart", "--set", "model.attention={score: none, window: local-p}"], "has nothing to act on"),
         (["train", "quickstart", "--threads", "0"], "'--threads'"),

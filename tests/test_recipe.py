@@ -25,6 +25,7 @@ from nmt.recipe import (
     parse_recipe,
     parse_yaml,
     recipe_schema,
+    recipe_title,
     shipped_recipes,
 )
 
@@ -484,8 +485,34 @@ def test_the_shipped_recipes_are_found_by_path_and_name(tmp_path: Path, monkeypa
     files = {path.relative_to(ROOT / "recipes") for path in (ROOT / "recipes").rglob("*.yaml")}
     assert {Path(f"{name}.yaml") for name in shipped_recipes()} == files
     assert find_recipe("quickstart") == find_recipe("quickstart.yaml") == find_recipe("recipes/quickstart.yaml")
-    with pytest.raises(UsageError, match=r"There is no recipe 'quick': .*quickstart"):
-        find_recipe("quick")
+
+
+@pytest.mark.parametrize(
+    ("name", "guess"),
+    [
+        ("quikstart", "did you mean 'quickstart'?"),
+        ("multi30k-en-de/bahdanaau.yaml", "did you mean 'multi30k-en-de/bahdanau'?"),
+        ("word_level", "did you mean 'multi30k-en-de/word-level'?"),
+        ("bahdanau", "'multi30k-en-de/bahdanau' or 'multi30k-en-fr/bahdanau'?"),
+        ("xyz", "give a YAML file, or a name of `nmt recipe list`."),
+    ],
+)
+def test_the_name_of_no_recipe_is_answered_with_the_nearest(name: str, guess: str) -> None:
+    with pytest.raises(UsageError, match=f"There is no recipe '{name}'") as caught:
+        find_recipe(name)
+    assert str(caught.value).endswith(guess)
+
+
+def test_a_title_is_what_stands_before_the_colon(tmp_path: Path) -> None:
+    path = tmp_path / "titled.yaml"
+    for text, title in (
+        ("# Ours, small: of 2024.\n# More.\n", "Ours, small"),
+        ("#  Ours. \n", "Ours"),
+        (MINIMAL, ""),
+        ("", ""),
+    ):
+        path.write_text(text)
+        assert recipe_title(path) == title
 
 
 @pytest.mark.parametrize("name", sorted(shipped_recipes()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +16,7 @@ from nmt.wording import counted, perplexity
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
-    from nmt.recipe import Attention, Decoder, Encoder
+    from nmt.recipe import Attention, Decoder, Encoder, GuidedAlignment
 
 recipe_app = typer.Typer(name="recipe", cls=SubCommands, help="List and show recipes, and print their JSON Schema.")
 corpora_app = typer.Typer(
@@ -22,17 +24,41 @@ corpora_app = typer.Typer(
 )
 
 
-def info(model: Model) -> None:
+def info(model: Model, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Print what a model is and how well it validated.
 
     [bold]Examples[/bold]
       nmt info runs/bahdanau
-      nmt info runs/bahdanau | grep parameters
+      nmt info runs/bahdanau --json | jq .best.bleu
+
+    [bold]Details[/bold]
+
+    With --json it is an object with the keys [cyan]recipe[/cyan] (every setting, as `nmt train --dump-recipe` prints it),
+    [cyan]vocabulary[/cyan] (tokens of [cyan]source[/cyan] and [cyan]target[/cyan]), [cyan]parameters[/cyan],
+    [cyan]best[/cyan] and [cyan]last[/cyan] (the records of the best and the last validation in metrics.jsonl, or null).
     """
     set_up()
     from nmt.bundle import Bundle
 
-    _print_table([list(row) for row in {**_description(Bundle.load(model)), **_best(model)}.items()])
+    bundle, validations = Bundle.load(model), _validations(model)
+    if as_json:
+        typer.echo(json.dumps(_as_json(bundle, validations), ensure_ascii=False, indent=2))
+    else:
+        _print_table([list(row) for row in {**_description(bundle), **_best(validations)}.items()])
+
+
+def _as_json(bundle: Bundle, validations: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "recipe": bundle.recipe.model_dump(mode="json"),
+        "vocabulary": {"source": len(bundle.source), "target": len(bundle.target)},
+        "parameters": _parameters(bundle),
+        "best": next((record for record in reversed(validations) if record.get("best")), None),
+        "last": validations[-1] if validations else None,
+    }
+
+
+def _parameters(bundle: Bundle) -> int:
+    return sum(parameter.numel() for parameter in bundle.model.parameters())
 
 
 def _description(bundle: Bundle) -> dict[str, str]:
@@ -46,13 +72,14 @@ def _description(bundle: Bundle) -> dict[str, str]:
         "name": recipe.name,
         "languages": f"{recipe.data.source} -> {recipe.data.target}",
         "trained on": recipe.data.train,
+        **_guidance(recipe.training.guided_alignment),
         "subwords": f"{subwords} ({recipe.subwords.kind})",
         "encoder": f"{_WAYS[encoder.direction]} {_stack(encoder)}",
         "attention": _attention(model.attention),
         "decoder": f"{_stack(decoder)}, {order}{feeding}",
         "readout": f"{decoder.readout.kind} of {decoder.readout.size}",
         "embedding": f"{model.embedding}{scaled}, tied: {model.tie}",
-        "parameters": f"{sum(parameter.numel() for parameter in bundle.model.parameters()):,}",
+        "parameters": f"{_parameters(bundle):,}",
         "decoding": f"beam {recipe.decoding.beam_size}, length penalty {recipe.decoding.length_penalty:g}",
     }
 
@@ -73,18 +100,28 @@ def _attention(chosen: Attention) -> str:
     return f"{chosen.score.kind}, {chosen.window.kind}{heads}{', coverage' * getattr(chosen.score, 'coverage', False)}"
 
 
-def _best(folder: Path) -> dict[str, str]:
-    """The best validation that `metrics.jsonl` records, if there is one."""
-    import json
+def _guidance(guided: GuidedAlignment | None) -> dict[str, str]:
+    """Which links the attention was trained on, if on any."""
+    if guided is None:
+        return {}
+    decay = "" if guided.decay == 1 else f", times {guided.decay:g} every epoch"
+    return {"guided by links": f"{guided.links}, weight {guided.weight:g}{decay}"}
 
+
+def _validations(folder: Path) -> list[dict[str, Any]]:
+    """The validations that `metrics.jsonl` records."""
     path = folder / "metrics.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
     if lines and not lines[-1].endswith("\n"):  # cut short by a crash
         lines.pop()
     try:
-        records: list[dict[str, Any]] = [record for line in lines if (record := json.loads(line))["kind"] == "valid"]
+        return [record for line in lines if (record := json.loads(line))["kind"] == "valid"]
     except (ValueError, KeyError, TypeError):
         raise DataError(f"{path} is damaged: it must hold one JSON object per line.") from None
+
+
+def _best(records: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """The best validation, if there is one, and how long it all took."""
     best = [record for record in records if record.get("best")]
     if not best:
         return {}
@@ -115,19 +152,15 @@ def _list_recipes_by_default(context: typer.Context) -> None:
 
 @recipe_app.command("list", cls=Command)
 def list_recipes() -> None:
-    """List the recipes that ship with nmt.
+    """List the recipes that ship with nmt, and what each is.
 
     [bold]Examples[/bold]
       nmt recipe list
-      nmt train $(nmt recipe list | head -1 | cut -d' ' -f1)
+      nmt recipe list | grep -i local
     """
-    from nmt.recipe import load_recipe, shipped_recipes
+    from nmt.recipe import recipe_title, shipped_recipes
 
-    rows = []
-    for name, path in sorted(shipped_recipes().items()):
-        recipe = load_recipe(path)
-        rows.append([name, f"{recipe.data.source} -> {recipe.data.target}", recipe.data.train, str(path)])
-    _print_table(rows)
+    _print_table([[name, recipe_title(path)] for name, path in sorted(shipped_recipes().items())])
 
 
 @recipe_app.command("show", cls=Command)
@@ -157,8 +190,6 @@ def show_schema() -> None:
       nmt recipe schema > recipe.schema.json
       nmt recipe schema | python -m json.tool | less
     """
-    import json
-
     from nmt.recipe import recipe_schema
 
     typer.echo(json.dumps(recipe_schema(), indent=2, ensure_ascii=False))

@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from nmt.bundle import Bundle
     from nmt.data.corpus import ParallelCorpus, load_corpus
     from nmt.data.subwords import Subwords
+    from nmt.decoding.ancestral import Sampling
     from nmt.decoding.loading import load
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import DataError, NmtError, UsageError
@@ -23,6 +24,7 @@ __all__ = [
     "NmtError",
     "ParallelCorpus",
     "Recipe",
+    "Sampling",
     "Subwords",
     "Translation",
     "Translator",
@@ -41,6 +43,7 @@ _HOME = {
     "NmtError": "nmt.errors",
     "ParallelCorpus": "nmt.data.corpus",
     "Recipe": "nmt.recipe",
+    "Sampling": "nmt.decoding.ancestral",
     "Subwords": "nmt.data.subwords",
     "Translation": "nmt.decoding.translator",
     "Translator": "nmt.decoding.translator",

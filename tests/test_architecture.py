@@ -70,6 +70,7 @@ def test_the_public_names_are_these() -> None:
         "NmtError",
         "ParallelCorpus",
         "Recipe",
+        "Sampling",
         "Subwords",
         "Translation",
         "Translator",

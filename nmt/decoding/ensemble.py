@@ -21,7 +21,7 @@ from torch.nn.functional import cross_entropy
 from nmt.data.batching import make_batch
 from nmt.data.subwords import PAD
 from nmt.decoding.posterior import posterior_alignment
-from nmt.decoding.search import COMPACT_AT, allowed
+from nmt.decoding.search import COMPACT_AT, allowed, by_id, drawn
 from nmt.decoding.shortlist import Shortlist
 from nmt.device import DecodingPrecision, autocast
 from nmt.evened import even_within
@@ -101,31 +101,42 @@ class NextPiece:
     pieces: Int[Tensor, "B C"] | None = None
 
     def top(self, size: int | None, forbid: tuple[int, ...] = ()) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
+        return _joined([self.top_of(rows, size, forbid) for rows in self._parts()])
+
+    def draw(
+        self, uniform: Float[Tensor, " N"], temperature: float, forbid: tuple[int, ...] = ()
+    ) -> tuple[Float[Tensor, " N"], Int[Tensor, " N"]]:
+        return _joined([drawn(*self._all_of(rows), uniform[rows], temperature, forbid) for rows in self._parts()])
+
+    def _parts(self) -> list[slice]:
+        """The rows, so many at a time as may be held with all their logits."""
         width = self.outputs[0].width
         at_once = even_within(max((_IN_CACHE if self.readouts[0].device.type == "cpu" else _ON_DEVICE) // width, 1))
-        parts = [
-            self.top_of(slice(start, start + at_once), size, forbid)
-            for start in range(0, len(self.readouts[0]), at_once)
-        ]
-        if len(parts) == 1:
-            return parts[0]
-        values, ids = (torch.cat(columns) for columns in zip(*parts, strict=True))
-        return values, ids
+        return [slice(start, start + at_once) for start in range(0, len(self.readouts[0]), at_once)]
 
     def top_of(
         self, rows: slice, size: int | None, forbid: tuple[int, ...]
     ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
         """The same for some rows."""
-        of = Ragged(self.rows.group[rows], self.rows.groups)
-        logits = [
-            output(readout[rows], of).float() for output, readout in zip(self.outputs, self.readouts, strict=True)
-        ]
-        width, group = logits[0].shape[1], of.group
+        logits, group = self._logits(rows), self.rows.group[rows]
+        width = logits[0].shape[1]
         if len(logits) == 1 and size is not None and size <= min(_FEW, width) and kernels.can_use(*logits):
             return kernels.most_probable(logits[0], size, pieces=self.pieces, group=group, forbid=forbid)
         log_probs = _log_mean_exp([torch.log_softmax(each, dim=-1) for each in logits])
         values, ids = largest(log_probs, width if size is None else min(size + len(forbid), width))
         return allowed(values, ids if self.pieces is None else self.pieces[group].gather(1, ids), size, forbid)
+
+    def _all_of(self, rows: slice) -> tuple[Float[Tensor, "n C"], Int[Tensor, "n C"]]:
+        """Log-probabilities and ids of all that some rows may go on with; ids rise."""
+        log_probs = _log_mean_exp([torch.log_softmax(each, dim=-1) for each in self._logits(rows)])
+        if self.pieces is not None:
+            return by_id(log_probs, self.pieces[self.rows.group[rows]])
+        return log_probs, torch.arange(log_probs.shape[1], device=log_probs.device).expand_as(log_probs)
+
+    def _logits(self, rows: slice) -> list[Float[Tensor, "n C"]]:
+        """Those of each member, for some rows."""
+        of = Ragged(self.rows.group[rows], self.rows.groups)
+        return [output(readout[rows], of).float() for output, readout in zip(self.outputs, self.readouts, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -251,6 +262,14 @@ class Ensemble:
     @staticmethod
     def _mean(weights: Sequence[Tensor]) -> Tensor:
         return weights[0].float() if len(weights) == 1 else torch.stack(list(weights)).float().mean(dim=0)
+
+
+def _joined(parts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    """Log-probabilities and ids of some rows, then some more, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    values, ids = (torch.cat(columns) for columns in zip(*parts, strict=True))
+    return values, ids
 
 
 def largest(values: Float[Tensor, "N C"], size: int) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:

@@ -36,7 +36,7 @@ def load(
         device: `auto` (the GPU if there is one), `cpu`, `cuda`, ...
         decoding: beam size, penalties, longest output: `{"beam_size": 10}` is laid over what the (first) model's recipe says; a
             `Decoding` takes its place. Default: the recipe's.
-        n_best: most hypotheses per line, up to the beam size. Default: 1.
+        n_best: most hypotheses per line, up to the beam size; with `sampling`, so many are drawn. Default: 1.
         alignments: whether hypotheses carry their alignment. Default: True.
         posterior: whether that is what the target pieces tell of where they were read, rather than the attention before they
             are known (see `posterior_alignment`); it takes a second pass with many output layers per piece. Default: False.
@@ -53,6 +53,7 @@ def load(
         max_source: longest source in pieces; a line that is longer is translated in parts. Default: 500.
         processes: most processes of one thread that decode batches side by side, for what has several batches; each takes
             memory of its own for what it computes. Default: 1, all is done here.
+        sampling: how translations are drawn. Default: None, the best are searched for.
 
     Raises:
         DataError: a folder is no model, or lacks or contradicts a part, or the target vocabularies differ.

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict, TypeGuard, TypeVar
 
 from nmt.arguments import as_path, described
 from nmt.data.subwords import Subwords
+from nmt.decoding.ancestral import Sampling
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.unknown import Lexicon
 from nmt.device import DecodingPrecision
@@ -36,6 +37,7 @@ class Options(TypedDict, total=False):
     shortlist: Shortlist | str | Path | None
     precision: DecodingPrecision | Literal["auto"]
     processes: int
+    sampling: Sampling | None
 
 
 def refuse_unknown(names: Iterable[str]) -> None:
@@ -75,6 +77,12 @@ def check_lexicon(lexicon: object) -> None:
     for word in (*lexicon, *lexicon.values()):
         if not isinstance(word, str):
             raise UsageError(f"replace_unknown must have a str for each word, but has {described(word)}.")
+
+
+def check_sampling(sampling: object) -> None:
+    """Raise UsageError unless translations are to be drawn in a given way, or not at all."""
+    if sampling is not None and not isinstance(sampling, Sampling):
+        raise UsageError(f"sampling must be a Sampling, such as nmt.Sampling(top_k=10), but is {described(sampling)}.")
 
 
 def checked_items(items: object, check: Callable[[int, object], ItemT], one: str) -> Iterable[ItemT]:

@@ -52,6 +52,12 @@ class Outlook(Protocol):
         """
         ...
 
+    def draw(
+        self, uniform: Float[Tensor, " N"], temperature: float, forbid: tuple[int, ...] = ()
+    ) -> tuple[Float[Tensor, " N"], Int[Tensor, " N"]]:
+        """Log-probability and id of one token of each row, see `drawn`."""
+        ...
+
 
 @dataclass(frozen=True)
 class LogProbs:
@@ -63,6 +69,12 @@ class LogProbs:
         width = self.values.shape[1]
         values, ids = self.values.topk(width if size is None else min(size + len(forbid), width), dim=1)
         return allowed(values, ids, size, forbid)
+
+    def draw(
+        self, uniform: Float[Tensor, " N"], temperature: float, forbid: tuple[int, ...] = ()
+    ) -> tuple[Float[Tensor, " N"], Int[Tensor, " N"]]:
+        ids = torch.arange(self.values.shape[1], device=uniform.device).expand_as(self.values)
+        return drawn(self.values, ids, uniform, temperature, forbid)
 
 
 Step = Callable[[Int[Tensor, " N"], StateT], tuple[Outlook, Float[Tensor, "N S"], StateT]]
@@ -159,28 +171,39 @@ def sample(
     step: Step[StateT],
     state: StateT,
     *,
-    batch: int,
+    uniform: Float[Tensor, "B n L"],
     max_lengths: Int[Tensor, " B"],
     temperature: float = 1.0,
     top_k: int | None = None,
-    generator: torch.Generator | None = None,
     length_penalty: float = 1.0,
+    coverage_penalty: float = 0.0,
+    source_mask: Bool[Tensor, "B S"] | None = None,
     bos: int = 2,
     eos: int = 3,
     forbid: tuple[int, ...] = (0, 2),
-) -> list[Hypothesis]:
-    """Draw each token from p(y)^(1 / temperature), renormalised over the `top_k` most probable ones (None: over all).
+) -> list[list[Hypothesis]]:
+    """Draw n outputs of each sentence, in the order of their random numbers.
 
+    Each token is drawn from p(y)^(1 / temperature), renormalised over the `top_k` most probable ones (None: over all).
     The log-probabilities reported are the model's own, whatever the temperature. Other arguments as in `beam_search`.
+
+    Args:
+        uniform: numbers from [0, 1): `uniform[b, k, t]` decides on token t of sample k of sentence b, and on nothing else.
     """
-    penalties = _check(batch, max_lengths, length_penalty, 0.0)
+    batch, samples, length = uniform.shape
+    penalties = _check(batch, max_lengths, length_penalty, coverage_penalty)
+    if batch and length < int(max_lengths.max()):
+        raise ValueError(f"uniform must hold a number for each of {int(max_lengths.max())} steps, but has {length}.")
     if not temperature > 0:
         raise ValueError(f"temperature must be above 0, but is {temperature}.")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k must be at least 1, but is {top_k}.")
-    pick = partial(_pick_drawn, temperature=temperature, top_k=top_k, generator=generator, forbid=forbid)
-    limits = _Limits(max_lengths, penalties, None, n_best=1, bos=bos, eos=eos)
-    return [found[0] for found in _walk(step, state, pick, batch, limits)]
+    pick = partial(_pick_drawn, uniform=uniform.flatten(0, 1), temperature=temperature, top_k=top_k, forbid=forbid)
+    sentences = torch.arange(batch, device=max_lengths.device).repeat_interleave(samples)
+    mask = None if source_mask is None else source_mask[sentences]
+    limits = _Limits(max_lengths[sentences], penalties, mask, n_best=1, bos=bos, eos=eos)
+    hypotheses = [best for [best] in _walk(step, state.select(sentences), pick, len(sentences), limits)]
+    return [hypotheses[start : start + samples] for start in range(0, len(hypotheses), samples)]
 
 
 def _check(batch: int, max_lengths: Tensor, length_penalty: float, coverage_penalty: float) -> Penalties:
@@ -234,9 +257,10 @@ class _Front:
 
     Which of the B sentences each row belongs to; what is done has none. For each row the log-probability of the path so far, the
     token to feed, the node of the step before behind it, and the sum of the weights of all steps behind it, kept only if it is
-    asked for.
+    asked for. `time` counts the steps that were made.
     """
 
+    time: int
     rows: Ragged
     total: Float[Tensor, " N"]
     tokens: Int[Tensor, " N"]
@@ -251,14 +275,14 @@ def _walk(step: Step[StateT], state: StateT, pick: Pick, batch: int, limits: _Li
     everyone = torch.arange(batch, device=limits.max_lengths.device)
     trace, pool = Trace(), Pool(batch, limits.n_best, everyone.device)
     start, tokens = torch.zeros(batch, device=everyone.device), torch.full_like(everyone, limits.bos)
-    front = _Front(Ragged(everyone, batch), start, tokens, everyone, None)
+    front = _Front(0, Ragged(everyone, batch), start, tokens, everyone, None)
     for time in range(int(limits.max_lengths.max())):
         outlook, weights, state = step(front.tokens, state)
         picked = pick(front, outlook)
         first = trace.add(picked, weights, front.nodes)
         coverage = _cover(front.coverage, weights, picked.rows) if limits.penalties.coverage else None
         total = _settle(picked, coverage, pool, first, time, limits)
-        front = _advance(front.rows, picked, total, coverage)
+        front = _advance(front, picked, total, coverage)
         if not len(front.nodes):
             break
         state = _reorder(state, picked.rows.flatten()[front.nodes], rows=len(weights))
@@ -317,13 +341,13 @@ def _is_done(total: Float[Tensor, "B W"], pool: Pool, time: int, limits: _Limits
 
 
 def _advance(
-    rows: Ragged, picked: Picked, total: Float[Tensor, "B W"], coverage: Float[Tensor, "B W S"] | None
+    front: _Front, picked: Picked, total: Float[Tensor, "B W"], coverage: Float[Tensor, "B W S"] | None
 ) -> _Front:
     """The next front, made of the candidates that live on."""
-    nodes = _going_on(rows, total > IMPOSSIBLE)
+    nodes = _going_on(front.rows, total > IMPOSSIBLE)
     covered = None if coverage is None else coverage.flatten(0, 1)[nodes]
-    group = nodes.div(total.shape[1], rounding_mode="floor")
-    return _Front(Ragged(group, rows.groups), total.flatten()[nodes], picked.tokens.flatten()[nodes], nodes, covered)
+    rows = Ragged(nodes.div(total.shape[1], rounding_mode="floor"), front.rows.groups)
+    return _Front(front.time + 1, rows, total.flatten()[nodes], picked.tokens.flatten()[nodes], nodes, covered)
 
 
 def _going_on(rows: Ragged, alive: Bool[Tensor, "B W"]) -> Int[Tensor, " M"]:
@@ -376,29 +400,62 @@ def _pick_drawn(
     front: _Front,
     outlook: Outlook,
     *,
+    uniform: Float[Tensor, "B L"],
     temperature: float,
     top_k: int | None,
-    generator: torch.Generator | None,
     forbid: tuple[int, ...],
 ) -> Picked:
     """One continuation of each sentence that is alive, drawn at random."""
-    values, ids = outlook.top(top_k, forbid)
-    possible = values[:, :1] > IMPOSSIBLE
-    weights = torch.softmax(torch.where(possible, values, 0.0) / temperature, dim=1)
-    drawn = torch.multinomial(weights, 1, generator=generator)
-    log_prob, row = values.gather(1, drawn).squeeze(1), torch.arange(len(values), device=values.device)
-    rows, tokens, log_probs = (front.rows.spread(part) for part in (row, ids.gather(1, drawn).squeeze(1), log_prob))
+    numbers = uniform[front.rows.group, front.time]
+    if top_k is None:
+        log_prob, token = outlook.draw(numbers, temperature, forbid)
+    else:
+        log_prob, token = drawn(*by_id(*outlook.top(top_k, forbid)), numbers, temperature, forbid)
+    row = torch.arange(len(token), device=token.device)
+    rows, tokens, log_probs = (front.rows.spread(part) for part in (row, token, log_prob))
     return Picked(rows, tokens, log_probs, front.rows.spread(front.total + log_prob, IMPOSSIBLE))
+
+
+def drawn(
+    values: Float[Tensor, "N m"],
+    ids: Int[Tensor, "N m"],
+    uniform: Float[Tensor, " N"],
+    temperature: float,
+    forbid: tuple[int, ...],
+) -> tuple[Float[Tensor, " N"], Int[Tensor, " N"]]:
+    """Log-probability and id of one of each row's tokens, whose ids rise.
+
+    It is the first at which the distribution function of p(y)^(1 / temperature) exceeds the row's number from [0, 1). That is safer
+    from rounding than an order by probability, in which tokens change places. Forbidden tokens and nan have probability 0.
+    """
+    values = _possible(values, ids, forbid)
+    weights = torch.softmax((values - values.amax(dim=1, keepdim=True)) / temperature, dim=1)
+    sums = weights.cumsum(dim=1)
+    total = sums[:, -1:].contiguous()
+    place = torch.searchsorted(sums, uniform.unsqueeze(1) * total, right=True)
+    place = torch.minimum(place, torch.searchsorted(sums, total)).clamp(max=ids.shape[1] - 1)
+    return values.gather(1, place).squeeze(1), ids.gather(1, place).squeeze(1)
+
+
+def by_id(values: Float[Tensor, "N m"], ids: Int[Tensor, "N m"]) -> tuple[Float[Tensor, "N m"], Int[Tensor, "N m"]]:
+    """The same in the order of ids."""
+    ids, order = ids.sort(dim=1)
+    return values.gather(1, order), ids
+
+
+def _possible(values: Float[Tensor, "N m"], ids: Int[Tensor, "N m"], forbid: tuple[int, ...]) -> Float[Tensor, "N m"]:
+    """Log-probabilities; -inf of what is forbidden or not a number."""
+    values = values.float()
+    banned = values.isnan()
+    for token in forbid:
+        banned |= ids == token
+    return values.masked_fill(banned, IMPOSSIBLE)
 
 
 def allowed(
     values: Float[Tensor, "N m"], ids: Int[Tensor, "N m"], size: int | None, forbid: tuple[int, ...]
 ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
     """What an `Outlook` answers, of the `size` most probable tokens and as many more as are forbidden, or of all."""
-    ids, by_id = ids.sort(dim=1)
-    values = values.float().gather(1, by_id)
-    banned = values.isnan()
-    for token in forbid:
-        banned |= ids == token
-    values, order = values.masked_fill(banned, IMPOSSIBLE).sort(dim=1, descending=True, stable=True)
+    values, ids = by_id(values, ids)
+    values, order = _possible(values, ids, forbid).sort(dim=1, descending=True, stable=True)
     return values[:, :size], ids.gather(1, order)[:, :size]

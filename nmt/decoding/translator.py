@@ -6,7 +6,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar, overload, runtime_checkable
 
@@ -15,6 +15,7 @@ import numpy as np
 from nmt import recipe
 from nmt.arguments import check_choice, check_counts, check_flags, described
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
+from nmt.decoding.ancestral import Sampling
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import IMPOSSIBLE
 from nmt.decoding.lines import clean, read_ahead, split_text
@@ -24,6 +25,7 @@ from nmt.decoding.options import (
     as_pair,
     as_shortlist,
     check_lexicon,
+    check_sampling,
     checked_items,
     is_pair,
     lay_over,
@@ -31,7 +33,7 @@ from nmt.decoding.options import (
 )
 from nmt.decoding.parts import join_ranked
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.translation import Translation, TranslationHypothesis, empty, unscored
+from nmt.decoding.translation import Translation, TranslationHypothesis, empty, join, unscored
 from nmt.decoding.units import Unit, UnitDecoder
 from nmt.decoding.unknown import Lexicon, UnknownWords
 from nmt.decoding.workers import Workers
@@ -134,6 +136,7 @@ class Translator:
         shortlist: Shortlist | str | Path | None = None,
         precision: DecodingPrecision | Literal["auto"] = "fp32",
         processes: int = 1,
+        sampling: Sampling | None = None,
         **unknown: object,
     ) -> None:
         """Check and set up. The models are copied as they are now, on the device where they are.
@@ -153,12 +156,13 @@ class Translator:
         check_flags({"alignments": alignments, "posterior": posterior})
         check_choice("precision", precision, ("auto", *DTYPES))
         check_lexicon(replace_unknown)
+        check_sampling(sampling)
         self._members = _checked_members(members)
         settings = lay_over(_own_decoding(self._members[0]), decoding)
-        if n_best > settings.beam_size:
+        if sampling is None and n_best > settings.beam_size:
             raise UsageError(f"n_best must be between 1 and beam_size, which is {settings.beam_size}, but is {n_best}.")
         self._batch_tokens, self._window, self._max_source = batch_tokens, window, max_source
-        self._width, self._processes = settings.beam_size, processes
+        self._width, self._processes = settings.beam_size if sampling is None else n_best, processes
         self.reload: Callable[[], Translator] | None = None
         source, target = self._members[0].source, self._members[0].target
         ensemble = Ensemble(
@@ -175,6 +179,7 @@ class Translator:
             alignments=alignments,
             posterior=posterior,
             unknown=None if replace_unknown is None else UnknownWords(source, target, replace_unknown),
+            sampling=sampling,
         )
 
     def __reduce__(self) -> tuple[Callable[[], Translator], tuple[()]]:
@@ -299,7 +304,10 @@ class Translator:
 
     def _cut(self, numbers: range, lines: Sequence[str]) -> _Window[tuple[str, list[Unit]], Unit]:
         """Lines and the units that they are cut into."""
-        units_of_lines = self._units_of_lines(lines, numbers.start)
+        units_of_lines = [
+            [replace(unit, place=(number, part)) for part, unit in enumerate(units)]
+            for number, units in zip(numbers, self._units_of_lines(lines, numbers.start), strict=True)
+        ]
         units = [unit for of_line in units_of_lines for unit in of_line]
         items = list(zip(lines, units_of_lines, strict=True))
         return _Window(numbers, items, units, [unit.length for unit in units])
@@ -312,12 +320,18 @@ class Translator:
         for line, units in window.items:
             source_ids = tuple(index for unit in units for index in unit.ids[0])
             parts = [next(found) for _ in units]
-            hypotheses = join_ranked(parts, self._decoder.penalties, self._decoder.n_best) if parts else (empty(),)
+            hypotheses = self._joined(parts) if parts else (empty(),)
             lost += hypotheses[0].score == IMPOSSIBLE
             yield Translation(line, source_ids, hypotheses)
         if lost:
             first, last = window.numbers[0], window.numbers[-1]
             logger.warning("%s, so %d of lines %d to %d are empty.", _NO_NUMBERS, lost, first, last)
+
+    def _joined(self, parts: Sequence[Sequence[TranslationHypothesis]]) -> tuple[TranslationHypothesis, ...]:
+        """The hypotheses of a line, from those of its parts: the best combinations, or of samples each with its own."""
+        if self._decoder.sampling is None:
+            return join_ranked(parts, self._decoder.penalties, self._decoder.n_best)
+        return tuple(join(drawn, self._decoder.penalties) for drawn in zip(*parts, strict=True))
 
     def _paired(self, numbers: range, pairs: Sequence[Pair]) -> _Window[_Pair, _Known]:
         """Pairs, of which those are scored that are not too long."""

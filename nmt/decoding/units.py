@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -12,10 +13,11 @@ from torch import Tensor
 from nmt import recipe
 from nmt.data.batching import pad
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
+from nmt.decoding.ancestral import Sampling
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import Hypothesis, Penalties
 from nmt.decoding.lines import clean
-from nmt.decoding.search import beam_search, greedy
+from nmt.decoding.search import beam_search, greedy, sample
 from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.unknown import UnknownWords
 
@@ -26,6 +28,8 @@ class Unit:
 
     ids: tuple[tuple[int, ...], ...]
     text: str
+    place: tuple[int, int] = (0, 0)
+    """The number of its line, and which part of the line it is."""
 
     @property
     def length(self) -> int:
@@ -46,6 +50,7 @@ class UnitDecoder:
         alignments: bool,
         posterior: bool,
         unknown: UnknownWords | None,
+        sampling: Sampling | None = None,
     ) -> None:
         self.ensemble = ensemble
         self.target = target
@@ -54,10 +59,11 @@ class UnitDecoder:
         self.alignments = alignments
         self.posterior = posterior
         self.unknown = unknown
+        self.sampling = sampling
         self.penalties = Penalties(decoding.length_penalty, decoding.coverage_penalty)
 
     def search(self, units: Sequence[Unit]) -> list[list[TranslationHypothesis]]:
-        """The best hypotheses of each unit, best first."""
+        """The best hypotheses of each unit, best first, or those that were drawn."""
         with self.ensemble.evaluating():
             found = self._search(units)
         alignments = self._alignments(units, found) if self.alignments else None
@@ -101,39 +107,39 @@ class UnitDecoder:
     def _search(self, units: Sequence[Unit]) -> list[list[Hypothesis]]:
         sources = self._sources(units)
         longest = [int(self.decoding.max_ratio * len(unit.ids[0])) + 11 for unit in units]  # 10 and the end mark
-        max_lengths = torch.tensor(longest, device=self.ensemble.device)
-        mask, state = sources[0] != PAD, self.ensemble.encode(sources)
-        alpha, beta = self.penalties.length, self.penalties.coverage
+        state = self.ensemble.encode(sources)
+        common: dict[str, Any] = {
+            "max_lengths": torch.tensor(longest, device=self.ensemble.device),
+            "length_penalty": self.penalties.length,
+            "coverage_penalty": self.penalties.coverage,
+            "source_mask": sources[0] != PAD,
+            "bos": BOS,
+            "eos": EOS,
+            "forbid": (PAD, BOS),
+        }
+        if self.sampling is not None:
+            return sample(
+                self.ensemble.step,
+                state,
+                uniform=self.sampling.uniform([unit.place for unit in units], self.n_best, max(longest)).to(
+                    self.ensemble.device
+                ),
+                temperature=self.sampling.temperature,
+                top_k=self.sampling.top_k,
+                **common,
+            )
         if self.decoding.beam_size > 1:
             return beam_search(
                 self.ensemble.step,
                 state,
                 batch=len(units),
                 beam_size=self.decoding.beam_size,
-                max_lengths=max_lengths,
-                length_penalty=alpha,
-                coverage_penalty=beta,
                 n_best=self.n_best,
                 horizon=self.decoding.horizon,
                 prune=self.decoding.prune,
-                source_mask=mask,
-                bos=BOS,
-                eos=EOS,
-                forbid=(PAD, BOS),
+                **common,
             )
-        best = greedy(
-            self.ensemble.step,
-            state,
-            batch=len(units),
-            max_lengths=max_lengths,
-            length_penalty=alpha,
-            coverage_penalty=beta,
-            source_mask=mask,
-            bos=BOS,
-            eos=EOS,
-            forbid=(PAD, BOS),
-        )
-        return [[hypothesis] for hypothesis in best]
+        return [[best] for best in greedy(self.ensemble.step, state, batch=len(units), **common)]
 
     def _text(self, unit: Unit, hypothesis: Hypothesis) -> str:
         if self.unknown is None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -336,7 +339,8 @@ def test_padding_and_start_mark_are_never_produced() -> None:
     assert [hypothesis.ids for hypothesis in found] == [(UNK,), (4,)]
     forbidden = (PAD, BOS, UNK)
     assert greedy(table.step, table.start(), batch=1, max_lengths=lengths, forbid=forbidden)[0].ids == (4,)
-    assert sample(table.step, table.start(), batch=1, max_lengths=lengths, forbid=forbidden)[0].ids == (4,)
+    [[drawn]] = sample(table.step, table.start(), uniform=numbers(1, 1, 5), max_lengths=lengths, forbid=forbidden)
+    assert drawn.ids == (4,)
 
 
 def test_the_maximum_length_counts_the_end_mark_and_cuts_what_has_not_ended() -> None:
@@ -396,7 +400,7 @@ def test_nothing_possible_gives_an_empty_hypothesis_and_never_nan() -> None:
         found = [
             *beam_search(table.step, table.start(), beam_size=3, n_best=2, **arguments)[0],
             *greedy(table.step, table.start(), **arguments),
-            *sample(table.step, table.start(), **arguments),
+            *sample(table.step, table.start(), uniform=numbers(1, 1, 4), max_lengths=arguments["max_lengths"])[0],
         ]
         assert {(item.ids, item.score, item.finished, len(item.alignment)) for item in found} == {
             ((), -math.inf, False, 0)
@@ -434,45 +438,114 @@ def test_the_first_step_runs_once_a_sentence_and_the_beam_widens_as_far_as_it_ca
     assert 27 < table.batches[3] <= 60
 
 
-def test_sampling_follows_the_distribution_and_the_generator() -> None:
-    table = chain({4: 0.6, 5: 0.3, UNK: 0.1}, {EOS: 1.0})
-    many = 3000
-    start = State(torch.zeros(many, dtype=torch.long), torch.zeros(many, dtype=torch.long))
-    lengths = torch.full((many,), 3)
+def numbers(*shape: int, seed: int = 1) -> Tensor:
+    return torch.rand(shape, generator=torch.Generator().manual_seed(seed))
 
-    def shares(seed: int = 1, **options: float) -> dict[int, float]:
-        generator = torch.Generator().manual_seed(seed)
-        drawn = sample(table.step, start, batch=many, max_lengths=lengths, generator=generator, **options)
-        assert all(item.finished and len(item.ids) == 1 for item in drawn)
-        first = [item.ids[0] for item in drawn]
-        assert {item.ids[0]: pytest.approx(math.exp(item.log_probability)) for item in drawn}.items() <= {
-            4: 0.6,
-            5: 0.3,
-            UNK: 0.1,
-        }.items()
-        return {token: first.count(token) / many for token in (4, 5, UNK)}
 
-    assert shares() == pytest.approx({4: 0.6, 5: 0.3, UNK: 0.1}, abs=0.04)
-    assert shares(temperature=0.5) == pytest.approx({4: 0.36 / 0.46, 5: 0.09 / 0.46, UNK: 0.01 / 0.46}, abs=0.04)
-    assert shares(top_k=2) == pytest.approx({4: 2 / 3, 5: 1 / 3, UNK: 0}, abs=0.04)
-    assert shares(seed=2) == shares(seed=2) != shares(seed=3)
+@pytest.mark.parametrize(
+    ("options", "share"),
+    [
+        ({}, lambda p: p),
+        ({"temperature": 0.5}, lambda p: p**2),
+        ({"temperature": 3.0}, lambda p: p ** (1 / 3)),
+        ({"top_k": 2}, lambda p: p * (p >= np.sort(p, axis=1)[:, -2:-1])),
+        ({"top_k": 2, "temperature": 0.5}, lambda p: p**2 * (p >= np.sort(p, axis=1)[:, -2:-1])),
+    ],
+)
+def test_samples_are_as_frequent_as_the_distribution_says(
+    options: dict[str, float], share: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    """Of the chain BOS -> {4, 5} -> {4, 5, EOS} ... with two words at most, each output against its exact probability."""
+    transitions = np.zeros((6, 6))
+    transitions[[PAD, EOS], EOS] = 1.0  # never left
+    transitions[BOS, [UNK, 4, 5]] = 0.1, 0.6, 0.3
+    transitions[[UNK, 4, 5], EOS] = 0.2, 0.5, 0.3
+    transitions[[UNK, 4, 5], 4] = 0.5, 0.1, 0.6
+    transitions[[UNK, 4, 5], 5] = 0.3, 0.4, 0.1
+
+    def step(tokens: Tensor, state: State) -> tuple[LogProbs, Tensor, State]:
+        return LogProbs(torch.from_numpy(transitions).float()[tokens].log()), torch.ones(len(tokens), 1), state
+
+    many, start = 6000, State(torch.zeros(1, dtype=torch.long), torch.zeros(1, dtype=torch.long))
+    [samples] = sample(step, start, uniform=numbers(1, many, 2), max_lengths=torch.tensor([2]), **options)
+    counts = Counter((*item.ids, EOS) if item.finished else item.ids for item in samples)
+    adapted = share(transitions) / share(transitions).sum(axis=1, keepdims=True)
+    exact = {
+        (one, other): adapted[BOS, one] * adapted[one, other] * many
+        for one, other in product((UNK, 4, 5), (4, 5, EOS))
+        if adapted[BOS, one] * adapted[one, other]
+    }
+    assert counts.keys() <= exact.keys()
+    chi_squared = sum((counts[output] - wanted) ** 2 / wanted for output, wanted in exact.items())
+    assert chi_squared < 26.1  # 1 in 1,000 for the 8 degrees of freedom of all nine outputs
+    for item in samples[:50]:
+        path = (BOS, *item.ids, EOS) if item.finished else (BOS, *item.ids)
+        chance = math.prod(transitions[one, other] for one, other in pairwise(path))
+        assert item.log_probability == pytest.approx(math.log(chance), abs=1e-5)  # the model's own, not the adapted one
+
+
+@pytest.mark.parametrize(("temperature", "top_k"), [(1.0, None), (0.7, None), (1.0, 3)])
+def test_a_sample_follows_from_its_numbers_alone(temperature: float, top_k: int | None) -> None:
+    """Token by token that of inverse transform sampling, whatever is drawn beside it."""
+    table, lengths = Table.random(12, batch=6, size=9), [9, 3, 7, 1, 9, 5]
+    uniform = numbers(6, 4, 9)
+    options: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "coverage_penalty": 0.2}
+    together = sample(table.step, table.start(), uniform=uniform, max_lengths=torch.tensor(lengths), **options)
+    assert len({item.ids for drawn in together for item in drawn}) > 12
+    for sentence, drawn in enumerate(together):
+        single, limit = table.only(sentence), torch.tensor(lengths[sentence : sentence + 1])
+        [alone] = sample(
+            single.step, single.start(), uniform=uniform[sentence : sentence + 1, 1:2], max_lengths=limit, **options
+        )
+        check_equal(alone[0], drawn[1])
+        for number, item in enumerate(drawn):
+            produced = (*item.ids, EOS) if item.finished else item.ids
+            assert produced == reference_sample(
+                table, sentence, lengths[sentence], uniform[sentence, number].numpy(), temperature, top_k
+            )
+            assert item.score == pytest.approx(score_of(table, sentence, produced, 1.0, 0.2), abs=1e-5)
+
+
+def reference_sample(
+    table: Table, sentence: int, length: int, uniform: np.ndarray, temperature: float, top_k: int | None
+) -> tuple[int, ...]:
+    """Inverse transform sampling with NumPy, a token at a time."""
+    tokens: tuple[int, ...] = ()
+    while len(tokens) < length and tokens[-1:] != (EOS,):
+        log_probs = table.log_probs[sentence, history_of((BOS, *tokens))].double().numpy().copy()
+        log_probs[[PAD, BOS]] = -np.inf
+        if top_k is not None:
+            log_probs[np.argsort(-log_probs)[top_k:]] = -np.inf
+        weights = np.exp(log_probs / temperature)
+        reach = np.cumsum(weights / weights.sum())
+        tokens += (int(np.argmax(reach > uniform[len(tokens)])),)
+    return tokens
 
 
 def test_sampling_from_one_token_is_greedy() -> None:
     table = Table.random(10, batch=8)
     lengths = torch.full((8,), 10)
-    for one, other in zip(
-        sample(table.step, table.start(), batch=8, max_lengths=lengths, top_k=1),
+    for [one], other in zip(
+        sample(table.step, table.start(), uniform=numbers(8, 1, 10), max_lengths=lengths, top_k=1),
         greedy(table.step, table.start(), batch=8, max_lengths=lengths),
         strict=True,
     ):
         check_equal(one, other)
 
 
+def test_the_largest_number_draws_what_is_possible() -> None:
+    """Rounding must not lead beyond the last token that has a probability."""
+    table = chain({4: 0.3, 5: 0.7}, {4: 0.9, EOS: 0.1})
+    uniform = torch.full((1, 1, 2), math.nextafter(1.0, 0.0))  # 1.0 as a float
+    [[drawn]] = sample(table.step, table.start(), uniform=uniform, max_lengths=torch.tensor([2]))
+    assert drawn.ids == (5, 4)
+
+
 def test_no_sentences_give_no_hypotheses() -> None:
     table = Table.random(0, batch=1)
     none = torch.zeros(0, dtype=torch.long)
     assert beam_search(table.step, table.start(), batch=0, beam_size=2, max_lengths=none) == []
+    assert sample(table.step, table.start(), uniform=numbers(0, 3, 5), max_lengths=none) == []
 
 
 @pytest.mark.parametrize(
@@ -500,9 +573,10 @@ def test_impossible_settings_are_refused_in_a_sentence(options: dict[str, object
     [
         ({"temperature": 0.0}, "temperature must be above 0, but is 0.0."),
         ({"top_k": 0}, "top_k must be at least 1, but is 0."),
+        ({"uniform": torch.zeros(2, 1, 2)}, "uniform must hold a number for each of 3 steps, but has 2."),
     ],
 )
 def test_impossible_sampling_is_refused_in_a_sentence(options: dict[str, object], sentence: str) -> None:
     table = Table.random(0, batch=2)
     with pytest.raises(ValueError, match=sentence):
-        sample(table.step, table.start(), batch=2, max_lengths=torch.tensor([3, 3]), **options)
+        sample(table.step, table.start(), max_lengths=torch.tensor([3, 3]), **{"uniform": numbers(2, 1, 3)} | options)

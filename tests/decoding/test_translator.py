@@ -15,9 +15,11 @@ import torch
 
 from nmt import recipe
 from nmt.bundle import Bundle
-from nmt.data.subwords import BOS, EOS, Subwords
+from nmt.data.subwords import BOS, EOS, UNK, Subwords
+from nmt.decoding.ancestral import Sampling
 from nmt.decoding.hypothesis import Penalties
 from nmt.decoding.lines import clean, join_texts, read_ahead, split_text
+from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation, TranslationHypothesis, join
 from nmt.decoding.translator import Translator
 from nmt.device import DecodingPrecision
@@ -125,6 +127,72 @@ def test_companions_change_nothing(name: str, beam_size: int) -> None:
     for line, one, other in zip(LINES, together, backwards, strict=True):
         check_same(one, other)
         check_same(one, translate([bundle(name)], [line], **options)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "sampling", "processes"),
+    [
+        ("bahdanau", Sampling(seed=3), 2),
+        ("luong-local-p", Sampling(seed=3), 1),
+        ("heads-coverage-copy", Sampling(temperature=0.7, top_k=5), 1),
+    ],
+)
+def test_samples_are_those_of_their_seed_and_line_alone(name: str, sampling: Sampling, processes: int) -> None:
+    options = {"sampling": sampling, "n_best": 4}
+    together = translate([bundle(name)], **options)
+    parts = translate([bundle(name)], batch_tokens=120, window=3, processes=processes, **options)
+    single = translate([bundle(name)], sampling=sampling)
+    for one, other, first in zip(together, parts, single, strict=True):
+        check_same(one, other)
+        check_same(replace(one, hypotheses=one.hypotheses[:1]), first)
+    assert {len(item.hypotheses) for item in together} == {4}
+    assert len({item.text for found in together for item in found.hypotheses}) > 2 * len(LINES)
+    again = translate([bundle(name)], sampling=replace(sampling, seed=4))
+    assert [item.text for item in again] != [item.text for item in single]
+
+
+@pytest.mark.parametrize("name", ["bahdanau", "heads-coverage-copy"])
+def test_samples_carry_their_probability_and_alignment(name: str) -> None:
+    translator = Translator([bundle(name)], n_best=3, sampling=Sampling(temperature=0.8))
+    pairs = [(found, item) for found in translator.translate(LINES) for item in found.hypotheses if item.finished]
+    assert len(pairs) > 5
+    scored = translator.score((found.source, item.ids) for found, item in pairs)
+    for (found, item), forced in zip(pairs, scored, strict=True):
+        check_same(replace(found, hypotheses=(item,)), forced)
+
+
+def test_an_ensemble_and_a_shortlist_are_sampled_from_too() -> None:
+    alone = translate([bundle()], sampling=Sampling(), n_best=2)
+    for one, other in zip(alone, translate([bundle(), bundle()], sampling=Sampling(), n_best=2), strict=True):
+        check_same(one, other)
+    size = len(subwords())
+    few = Shortlist(torch.full((size, 1), 20), torch.arange(270, 280), size)
+    listed = translate([bundle()], sampling=Sampling(), n_best=2, shortlist=few)
+    written = {index for found in listed for item in found.hypotheses for index in item.ids}
+    assert written <= {UNK, 20, *range(270, 280)}
+    assert len(written) > 6
+
+
+def test_the_parts_of_a_long_line_are_drawn_apart() -> None:
+    line = "a cat . " * 20
+    [found] = translate([bundle()], [line], sampling=Sampling(), n_best=2, max_source=30)
+    [again] = translate([bundle()], [line], sampling=Sampling(), max_source=30)
+    assert len({item.text for item in found.hypotheses}) == 2
+    assert found.text == again.text
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"temperature": 0.0}, "temperature must be between 0.001 and 1000, but is 0.0."),
+        ({"temperature": math.nan}, "temperature must be between 0.001 and 1000, but is nan."),
+        ({"top_k": 0}, "top_k must be at least 1, but is 0."),
+        ({"seed": -1}, "seed must be at least 0, but is -1."),
+    ],
+)
+def test_impossible_sampling_is_refused(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        Sampling(**options)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -261,7 +261,7 @@ def test_files_are_translated_like_streams_and_in_order(model: Path, corpus: Pat
     assert good(nmt("translate", model, "-i", tmp_path / "in.en.gz", "-o", tmp_path / "new" / "out.de")) == ""
     translated = (tmp_path / "new" / "out.de").read_text()
     assert good(nmt("translate", model, stdin=text)) == translated
-    assert good(nmt("translate", model, "--horizon", 1000, stdin=text)) == translated
+    assert good(nmt("translate", model, "--horizon", "none", "--prune", "none", stdin=text)) == translated
     assert good(nmt("translate", model, "--threads", 2, "--batch-tokens", 100, stdin=text)) == translated
     pruned, greedy = (
         good(nmt("translate", model, *arguments, "--scores", stdin=text))
@@ -303,6 +303,78 @@ def test_n_best_gives_n_lines_for_each_line_best_first(model: Path) -> None:
         assert scores == sorted(scores, reverse=True)
     assert [row[1:] for row in rows[3:6]] == [["0.0000", ""], ["-inf", ""], ["-inf", ""]]
     assert len({row[2] for row in rows[:3]}) == 3
+
+
+def test_n_best_lists_are_written_as_a_table_or_as_objects(model: Path, tmp_path: Path) -> None:
+    text = 'the dog sees the cat\n\n"the" man\tsees\n'
+    arguments = ["translate", model, "--n-best", "2", "--beam-size", "4"]
+    plain = [line.split("\t") for line in good(nmt(*arguments, stdin=text.encode())).splitlines()]
+    table = good(nmt(*arguments, "--format", "tsv", "--alignments", tmp_path / "links", stdin=text.encode()))
+    header, *rows = [line.split("\t") for line in table.splitlines()]
+    assert header == ["line", "rank", "score", "log_probability", "text"]
+    assert [row[:2] for row in rows] == [["1", "1"], ["1", "2"], ["2", "1"], ["3", "1"], ["3", "2"]]
+    assert [[row[0], row[2], row[4]] for row in rows] == [row for row in plain if row[1] != "-inf"]
+    links = (tmp_path / "links").read_text().splitlines()
+    assert len(links) == len(rows)
+    objects = [
+        json.loads(line) for line in good(nmt(*arguments, "--format", "jsonl", stdin=text.encode())).splitlines()
+    ]
+    assert [item["line"] for item in objects] == [1, 2, 3]
+    assert [item["source"] for item in objects] == text.splitlines()
+    flat = [(item["line"], hypothesis) for item in objects for hypothesis in item["hypotheses"]]
+    assert [[str(line), f"{each['score']:.4f}", each["text"]] for line, each in flat] == [
+        [row[0], row[2], row[4]] for row in rows
+    ]
+    assert [f"{each['log_probability']:.4f}" for _, each in flat] == [row[3] for row in rows]
+    assert [" ".join(f"{i}-{j}" for i, j in each["alignment"]) for _, each in flat] == links
+    assert any(links)
+
+
+def test_samples_follow_from_their_seed_and_line(model: Path) -> None:
+    text = b"the dog sees the cat\nthe man likes the house\nthe dog sees the cat\n" * 4
+    arguments = ["translate", model, "--sample", "--temperature", "3"]
+    samples = good(nmt(*arguments, stdin=text))
+    assert good(nmt(*arguments, "--seed", 1, "--window", 1, "--batch-tokens", 50, stdin=text)) == samples
+    assert good(nmt(*arguments, "--seed", 2, stdin=text)) != samples
+    assert samples.splitlines()[0] != samples.splitlines()[2]
+    several = good(nmt(*arguments, "--n-best", 3, "--format", "tsv", stdin=text)).splitlines()[1:]
+    assert [row.split("\t")[4] for row in several[::3]] == samples.splitlines()
+    assert good(nmt(*arguments, "--top-k", 1, stdin=text)) == good(
+        nmt("translate", model, "--beam-size", 1, stdin=text)
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--temperature", "2"], "--temperature says how translations are drawn: give --sample too."),
+        (["--top-k", "2"], "--top-k says how translations are drawn: give --sample too."),
+        (["--seed", "2"], "--seed says how"),
+        (["--sample", "--beam-size", "2"], "--sample draws translations and searches for none: leave out --beam-size."),
+        (["--sample", "--horizon", "none"], "leave out --horizon."),
+        (["--sample", "--temperature", "0"], "'--temperature'"),
+        (["--horizon", "0"], "'0' is neither a number from 1 up nor 'none'."),
+        (["--horizon", "nothing"], "'nothing' is neither"),
+        (["--prune", "-1"], "'-1' is neither a number from 0 up nor 'none'."),
+        (["--format", "xml"], "'--format'"),
+    ],
+)
+def test_translating_that_cannot_be_is_refused_at_once(arguments: list[str], sentence: str) -> None:
+    assert sentence in bad(nmt("translate", "somewhere", *arguments), 2)
+
+
+def test_a_pipe_that_waits_for_each_answer_gets_it(model: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*NMT, "translate", str(model), "--window", "1"], env=environment, **pipes) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for _ in range(3):
+            process.stdin.write(b"the dog sees the cat\n")
+            process.stdin.flush()
+            assert process.stdout.readline().endswith(b"\n")
+        rest, errors = process.communicate(timeout=60)
+    assert (rest, errors, process.returncode) == (b"", b"", 0)
 
 
 def test_at_a_terminal_each_line_is_answered_at_once(model: Path) -> None:
@@ -390,7 +462,8 @@ def test_figures_come_with_interval_signature_and_comparison(model: Path, corpus
     output, other = tmp_path / "out.de", tmp_path / "other.de"
     reference = (corpus / "valid.de").read_text().splitlines()
     other.write_text("".join(f"{line}\n" for line in [*reference[:20], *["Hund Katze heute"] * 20]))
-    arguments = ["--split", "valid", "--baseline", other, "--bootstrap", "50", "--json", "-o", output]
+    beam = ["--horizon", "none", "--prune", "none"]
+    arguments = ["--split", "valid", "--baseline", other, "--bootstrap", "50", "--json", "-o", output, *beam]
     report = json.loads(good(nmt("evaluate", model, *arguments)))
     scores = {score["metric"]: score for score in report["scores"]}
     assert set(scores) == {"BLEU", "chrF2", "TER"}

@@ -14,9 +14,11 @@ from nmt.cli.options import (
     BatchTokens,
     BeamSize,
     Device,
+    Horizon,
     LengthPenalty,
     Lexicon,
     Precision,
+    Prune,
     Quiet,
     ReplaceUnknown,
     Threads,
@@ -101,6 +103,8 @@ def evaluate(
     ] = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
+    horizon: Horizon = None,
+    prune: Prune = None,
     replace_unknown: ReplaceUnknown = False,
     lexicon: Lexicon = None,
     device: Device = "auto",
@@ -138,7 +142,12 @@ def evaluate(
         other = None if baseline is None else _matching(baseline, len(corpus), corpus.name)  # said before the work
         settings: dict[str, Any] = {"precision": precision, "batch_tokens": batch_tokens}
         changed = {
-            "decoding": {"beam_size": beam_size, "length_penalty": length_penalty},
+            "decoding": {
+                "beam_size": beam_size,
+                "length_penalty": length_penalty,
+                "horizon": horizon,
+                "prune": prune,
+            },
             "replace_unknown": unknown_words(bundle, model, lexicon, replace=replace_unknown),
         }
         translations = _translate(bundle, corpus, quiet=quiet, **changed, **settings)

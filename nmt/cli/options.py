@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -98,21 +99,44 @@ CoveragePenalty = Annotated[
     float | None,
     typer.Option(min=0, help="beta of the same equation. [dim]\\[default: the model's][/dim]", show_default=False),
 ]
+NONE = "none"
+"""What switches a setting off on the command line, where nothing at all leaves it as the recipe has it."""
+
+
+def _or_none(read: Callable[[str], Any], least: float) -> Callable[[str], Any]:
+    """A reader of an option that takes a number or `none`."""
+
+    def value(text: str) -> Any:
+        if text == NONE:
+            return NONE
+        try:
+            number = read(text)
+        except ValueError:
+            number = math.nan
+        if not number >= least:
+            raise typer.BadParameter(f"'{text}' is neither a number from {least} up nor '{NONE}'.")
+        return number
+
+    return value
+
+
 Horizon = Annotated[
-    int | None,
+    Any,
     typer.Option(
-        min=1,
-        help="Tokens that a live hypothesis is given to end in before its beam may stop; a large number stops only when nothing "
-        "better can come. [dim]\\[default: the model's][/dim]",
+        parser=_or_none(int, 1),
+        metavar="N|none",
+        help="Tokens that a live hypothesis is given to end in before its beam may stop; none stops only when nothing better can "
+        "come. [dim]\\[default: the model's][/dim]",
         show_default=False,
     ),
 ]
 Prune = Annotated[
-    float | None,
+    Any,
     typer.Option(
-        metavar="NATS",
+        parser=_or_none(float, 0),
+        metavar="NATS|none",
         help="Drop what is so much less probable than the best of the same beam and step: 2 makes a wide beam up to 1.7 times as fast; "
-        "100 drops nothing. [dim]\\[default: the model's, else nothing][/dim]",
+        "none drops nothing. [dim]\\[default: the model's, else none][/dim]",
         show_default=False,
     ),
 ]
@@ -227,7 +251,7 @@ def build_translator(
     decoding: dict[str, Any] | None = None,
     **options: Any,
 ) -> Translator:
-    """A translator that decodes as the first model's recipe says, but for the settings given (None leaves one alone).
+    """A translator that decodes as the first model's recipe says, but for the settings given (None leaves one alone, NONE is null).
 
     Without a beam size it is widened to the n-best list asked for. Raises UsageError or DataError.
     """
@@ -235,7 +259,8 @@ def build_translator(
 
     from nmt.decoding.translator import Translator
 
-    settings = {key: value for key, value in (decoding or {}).items() if value is not None}
+    given = {key: value for key, value in (decoding or {}).items() if value is not None}
+    settings = {key: None if value == NONE else value for key, value in given.items()}
     settings.setdefault("beam_size", max(bundles[0].recipe.decoding.beam_size, options.get("n_best", 1)))
     device = next(bundles[0].model.parameters()).device
     processes = torch.get_num_threads() if device.type == "cpu" else 1

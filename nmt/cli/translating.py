@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from nmt.cli.options import (
+    WINDOW,
     BatchTokens,
     BeamSize,
     CoveragePenalty,
@@ -54,10 +57,14 @@ from nmt.wording import counted, perplexity
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
+    from nmt.decoding.ancestral import Sampling
     from nmt.decoding.translator import Translation
+    from nmt.evaluation.alignment import Links
 
 logger = logging.getLogger(__name__)
 
+OutputFormat = Literal["text", "tsv", "jsonl"]
+_SAMPLING = "Sampling"
 _NOTHING = "-inf", ""
 """Score and text in the place of a translation that the search did not find."""
 
@@ -88,6 +95,46 @@ def translate(
         ),
     ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Write the score before each translation.")] = False,
+    form: Annotated[
+        OutputFormat, typer.Option("--format", help="Plain lines, a table with a header, or a JSON object per line.")
+    ] = "text",
+    sampled: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help="Draw translations at random instead of searching for the best; --n-best many of each line.",
+            rich_help_panel=_SAMPLING,
+        ),
+    ] = False,
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1000,
+            help="Below 1 probable pieces become more probable, above 1 less. [dim]\\[default: 1][/dim]",
+            show_default=False,
+            rich_help_panel=_SAMPLING,
+        ),
+    ] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="K",
+            help="Draw from the K most probable pieces. [dim]\\[default: all][/dim]",
+            show_default=False,
+            rich_help_panel=_SAMPLING,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Other numbers draw other translations. [dim]\\[default: 1][/dim]",
+            show_default=False,
+            rich_help_panel=_SAMPLING,
+        ),
+    ] = None,
     length_penalty: LengthPenalty = None,
     coverage_penalty: CoveragePenalty = None,
     max_ratio: MaxRatio = None,
@@ -100,6 +147,17 @@ def translate(
     precision: Precision = "fp32",
     threads: Threads = None,
     batch_tokens: BatchTokens = 8192,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="LINES",
+            help="Lines read before the first is answered; 1 answers each before it reads the next, for pipes that wait. "
+            f"[dim]\\[default: {WINDOW} per thread, 1 at a terminal][/dim]",
+            show_default=False,
+            rich_help_panel="Machine",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Translate lines of text, one line out for each line in.
@@ -117,6 +175,13 @@ def translate(
     --alignments writes a line `i-j ...` for each line of output: target word j was read from source word i, counted
     from 0. A line of thousands of tokens, translated in parts, may have none.
 
+    --format tsv is a table with the columns `line, rank, score, log_probability, text`. --format jsonl writes an object
+    per line, with `line`, `source` and `hypotheses`, best first: `text`, `score`, `log_probability` and `alignment`,
+    which is pairs of a source and a target word, or null.
+
+    --sample draws each token from the model's probabilities (ancestral sampling). What is drawn for a line depends on
+    --seed and its number alone.
+
     A vocabulary of whole words, or of characters without byte fallback, writes unknown words as ⁇. --replace-unknown
     writes the source word with the most attention instead, or its translation in --lexicon.
 
@@ -125,10 +190,17 @@ def translate(
     once, if there is one, to become faster; NMT_NATIVE=0 turns this off.
     """
     _check_places(source, output, alignments, lexicon)
+    sampling = _sampling(
+        {"temperature": temperature, "top_k": top_k, "seed": seed},
+        sampled=sampled,
+        searching={"beam-size": beam_size, "horizon": horizon, "prune": prune},
+    )
     set_up(quiet=quiet, threads=threads)
     bundles = load_models(models, device)
     if alignments is not None:
         need_attention(bundles[0], models[0])
+    has_attention = bundles[0].recipe.model.attention.score.kind != "none"
+    aligned_by = bundles[0] if alignments is not None or (form == "jsonl" and has_attention) else None
     unknown = unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown)
     translator = build_translator(
         bundles,
@@ -143,23 +215,49 @@ def translate(
         },
         n_best=n_best or 1,
         batch_tokens=batch_tokens,
-        alignments=alignments is not None,
+        alignments=aligned_by is not None,
         replace_unknown=unknown,
         shortlist=load_shortlist(shortlist, bundles[0]),
-        **({"window": 1} if is_terminal(source) else {}),  # a person there waits for each line
+        sampling=sampling,
+        **_ahead(window, source),
     )
     with open_input(source) as reading, open_output(output) as writing, ExitStack() as stack:
         linking = None if alignments is None else stack.enter_context(open_output(alignments))
         hidden = quiet or not is_watched(quiet=quiet) or is_terminal(source) or writing.isatty()
         found_lines = translator.translate(text_lines(reading, source))
         total = None if hidden else count_lines(source)
+        writer = _Writer(form, n_best=n_best, scores=scores, aligned_by=aligned_by)
+        writing.writelines(writer.header())
         for number, found in enumerate(shown(found_lines, "translating", total=total, quiet=hidden), start=1):
-            for line in _lines(found, number, n_best=n_best, scores=scores):
-                writing.write(line.encode("utf-8", "replace") + b"\n")
+            links = writer.links(found, number)
+            writing.writelines(writer.translations(found, number, links))
             writing.flush()
             if linking is not None:
-                linking.writelines(line.encode() + b"\n" for line in _links(found, number, bundles[0], n_best or 1))
+                linking.writelines(writer.pharaoh(links))
                 linking.flush()
+
+
+def _sampling(given: dict[str, Any], *, sampled: bool, searching: dict[str, object | None]) -> Sampling | None:
+    """How translations are drawn, None if they are searched for. Raises UsageError for options of the other way."""
+    given = {name: value for name, value in given.items() if value is not None}
+    idle = [name.replace("_", "-") for name in given] if not sampled else []
+    if idle:
+        raise UsageError(f"--{idle[0]} says how translations are drawn: give --sample too.")
+    if not sampled:
+        return None
+    for name, value in searching.items():
+        if value is not None:
+            raise UsageError(f"--sample draws translations and searches for none: leave out --{name}.")
+    from nmt.decoding.ancestral import Sampling
+
+    return Sampling(**given)
+
+
+def _ahead(window: int | None, source: Path) -> dict[str, int]:
+    """The window if it is not as wide as usual; a person at a terminal waits for each line."""
+    if window is None and is_terminal(source):
+        return {"window": 1}
+    return {} if window is None else {"window": window}
 
 
 def _check_places(source: Path, output: Path, alignments: Path | None, lexicon: Path | None) -> None:
@@ -172,28 +270,81 @@ def _check_places(source: Path, output: Path, alignments: Path | None, lexicon: 
         )
 
 
-def _lines(found: Translation, number: int, *, n_best: int | None, scores: bool) -> Iterator[str]:
-    """What is written for one line of input."""
-    ranked = [(f"{hypothesis.score:.4f}", hypothesis.text) for hypothesis in found.hypotheses]
-    for score, text in islice(chain(ranked, repeat(_NOTHING)), n_best or 1):
-        yield "\t".join([str(number)] * bool(n_best) + [score] * bool(n_best or scores) + [text])
+@dataclass(frozen=True)
+class _Writer:
+    """Writes translations in one of the formats, and their links."""
+
+    form: OutputFormat
+    n_best: int | None
+    scores: bool
+    aligned_by: Bundle | None
+    """The model whose alignments are written, if any are."""
+
+    def header(self) -> Iterator[bytes]:
+        """What comes before all translations."""
+        if self.form == "tsv":
+            yield b"line\trank\tscore\tlog_probability\ttext\n"
+
+    def links(self, found: Translation, number: int) -> list[Links | None]:
+        """The word links of each translation of a line; None for one too long to have an alignment, or where none are written."""
+        bundle = self.aligned_by
+        if bundle is None:
+            return [None] * len(found.hypotheses)
+        from nmt.aligning import word_alignment, word_links
+
+        links: list[Links | None] = []
+        for rank in range(len(found.hypotheses)):
+            is_aligned = found.is_aligned(rank)
+            links.append(word_links(word_alignment(found, bundle, rank), bundle.recipe) if is_aligned else None)
+            if not is_aligned:
+                logger.warning("Line %d is too long for word links: it gets none.", number)
+        return links
+
+    def translations(self, found: Translation, number: int, links: Sequence[Links | None]) -> Iterator[bytes]:
+        """What is written for one line of input."""
+        match self.form:
+            case "text":
+                lines = self._text(found, number)
+            case "tsv":
+                lines = self._table(found, number)
+            case "jsonl":
+                lines = iter([self._json(found, number, links)])
+        for line in lines:
+            yield line.encode("utf-8", "replace") + b"\n"
+
+    def pharaoh(self, links: Sequence[Links | None]) -> Iterator[bytes]:
+        """The links of each translation as `i-j`; in the text format also empty lines for those that were not found."""
+        from nmt.evaluation.alignment import format_pharaoh
+
+        missing = (self.n_best or 1) - len(links) if self.form == "text" else 0
+        for each in [*links, *[None] * missing]:
+            yield format_pharaoh(each or frozenset()).encode() + b"\n"
+
+    def _text(self, found: Translation, number: int) -> Iterator[str]:
+        ranked = [(f"{hypothesis.score:.4f}", hypothesis.text) for hypothesis in found.hypotheses]
+        for score, text in islice(chain(ranked, repeat(_NOTHING)), self.n_best or 1):
+            yield "\t".join([str(number)] * bool(self.n_best) + [score] * bool(self.n_best or self.scores) + [text])
+
+    def _table(self, found: Translation, number: int) -> Iterator[str]:
+        for rank, item in enumerate(found.hypotheses, start=1):
+            yield f"{number}\t{rank}\t{item.score:.4f}\t{item.log_probability:.4f}\t{item.text}"
+
+    def _json(self, found: Translation, number: int, links: Sequence[Links | None]) -> str:
+        hypotheses = [
+            {
+                "text": item.text,
+                "score": _finite(item.score),
+                "log_probability": _finite(item.log_probability),
+                "alignment": None if each is None else sorted(each),
+            }
+            for item, each in zip(found.hypotheses, links, strict=True)
+        ]
+        return json.dumps({"line": number, "source": found.source, "hypotheses": hypotheses}, ensure_ascii=False)
 
 
-def _links(found: Translation, number: int, bundle: Bundle, lines: int) -> Iterator[str]:
-    """The links of each translation of a line, then empty lines for those that were not found."""
-    for rank in range(lines):
-        yield _links_of(found, number, bundle, rank) if rank < len(found.hypotheses) else ""
-
-
-def _links_of(found: Translation, number: int, bundle: Bundle, rank: int) -> str:
-    """The links of a translation, none if it was too long to have an alignment."""
-    from nmt.aligning import word_alignment, word_links
-    from nmt.evaluation.alignment import format_pharaoh
-
-    if not found.is_aligned(rank):
-        logger.warning("Line %d is too long for word links: it gets none.", number)
-        return ""
-    return format_pharaoh(word_links(word_alignment(found, bundle, rank), bundle.recipe))
+def _finite(value: float) -> float | None:
+    """A figure as JSON can have it."""
+    return round(value, 4) if math.isfinite(value) else None
 
 
 def score(

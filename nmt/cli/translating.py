@@ -111,7 +111,7 @@ def translate(
         typer.Option(
             min=0.001,
             max=1000,
-            help="Below 1 probable pieces become more probable, above 1 less. [dim]\\[default: 1][/dim]",
+            help="Below 1 probable tokens become more probable, above 1 less. [dim]\\[default: 1][/dim]",
             show_default=False,
             rich_help_panel=_SAMPLING,
         ),
@@ -121,7 +121,7 @@ def translate(
         typer.Option(
             min=1,
             metavar="K",
-            help="Draw from the K most probable pieces. [dim]\\[default: all][/dim]",
+            help="Draw from the K most probable tokens. [dim]\\[default: all][/dim]",
             show_default=False,
             rich_help_panel=_SAMPLING,
         ),

@@ -188,7 +188,7 @@ def sample(
     The log-probabilities reported are the model's own, whatever the temperature. Other arguments as in `beam_search`.
 
     Args:
-        uniform: numbers from [0, 1): `uniform[b, k, t]` decides on token t of sample k of sentence b, and on nothing else.
+        uniform: numbers from [0, 1): `uniform[b, k, t]` decides on token t of sample k of sentence b and on nothing else.
     """
     batch, samples, length = uniform.shape
     penalties = _check(batch, max_lengths, length_penalty, coverage_penalty)

@@ -218,15 +218,15 @@ def _aligned(hypotheses: Sequence[str], references: References, name: str = "") 
 
 def _metric(name: str, *, tokenize: str | None, lowercase: bool, quiet: bool = False) -> Metric:
     """A metric of sacreBLEU; `quiet` leaves out its hint that the text looks tokenised, meant for final figures."""
-    from sacrebleu import CHRF, TER
+    from sacrebleu import TER
 
     match name.lower():
         case "bleu":
             return _bleu(tokenize, lowercase=lowercase, quiet=quiet or tokenize == "none")
         case "chrf":
-            return CHRF(lowercase=lowercase)
+            return _chrf(lowercase=lowercase, word_order=0)
         case "chrf++":
-            return CHRF(lowercase=lowercase, word_order=2)
+            return _chrf(lowercase=lowercase, word_order=2)
         case "ter":
             return TER()
         case _:
@@ -244,6 +244,19 @@ def _bleu(tokenize: str | None, *, lowercase: bool, quiet: bool) -> Metric:
         extra = {"ja-mecab": "ja", "ko-mecab": "ko"}.get(tokenize or "")
         remedy = f'pip install "sacrebleu[{extra}]"' if extra else " ".join(str(error).split())
         raise UsageError(f"The tokeniser {tokenize} cannot be used here: {remedy}.") from None
+
+
+def _chrf(*, lowercase: bool, word_order: int) -> Metric:
+    """sacreBLEU's chrF with scores of one type: its interval fails where float32 stands beside the 0.0 of no match at all."""
+    from sacrebleu import CHRF
+
+    class Chrf(CHRF):
+        def _compute_score_from_stats(self, stats: list[int]) -> Any:
+            result = super()._compute_score_from_stats(stats)
+            result.score = float(result.score)
+            return result
+
+    return Chrf(lowercase=lowercase, word_order=word_order)
 
 
 def _score(scorer: Metric, hypotheses: list[str], streams: list[list[str]], bootstrap: int) -> Score:

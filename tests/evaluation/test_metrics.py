@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError, UsageError
-from nmt.evaluation.metrics import bleu, compare, evaluate, format_comparison, format_scores, published_form
+from nmt.evaluation.metrics import METRICS, bleu, compare, evaluate, format_comparison, format_scores, published_form
 
 REFERENCES = [
     "A man in an orange hat starring at something.",
@@ -205,3 +205,12 @@ def test_published_form_says_how_to_install_what_it_needs(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "sacremoses", None)
     with pytest.raises(UsageError, match=r'pip install "nmt\[moses\]"'):
         published_form(["a"], "en")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_translations_that_match_almost_nothing_have_figures(metric: str) -> None:
+    references = [f"the small dog number {i} sees a big cat" for i in range(30)]
+    for first in ("", "the dog", "zzz"):
+        (score,) = evaluate([first, *[""] * 29], references, metrics=[metric])
+        assert 0 <= score.score <= 100
+        assert score.margin is not None

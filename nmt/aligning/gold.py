@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nmt.cache import expand_home
 from nmt.data import catalogue
 from nmt.decoding.words import words_of
 from nmt.errors import DataError
@@ -95,5 +96,5 @@ def _links_beside(locator: str) -> Path | None:
     """The file of links beside two files of text, if there is one."""
     head, brace, _ = locator.partition("{")
     stem = head.removesuffix(".") if brace else locator
-    path = Path(f"{stem}.{_LINKS}").expanduser()
+    path = expand_home(f"{stem}.{_LINKS}")
     return path if not locator.startswith("hf:") and path.is_file() else None

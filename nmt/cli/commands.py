@@ -10,6 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from nmt.cache import home_folder
 from nmt.errors import DataError, NmtError
 
 LONGEST_LINE = 100
@@ -75,6 +76,7 @@ class Commands(TyperGroup):
 
     def _status(self, *args: Any, **extra: Any) -> int:
         try:
+            os.environ.setdefault("HOME", str(home_folder()))  # libraries look there for their settings and caches
             status = super().main(*args, **extra)
         except NmtError as error:
             if os.environ.get("NMT_DEBUG"):

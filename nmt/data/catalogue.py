@@ -17,7 +17,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Literal
 
-from nmt.cache import cache_folder, replacing
+from nmt.cache import cache_folder, expand_home, replacing
 from nmt.errors import DataError
 
 COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")
@@ -247,7 +247,7 @@ def _checked(name: str, file: TextFile) -> Checked:
 
 def _roots() -> list[Path]:
     chosen = os.environ.get("NMT_CORPORA")
-    return [*([Path(chosen).expanduser()] if chosen else []), cache_folder() / "corpora"]
+    return [*([expand_home(chosen)] if chosen else []), cache_folder() / "corpora"]
 
 
 def any_compression(path: Path) -> Path | None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from nmt.arguments import as_path
+from nmt.cache import expand_home
 from nmt.data import catalogue
 from nmt.data.catalogue import COMPRESSIONS, any_compression
 from nmt.data.columns import Column, collect
@@ -386,9 +387,10 @@ def _load_dataset(path: str, split: str, locator: str) -> Any:
     except ImportError:
         raise DataError(f"{locator} needs the package datasets: install it with `pip install datasets`.") from None
     parts = path.split("/")
-    is_folder = Path(path).expanduser().is_dir()
+    folder = expand_home(path)
+    is_folder = folder.is_dir()
     config = "/".join(parts[2:]) if len(parts) > 2 and not is_folder else None
-    name = str(Path(path).expanduser()) if is_folder else "/".join(parts[:2])
+    name = str(folder) if is_folder else "/".join(parts[:2])
     datasets.disable_progress_bars()
     try:
         return datasets.load_dataset(name, config, split=split)

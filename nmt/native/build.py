@@ -14,8 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from nmt.cache import cache_folder, replacing
+from nmt.cache import cache_folder, is_private, replacing
 from nmt.device import cpu_info
+from nmt.errors import DataError
 
 logger = logging.getLogger("nmt")
 
@@ -35,7 +36,7 @@ def library() -> ctypes.CDLL | None:
         return None
     try:
         return ctypes.CDLL(str(_built()))
-    except (OSError, subprocess.SubprocessError) as error:
+    except (DataError, OSError, subprocess.SubprocessError) as error:
         logger.debug("It goes on without compiled kernels, a little slower: %s", error)
         return None
 
@@ -54,9 +55,9 @@ def _built() -> Path:
     folder = cache_folder() / "native"
     path = folder / f"{name}.so"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not _is_ours(folder):
+    if not is_private(folder):  # what is in it will be run
         raise PermissionError(f"others can write to {folder}.")
-    if not path.exists() or not _is_ours(path):
+    if not path.exists() or not is_private(path):
         _compile(path, compiler, flags, threads)
     return path
 
@@ -86,9 +87,3 @@ def openmp_libraries() -> tuple[str, ...]:
     lines = maps.read_text(encoding="utf-8").splitlines() if maps.exists() else []
     loaded = {line.split(maxsplit=5)[-1] for line in lines if "/libgomp" in line}
     return tuple(sorted(loaded, key=lambda path: "/torch" not in path)[:1])
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether nobody else can have written it: what is in it will be run."""
-    found = path.stat()
-    return found.st_uid == os.getuid() and not found.st_mode & 0o022

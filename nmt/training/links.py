@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from nmt.cache import expand_home
 from nmt.data.catalogue import any_compression
 from nmt.data.corpus import ParallelCorpus, read_lines
 from nmt.data.encoded import EncodedCorpus
@@ -113,7 +114,7 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
         return WordLinks.of(sample.links(corpus.name.removeprefix("sample:"), source=source))
     if name == "hmm":
         return WordLinks.of(Aligner.learn(corpus.pairs()).links(corpus.pairs()))
-    path = Path(name).expanduser()
+    path = expand_home(name)
     return WordLinks.of(_of_file(any_compression(path) or path, corpus))
 
 

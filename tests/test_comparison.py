@@ -22,7 +22,7 @@ from nmt.bundle import Bundle
 from nmt.comparison.lengths import SMALLEST, length_buckets
 from nmt.comparison.measure import Figures, HeldOut, LengthScore, known_figures, measure
 from nmt.comparison.plan import Candidate, check_folder, find_candidates, locked, write_recipes
-from nmt.comparison.runs import Share, Stopped, train_all
+from nmt.comparison.runs import Share, Stopped, check_runs, train_all
 from nmt.comparison.table import Row, Table, describe, with_p_values
 from nmt.errors import DataError, UsageError
 from nmt.recipe import load_recipe, parse_recipe
@@ -127,6 +127,43 @@ def test_a_folder_is_used_by_one_comparison_at_a_time(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize("name", ["notes.txt", "recipes/one.yaml", "runs/one/weights.safetensors"])
+def test_a_folder_of_something_else_is_refused_untouched(corpus: Path, tmp_path: Path, name: str) -> None:
+    path, out = write(corpus, "one"), tmp_path / "out"
+    (out / name).parent.mkdir(parents=True)
+    (out / name).write_text("written by hand")
+    ended = nmt("compare", path, "--out", out)
+    assert ended.returncode == 2
+    [line] = ended.stderr.splitlines()
+    assert "was not made by nmt compare: choose a new folder with --out." in line
+    assert [path for path in out.rglob("*") if path.is_file()] == [out / name]
+    assert (out / name).read_text() == "written by hand"
+
+
+def test_a_run_folder_with_something_else_in_it_is_refused_untouched(corpus: Path, tmp_path: Path) -> None:
+    path, notes = write(corpus, "one"), tmp_path / "out" / "runs" / "one" / "notes.txt"
+    with locked(tmp_path / "out"):
+        notes.parent.mkdir(parents=True)
+        notes.write_text("written by hand")
+    ended = nmt("compare", path, "--out", tmp_path / "out")
+    assert ended.returncode == 1
+    [line] = ended.stderr.splitlines()
+    assert "runs/one holds notes.txt, but no state of a training to go on from" in line
+    assert notes.read_text() == "written by hand"
+
+
+def test_a_run_that_was_stopped_before_it_trained_begins_again(corpus: Path, tmp_path: Path) -> None:
+    [candidate] = find_candidates([str(write(corpus, "early", updates=2))], (), tmp_path)
+    write_recipes([candidate])
+    candidate.run.mkdir(parents=True)
+    for name in ("recipe.yaml", ".source.model.123.new"):
+        (candidate.run / name).write_bytes(candidate.recipe_file.read_bytes())
+    check_runs([candidate])
+    assert not train_all([candidate], SHARE, Seen())
+    assert not (candidate.run / ".source.model.123.new").exists()
+    Bundle.load(candidate.run)
+
+
 # --- training, measuring ----------------------------------------------------------------------------------------
 
 
@@ -138,9 +175,10 @@ def trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[lis
     write(corpus, "bad", optimizer={"kind": "sgd", "rate": 1e30}, clip_norm=None)
     names = [str(corpus / f"{name}.yaml") for name in ("good", "bad", "blind")]
     candidates = find_candidates(names, (), tmp_path_factory.mktemp("table"))
-    write_recipes(candidates)
     seen = Seen()
-    return candidates, seen, train_all(candidates, SHARE, seen)
+    with locked(candidates[0].folder):
+        write_recipes(candidates)
+        return candidates, seen, train_all(candidates, SHARE, seen)
 
 
 def test_a_failing_training_leaves_the_others_alone(

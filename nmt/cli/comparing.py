@@ -97,10 +97,11 @@ def compare(
     plan.check_folder(candidates)
     set_up(quiet=quiet, threads=None)
     from nmt.comparison.measure import HeldOut
-    from nmt.comparison.runs import stoppable, train_all
+    from nmt.comparison.runs import check_runs, stoppable, train_all
 
     share = _share(jobs, threads, device)
     with plan.locked(out) as lock, stoppable():
+        check_runs(candidates)
         text = HeldOut.load(candidates[0].recipe, split, aligned)  # what is wrong with it is said before the work
         plan.write_recipes(candidates)
         with _Watch(candidates, quiet=quiet) as watch:

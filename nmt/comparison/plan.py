@@ -5,6 +5,7 @@ runs/NAME/              its run folder, a model folder like any other
 logs/NAME.log           what its training said
 rows/NAME.json          its figures, with the key of what they were measured on
 translations/NAME.txt   its translations
+.comparison             says that all of this is ours to write
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 from nmt.errors import DataError, UsageError
 from nmt.recipe import Recipe, changed_keys, dump_recipe, find_recipe, load_recipe, shipped_recipes
 
+_MARK = ".comparison"
 _SAME = ("source", "target", "train", "valid", "test")
 
 
@@ -144,6 +146,13 @@ def _flat(tree: dict[str, Any], at: str) -> Iterator[tuple[str, Any]]:
             yield f"{at}{key}", value
 
 
+def _check_ours(folder: Path) -> None:
+    """Raises UsageError if the folder holds anything and was not made by `nmt compare`, which writes where it likes in it."""
+    others = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    if others and _MARK not in others:
+        raise UsageError(f"{folder} holds {others[0]} and was not made by nmt compare: choose a new folder with --out.")
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[int]:
     """Keep the folder to one comparison at a time; gives the descriptor that holds the lock.
@@ -151,11 +160,13 @@ def locked(folder: Path) -> Iterator[int]:
     Training processes inherit it: should this process be killed, they still hold the folder until they end.
 
     Raises:
-        UsageError: another comparison, or a training that it started, is at work in it.
+        UsageError: another comparison, or a training that it started, is at work in it, or it is not a comparison's.
         DataError: the folder cannot be made.
     """
+    _check_ours(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / _MARK).touch()
         descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise DataError(f"Cannot write to {folder}: {error.strerror or error}.") from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,10 +16,9 @@ from types import FrameType
 from typing import Any, Protocol
 
 from nmt import __version__
-from nmt.bundle import WEIGHTS
 from nmt.comparison.plan import Candidate, write_text
 from nmt.errors import DataError, NmtError
-from nmt.training.checkpoint import has_state
+from nmt.training.folder import check_untrained
 from nmt.training.log import METRICS
 
 POLL = 0.5
@@ -62,6 +60,13 @@ class Share:
     threads: int
     device: str
     processor: str
+
+
+def check_runs(candidates: Sequence[Candidate]) -> None:
+    """Raises DataError if a run folder holds what no training wrote, and no training to go on with."""
+    for candidate in candidates:
+        if candidate.run.is_dir() and not candidate.marker.is_file():
+            check_untrained(candidate.run)
 
 
 def train_all(
@@ -141,11 +146,14 @@ def records(candidate: Candidate) -> list[Record]:
 
 def _start(candidate: Candidate, share: Share, inherited: Sequence[int]) -> _Training:
     """Start the process, in a group of its own: a Ctrl-C reaches it through us, once."""
-    resumes = has_state(candidate.run)
-    if not resumes and not (candidate.run / WEIGHTS).exists():
-        shutil.rmtree(candidate.run, ignore_errors=True)  # it was stopped before anything was learnt
     command = [sys.executable, "-m", "nmt.cli", "train", str(candidate.recipe_file), "--out", str(candidate.run)]
-    command += ["--threads", str(share.threads), "--device", share.device, *(["--resume"] if resumes else [])]
+    command += [
+        "--threads",
+        str(share.threads),
+        "--device",
+        share.device,
+        *(["--resume"] if candidate.run.is_dir() else []),
+    ]
     try:
         candidate.log.parent.mkdir(parents=True, exist_ok=True)
         with candidate.log.open("ab") as log:

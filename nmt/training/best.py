@@ -5,6 +5,7 @@ The mean is often better than any of them, and free at decoding time (Junczys-Do
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,8 @@ from nmt.errors import DataError
 from nmt.training.checkpoint import Progress, Tensors, load_state
 
 BEST = "best"
+_OWN = re.compile(r"[0-9]{8,}\.safetensors")
+"""The names that `best_file` gives: no other file is removed."""
 
 
 class BestCheckpoints:
@@ -42,7 +45,7 @@ class BestCheckpoints:
         """Remove the files of all that are no longer kept. Not before the state that says so is saved."""
         kept = {best_file(self.run, update) for _, update in self.progress.kept}
         for path in (self.run / BEST).glob("*.safetensors"):
-            if path not in kept:
+            if path not in kept and _OWN.fullmatch(path.name):
                 with suppress(OSError):  # it is tried again after the next save
                     path.unlink()
 

@@ -14,6 +14,8 @@ from nmt.training.lock import LOCK
 from nmt.training.text import TrainingText
 
 _DESCRIPTION = (RECIPE, SOURCE, TARGET)
+_BEFORE = (*_DESCRIPTION, "tensorboard")
+"""What a run writes before it trains."""
 
 
 def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> State | None:
@@ -30,7 +32,8 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
             raise UsageError(f"{folder} exists already: go on with --resume, or choose another folder with --out.")
         return None
     if not has_state(folder):
-        _check_untrained(folder)
+        check_untrained(folder)
+        remove_unfinished(folder)
         return None
     check_folder(folder, list(_DESCRIPTION))
     changed = changed_keys(recipe, folder / RECIPE)
@@ -43,13 +46,13 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
     return load_state(folder)
 
 
-def _check_untrained(folder: Path) -> None:
-    """Raises DataError if the folder holds more than what a run writes before it trains."""
-    if other := sorted(path.name for path in folder.iterdir() if path.name not in _DESCRIPTION and path.name[0] != "."):
+def check_untrained(folder: Path) -> None:
+    """Raises DataError if a folder without a state holds more than what a run writes before it trains."""
+    others = sorted(path.name for path in folder.iterdir() if path.name not in _BEFORE and path.name[0] != ".")
+    if others and not has_state(folder):
         raise DataError(
-            f"{folder} holds {other[0]}, but no state of a training to go on from: choose another folder with --out."
+            f"{folder} holds {others[0]}, but no state of a training to go on from: choose another folder with --out."
         )
-    remove_unfinished(folder)
 
 
 def check_text(state: State, text: TrainingText, folder: Path) -> None:

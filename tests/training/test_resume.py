@@ -410,6 +410,17 @@ def test_a_folder_in_use_is_refused(corpus: Path, tmp_path: Path) -> None:
     assert outcome(run) == before
 
 
+def test_only_checkpoints_of_the_run_are_removed(corpus: Path, tmp_path: Path) -> None:
+    chosen, run = plain(corpus, epochs=2, validation={"keep_best": 2, "metric": "perplexity"}), tmp_path / "run"
+    train(chosen, run, device=CPU, quiet=True)
+    (run / "best" / "favourite.safetensors").write_bytes(b"written by hand")
+    (run / "best" / "00000099.safetensors").write_bytes(b"left by a killed process")
+    train(chosen, run, device=CPU, quiet=True, resume=True)
+    names = {path.name for path in (run / "best").iterdir()}
+    assert "favourite.safetensors" in names
+    assert "00000099.safetensors" not in names
+
+
 def test_where_there_are_no_locks_there_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -20,10 +20,12 @@ import yaml
 from nmt.aligning import aligned_text, gold_links
 from nmt.bundle import Bundle
 from nmt.comparison.lengths import SMALLEST, length_buckets
-from nmt.comparison.measure import Figures, HeldOut, LengthScore, known_figures, measure
+from nmt.comparison.measure import Figures, HeldOut, LengthScore, find_fault, known_figures, measure
 from nmt.comparison.plan import Candidate, check_folder, find_candidates, locked, write_recipes
 from nmt.comparison.runs import Share, Stopped, check_runs, train_all
 from nmt.comparison.table import Row, Table, describe, with_p_values
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.recipe import load_recipe, parse_recipe
 from nmt.training.checkpoint import has_state
@@ -355,7 +357,60 @@ def test_the_table_lines_up_marks_the_best_and_tells_of_failures(corpus: Path) -
     assert cells[4] == ["three", "general", *["–"] * (len(cells[0]) - 2)]
     assert "All: window global, order attend-then-update." in text
     assert "**three** has no figures: It diverged." in text
-    assert "| model | 1–9 (40) |  10 (60) |" in text
+    assert "| model | 1–9 (40) | 10 (60) |" in text
+
+
+def test_worthless_translations_are_marked_and_never_best(corpus: Path) -> None:
+    one, two, three = (
+        Row(Candidate(parse_recipe(tree(corpus, name), "x"), corpus), figures)
+        for name, figures in (
+            ("one", FIGURES),
+            ("two", replace(FIGURES, bleu=31.0)),
+            ("three", replace(FIGURES, bleu=0.0, perplexity=1.0, sentences_per_second=1e4, fault="all are empty")),
+        )
+    )
+    text = Table([one, two, three], "text", "links", "machine", "nmt compare").markdown()
+    assert "**31.00**" in text
+    assert "| three † |" in text
+    assert "\n† three: all are empty.\n" in text
+    assert not [line for line in text.splitlines() if line.startswith("| three") and "**" in line]
+    alone = Table([one, three], "text", "links", "machine", "nmt compare").markdown()
+    assert "**" not in alone
+
+
+def test_what_several_share_is_not_best(corpus: Path) -> None:
+    rows = [Row(Candidate(parse_recipe(tree(corpus, name), "x"), corpus), FIGURES) for name in ("one", "two")]
+    assert "**" not in Table(rows, "text", "links", "machine", "nmt compare").markdown()
+
+
+@pytest.mark.parametrize(
+    ("lines", "bleu", "fault"),
+    [
+        (["", " "], 0.0, "all translations are empty"),
+        (["a", "a"], 3.0, "all translations are the same"),
+        (["a", "b"], 0.004, "BLEU is zero"),
+        (["a", "b"], 3.0, None),
+        (["a"], 3.0, None),
+    ],
+)
+def test_worthless_translations_are_recognised(lines: list[str], bleu: float, fault: str | None) -> None:
+    assert find_fault(lines, bleu) == fault
+
+
+def test_all_sizes_are_warm_before_the_clock_starts(
+    trained: tuple[list[Candidate], Seen, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = trained[0][0]
+    text, passes, translate = HeldOut.load(good.recipe, "test", None), [], Translator.translate
+
+    def watched(self: Translator, lines: Iterable[str]) -> Iterator[Translation]:
+        passes.append(list(lines))
+        return translate(self, passes[-1])
+
+    monkeypatch.setattr(Translator, "translate", watched)
+    measure(good, text, "here", device=torch.device("cpu"), shown=unshown)
+    warm, timed = passes
+    assert warm == timed == list(text.corpus.source)
 
 
 def test_perplexities_of_different_vocabularies_have_no_best(corpus: Path) -> None:

@@ -28,10 +28,10 @@ from nmt.evaluation.alignment import Alignment, GoldLinks, entropy
 from nmt.recipe import Recipe
 from nmt.wording import counted
 
-_VERSION = 2
+_VERSION = 3
 """Of how rows are measured; older rows are measured again."""
-_WARM_UP = 32
-"""Lines translated before the clock starts."""
+_WARM_UP = 1000
+"""Lines translated before the clock starts, from all over the text: every new size of a product takes longer the first time."""
 
 ItemT = TypeVar("ItemT")
 Shown = Callable[[Iterable[ItemT], str, int], Iterator[ItemT]]
@@ -71,6 +71,7 @@ class Figures:
         trained_with: processor, threads and jobs of the training.
         decoding_seconds, sentences_per_second: of translating the whole text.
         signatures: sacreBLEU's.
+        fault: what makes the translations worthless, if anything does.
     """
 
     parameters: int
@@ -95,6 +96,7 @@ class Figures:
     decoding_seconds: float
     sentences_per_second: float
     signatures: dict[str, str]
+    fault: str | None = None
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Figures:
@@ -182,7 +184,7 @@ def _translated(bundle: Bundle, candidate: Candidate, text: HeldOut, shown: Show
     """BLEU and chrF, whole and by length, and the speed of decoding."""
     corpus, decoding = text.corpus, candidate.recipe.decoding
     translator = Translator([bundle], decoding=decoding, alignments=False)
-    list(translator.translate(corpus.source[:_WARM_UP]))
+    list(translator.translate(corpus.source[:: -(-len(corpus) // _WARM_UP)]))
     start = time.perf_counter()
     lines = [item.text for item in shown(translator.translate(corpus.source), "translating", len(corpus))]
     seconds = time.perf_counter() - start
@@ -198,7 +200,17 @@ def _translated(bundle: Bundle, candidate: Candidate, text: HeldOut, shown: Show
         "decoding_seconds": seconds,
         "sentences_per_second": len(corpus) / seconds,
         "signatures": {"BLEU": bleu.signature, "chrF": chrf.signature},
+        "fault": find_fault(lines, bleu.score),
     }
+
+
+def find_fault(lines: Sequence[str], bleu: float) -> str | None:
+    """What makes translations worthless, whatever their figures are; None if nothing does."""
+    if not any(line.strip() for line in lines):
+        return "all translations are empty"
+    if len(lines) > 1 and len(set(lines)) == 1:
+        return "all translations are the same"
+    return "BLEU is zero" if round(bleu, 2) == 0 else None
 
 
 def _length_score(bucket: Bucket, lines: Sequence[str], references: Sequence[str]) -> LengthScore:

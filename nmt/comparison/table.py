@@ -15,6 +15,7 @@ from nmt.recipe import Recipe
 from nmt.wording import counted
 
 NONE = "–"
+_FAULTY = " †"
 _SIGNIFICANT = 0.05
 _DESCRIBED = (
     "name",
@@ -96,7 +97,7 @@ class Table:
         return "\n".join(lines)
 
     def _figures(self) -> str:
-        columns = [Column("model", [row.candidate.name for row in self.rows], "left")]
+        columns = [Column("model", [_name(row) for row in self.rows], "left")]
         described = [describe(row.candidate.recipe) for row in self.rows]
         varied = [key for key in described[0] if len({item[key] for item in described}) > 1]
         columns += [Column(key, [item[key] for item in described], "left") for key in varied]
@@ -111,7 +112,7 @@ class Table:
         """What the columns mean, and how the figures were made."""
         figures = next(row.figures for row in self.rows if row.figures)
         said = [
-            "Bold is best. Perplexity is that of the references, per target token; it compares only between models with"
+            "Bold is a strict best. Perplexity is that of the references, per target token; it compares only between models with"
         ]
         said.append(
             "the same vocabulary. BLEU and chrF are cased and detokenised, ± half a 95 % interval by bootstrap."
@@ -127,7 +128,7 @@ class Table:
             "per second; decoding speed is that of the beam search of the recipe over the whole text, one model at a time."
         )
         signatures = "  \n".join(f"{name}: `{signature}`" for name, signature in figures.signatures.items())
-        return " ".join(said) + "\n\n" + signatures
+        return "\n\n".join([*_faults(self.rows), " ".join(said), signatures])
 
 
 def with_p_values(rows: Sequence[Row], baseline: str, references: Sequence[str]) -> list[Row]:
@@ -188,9 +189,7 @@ _SHOWN = (
 def _column(shown: _Shown, rows: Sequence[Row], *, best: Callable[[Sequence[float]], float] | None) -> Column:
     values = [None if row.figures is None else shown.value(row.figures) for row in rows]
     written = [NONE if value is None else shown.form.format(value) for value in values]
-    known = [value for value in values if value is not None]
-    winner = shown.form.format(best(known)) if best and len(known) > 1 else None
-    cells = [f"**{cell}**" if cell == winner else cell for cell in written]
+    cells = _with_best(written, values, rows, best)
     for number, row in enumerate(rows):
         margin = None if row.figures is None else shown.margin(row.figures)
         cells[number] += "" if margin is None else f" ± {margin:.2f}"
@@ -198,14 +197,45 @@ def _column(shown: _Shown, rows: Sequence[Row], *, best: Callable[[Sequence[floa
     return Column(shown.name, cells)
 
 
+def _with_best(
+    cells: Sequence[str],
+    values: Sequence[float | None],
+    rows: Sequence[Row],
+    best: Callable[[Sequence[float]], float] | None,
+) -> list[str]:
+    """The cells, the best one bold if it is alone and has rivals; translations that are worthless win and lose nothing."""
+    rivals = {
+        place: value
+        for place, (value, row) in enumerate(zip(values, rows, strict=True))
+        if value is not None and row.figures is not None and row.figures.fault is None
+    }
+    if best is None or len(rivals) < 2:
+        return list(cells)
+    winner = cells[next(place for place, value in rivals.items() if value == best(list(rivals.values())))]
+    is_alone = sum(cells[place] == winner for place in rivals) == 1
+    return [
+        f"**{cell}**" if is_alone and place in rivals and cell == winner else cell for place, cell in enumerate(cells)
+    ]
+
+
+def _name(row: Row) -> str:
+    """The model's name, marked if its translations are worthless."""
+    return row.candidate.name + (_FAULTY if row.figures and row.figures.fault else "")
+
+
+def _faults(rows: Sequence[Row]) -> list[str]:
+    """The footnotes of marked names."""
+    faults = [f"{row.candidate.name}: {row.figures.fault}." for row in rows if row.figures and row.figures.fault]
+    return ["  \n".join(f"{_FAULTY.strip()} {fault}" for fault in faults)] if faults else []
+
+
 def _by_length(rows: Sequence[Row]) -> str:
     """BLEU of each bucket, its number of sentences in the heading."""
     figures = [row.figures for row in rows if row.figures is not None]
-    columns = [Column("model", [row.candidate.name for row in rows], "left")]
+    columns = [Column("model", [_name(row) for row in rows], "left")]
     for number, bucket in enumerate(figures[0].by_length):
         written = [f"{own.by_length[number].bleu:.1f}" for own in figures]
-        best = f"{max(own.by_length[number].bleu for own in figures):.1f}" if len(figures) > 1 else None
-        cells = [f"**{cell}**" if cell == best else cell for cell in written]
+        cells = _with_best(written, [own.by_length[number].bleu for own in figures], rows, max)
         columns.append(Column(f"{bucket} ({bucket.sentences:,})", cells))
     return markdown_table(columns) + "\n\nIn parentheses the number of sentences."
 

@@ -149,6 +149,7 @@ def _draw_perplexity(axes: Axes, curves: Curves) -> None:
 def _draw_bleu(axes: Axes, curves: Curves) -> None:
     _line(axes, curves.bleu, color=BLUE, marker="o", label="validation")
     axes.margins(y=0.2)
+    axes.set_ylim(bottom=0)
     _finish(axes, "BLEU")
     _mark_best(axes, curves.best, curves.bleu)
 

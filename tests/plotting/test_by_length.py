@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from nmt.errors import DataError, UsageError
-from nmt.plotting.by_length import Line, _looks, _spread, plot_by_length
+from nmt.plotting.by_length import Line, _draw, _looks, _spread, plot_by_length
 
 
 def lines(count: int) -> list[Line]:
@@ -28,6 +28,12 @@ def test_one_bucket_and_the_same_bytes_each_time(tmp_path: Path) -> None:
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     with Image.open(tmp_path / "a.png") as image:
         assert image.width > 600
+
+
+@pytest.mark.parametrize(("values", "top"), [([0.0, 0.0], 1.0), ([20.0, 10.0], 21.0)])
+def test_the_axis_starts_at_zero(values: list[float], top: float) -> None:
+    plot = _draw([Line("m", values)], ["m"], ["1", "2"], [40, 40], ["DejaVu Sans"]).axes[0]
+    assert plot.get_ylim() == (0.0, top)
 
 
 def test_there_must_be_something_to_draw(tmp_path: Path) -> None:

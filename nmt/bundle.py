@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -203,8 +204,10 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have the system put a file or a folder's entries on the disk now."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Have the system put a file or a folder's entries on the disk now. Windows cannot open a folder."""
+    if sys.platform == "win32" and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

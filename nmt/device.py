@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
+import os
 import platform
+import re
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Literal, overload
@@ -16,23 +19,53 @@ Precision = Literal["fp32", "bf16"]
 """Of matrix products in training."""
 DecodingPrecision = Literal["fp32", "bf16", "int8"]
 """Of matrix products in decoding."""
+_DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES: dict[DecodingPrecision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
 
 
 def choose_device(name: str) -> torch.device:
-    """`auto` is the GPU if there is one, else the CPU; any other name is torch's. Raises UsageError.
+    """The device of a name: `auto` (CUDA's if there is one, else the CPU), `cpu`, `cuda`, `cuda:N` or `mps`.
 
     fp32 then is fp32 on a GPU too: cuDNN's recurrent layers would otherwise round what they multiply to 11 bits (TF32).
+
+    Raises:
+        UsageError: there is no such name, or no such device here.
     """
     torch.backends.cudnn.allow_tf32 = False
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise UsageError(f"Cannot compute on device '{name}': {str(error).splitlines()[0]}.") from None
-    return device
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if not re.fullmatch("cpu|cuda(:[0-9]{1,3})?|mps", name):
+        raise UsageError(f"There is no device '{name}': use auto, cpu, cuda, cuda:N or mps{_nearest(name)}")
+    if reason := _missing(name):
+        raise UsageError(f"Cannot compute on {name}: {reason}.")
+    return torch.device(name)
+
+
+def _nearest(name: str) -> str:
+    close = ["cuda"] if name.lower() in ("gpu", "nvidia") else difflib.get_close_matches(name.lower(), _DEVICES, n=1)
+    return f"; did you mean {close[0]}?" if close else "."
+
+
+def _missing(name: str) -> str | None:
+    """Why there is no such device here; None if there is."""
+    kind, _, number = name.partition(":")
+    if kind == "mps" and not torch.backends.mps.is_available():
+        return "this PyTorch or this machine has no Metal (MPS), which takes a Mac with Apple silicon"
+    if kind != "cuda":
+        return None
+    if not torch.backends.cuda.is_built():  # type: ignore[no-untyped-call]
+        return "this PyTorch was built without CUDA; install one that was built with it, or use --device cpu"
+    if not torch.cuda.is_available():
+        return "PyTorch finds no CUDA device; look for the driver with nvidia-smi, or use --device cpu"
+    count = torch.cuda.device_count()
+    return f"PyTorch finds {count} CUDA devices, numbered from 0" if int(number or 0) >= count else None
+
+
+def usable_cores() -> int:
+    """The number of CPU cores that this process may run on, where the system says so, else of all."""
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def as_device(device: object) -> torch.device:

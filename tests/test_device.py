@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
 from nmt import device
-from nmt.device import choose_device, choose_precision, processor
+from nmt.device import choose_device, choose_precision, processor, usable_cores
 from nmt.errors import UsageError
+from nmt.model.cells import Dropout
 
 CPU = torch.device("cpu")
 
@@ -38,6 +41,73 @@ def test_a_processor_has_a_name() -> None:
     assert processor(CPU).strip()
 
 
-def test_a_device_that_is_not_there_is_a_sentence() -> None:
-    with pytest.raises(UsageError, match="Cannot compute on device 'abacus'"):
-        choose_device("abacus")
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("abacus", r"There is no device 'abacus': use auto, cpu, cuda, cuda:N or mps\."),
+        ("gpu", r"There is no device 'gpu': use .*; did you mean cuda\?"),
+        ("CUDA", "did you mean cuda"),
+        ("meta", "There is no device 'meta'"),
+        ("cuda:x", "did you mean cuda"),
+    ],
+)
+def test_a_name_of_no_device_is_a_sentence(name: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"^{sentence}" if sentence.startswith("There") else sentence):
+        choose_device(name)
+
+
+@pytest.mark.parametrize(
+    ("is_built", "count", "name", "reason"),
+    [
+        (
+            False,
+            0,
+            "cuda",
+            "this PyTorch was built without CUDA; install one that was built with it, or use --device cpu",
+        ),
+        (True, 0, "cuda:0", "PyTorch finds no CUDA device; look for the driver with nvidia-smi, or use --device cpu"),
+        (True, 2, "cuda:2", "PyTorch finds 2 CUDA devices, numbered from 0"),
+        (True, 2, "mps", "this PyTorch or this machine has no Metal"),
+    ],
+)
+def test_a_device_that_is_not_there_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, is_built: bool, count: int, name: str, reason: str
+) -> None:
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: is_built)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(UsageError, match=f"^Cannot compute on {name}: {reason}"):
+        choose_device(name)
+
+
+def test_devices_that_are_there_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert [str(choose_device(name)) for name in ("auto", "cpu", "cuda:1", "mps")] == ["cuda", "cpu", "cuda:1", "mps"]
+
+
+def test_cores_are_counted_on_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device.os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
+    assert usable_cores() == 3
+    monkeypatch.delattr(device.os, "sched_getaffinity")  # macOS
+    monkeypatch.setattr(device.os, "cpu_count", lambda: 8)
+    assert usable_cores() == 8
+    monkeypatch.setattr(device.os, "cpu_count", lambda: None)
+    assert usable_cores() == 1
+
+
+def test_metal_draws_sixteen_bits_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    randint, kinds = torch.randint, []
+
+    def on_cpu(*bounds: Any, device: torch.device, **options: Any) -> torch.Tensor:
+        kinds.append(device.type)
+        return randint(*bounds, **options)
+
+    monkeypatch.setattr(torch, "randint", on_cpu)
+    drawn, below, scale = Dropout(0.25, variational=False)._drawn(10_000, torch.device("mps"))
+    assert kinds == ["mps"]
+    assert (len(drawn), scale) == (10_000, pytest.approx(1 / 0.75, rel=1e-4))
+    assert (drawn < below).double().mean() == pytest.approx(0.75, abs=0.02)

@@ -10,13 +10,13 @@ sample. Run nothing beside it: a second process on the machine halves most figur
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from nmt.device import usable_cores
 from tools.benchmarks import attention, decoding, growth, report, starting, training
 from tools.benchmarks.joey import Joey
 from tools.benchmarks.measuring import Failed
@@ -78,7 +78,7 @@ def _options() -> argparse.Namespace:
     add(
         "--threads",
         type=_positive,
-        default=len(os.sched_getaffinity(0)),
+        default=usable_cores(),
         help="CPU threads of every system [%(default)s]",
     )
     add("--device", default="cpu", help="where nmt computes; peers run on the CPU only [%(default)s]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -123,9 +122,9 @@ def _check_baseline(baseline: str | None, candidates: Sequence[Candidate]) -> No
 def _share(jobs: int, threads: int | None, device: str) -> Share:
     """The part of the machine that each training may use."""
     from nmt.comparison.runs import Share
-    from nmt.device import choose_device, processor
+    from nmt.device import choose_device, processor, usable_cores
 
-    each = threads or max(1, len(os.sched_getaffinity(0)) // jobs)
+    each = threads or max(1, usable_cores() // jobs)
     return Share(jobs, each, device, processor(choose_device(device)))
 
 

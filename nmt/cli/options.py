@@ -61,7 +61,9 @@ GoldOrder = Annotated[
 Bootstrap = Annotated[
     int, typer.Option(min=0, help="Resamples for the interval of the error rate; 0 is off.", rich_help_panel=_JUDGE)
 ]
-Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.", rich_help_panel="Machine")]
+Device = Annotated[
+    str, typer.Option(metavar="auto|cpu|cuda|cuda:N|mps", help="Where to compute.", rich_help_panel="Machine")
+]
 Threads = Annotated[
     int | None,
     typer.Option(

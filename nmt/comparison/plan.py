@@ -10,7 +10,6 @@ translations/NAME.txt   its translations
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +21,7 @@ from typing import Any
 
 from nmt.errors import DataError, UsageError
 from nmt.recipe import Recipe, changed_keys, dump_recipe, find_recipe, load_recipe, shipped_recipes
+from nmt.training.lock import lock_file, need_locks
 
 _MARK = ".comparison"
 _SAME = ("source", "target", "train", "valid", "test")
@@ -163,6 +163,7 @@ def locked(folder: Path) -> Iterator[int]:
         UsageError: another comparison, or a training that it started, is at work in it, or it is not a comparison's.
         DataError: the folder cannot be made.
     """
+    need_locks()
     _check_ours(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -171,7 +172,7 @@ def locked(folder: Path) -> Iterator[int]:
     except OSError as error:
         raise DataError(f"Cannot write to {folder}: {error.strerror or error}.") from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(descriptor, folder)
         yield descriptor
     except BlockingIOError:
         raise UsageError(f"Another comparison, or a training that it started, is at work in {folder}.") from None

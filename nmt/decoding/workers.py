@@ -48,6 +48,12 @@ if sys.platform != "win32":
     os.register_at_fork(after_in_child=_go_on_alone)
 
 
+def can_fork() -> bool:
+    """Whether this process may fork workers: a daemon may not, and CUDA does not work in the fork of a process that has used it."""
+    uses_cuda: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return sys.platform == "linux" and not uses_cuda and not multiprocessing.current_process().daemon
+
+
 class Workers(Generic[TaskT, FoundT]):
     """A function, run by up to `most` processes once there is enough to do; by this one until then, and where there are no forks.
 
@@ -58,7 +64,7 @@ class Workers(Generic[TaskT, FoundT]):
 
     def __init__(self, run: Callable[[TaskT], FoundT], most: int) -> None:
         self._run = run
-        self._most = 1 if sys.platform != "linux" or multiprocessing.current_process().daemon else most
+        self._most = most if can_fork() else 1
         self._ends: list[Connection] = []
         self._processes: list[BaseProcess] = []
 

@@ -140,8 +140,15 @@ class Dropout(nn.Module):
         """Random bits, below what they keep a number, and what it is then multiplied with."""
         choices = self.CHOICES
         keeping = min(max(round((1 - self.rate) * choices), 1), choices - 1)
-        drawn = torch.empty(-(-count // 4), dtype=torch.int64, device=device).random_(-(2**63), None)
-        return drawn.view(torch.int16)[:count], keeping - choices // 2, choices / keeping
+        return _random_bits(count, device), keeping - choices // 2, choices / keeping
+
+
+def _random_bits(count: int, device: torch.device) -> Int16[Tensor, " n"]:
+    """16 random bits each, four from one draw of 64 where the device can draw as many: Metal cannot."""
+    if device.type == "mps":
+        return torch.randint(-(2**15), 2**15, (count,), dtype=torch.int16, device=device)
+    drawn = torch.empty(-(-count // 4), dtype=torch.int64, device=device).random_(-(2**63), None)
+    return drawn.view(torch.int16)[:count]
 
 
 class _Dropped(torch.autograd.Function):

@@ -321,6 +321,9 @@ def packed(model: Seq2Seq, precision: DecodingPrecision) -> Seq2Seq:
         UsageError: int8 is asked for where torch has no kernels for it.
     """
     copied = deepcopy(model).eval().requires_grad_(False)
+    for layer in copied.modules():
+        if isinstance(layer, nn.RNNBase):
+            layer.flatten_parameters()  # cuDNN wants all weights in one block, but the copy has a block for each
     dtype = DTYPES[precision]
     if can_pack(copied.output.weight, dtype):
         _pack(copied, dtype)

@@ -83,7 +83,7 @@ def _draw(
     margin = figure.add_axes(((_LEFT + plot_width) / width, bottom, names_width / width, share), sharey=plot)
     looks = _looks(lines)
     for line, look in zip(lines, looks, strict=True):
-        plot.plot(range(len(buckets)), line.values, **look, clip_on=False)
+        plot.plot(range(len(buckets)), line.values, **look, clip_on=False, zorder=3)
     plot.set_ylim(0, 1.05 * max(max(line.values) for line in lines) or 1.0)
     _finish(plot, buckets, counts)
     margin.set_axis_off()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import socket
@@ -11,6 +10,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nmt.errors import DataError, UsageError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 LOCK = ".lock"
 _log = logging.getLogger(__name__)
@@ -27,6 +31,7 @@ def only_writer(folder: Path) -> Iterator[None]:
         UsageError: another process is at work in the folder.
         DataError: the folder cannot be written to.
     """
+    need_locks()
     is_new = not folder.exists()
     path = folder / LOCK
     try:
@@ -65,15 +70,29 @@ def _take(path: Path) -> int:
 
 def _lock(descriptor: int, path: Path) -> None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(descriptor, path.parent)
     except BlockingIOError:
         holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
         raise UsageError(
             f"Another training, process {holder or 'unknown'}, is at work in {path.parent}: "
             "wait for it or stop it, or choose another folder with --out."
         ) from None
+
+
+def need_locks() -> None:
+    """Raises UsageError where the system has no locks of files that end with the process."""
+    if fcntl is None:
+        raise UsageError("Training needs file locks that Windows does not have: run it in WSL, on Linux or on macOS.")
+
+
+def lock_file(descriptor: int, folder: Path) -> None:
+    """Lock an open file of a folder for this process and those that inherit it. Raises BlockingIOError if another one has."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
     except OSError as error:  # some network file systems have no locks
-        _log.warning("%s cannot be locked (%s): start no second training in it.", path.parent, error.strerror)
+        _log.warning("%s cannot be locked (%s): start no second training in it.", folder, error.strerror)
 
 
 def _is_still(path: Path, descriptor: int) -> bool:

@@ -11,12 +11,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from nmt import recipe
 from nmt.decoding.translator import Translator
 from nmt.decoding.workers import Workers
 from nmt.errors import DataError
 from tests.decoding.test_translator import LINES, bundle, check_same
+
+
+def test_nothing_is_forked_once_cuda_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    with Workers(lambda task: os.getpid() + task, 2) as workers:
+        assert list(workers.map([[0] * 8])) == [[os.getpid()] * 8]
+
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there are no forks")
 

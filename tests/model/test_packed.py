@@ -189,6 +189,21 @@ def test_a_packed_model_is_a_copy_that_drops_nothing_and_learns_nothing() -> Non
         torch.testing.assert_close(one, other, atol=0, rtol=0)
 
 
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_recurrent_layers_of_the_copy_are_laid_out_for_cudnn(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    flattened: list[nn.Module] = []
+
+    def note(layer: nn.Module) -> None:
+        flattened.append(layer)
+
+    monkeypatch.setattr(nn.RNNBase, "flatten_parameters", note)
+    model = built(encoder={"cell": cell, "layers": 2}).double()  # which nothing else is packed of
+    flattened.clear()
+    layers = [layer for layer in packed(model, "fp32").modules() if isinstance(layer, nn.RNNBase)]
+    assert len(layers) == 4
+    assert [id(layer) for layer in flattened] == [id(layer) for layer in layers]
+
+
 def test_models_of_other_types_are_left_as_they_are() -> None:
     plain = model().double().eval()
     assert not any(isinstance(layer, PackedLinear) for layer in packed(plain, "fp32").modules())

@@ -19,7 +19,7 @@ from nmt.bundle import WEIGHTS, Bundle, load_tensors
 from nmt.data.batching import Batch
 from nmt.errors import DataError, UsageError
 from nmt.recipe import Recipe, dump_recipe
-from nmt.training import trainer
+from nmt.training import lock, trainer
 from nmt.training.checkpoint import STATE, has_state, load_state
 from nmt.training.lock import LOCK, only_writer
 from nmt.training.optim import Clock
@@ -408,6 +408,14 @@ def test_a_folder_in_use_is_refused(corpus: Path, tmp_path: Path) -> None:
     with only_writer(run), pytest.raises(UsageError, match="Another training"):
         train(chosen, run, device=CPU, quiet=True, resume=True)
     assert outcome(run) == before
+
+
+def test_where_locks_do_not_exist_training_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "fcntl", None)  # as on Windows
+    sentence = "Training needs file locks that Windows does not have: run it in WSL"
+    with pytest.raises(UsageError, match=sentence), only_writer(tmp_path / "run"):
+        pass
+    assert not (tmp_path / "run").exists()
 
 
 def test_only_checkpoints_of_the_run_are_removed(corpus: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from nmt.bundle import Bundle, load_tensors, save_tensors, weights_of, write_atomically
+from nmt.bundle import Bundle, load_tensors, save_tensors, sync, weights_of, write_atomically
 from nmt.data.batching import make_batch
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
@@ -160,3 +160,14 @@ def test_a_full_disk_while_saving_leaves_the_old_model(bundle: Bundle, folder: P
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_folders_are_not_synced_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("text")
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr(sys, "platform", "win32")
+    sync(tmp_path)
+    assert synced == []
+    sync(tmp_path / "file")
+    assert len(synced) == 1

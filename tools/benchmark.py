@@ -16,7 +16,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from nmt.device import usable_cores
 from tools.benchmarks import attention, decoding, growth, report, starting, training
 from tools.benchmarks.joey import Joey
 from tools.benchmarks.measuring import Failed
@@ -63,6 +62,8 @@ def _write(options: argparse.Namespace, session: Session, sections: list[Section
 
 
 def _options() -> argparse.Namespace:
+    from nmt.device import usable_cores
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add(

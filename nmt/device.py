@@ -72,7 +72,7 @@ def as_device(device: object) -> torch.device:
     """A device that may be given by name. Raises UsageError."""
     if isinstance(device, str | torch.device):
         return choose_device(str(device))
-    raise UsageError(f"device must be auto, cpu, cuda or another name that torch knows, but is {described(device)}.")
+    raise UsageError(f"device must be auto, cpu, cuda, cuda:N, mps or a torch.device, but is {described(device)}.")
 
 
 @overload

@@ -8,11 +8,9 @@ weights.safetensors    parameters, with the format version in its metadata
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from torch import Tensor
 from nmt.arguments import as_path
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
+from nmt.files import write_atomically
 from nmt.model.seq2seq import Seq2Seq, build_model, outline_model
 from nmt.recipe import Recipe, dump_recipe, load_recipe
 
@@ -168,47 +167,3 @@ def _open_tensors(path: Path) -> Iterator[Any]:
             yield file
     except (OSError, MemoryError, SafetensorError) as error:
         raise DataError(f"Cannot read the weights {path}: {error}.") from None
-
-
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make a file beside `path`, then put it in its place at once.
-
-    Whatever happens meanwhile, `path` is the old file or the new one, never a part of one, and once this returns the new one
-    is on the disk.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    outcome = "What was there before is unchanged."
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(temporary)
-        sync(temporary)
-        os.replace(temporary, path)
-        outcome = "It is there, but might not survive a power failure."
-        sync(path.parent)
-    except OSError as error:
-        raise DataError(f"Cannot write {path}: {error.strerror or error}. {outcome}") from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Remove what `write_atomically` left in a folder when its process was killed. No other process may write there."""
-    for path in folder.glob(".*.new"):
-        if re.fullmatch(r"\..+\.[0-9]+\.new", path.name):
-            with suppress(OSError):
-                path.unlink()
-
-
-def sync(path: Path) -> None:
-    """Have the system put a file or a folder's entries on the disk now. Windows cannot open a folder."""
-    if sys.platform == "win32" and path.is_dir():
-        return
-    descriptor = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

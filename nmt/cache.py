@@ -1,12 +1,9 @@
 """The user's home, and the folder for what can be made again."""
 
 import os
-import secrets
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from nmt.errors import DataError
@@ -55,13 +52,3 @@ def is_private(path: Path) -> bool:
     status = path.stat()
     return sys.platform == "win32" or (status.st_uid == os.getuid() and not stat.S_IMODE(status.st_mode) & 0o022)
 
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A new name beside `path` to write to, which becomes `path` if all goes well and is removed if not."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    try:
-        yield beside
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

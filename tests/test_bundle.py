@@ -11,10 +11,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from nmt.bundle import Bundle, load_tensors, save_tensors, sync, weights_of, write_atomically
+from nmt.bundle import Bundle, load_tensors, save_tensors, weights_of
 from nmt.data.batching import make_batch
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
+from nmt.files import sync, write_atomically
 from nmt.recipe import Recipe, parse_recipe
 
 TEXT = ["the dog sees a cat", "a cat sleeps", "the old dog sleeps here", "a dog and a cat"] * 3

@@ -232,9 +232,10 @@ def _write(
 
     kept = []
     with ExitStack() as stack:
-        write = (
-            None if place is None else stack.enter_context(pair_writer(stack.enter_context(open_output(place)), form))
-        )
+        write = None
+        if place is not None:
+            stream = stack.enter_context(open_output(place, keep_part=True))
+            write = stack.enter_context(pair_writer(stream, form))
         for number, pair in pairs:
             if write is not None:
                 write(number, pair)

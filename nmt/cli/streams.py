@@ -1,6 +1,9 @@
 """Text in and out: exactly one line for a line, whatever the bytes."""
 
+import bz2
 import codecs
+import gzip
+import io
 import logging
 import lzma
 import sys
@@ -9,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 from nmt.errors import DataError, UsageError
+from nmt.files import completing, keep_mode, part_of, replacing
 from nmt.wording import counted
 
 logger = logging.getLogger(__name__)
@@ -28,12 +32,13 @@ def is_terminal(path: Path) -> bool:
 
 
 def check_not_input(output: Path | None, inputs: Sequence[Path]) -> None:
-    """Raise UsageError if what is to be written is one of the files that are read."""
-    for path in inputs:
-        if output is None or STANDARD in (output, path):
-            continue
-        if output.exists() and path.exists() and output.samefile(path):
-            raise UsageError(f"{output} is the input itself: write to another file.")
+    """Raise UsageError if what is to be written, at once or in part, is one of the files that are read."""
+    if output is None or output == STANDARD:
+        return
+    for place in (output, part_of(output)):
+        for path in inputs:
+            if path != STANDARD and place.exists() and path.exists() and place.samefile(path):
+                raise UsageError(f"{place} is the input itself: write to another file.")
 
 
 @contextmanager
@@ -58,8 +63,16 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def open_output(path: Path) -> Iterator[BinaryIO]:
-    """Stdout, or a file to write. Raises DataError if it cannot be made or written to, for instance on a full disk."""
+def open_output(path: Path, *, keep_part: bool = False) -> Iterator[BinaryIO]:
+    """Stdout, or a file to write, compressed by its suffix, that takes its name once it is complete.
+
+    Args:
+        path: where to write; `-` is stdout.
+        keep_part: leave what there is in `FILE.part`, and say so, if it is not completed.
+
+    Raises:
+        DataError: it cannot be made or written to, for instance on a full disk.
+    """
     if path == STANDARD:
         if sys.stdout is None:
             raise DataError("Standard output is closed: name a file to write.")
@@ -67,10 +80,45 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as stream:
-            yield stream
+        with (_completing if keep_part else replacing)(path) as place:
+            keep_mode(path, place)
+            with place.open("wb") as raw, _compressed(raw, path.suffix) as stream:
+                yield stream
     except OSError as error:
         raise DataError(f"Cannot write {path}: {error.strerror or error}.") from None
+
+
+@contextmanager
+def _completing(path: Path) -> Iterator[Path]:
+    """`completing` that says what is left behind."""
+    try:
+        with completing(path) as place:
+            yield place
+    except BaseException:
+        if place != path and place.exists():
+            logger.warning("%s is not complete: what there is of it is in %s.", path, place)
+        raise
+
+
+@contextmanager
+def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
+    """A stream that compresses into another as the suffix says, whole blocks at a time however often it is flushed."""
+    match suffix:
+        case ".gz":
+            packed: Any = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)  # the same text, the same bytes
+        case ".bz2":
+            packed = bz2.BZ2File(raw, "wb")
+        case ".xz":
+            packed = lzma.LZMAFile(raw, "wb")
+        case ".zst":
+            import pyarrow  # not at the top: only this format needs it
+
+            packed = pyarrow.CompressedOutputStream(raw, "zstd")
+        case _:
+            yield raw
+            return
+    with packed, io.BufferedWriter(packed) as stream:
+        yield cast(BinaryIO, stream)
 
 
 def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:

@@ -221,8 +221,8 @@ def translate(
         sampling=sampling,
         **_ahead(window, source),
     )
-    with open_input(source) as reading, open_output(output) as writing, ExitStack() as stack:
-        linking = None if alignments is None else stack.enter_context(open_output(alignments))
+    with open_input(source) as reading, open_output(output, keep_part=True) as writing, ExitStack() as stack:
+        linking = None if alignments is None else stack.enter_context(open_output(alignments, keep_part=True))
         hidden = quiet or not is_watched(quiet=quiet) or is_terminal(source) or writing.isatty()
         found_lines = translator.translate(text_lines(reading, source))
         total = None if hidden else count_lines(source)

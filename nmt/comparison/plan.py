@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import DataError, UsageError
+from nmt.files import write_atomically
 from nmt.recipe import Recipe, changed_keys, dump_recipe, find_recipe, load_recipe, shipped_recipes
 from nmt.training.lock import lock_file, need_locks
 
@@ -128,8 +129,6 @@ def write_recipes(candidates: Iterable[Candidate]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file at once or not at all. Raises DataError."""
-    from nmt.bundle import write_atomically  # not at the top: it brings torch, and what is wrong is said before that
-
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 

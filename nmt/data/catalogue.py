@@ -17,8 +17,9 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Literal
 
-from nmt.cache import cache_folder, expand_home, replacing
+from nmt.cache import cache_folder, expand_home
 from nmt.errors import DataError
+from nmt.files import replacing
 
 COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")
 Progress = Callable[[str, int, int | None], None]

@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nmt.cache import cache_folder, replacing
+from nmt.cache import cache_folder
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.filters import FilterReport, first_occurrences, keep
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
+from nmt.files import replacing
 from nmt.recipe import Filters
 
 _FORMAT = 1  # raise it when the file's layout or the meaning of its parts changes

@@ -21,9 +21,9 @@ import numpy.typing as npt
 import sentencepiece
 
 from nmt.arguments import as_path
-from nmt.cache import replacing
 from nmt.data.regularisation import MARK, Sampler, Vocabulary
 from nmt.errors import DataError
+from nmt.files import replacing
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 Kind = Literal["unigram", "bpe", "char", "word"]

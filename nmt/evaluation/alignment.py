@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nmt.equality import EqualByValue
 from nmt.errors import DataError, UsageError
+from nmt.files import write_atomically
 from nmt.wording import counted
 
 Matrix = NDArray[np.float64]
@@ -249,8 +250,5 @@ def read_link_lines(path: Path) -> list[str]:
 
 def write_pharaoh(path: Path, sentences: Iterable[GoldLinks | AbstractSet[tuple[int, int]]]) -> None:
     """Write one line a sentence pair; `read_pharaoh` reads it back unchanged."""
-    try:
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(format_pharaoh(links) + "\n" for links in sentences)
-    except OSError as error:
-        raise DataError(f"Cannot write the alignments {path}: {error.strerror}.") from None
+    content = "".join(format_pharaoh(links) + "\n" for links in sentences).encode()
+    write_atomically(path, lambda beside: beside.write_bytes(content))

@@ -14,9 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from nmt.cache import cache_folder, is_private, replacing
+from nmt.cache import cache_folder, is_private
 from nmt.device import cpu_info
 from nmt.errors import DataError
+from nmt.files import replacing
 
 logger = logging.getLogger("nmt")
 

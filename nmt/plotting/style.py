@@ -14,7 +14,8 @@ from matplotlib import style
 from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 
-from nmt.errors import DataError, UsageError
+from nmt.errors import UsageError
+from nmt.files import write_atomically
 
 INK = "#262626"
 FAINT = "#8c8c8c"
@@ -102,7 +103,4 @@ def _check_resolution(figure: Figure, kind: str, dpi: float) -> None:
 
 
 def _write(path: Path, picture: io.BytesIO) -> None:
-    try:
-        path.write_bytes(picture.getvalue())
-    except OSError as error:
-        raise DataError(f"Cannot write the picture {path}: {error.strerror}.") from None
+    write_atomically(path, lambda beside: beside.write_bytes(picture.getvalue()))

@@ -6,8 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
-from nmt.bundle import WEIGHTS, Bundle, save_tensors, sync
+from nmt.bundle import WEIGHTS, Bundle, save_tensors
 from nmt.errors import DataError, UsageError
+from nmt.files import sync
 from nmt.training.best import kept_checkpoints, mean_of
 
 

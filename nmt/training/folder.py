@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from nmt.bundle import RECIPE, SOURCE, TARGET, check_folder, remove_unfinished
+from nmt.bundle import RECIPE, SOURCE, TARGET, check_folder
 from nmt.errors import DataError, UsageError
+from nmt.files import remove_unfinished
 from nmt.recipe import Recipe, changed_keys
 from nmt.training.best import BEST
 from nmt.training.checkpoint import State, has_state, load_state

@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.progress import Progress, TaskID, TextColumn
 from rich.table import Column
 
-from nmt.bundle import write_atomically
 from nmt.display import fitting_progress
 from nmt.errors import DataError, UsageError
+from nmt.files import write_atomically
 from nmt.wording import perplexity
 
 if TYPE_CHECKING:

@@ -150,4 +150,4 @@ def test_nothing_to_draw_and_nowhere_to_draw_it(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"a\.gif"):
         plot_learning_curve(write(tmp_path / "m", LOG), tmp_path / "a.gif")
     with pytest.raises(DataError, match="Cannot write"):
-        plot_learning_curve(write(tmp_path / "m", LOG), tmp_path / "no" / "a.png")
+        plot_learning_curve(write(tmp_path / "m", LOG), tmp_path / "m" / "a.png")

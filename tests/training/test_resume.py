@@ -136,11 +136,10 @@ def wait_for_work(run: Path, running: "subprocess.Popen[bytes]", *, anything: bo
 def wait_for_a_save(run: Path, running: "subprocess.Popen[bytes]", *, skip: int) -> bool:
     """Until a file is being written beside the one that it will replace, some saves later; whether that came."""
     seen: set[tuple[str, int]] = set()
-    names = (f".{STATE}.{running.pid}.new", f".{WEIGHTS}.{running.pid}.new", f".recipe.yaml.{running.pid}.new")
     while running.poll() is None:
-        for name in names:
-            if (found := stamp(run / name)) and (name, found) not in seen:
-                seen.add((name, found))
+        for path in run.glob(f".*.{running.pid}.*.new"):
+            if (found := stamp(path)) and (path.name, found) not in seen:
+                seen.add((path.name, found))
                 if len(seen) > skip:
                     return True
         time.sleep(0.0003)  # far less than a save takes

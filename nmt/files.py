@@ -1,0 +1,116 @@
+"""Files that appear whole or not at all: written beside their place, then renamed."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from nmt.errors import DataError
+
+_LONGEST = 50
+"""Characters of a file's name in that of the new one beside it: the whole must not be longer than a file system allows."""
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new name beside `path` to write to, which becomes `path` if all goes well and is removed if not.
+
+    A device, a pipe or an open descriptor (`/dev/stdout`) cannot be replaced: it is written to directly.
+    """
+    if not _is_replaceable(path):
+        yield path
+        return
+    path = Path(os.path.realpath(path))  # a link goes on pointing where it does
+    beside = path.with_name(f".{path.name[:_LONGEST]}.{os.getpid()}.{secrets.token_hex(4)}.new")
+    try:
+        yield beside
+        os.replace(beside, path)
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def completing(path: Path) -> Iterator[Path]:
+    """Like `replacing`, for what takes long: the new name is that of `part_of`, and stays with what is there if not all goes well."""
+    if not _is_replaceable(path):
+        yield path
+        return
+    path = Path(os.path.realpath(path))
+    part = part_of(path)
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        with suppress(OSError):
+            if not part.stat().st_size:
+                part.unlink()
+
+
+def part_of(path: Path) -> Path:
+    """Where a file is written that takes long to complete."""
+    return path.with_name(f"{path.name}.part")
+
+
+def _is_replaceable(path: Path) -> bool:
+    """Whether a file can take this name: none is there, or one that may be renamed over."""
+    if not path.exists():
+        return True
+    is_special = any(path.absolute().is_relative_to(place) for place in ("/dev", "/proc"))
+    return path.is_file() and not is_special and os.access(Path(os.path.realpath(path)).parent, os.W_OK)
+
+
+def keep_mode(path: Path, beside: Path) -> None:
+    """Give the file that will replace another its permissions, and so refuse to replace one that is read-only."""
+    if path.is_file() and beside != path:
+        beside.touch(mode=0o600)
+        shutil.copymode(path, beside)
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` make a file beside `path`, then put it in its place at once.
+
+    Whatever happens meanwhile, `path` is the old file or the new one, never a part of one, and once this returns the new one
+    is on the disk. What `replacing` cannot replace is written to directly.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    outcome = "What was there before is unchanged."
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as beside:
+            keep_mode(path, beside)
+            write(beside)
+            if beside == path:
+                return
+            sync(beside)
+        outcome = "It is there, but might not survive a power failure."
+        sync(path.parent)
+    except OSError as error:
+        raise DataError(f"Cannot write {path}: {error.strerror or error}. {outcome}") from None
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what `replacing` left in a folder when its process was killed. No other process may write there."""
+    for path in folder.glob(".*.new"):
+        if re.fullmatch(r"\..+\.[0-9]+(\.[0-9a-f]+)?\.new", path.name):
+            with suppress(OSError):
+                path.unlink()
+
+
+def sync(path: Path) -> None:
+    """Have the system put a file or a folder's entries on the disk now. Windows cannot open a folder."""
+    if sys.platform == "win32" and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import secrets
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from nmt.errors import DataError
 
+_log = logging.getLogger(__name__)
 _LONGEST = 50
 """Characters of a file's name in that of the new one beside it: the whole must not be longer than a file system allows."""
 
@@ -38,7 +40,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def completing(path: Path) -> Iterator[Path]:
-    """Like `replacing`, for what takes long: the new name is that of `part_of`, and stays with what is there if not all goes well."""
+    """Like `replacing`, for what takes long: where not all goes well, what there is stays in `part_of(path)`, and a warning says so."""
     if not _is_replaceable(path):
         yield path
         return
@@ -47,10 +49,13 @@ def completing(path: Path) -> Iterator[Path]:
     try:
         yield part
         os.replace(part, path)
-    finally:
+    except BaseException:
         with suppress(OSError):
-            if not part.stat().st_size:
+            if part.stat().st_size:
+                _log.warning("%s is not complete: what there is of it is in %s.", path, part)
+            else:
                 part.unlink()
+        raise
 
 
 def part_of(path: Path) -> Path:

@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 STANDARD = Path("-")
 """Standard input or output."""
+COMPRESSIONS = (".gz", ".zst", ".xz", ".bz2")
+"""The suffixes of files that are compressed."""
 _NAMED = 3
 """Bad lines that are warned of one by one."""
 
@@ -49,7 +51,7 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
             raise DataError("Standard input is closed: name a file to read.")
         yield sys.stdin.buffer
         return
-    if path.suffix in (".gz", ".zst", ".xz", ".bz2"):
+    if path.suffix in COMPRESSIONS:
         from nmt.data.corpus import open_binary
 
         stream = open_binary(path)
@@ -80,7 +82,7 @@ def open_output(path: Path, *, keep_part: bool = False) -> Iterator[BinaryIO]:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with (_completing if keep_part else replacing)(path) as place:
+        with (completing if keep_part else replacing)(path) as place:
             keep_mode(path, place)
             with place.open("wb") as raw, _compressed(raw, path.suffix) as stream:
                 yield stream
@@ -89,36 +91,27 @@ def open_output(path: Path, *, keep_part: bool = False) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _completing(path: Path) -> Iterator[Path]:
-    """`completing` that says what is left behind."""
-    try:
-        with completing(path) as place:
-            yield place
-    except BaseException:
-        if place != path and place.exists():
-            logger.warning("%s is not complete: what there is of it is in %s.", path, place)
-        raise
-
-
-@contextmanager
 def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
     """A stream that compresses into another as the suffix says, whole blocks at a time however often it is flushed."""
+    if suffix not in COMPRESSIONS:
+        yield raw
+        return
+    with _compressor(raw, suffix) as packed, io.BufferedWriter(packed) as stream:
+        yield cast(BinaryIO, stream)
+
+
+def _compressor(raw: BinaryIO, suffix: str) -> Any:
     match suffix:
         case ".gz":
-            packed: Any = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)  # the same text, the same bytes
+            return gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)  # the same text, the same bytes
         case ".bz2":
-            packed = bz2.BZ2File(raw, "wb")
+            return bz2.BZ2File(raw, "wb")
         case ".xz":
-            packed = lzma.LZMAFile(raw, "wb")
-        case ".zst":
-            import pyarrow  # not at the top: only this format needs it
-
-            packed = pyarrow.CompressedOutputStream(raw, "zstd")
+            return lzma.LZMAFile(raw, "wb")
         case _:
-            yield raw
-            return
-    with packed, io.BufferedWriter(packed) as stream:
-        yield cast(BinaryIO, stream)
+            import pyarrow  # not at the top: only .zst needs it
+
+            return pyarrow.CompressedOutputStream(raw, "zstd")
 
 
 def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:

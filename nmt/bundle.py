@@ -3,11 +3,12 @@
 recipe.yaml            what the model is and how it was trained
 source.model           SentencePiece model of the source
 target.model           SentencePiece model of the target
-weights.safetensors    parameters, with the format version in its metadata
+weights.safetensors    parameters, with the format version and a digest in its metadata
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,8 +28,14 @@ from nmt.files import write_atomically
 from nmt.model.seq2seq import Seq2Seq, build_model, outline_model
 from nmt.recipe import Recipe, dump_recipe, load_recipe
 
-FORMAT = 1
+FORMAT = 2
+"""Of safetensors files. Those of format 2 hold a digest; format 1 is read too."""
 RECIPE, SOURCE, TARGET, WEIGHTS = "recipe.yaml", "source.model", "target.model", "weights.safetensors"
+_STAMP = "nmt_format"
+"""Metadata of a safetensors file: the format and the SHA-256 of the file. One entry, as several come in any order."""
+_BLANK = "0" * 64
+"""Stands where the digest will be while it is taken."""
+_BLOCK = 2**20
 _FLOATS = ("F64", "F32", "F16", "BF16")
 """What weights may be stored as, in safetensors' names."""
 
@@ -137,6 +144,7 @@ def _load_weights(model: torch.nn.Module, path: Path) -> None:
         DataError: the file is damaged, or a weight is infinite or not a number.
     """
     with _open_tensors(path) as file:
+        _check_digest(path, file)
         for name, parameter in weights_of(model).items():
             stored = file.get_tensor(name)
             if not stored.isfinite().all():
@@ -145,15 +153,52 @@ def _load_weights(model: torch.nn.Module, path: Path) -> None:
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Write named tensors as safetensors, atomically."""
-    content = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {"nmt_format": str(FORMAT)})
-    write_atomically(path, lambda temporary: temporary.write_bytes(content))
+    """Write named tensors as safetensors, atomically, with a digest of the whole file."""
+    metadata = {_STAMP: f"{FORMAT} {_BLANK}"}
+    content = memoryview(save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, metadata))
+    digest = hashlib.sha256(content).hexdigest()
+    size = _header_size(content[:8])
+    header = bytes(content[:size]).replace(_BLANK.encode(), digest.encode(), 1)
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            file.write(header)
+            file.write(content[size:])
+
+    write_atomically(path, write)
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """Named tensors of a safetensors file. Raises DataError if it is damaged or from a newer version."""
     with _open_tensors(path) as file:
+        _check_digest(path, file)
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 -- not a mapping
+
+
+def _stamp(opened: Any) -> tuple[str, str]:
+    """The format and the digest that an opened file says it has."""
+    version, _, digest = (opened.metadata() or {}).get(_STAMP, "0").partition(" ")
+    return version, digest
+
+
+def _check_digest(path: Path, opened: Any) -> None:
+    """Raise DataError if an opened file is not the one that was written; one of format 1 without a digest may be."""
+    version, stored = _stamp(opened)
+    if not stored and int(version) < 2:
+        return
+    with path.open("rb") as file:
+        start = file.read(8)
+        header = start + file.read(_header_size(start) - 8)
+        digest = hashlib.sha256(header.replace(stored.encode(), _BLANK.encode(), 1))
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    if digest.hexdigest() != stored:
+        raise DataError(f"{path} is damaged: its bytes are not those that were written. Copy or make it anew.")
+
+
+def _header_size(start: bytes | memoryview) -> int:
+    """The bytes of a safetensors file before its tensors; the first eight say how many follow them."""
+    return 8 + int.from_bytes(start, "little")
 
 
 @contextmanager
@@ -161,7 +206,7 @@ def _open_tensors(path: Path) -> Iterator[Any]:
     """A safetensors file of this format. Raises DataError if it is damaged, also while it is read, or from a newer version."""
     try:
         with safe_open(path, framework="pt") as file:
-            version = (file.metadata() or {}).get("nmt_format", "0")
+            version, _ = _stamp(file)
             if re.fullmatch("[0-9]{1,9}", version) is None or int(version) > FORMAT:
                 raise DataError(f"{path} has format {version}, but this nmt reads up to {FORMAT}: install a newer nmt.")
             yield file

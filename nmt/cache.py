@@ -51,4 +51,3 @@ def is_private(path: Path) -> bool:
     """Whether no other user can have written to it. Windows keeps users apart by other means than owner and mode."""
     status = path.stat()
     return sys.platform == "win32" or (status.st_uid == os.getuid() and not stat.S_IMODE(status.st_mode) & 0o022)
-

@@ -3,15 +3,17 @@
 import os
 import re
 import shutil
+import signal
 import sys
 from itertools import groupby
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from nmt.cache import home_folder
 from nmt.errors import DataError, NmtError
+from nmt.training.stopping import ending_signals, handling
 
 LONGEST_LINE = 100
 """Columns of help on a terminal that has more."""
@@ -77,7 +79,8 @@ class Commands(TyperGroup):
     def _status(self, *args: Any, **extra: Any) -> int:
         try:
             os.environ.setdefault("HOME", str(home_folder()))  # libraries look there for their settings and caches
-            status = super().main(*args, **extra)
+            with handling(_default_signals(), _end):
+                status = super().main(*args, **extra)
         except NmtError as error:
             if os.environ.get("NMT_DEBUG"):
                 raise
@@ -107,6 +110,15 @@ def _help_width() -> int:
 
 def _first_sentence(text: str | None) -> str:
     return (text or "").split("\n\n")[0].replace("\n", " ")
+
+
+def _default_signals() -> list[int]:
+    """The signals that would end the process without removing what it has written in part."""
+    return [number for number in ending_signals() if signal.getsignal(number) == signal.SIG_DFL]
+
+
+def _end(number: int) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def _place(error: OSError) -> str:

@@ -54,10 +54,10 @@ def train(
     A recipe is YAML. Every key it leaves out has a default: --dump-recipe shows them all. --set takes dotted keys and
     YAML values, such as model.attention.score=general.
 
-    Ctrl-C and SIGTERM save the state and print how to resume (exit status 130 and 143); a second Ctrl-C ends at once.
-    The state is also saved with every validation and every ten minutes. On a CPU with the same number of --threads, a
-    resumed run ends in the same bytes as one that was never stopped. --resume refuses a recipe or text that has
-    changed, unless --force is given.
+    Ctrl-C, SIGTERM and a closed terminal save the state and print how to resume (exit status 130, 143 and 129); a second
+    Ctrl-C ends at once. Under `nohup` a closed terminal ends nothing. The state is also saved with every validation and
+    every ten minutes. On a CPU with the same number of --threads, a resumed run ends in the same bytes as one that was
+    never stopped; another number is reported. --resume refuses a recipe or text that has changed, unless --force is given.
 
     An update whose loss or gradient is not a finite number, or whose batch does not fit into GPU memory, is skipped.
     After five in a row training ends; the last good model is kept.

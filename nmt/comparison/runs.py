@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any, Protocol
 
 from nmt import __version__
@@ -20,6 +19,7 @@ from nmt.comparison.plan import Candidate, write_text
 from nmt.errors import DataError, NmtError
 from nmt.training.folder import check_untrained
 from nmt.training.log import METRICS
+from nmt.training.stopping import ending_signals, handling
 
 POLL = 0.5
 """Seconds between two looks at the processes."""
@@ -84,7 +84,7 @@ def train_all(
         The sentence of each training that failed, by name.
 
     Raises:
-        Stopped: by SIGINT or SIGTERM, once all processes have saved and ended.
+        Stopped: by a signal, once all processes have saved and ended.
         DataError: the folder cannot be written.
     """
     waiting = deque(candidate for candidate in candidates if not candidate.marker.is_file())
@@ -210,14 +210,10 @@ def _stop(running: Sequence[_Training]) -> None:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Within it, Ctrl-C and SIGTERM raise `Stopped`."""
+    """Within it, Ctrl-C, SIGTERM and a closed terminal raise `Stopped`."""
 
-    def stop(number: int, _: FrameType | None) -> None:
+    def stop(number: int) -> None:
         raise Stopped(number)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handling(ending_signals(), stop):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -28,6 +28,16 @@ from nmt.data.columns import Column, collect
 from nmt.errors import DataError
 from nmt.wording import counted
 
+LANGUAGES = frozenset(
+    """
+    aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo es et
+    eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk
+    kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv ny
+    oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk
+    tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu
+    """.split()
+)
+"""The codes of ISO 639-1."""
 _BLOCK = 2**20
 _ROWS = 10_000
 _Batches = Iterator[tuple[list[str], list[str]]]
@@ -64,7 +74,8 @@ def load_corpus(locator: str | Path, *, source: str, target: str) -> ParallelCor
     Args:
         locator: `dir/train.{en,de}` or `dir/train` (any compression), a table (`.tsv .csv .jsonl .parquet`),
             `hf:owner/name[/config]:split`, a catalogue name `multi30k/train`, or `sample:train`. Two names in braces
-            are the source and the target, in this order unless they are the two language codes.
+            are the source and the target, in this order unless they are the two language codes; codes of other languages
+            are refused.
         source: language code of the source side.
         target: language code of the target side.
 
@@ -198,16 +209,36 @@ def _find_files(locator: str, source: str, target: str) -> tuple[Path, Path]:
 
 
 def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:
-    """The file names of both sides; language codes in braces are matched whatever their order."""
+    """The file names of both sides; language codes in braces are matched whatever their order.
+
+    Raises:
+        DataError: the braces hold no two names, or name other languages.
+    """
     if "{" not in locator:
         return f"{locator}.{source}", f"{locator}.{target}"
     if not (braces := re.search(r"\{ *([^{},]+?) *, *([^{},]+?) *\}", locator)):
         raise DataError(f"The braces in {locator} must hold two names, as in dir/train.{{{source},{target}}}.")
     first, second = braces.groups()
-    if (first, second) == (target, source):
+    if (_fits(first, target) or _fits(second, source)) and not (_fits(first, source) or _fits(second, target)):
         first, second = second, first
+    for name, code in ((first, source), (second, target)):
+        if _language(name) in LANGUAGES and _language(name) != _language(code):
+            raise DataError(
+                f"{locator} names {' and '.join(braces.groups())}, but the languages are {source} and {target}: "
+                f"name files of these, as in dir/train.{{{source},{target}}}, or set data.source and data.target to those."
+            )
     head, tail = locator[: braces.start()], locator[braces.end() :]
     return head + first + tail, head + second + tail
+
+
+def _fits(name: str, code: str) -> bool:
+    """Whether a name in braces is a language code, or begins with it, as `de.tok` does with `de`."""
+    return name == code or name.startswith((f"{code}-", f"{code}_", f"{code}."))
+
+
+def _language(name: str) -> str:
+    """The language that a name begins with, if it does: `de` of `de`, `de-AT` and `de.tok`."""
+    return re.split(r"[-_.]", name, maxsplit=1)[0].lower()
 
 
 # --- tables -----------------------------------------------------------------------------------------------------

@@ -186,7 +186,12 @@ def _alive() -> Iterator[None]:
 
 def _serve(run: Callable[[Any], Any], end: Connection, others: Sequence[Connection]) -> None:
     """Run tasks until the other end is closed; those that this process inherited are closed here, lest they stay open."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (
+        signal.SIGINT,
+        signal.SIGHUP,
+    ):  # they reach the process that gives the tasks too, which ends this one
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     gc.freeze()  # what was there before need not be looked through again, which would copy it page by page
     for other in others:
         other.close()

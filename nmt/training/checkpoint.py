@@ -74,6 +74,7 @@ class State:
         average: their moving average; empty without one.
         optimizer: what the optimiser keeps of each parameter, as `INDEX.NAME`.
         generators: the state of the random generator of each device, under its type.
+        threads: of the CPU that it was computed with; None if it is not known.
     """
 
     progress: Progress
@@ -83,6 +84,7 @@ class State:
     average: Tensors
     optimizer: Tensors
     generators: Tensors
+    threads: int | None
 
 
 _GROUPS = ("weights", "average", "optimizer", "generators")
@@ -90,7 +92,12 @@ _GROUPS = ("weights", "average", "optimizer", "generators")
 
 def save_state(run: Path, state: State) -> None:
     """Write the state of a run. Raises DataError, leaving the last one, if the disk is full or not writable."""
-    numbers = {"progress": asdict(state.progress), "text": dict(state.text), "kind": state.kind}
+    numbers = {
+        "progress": asdict(state.progress),
+        "text": dict(state.text),
+        "kind": state.kind,
+        "threads": state.threads,
+    }
     named = {f"{group}.{name}": value for group in _GROUPS for name, value in getattr(state, group).items()}
     named[_NUMBERS] = torch.tensor(list(json.dumps(numbers).encode()), dtype=torch.uint8)
     save_tensors(named, run / STATE)
@@ -109,7 +116,7 @@ def load_state(run: Path) -> State:
         for name, value in named.items():
             group, _, own = name.partition(".")
             groups[group][own] = value
-        return State(progress, numbers["text"], numbers["kind"], **groups)
+        return State(progress, numbers["text"], numbers["kind"], **groups, threads=numbers.get("threads"))
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(f"{run / STATE} is damaged: {error}.") from None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import torch
+
 from nmt.bundle import RECIPE, SOURCE, TARGET, check_folder
 from nmt.errors import DataError, UsageError
 from nmt.files import remove_unfinished
@@ -67,6 +69,7 @@ def check_text(state: State, text: TrainingText, folder: Path) -> None:
         )
 
 
-def how_to_resume(folder: Path) -> str:
-    """The command that goes on with a run."""
-    return shlex.join(["nmt", "train", f"{folder}/{RECIPE}", "--out", str(folder), "--resume"])
+def how_to_resume(folder: Path, device: torch.device) -> str:
+    """The command that goes on with a run as it began, on the same device with as many threads."""
+    machine = ["--device", str(device), *(["--threads", str(torch.get_num_threads())] if device.type == "cpu" else [])]
+    return shlex.join(["nmt", "train", f"{folder}/{RECIPE}", "--out", str(folder), "--resume", *machine])

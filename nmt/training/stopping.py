@@ -1,15 +1,52 @@
-"""How Ctrl-C and SIGTERM end a training: asked once it saves, asked again it ends at once."""
+"""How Ctrl-C, SIGTERM and a closed terminal end a training: asked once it saves, asked again it ends at once."""
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Self
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_HANGUP: int | None = getattr(signal, "SIGHUP", None)
+"""Says that the terminal was closed; Windows has no such signal."""
+
+
+def ending_signals() -> list[int]:
+    """SIGINT, SIGTERM, and SIGHUP where it is not ignored, as it is under `nohup`."""
+    if _HANGUP is None or signal.getsignal(_HANGUP) == signal.SIG_IGN:
+        return [signal.SIGINT, signal.SIGTERM]
+    return [signal.SIGINT, signal.SIGTERM, _HANGUP]
+
+
+@contextmanager
+def handling(numbers: Iterable[int], handle: Callable[[int], None]) -> Iterator[None]:
+    """Within it, these signals are handled so. Off the main thread, where signals do not arrive, it does nothing."""
+
+    def handler(number: int, _: FrameType | None) -> None:
+        if number == _HANGUP:
+            signal.signal(number, signal.SIG_IGN)  # it may come from the shell and from the system
+            _leave_closed_terminal()
+        handle(number)
+
+    with ExitStack() as before:
+        if threading.current_thread() is threading.main_thread():
+            for number in numbers:
+                before.callback(signal.signal, number, signal.signal(number, handler))
+        yield
+
+
+def _leave_closed_terminal() -> None:
+    """Let what is still said to a terminal that was closed go nowhere: writing to it would fail."""
+    for descriptor in (1, 2):
+        try:
+            os.get_terminal_size(descriptor)
+        except OSError as error:
+            if error.errno == errno.EIO:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 class Stop(BaseException):
@@ -26,16 +63,14 @@ class Stopping:
         self.signal: int | None = None
         """The first signal that asked to stop."""
         self._is_free_to = False
-        self._before = ExitStack()
+        self._handling = ExitStack()
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            for number in _SIGNALS:
-                self._before.callback(signal.signal, number, signal.signal(number, self._ask))
+        self._handling.enter_context(handling(ending_signals(), self._ask))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._before.close()
+        self._handling.close()
 
     def check(self) -> None:
         """Raise Stop if it was asked for."""
@@ -55,7 +90,7 @@ class Stopping:
         finally:
             self._is_free_to = False
 
-    def _ask(self, number: int, _: FrameType | None) -> None:
+    def _ask(self, number: int) -> None:
         if self.signal is not None:
             raise KeyboardInterrupt
         self.signal = number

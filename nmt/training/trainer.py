@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import signal
 import time
@@ -48,6 +49,7 @@ from nmt.training.validation import Validator
 from nmt.training.yielding import Yielding
 from nmt.wording import counted
 
+_log = logging.getLogger(__name__)
 SAVE_EVERY = 600.0
 """Seconds after which the state is saved although no validation is due, so that a power failure costs no more."""
 
@@ -109,7 +111,7 @@ def train(
                     trainer = _prepare(recipe, folder, stopping, device=device, resume=resume, force=force, quiet=quiet)
                 return trainer.run()
         except (Stop, KeyboardInterrupt):
-            begun = f"The last saved state is kept; go on with: {how_to_resume(folder)}"
+            begun = f"The last saved state is kept; go on with: {how_to_resume(folder, device)}"
             outcome = begun if has_state(folder) else "Training had not begun yet."
             raise Interrupted(outcome, stopping.signal or signal.SIGINT) from None
         except torch.OutOfMemoryError:  # not over one batch, which would be skipped
@@ -284,7 +286,7 @@ class Trainer:
     def _given_up(self, bad: BadUpdate, update: int, repeated: str = "") -> DataError:
         return DataError(
             f"{bad.verdict} at update {update}: {bad}{repeated}. {bad.advice} "
-            f"The last good state is kept; go on with: {how_to_resume(self.folder)} --force --set KEY=VALUE"
+            f"The last good state is kept; go on with: {how_to_resume(self.folder, self.device)} --force --set KEY=VALUE"
         )
 
     def _clock(self) -> Clock:
@@ -421,6 +423,7 @@ class Trainer:
                 {} if self.average is None else self.average.weights,
                 optimizer_tensors(self.learner.optimizer),
                 generator_states(self.device),
+                torch.get_num_threads(),
             ),
         )
         self.saved = time.monotonic()
@@ -428,6 +431,14 @@ class Trainer:
 
     def _restore(self, state: State) -> None:
         """Go on from a saved state. Raises DataError if it is one of another model."""
+        threads = torch.get_num_threads()
+        if self.device.type == "cpu" and state.threads not in (None, threads):
+            _log.warning(
+                "The run in %s had --threads %d and goes on with %d: it will come to another model than one that was never ended.",
+                self.folder,
+                state.threads,
+                threads,
+            )
         if changed := _reshaped(self.weights, state.weights):
             raise DataError(
                 f"The run in {self.folder} cannot go on with this recipe, not even by --force: {changed}. Train anew, "
@@ -445,7 +456,7 @@ class Trainer:
         self.save()
         if not self.progress.bad and not (self.folder / WEIGHTS).exists():
             save_tensors(self.weights if self.average is None else self.average.weights, self.folder / WEIGHTS)
-        outcome = f"The state is saved; go on with: {how_to_resume(self.folder)}"
+        outcome = f"The state is saved; go on with: {how_to_resume(self.folder, self.device)}"
         raise Interrupted(outcome, self.stopping.signal or signal.SIGINT)
 
     def _introduce(self) -> None:

@@ -100,6 +100,28 @@ def test_braces_name_source_and_target() -> None:
     assert _load("{en,de}/text") == [("one", "eins")]
 
 
+@pytest.mark.parametrize("names", ["en,de", "de,en", "en,fr", "fr,en", "fr.tok,de.tok", "ja-JP,fr"])
+def test_braces_that_name_another_language_are_refused(names: str) -> None:
+    for name in names.split(","):
+        _write(f"dir/train.{name}", "one\n")
+    for languages in (("fr", "it"), ("it", "ja")):
+        with pytest.raises(DataError, match=rf"names {names.replace(',', ' and ')}, but the languages are .*dir/train"):
+            _load(f"dir/train.{{{names}}}", *languages)
+
+
+def test_braces_with_language_codes_among_other_marks_are_read_in_the_declared_order() -> None:
+    _write("dir/train.en.tok", "one\n")
+    _write("dir/train.de-AT", "eins\n")
+    for locator in ("dir/train.{en.tok,de-AT}", "dir/train.{de-AT,en.tok}"):
+        assert _load(locator) == [("one", "eins")]
+    _write("t.zh-CN", "one\n")
+    _write("t.zh-TW", "two\n")
+    for locator in ("t.{zh-CN,zh-TW}", "t.{zh-TW,zh-CN}"):
+        assert _load(locator, "zh-CN", "zh-TW") == [("one", "two")]
+    _write_sides(names=("clean", "ref"))
+    assert _load("dir/train.{clean,ref}", "pt-BR", "en") == PAIRS
+
+
 def test_a_file_comes_before_a_catalogue_name() -> None:
     _write("multi30k/train.en", "mine\n")
     _write("multi30k/train.de", "meins\n")

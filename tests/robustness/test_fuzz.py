@@ -19,6 +19,7 @@ import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 
 from nmt.bundle import Bundle, load_tensors
 from nmt.cli.streams import open_input, text_lines
@@ -293,6 +294,7 @@ def test_shortlists(tmp_path: Path, data: st.DataObject) -> None:
     Shortlist(torch.zeros(len(subwords), 2, dtype=torch.long), torch.arange(4, 9), len(subwords)).save(
         path, subwords, subwords
     )
+    save_file(load_file(path), path)  # without a digest, which would tell every change
     path.write_bytes(data.draw(changed(path.read_bytes()[:900]) | changed(path.read_bytes())))
     found = sentence_or(lambda: Shortlist.load(path, subwords, subwords))
     if found is not None:

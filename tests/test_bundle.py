@@ -1,6 +1,9 @@
 """A model folder: what was saved is what is loaded, and what is wrong with one is said in a sentence."""
 
+import hashlib
 import os
+import random
+import re
 import resource
 import shutil
 import subprocess
@@ -129,7 +132,49 @@ def test_weights_with_other_names_are_refused(folder: Path) -> None:
 def test_weights_of_a_newer_format_ask_for_a_newer_version(folder: Path) -> None:
     tensors = load_tensors(folder / "weights.safetensors")
     save_file(tensors, folder / "weights.safetensors", {"nmt_format": "99"})
-    assert "has format 99, but this nmt reads up to 1: install a newer nmt." in refusal(folder)
+    assert "has format 99, but this nmt reads up to 2: install a newer nmt." in refusal(folder)
+
+
+def damage(path: Path, at: int, count: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at : at + count] = random.Random(1).randbytes(count)
+    path.write_bytes(content)
+
+
+def test_random_bytes_inside_the_weights_are_noticed(folder: Path) -> None:
+    path = folder / "weights.safetensors"
+    whole = path.read_bytes()
+    for at in (len(whole) - 1, len(whole) - 200, len(whole) // 2):
+        path.write_bytes(whole)
+        damage(path, at, min(200, len(whole) - at))
+        with pytest.raises(DataError, match=r"weights\.safetensors is damaged"):
+            load_tensors(path)
+        assert "is damaged" in refusal(folder)
+
+
+def test_two_tensors_that_changed_places_are_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    save_tensors({"one": torch.ones(3), "two": torch.zeros(3)}, path)
+    path.write_bytes(
+        path.read_bytes().replace(b'"one"', b'"six"').replace(b'"two"', b'"one"').replace(b'"six"', b'"two"')
+    )
+    with pytest.raises(DataError, match="is damaged"):
+        load_tensors(path)
+
+
+def test_the_digest_is_that_of_the_file_and_must_be_there(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    tensors = {"one": torch.arange(3), "two": torch.ones(2, 2, dtype=torch.bfloat16)}
+    save_tensors(tensors, path)
+    content = path.read_bytes()
+    [stamp] = re.findall(rb'"2 ([0-9a-f]{64})"', content)
+    assert hashlib.sha256(content.replace(stamp, b"0" * 64)).hexdigest().encode() == stamp
+    assert all(torch.equal(value, tensors[name]) for name, value in load_tensors(path).items())
+    save_file(tensors, path, {"nmt_format": "2"})
+    with pytest.raises(DataError, match="is damaged"):
+        load_tensors(path)
+    save_file(tensors, path, {"nmt_format": "1"})
+    assert load_tensors(path).keys() == tensors.keys()
 
 
 def test_saving_again_replaces_the_model_and_leaves_no_other_file(bundle: Bundle, folder: Path) -> None:

@@ -132,6 +132,7 @@ def test_the_effective_recipe_is_printed_and_reads_back(corpus: Path, tmp_path: 
 def test_ctrl_c_saves_and_resume_goes_on(corpus: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     command = [*NMT, "train", str(write_recipe(corpus)), "--out", str(run), "--set", "training.log_every=1"]
+    command += ["--threads", "1"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         until = time.monotonic() + 60
@@ -141,7 +142,8 @@ def test_ctrl_c_saves_and_resume_goes_on(corpus: Path, tmp_path: Path) -> None:
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGINT
     last = errors.decode().splitlines()[-1]
-    assert last == (f"nmt: Stopped. The state is saved; go on with: nmt train {run}/recipe.yaml --out {run} --resume")
+    goes_on = f"nmt train {run}/recipe.yaml --out {run} --resume --device cpu --threads 1"
+    assert last == f"nmt: Stopped. The state is saved; go on with: {goes_on}"
     changed = nmt("train", run / "recipe.yaml", "--out", run, "--resume", "--set", "training.epochs=1")
     assert "differs from that of the run" in bad(changed, 2)
     again = ["--resume", "--force", "-q", "--set", "training.epochs=1"]

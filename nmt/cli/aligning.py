@@ -106,7 +106,9 @@ def align(
     shift: Annotated[
         int,
         typer.Option(
-            metavar="N",
+            min=-1,
+            max=1,
+            metavar="-1|0|1",
             help="Take the row of each step for that of the target token N places further on; -1 for a model whose rows "
             "belong to the word it was just fed (Luong et al. 2015, footnote 14). Holds for --reverse too.",
             rich_help_panel=_READ,

@@ -129,15 +129,19 @@ def evaluate(
     links are read off the attention while the model reads the reference.
     """
     set_up(quiet=quiet, threads=threads)
-    _check_options(tokenize, published=published, compares=baseline is not None, bootstrap=bootstrap)
+    _check_options(tokenize, language, published=published, compares=baseline is not None, bootstrap=bootstrap)
     errors: AlignmentErrorRate | None = None
     if model is None:
         _check_replacing(lexicon, replace=replace_unknown)
         text = _from_files(hyp, ref, language, baseline)
     elif hyp or ref:
         raise UsageError("Give a MODEL, or --hyp with --ref, but not both.")
+    elif language is not None:
+        raise UsageError("--language is that of --hyp; that of what a MODEL writes is known: leave it out.")
     else:
         [bundle] = load_models([model], device)
+        if published:
+            _published_form(bundle.recipe.data.target)(["a"])
         corpus = _corpus(bundle, split)
         other = None if baseline is None else _matching(baseline, len(corpus), corpus.name)  # said before the work
         settings: dict[str, Any] = {"precision": precision, "batch_tokens": batch_tokens}
@@ -164,7 +168,9 @@ def evaluate(
             stream.writelines(line.encode("utf-8", "replace") + b"\n" for line in text.translations)
 
 
-def _check_options(tokenize: str | None, *, published: bool, compares: bool, bootstrap: int) -> None:
+def _check_options(
+    tokenize: str | None, language: str | None, *, published: bool, compares: bool, bootstrap: int
+) -> None:
     """What cannot be is said before any work is done. Raises UsageError."""
     if published and tokenize is not None:
         raise UsageError("--published has its own tokeniser: leave out --tokenize.")
@@ -175,7 +181,7 @@ def _check_options(tokenize: str | None, *, published: bool, compares: bool, boo
     from nmt.evaluation.metrics import bleu, published_form
 
     if published:
-        published_form(["a"], "en")
+        published_form(["a"], language or "en")
     if tokenize is not None:
         bleu(["a"], ["a"], tokenize=tokenize)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,6 +28,10 @@ from nmt.errors import UsageError
 if TYPE_CHECKING:
     from nmt.evaluation.alignment import Links
 
+logger = logging.getLogger(__name__)
+
+FEW = 1000
+"""Lines below which a warning is due: the error rate on the Hansards is 47 % learnt from 37 lines, 19 % from 1,000, 13 % from 10,000."""
 _LEARN = "What else is learnt from"
 
 
@@ -67,7 +72,8 @@ def links(
     and alignment error rate are printed instead.
 
     Two hidden Markov models (Vogel et al. 1996), one per direction, learn to agree (Liang et al. 2006). Words are
-    linked where the geometric mean of both probabilities is at least one half.
+    linked where the geometric mean of both probabilities is at least one half. Fewer than 1,000 lines teach too little:
+    a warning says so, and --more-source and --more-target give more.
 
     A recipe trains attention on such links by training.guided_alignment.links: FILE, or hmm for those of its own
     training text.
@@ -90,6 +96,13 @@ def links(
     more = read_parallel(more_source, more_target) if more_source and more_target else ()
     rounds = shown(range(ROUNDS), "learning", total=ROUNDS, quiet=quiet)
     aligner = Aligner.learn(chain(pairs, more), rounds)
+    if aligner.lines < FEW:
+        logger.warning(
+            "Too little text to learn from: %d with words on both sides, where %s or more are needed for links that are "
+            "mostly right. Give more by --more-source and --more-target.",
+            f"{aligner.lines} line{'s' * (aligner.lines != 1)}",
+            f"{FEW:,}",
+        )
     found = timed(shown(aligner.links(pairs), "linking", total=len(pairs), quiet=quiet), "linked", quiet=quiet)
     kept = list(found)
     if place is not None:

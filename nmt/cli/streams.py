@@ -8,7 +8,7 @@ import logging
 import lzma
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
@@ -51,6 +51,7 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
             raise DataError("Standard input is closed: name a file to read.")
         yield sys.stdin.buffer
         return
+    _refuse_table(path)
     if path.suffix in COMPRESSIONS:
         from nmt.data.corpus import open_binary
 
@@ -62,6 +63,29 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
             raise DataError(f"Cannot open {path}: {error.strerror or error}.") from None
     with stream:
         yield stream
+
+
+@contextmanager
+def open_texts(path: Path, language: str) -> Iterator[Iterable[str]]:
+    """The lines of stdin or of a file, or the column of a language in a table. Raises DataError if there are none."""
+    from nmt.data.corpus import is_table, read_column
+
+    if is_table(path):
+        yield read_column(path, language)
+        return
+    with open_input(path) as stream:
+        yield text_lines(stream, path)
+
+
+def _refuse_table(path: Path) -> None:
+    """Raise UsageError if a file is a table by its name, whose syntax would be taken for text."""
+    from nmt.data.corpus import is_table
+
+    if is_table(path):
+        raise UsageError(
+            f"{path} is a table, but a file with a sentence a line is needed here: write the column to a file of its own, "
+            "or rename it if it has none."
+        )
 
 
 @contextmanager
@@ -136,8 +160,10 @@ def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
 
 
 def count_lines(path: Path) -> int | None:
-    """The number of lines of a file; None for what can be read only once."""
-    if not path.is_file():
+    """The number of lines of a file; None for what can be read only once, and for a table."""
+    from nmt.data.corpus import is_table
+
+    if not path.is_file() or is_table(path):
         return None
     with open_input(path) as stream:
         return sum(1 for _ in stream)
@@ -157,6 +183,8 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
     """The pairs of two files, line by line. Raises DataError with both counts if one is longer."""
     from nmt.data.corpus import read_lines
 
+    _refuse_table(source)
+    _refuse_table(target)
     counts = [0, 0]
     for pair in zip_longest(read_lines(source), read_lines(target)):
         counts = [count + (line is not None) for count, line in zip(counts, pair, strict=True)]
@@ -169,6 +197,8 @@ def count_pairs(source: Path, target: Path) -> int | None:
     """The number of pairs of two files; None if one can be read only once. Raises DataError like `read_parallel`."""
     from nmt.data.corpus import read_lines
 
+    _refuse_table(source)
+    _refuse_table(target)
     paths = source, target
     if any(path.exists() and not path.is_file() for path in paths):
         return None

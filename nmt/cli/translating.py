@@ -47,10 +47,9 @@ from nmt.cli.streams import (
     check_not_input,
     count_lines,
     is_terminal,
-    open_input,
     open_output,
+    open_texts,
     read_parallel,
-    text_lines,
 )
 from nmt.errors import UsageError
 from nmt.wording import counted, perplexity
@@ -78,10 +77,16 @@ def translate(
     ],
     source: Annotated[
         Path,
-        typer.Option("--input", "-i", metavar="FILE", help="Text to translate, one sentence per line; - is stdin."),
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="FILE",
+            help="Text to translate, one sentence per line, or a table with a column of its language; - is stdin.",
+        ),
     ] = STANDARD,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is stdout.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write, compressed if named so; - is stdout."),
     ] = STANDARD,
     beam_size: BeamSize = None,
     n_best: Annotated[
@@ -172,6 +177,9 @@ def translate(
     --n-best N writes N lines `line TAB score TAB translation`, best first, with score -inf where fewer were found. A
     score is the log-probability under the length and coverage penalty.
 
+    A table (.tsv, .csv, .jsonl, .parquet) is read as in training: its rows are the lines. -o FILE takes its name once all
+    is translated; what there is before that, or when it is ended early, is in FILE.part.
+
     --alignments writes a line `i-j ...` for each line of output: target word j was read from source word i, counted
     from 0. A line of thousands of tokens, translated in parts, may have none.
 
@@ -221,10 +229,11 @@ def translate(
         sampling=sampling,
         **_ahead(window, source),
     )
-    with open_input(source) as reading, open_output(output, keep_part=True) as writing, ExitStack() as stack:
+    language = bundles[0].recipe.data.source
+    with open_texts(source, language) as texts, open_output(output, keep_part=True) as writing, ExitStack() as stack:
         linking = None if alignments is None else stack.enter_context(open_output(alignments, keep_part=True))
         hidden = quiet or not is_watched(quiet=quiet) or is_terminal(source) or writing.isatty()
-        found_lines = translator.translate(text_lines(reading, source))
+        found_lines = translator.translate(texts)
         total = None if hidden else count_lines(source)
         writer = _Writer(form, n_best=n_best, scores=scores, aligned_by=aligned_by)
         writing.writelines(writer.header())

@@ -12,7 +12,7 @@ import json
 import lzma
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -40,7 +40,8 @@ LANGUAGES = frozenset(
 """The codes of ISO 639-1."""
 _BLOCK = 2**20
 _ROWS = 10_000
-_Batches = Iterator[tuple[list[str], list[str]]]
+_Batches = Iterator[tuple[list[str], ...]]
+"""Rows, a list for each column."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def load_corpus(locator: str | Path, *, source: str, target: str) -> ParallelCor
     elif locator.startswith("hf:"):
         corpus = _from_hub(locator, source, target)
     elif kind := _table_kind(locator):
-        corpus = _of_batches(_READERS[kind](_existing(locator), source, target), locator)
+        corpus = _of_batches(_READERS[kind](_existing(locator), (source, target)), locator)
     else:
         corpus = _from_files(*_find_files(locator, source, target), locator)
     if not len(corpus):
@@ -244,6 +245,18 @@ def _language(name: str) -> str:
 # --- tables -----------------------------------------------------------------------------------------------------
 
 
+def is_table(path: str | Path) -> bool:
+    """Whether a file is a table by its name."""
+    return _table_kind(str(path)) is not None
+
+
+def read_column(path: Path, language: str) -> Column:
+    """The texts of one language in a table. Raises DataError if it has no such column, or one that is not text."""
+    batches = _READERS[_table_kind(str(path)) or ".tsv"](_existing(str(path)), (language,))
+    [column] = collect(([_one_line(texts) for texts in batch] for batch in batches), 1)
+    return column
+
+
 def _table_kind(locator: str) -> str | None:
     name = next((locator.removesuffix(end) for end in COMPRESSIONS[1:] if locator.endswith(end)), locator)
     return next((kind for kind in _READERS if name.endswith(kind) and "{" not in locator), None)
@@ -269,37 +282,43 @@ def _one_line(texts: list[str]) -> list[str]:
     return [re.sub(r"[\r\n]+", " ", text) if "\n" in text else text for text in texts]
 
 
-def _delimited(path: Path, source: str, target: str, delimiter: str) -> _Batches:
+def _delimited(path: Path, names: Sequence[str], delimiter: str) -> _Batches:
     """Rows of a csv file (quotes as in RFC 4180), or of a tsv file (no quotes, the header may be missing)."""
     rows = _csv_rows(path) if delimiter == "," else enumerate((line.split("\t") for line in read_lines(path)), 1)
     first = next(rows, None)
     if first is None:
         return
     header = first[1]
-    if {source, target} <= set(header):
-        columns = header.index(source), header.index(target)
-    elif delimiter == "\t" and len(header) >= 2 and not {source, target} & set(header):
-        columns, rows = (0, 1), chain([first], rows)
+    if set(names) <= set(header):
+        columns = [header.index(name) for name in names]
+    elif delimiter == "\t" and len(names) == 2 and _is_row(header, names):
+        columns, rows = [0, 1], chain([first], rows)
     else:
-        raise DataError(f"{path}, line 1: needs the columns {source} and {target}, but has {', '.join(header)}.")
-    yield from _columns(path, rows, len(header), columns)
+        raise DataError(f"{path}, line 1: needs the {_columns(names)}, but has {', '.join(header)}.")
+    yield from _unzipped(_cells(path, rows, len(header), columns), len(names))
 
 
-def _columns(path: Path, rows: Iterator[tuple[int, list[str]]], width: int, columns: tuple[int, int]) -> _Batches:
-    def checked() -> Iterator[tuple[str, str]]:
-        for line, row in rows:
-            if len(row) != width:
-                raise DataError(
-                    f"{path}, line {line}: the number of columns is {len(row)}, but {width} in the first line."
-                )
-            yield row[columns[0]], row[columns[1]]
-
-    return _unzipped(checked())
+def _is_row(cells: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether the first line of a table is text, not a header: it names no language."""
+    return len(cells) >= 2 and not set(names) & set(cells) and not set(cells[:2]) <= LANGUAGES
 
 
-def _unzipped(pairs: Iterator[tuple[str, str]]) -> _Batches:
-    while batch := list(islice(pairs, _ROWS)):
-        yield [source for source, _ in batch], [target for _, target in batch]
+def _columns(names: Sequence[str], conjunction: str = "and") -> str:
+    return f"column{'s' * (len(names) > 1)} {f' {conjunction} '.join(names)}"
+
+
+def _cells(
+    path: Path, rows: Iterator[tuple[int, list[str]]], width: int, columns: Sequence[int]
+) -> Iterator[tuple[str, ...]]:
+    for line, row in rows:
+        if len(row) != width:
+            raise DataError(f"{path}, line {line}: the number of columns is {len(row)}, but {width} in the first line.")
+        yield tuple(row[column] for column in columns)
+
+
+def _unzipped(rows: Iterator[tuple[str, ...]], width: int) -> _Batches:
+    while batch := list(islice(rows, _ROWS)):
+        yield tuple([row[column] for row in batch] for column in range(width))
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -315,83 +334,88 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise DataError(f"{path}, line {before + 1}: not valid CSV ({error}).") from None
 
 
-def _json_lines(path: Path, source: str, target: str) -> _Batches:
-    """Rows of a file with a JSON object a line: `{"en": ..., "de": ...}`, perhaps inside `"translation"`."""
+def _json_lines(path: Path, names: Sequence[str]) -> _Batches:
+    """Rows of a file with a JSON object per line: `{"en": ..., "de": ...}`, perhaps inside `"translation"`."""
+    wanted = ", ".join(f'"{name}": ...' for name in names)
 
-    def pairs() -> Iterator[tuple[str, str]]:
+    def rows() -> Iterator[tuple[str, ...]]:
         for number, line in enumerate(read_lines(path), 1):
             if not line.strip():
                 continue
+            where = f"{path}, line {number}"
             try:
                 row = json.loads(line)
                 row = row.get("translation", row)
-                pair = row[source], row[target]
+                texts = tuple(row[name] for name in names)
             except (ValueError, RecursionError):
-                raise DataError(f"{path}, line {number}: not valid JSON: {line[:60]!r}.") from None
+                raise DataError(f"{where}: not valid JSON: {line[:60]!r}.") from None
             except (KeyError, TypeError, AttributeError):
-                raise DataError(
-                    f'{path}, line {number}: needs {{"{source}": ..., "{target}": ...}}, but is {line[:60]!r}.'
-                ) from None
-            if not (isinstance(pair[0], str) and isinstance(pair[1], str)):
-                raise DataError(f"{path}, line {number}: both sides must be text, but are {pair[0]!r} and {pair[1]!r}.")
+                raise DataError(f"{where}: needs {{{wanted}}}, but is {line[:60]!r}.") from None
+            _check_text(texts, where)
             if "\\u" in line:
-                _refuse_surrogates(pair, f"{path}, line {number}")
-            yield pair
+                _refuse_surrogates(texts, where)
+            yield texts
 
-    return _unzipped(pairs())
+    return _unzipped(rows(), len(names))
 
 
-def _refuse_surrogates(pair: tuple[str, str], where: str) -> None:
+def _check_text(texts: Sequence[Any], where: str) -> None:
+    """Raise DataError at a cell that is not text."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise DataError(f"{where}: every side must be text, but one is {text!r}.")
+
+
+def _refuse_surrogates(texts: Sequence[str], where: str) -> None:
     """JSON can spell half a character (`\\ud83d`), which no file or model can hold."""
-    for text in pair:
+    for text in texts:
         if found := re.search(r"[\ud800-\udfff]", text):
             raise DataError(f"{where}: character {found.start() + 1} of {text[:60]!r} is a lone surrogate.")
 
 
-def _parquet(path: Path, source: str, target: str) -> _Batches:
+def _parquet(path: Path, names: Sequence[str]) -> _Batches:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path) as file:
             tables = (pa.Table.from_batches([batch]) for batch in file.iter_batches(_ROWS))
-            yield from _arrow_sides(tables, source, target, str(path))
+            yield from _arrow_texts(tables, names, str(path))
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path} is not a valid Parquet file: {str(error).rstrip('.')}.") from None
 
 
-def _arrow_sides(tables: Iterator[Any], source: str, target: str, name: str) -> _Batches:
-    """Two columns of text of each table; `name` names what the tables are parts of in errors."""
+def _arrow_texts(tables: Iterator[Any], names: Sequence[str], place: str) -> _Batches:
+    """Columns of text of each table; `place` names what the tables are parts of in errors."""
     before = 0
     for table in tables:
-        columns = _arrow_columns(table, source, target, name)
+        columns = _arrow_columns(table, names, place)
         try:
-            sides = columns[0].to_pylist(), columns[1].to_pylist()
+            texts = tuple(column.to_pylist() for column in columns)
         except UnicodeDecodeError as error:
             raw = zip(*(column.cast("binary").to_pylist() for column in columns), strict=True)
-            row = next(row for row, pair in zip(count(before + 1), raw, strict=False) if error.object in pair)
-            raise DataError(f"{name}, row {row}: not valid UTF-8 ({error.object[:60]!r}).") from None
-        for row, pair in zip(count(before + 1), zip(*sides, strict=True), strict=False):
-            if not (isinstance(pair[0], str) and isinstance(pair[1], str)):
-                raise DataError(f"{name}, row {row}: both sides must be text, but are {pair[0]!r} and {pair[1]!r}.")
+            row = next(row for row, cells in zip(count(before + 1), raw, strict=False) if error.object in cells)
+            raise DataError(f"{place}, row {row}: not valid UTF-8 ({error.object[:60]!r}).") from None
+        for row, cells in zip(count(before + 1), zip(*texts, strict=True), strict=False):
+            _check_text(cells, f"{place}, row {row}")
         before += len(table)
-        yield sides
+        yield texts
 
 
-def _arrow_columns(table: Any, source: str, target: str, name: str) -> tuple[Any, Any]:
-    """The columns of both languages, which stand on their own or in a column `translation` of structs."""
+def _arrow_columns(table: Any, names: Sequence[str], place: str) -> list[Any]:
+    """The columns of these names, which stand on their own or in a column `translation` of structs."""
     import pyarrow as pa
 
     if "translation" in table.column_names and pa.types.is_struct(table.schema.field("translation").type):
         table = table.select(["translation"]).flatten()
         table = table.rename_columns([column.removeprefix("translation.") for column in table.column_names])
-    if missing := {source, target} - set(table.column_names):
+    if missing := set(names) - set(table.column_names):
         columns = ", ".join(table.column_names)
-        raise DataError(f"{name} has no column {' or '.join(sorted(missing))}, only {columns}.")
-    return table.column(source), table.column(target)
+        raise DataError(f"{place} has no {_columns(sorted(missing), 'or')}, only {columns}.")
+    return [table.column(name) for name in names]
 
 
-_READERS: dict[str, Callable[[Path, str, str], _Batches]] = {
+_READERS: dict[str, Callable[[Path, Sequence[str]], _Batches]] = {
     ".tsv": partial(_delimited, delimiter="\t"),
     ".csv": partial(_delimited, delimiter=","),
     ".jsonl": _json_lines,
@@ -409,7 +433,7 @@ def _from_hub(locator: str, source: str, target: str) -> ParallelCorpus:
         raise DataError(f"'{locator}' names no dataset: write hf:owner/name:split or hf:owner/name/config:split.")
     dataset = _load_dataset(parts[1], parts[2], locator)
     tables = (dataset.with_format("arrow")[start : start + _ROWS] for start in range(0, len(dataset), _ROWS))
-    return _of_batches(_arrow_sides(tables, source, target, locator), locator)
+    return _of_batches(_arrow_texts(tables, (source, target), locator), locator)
 
 
 def _load_dataset(path: str, split: str, locator: str) -> Any:
@@ -451,4 +475,4 @@ def _from_sample(locator: str, source: str, target: str) -> ParallelCorpus:
         raise DataError(f"The sample is in en and de, but {source} and {target} were asked for.")
     examples = sample.examples(split)
     pairs = ((item.source, item.target) if source == "en" else (item.target, item.source) for item in examples)
-    return _of_batches(_unzipped(pairs), locator)
+    return _of_batches(_unzipped(pairs, 2), locator)

@@ -187,12 +187,15 @@ def published_form(lines: Iterable[str], language: str) -> list[str]:
         language: its code (`en`, `de`, `fr`, ...), which decides on abbreviations, apostrophes and number marks.
 
     Raises:
-        UsageError: sacremoses is not installed.
+        UsageError: sacremoses is not installed, or has no rules for the language, and would take those of English.
     """
     try:
         moses = importlib.import_module("sacremoses")
     except ImportError:
         raise UsageError('The published form needs sacremoses: pip install "nmt[moses]".') from None
+    known = set(moses.corpus.NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}
+    if language not in known:
+        raise UsageError(f"Moses has no rules for the language '{language}', only for {', '.join(sorted(known))}.")
     normalise = moses.MosesPunctNormalizer(lang=language).normalize
     tokenise = moses.MosesTokenizer(lang=language).tokenize
     return [tokenise(normalise(line.lower()), escape=False, return_str=True) for line in lines]

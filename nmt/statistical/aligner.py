@@ -52,6 +52,8 @@ class Aligner:
     """The number of each entry's source word times the size of the target vocabulary, plus that of its target word; sorted."""
     forward: Model
     backward: Model
+    lines: int
+    """How many lines with words on both sides there were to learn from."""
 
     @classmethod
     def learn(cls, text: Iterable[tuple[str, str]], rounds: Iterable[object] = range(ROUNDS)) -> Aligner:
@@ -71,7 +73,7 @@ class Aligner:
         source, target = (Vocabulary(side) for side in zip(*pairs[::step], strict=True))
         cells = _cells(pairs[::step], source, target)
         forward, backward = learn(cells, rounds)
-        return cls(source, target, cells.source * len(target) + cells.target, forward, backward)
+        return cls(source, target, cells.source * len(target) + cells.target, forward, backward, len(pairs))
 
     def links(self, text: Iterable[tuple[str, str]]) -> Iterator[Links]:
         """The links of each pair of lines, learnt from or not, in order; none for one that is blank or too long."""

@@ -273,6 +273,7 @@ def test_tables(name: str, content: str, pairs: list[tuple[str, str]]) -> None:
         ("t.tsv", "a\tb\nc\n", "line 2: the number of columns is 1, but 2 in the first line"),
         ("t.tsv", "a\n", "line 1: needs the columns en and de, but has a"),
         ("t.tsv", "en\tfr\na\tb\n", "line 1: needs the columns en and de, but has en, fr"),
+        ("t.tsv", "fr\tja\na\tb\n", "line 1: needs the columns en and de, but has fr, ja"),
         ("t.csv", "a,b\n", "line 1: needs the columns en and de, but has a, b"),
         ("t.csv", 'en,de\n"a\nb",c\nd,e,f\n', "line 4: the number of columns is 3, but 2"),
         ("t.csv", 'en,de\na,b\nc,"d\ne,f\n', "line 3: not valid CSV"),
@@ -281,7 +282,7 @@ def test_tables(name: str, content: str, pairs: list[tuple[str, str]]) -> None:
         ("t.jsonl", '\n{"en":"a","de"\n', 'line 2: not valid JSON: \'{"en":"a","de"\''),
         ("t.jsonl", "[" * 100_000, "line 1: not valid JSON"),
         ("t.jsonl", "[1]\n", "line 1: needs"),
-        ("t.jsonl", '{"en":"a","de":null}\n', "line 1: both sides must be text, but are 'a' and None"),
+        ("t.jsonl", '{"en":"a","de":null}\n', "line 1: every side must be text, but one is None"),
         ("t.jsonl", '{"en":"a\\ud83d","de":"b"}\n', "line 1: character 2 of 'a\\ud83d' is a lone surrogate"),
         ("t.parquet", "no parquet", "is not a valid Parquet file"),
     ],
@@ -316,7 +317,7 @@ def test_parquet(columns: dict[str, object]) -> None:
 def test_bad_parquet_rows_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.data.corpus._ROWS", 2)
     pq.write_table(pa.table({"en": ["a"] * 5, "de": ["b", "b", "b", None, "b"]}), "t.parquet")
-    with pytest.raises(DataError, match=r"^t\.parquet, row 4: both sides must be text, but are 'a' and None\.$"):
+    with pytest.raises(DataError, match=r"^t\.parquet, row 4: every side must be text, but one is None\.$"):
         _load("t.parquet")
     with pytest.raises(DataError, match=r"^t\.parquet has no column fr, only en, de\.$"):
         _load("t.parquet", "en", "fr")
@@ -351,7 +352,7 @@ def test_a_local_dataset_is_read_through_the_hub_package() -> None:
 @pytest.mark.usefixtures("hub_cache")
 def test_a_bad_local_dataset_is_named() -> None:
     _write("set/train.jsonl", '{"en":"a","de":"b"}\n{"en":"a","de":null}\n')
-    with pytest.raises(DataError, match=r"^hf:set:train, row 2: both sides must be text"):
+    with pytest.raises(DataError, match=r"^hf:set:train, row 2: every side must be text"):
         _load("hf:set:train")
     with pytest.raises(DataError, match=r"^hf:set:train has no column fr, only en, de\.$"):
         _load("hf:set:train", "en", "fr")

@@ -201,6 +201,13 @@ def test_published_form_lowercases_normalises_and_tokenises() -> None:
     assert published_form(["The dog's toy (red)", ""], "en") == ["the dog 's toy ( red )", ""]
 
 
+def test_published_form_of_an_unknown_language_is_refused() -> None:
+    pytest.importorskip("sacremoses")
+    for language in ("xx", "", "EN"):
+        with pytest.raises(UsageError, match=rf"no rules for the language '{language}', only for as, bn, .*, zh\.$"):
+            published_form(["a"], language)
+
+
 def test_published_form_says_how_to_install_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sacremoses", None)
     with pytest.raises(UsageError, match=r'pip install "nmt\[moses\]"'):

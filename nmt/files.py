@@ -28,7 +28,7 @@ def replacing(path: Path) -> Iterator[Path]:
     if not _is_replaceable(path):
         yield path
         return
-    path = Path(os.path.realpath(path))  # a link goes on pointing where it does
+    path = _followed(path)
     beside = path.with_name(f".{path.name[:_LONGEST]}.{os.getpid()}.{secrets.token_hex(4)}.new")
     try:
         yield beside
@@ -44,7 +44,7 @@ def completing(path: Path) -> Iterator[Path]:
     if not _is_replaceable(path):
         yield path
         return
-    path = Path(os.path.realpath(path))
+    path = _followed(path)
     part = part_of(path)
     try:
         yield part
@@ -68,7 +68,12 @@ def _is_replaceable(path: Path) -> bool:
     if not path.exists():
         return True
     is_special = any(path.absolute().is_relative_to(place) for place in ("/dev", "/proc"))
-    return path.is_file() and not is_special and os.access(Path(os.path.realpath(path)).parent, os.W_OK)
+    return path.is_file() and not is_special and os.access(_followed(path).parent, os.W_OK)
+
+
+def _followed(path: Path) -> Path:
+    """What a link points to, since it goes on pointing there; any other path as it is."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def keep_mode(path: Path, beside: Path) -> None:

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import pty
 import random
 import signal
 import subprocess
@@ -238,7 +239,7 @@ def calls(function: Callable[..., Any], at: int, *numbers: int) -> Callable[...,
     ],
     ids=["reading", "update", "validation", "last validation", "mean", "first save", "save", "model"],
 )
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_at_any_moment_saves(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, at: int, number: int
 ) -> None:
@@ -258,6 +259,57 @@ def test_a_signal_at_any_moment_saves(
     if at == 3 and name == "judge":  # the end of the last epoch and the beginning of the one after are the same place
         assert found.pop(STATE)[1:] == expected.pop(STATE)[1:]
     assert found == expected
+
+
+@pytest.mark.parametrize("ignored", [False, True], ids=["closed", "nohup"])
+def test_a_closed_terminal_saves_unless_it_is_to_be_ignored(corpus: Path, tmp_path: Path, ignored: bool) -> None:
+    chosen, run = plain(corpus, epochs=40), tmp_path / "run"
+    recipe_file = tmp_path / "recipe.yaml"
+    recipe_file.write_text(dump_recipe(chosen))
+    command = [sys.executable, "-m", "nmt.cli", "train", str(recipe_file), "--out", str(run), "--threads", "1"]
+    child, terminal = pty.fork()
+    if not child:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+        os.execve(sys.executable, command, {**os.environ, "PYTHONPATH": str(ROOT)})
+    while not (run / "metrics.jsonl").exists():
+        assert os.read(terminal, 2**16)
+    os.close(terminal)
+    _, status = os.waitpid(child, 0)
+    progress = load_state(run).progress
+    if ignored:
+        assert progress.epoch == 40
+        return
+    assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
+    assert 0 < progress.epoch + progress.group < 40
+    train(chosen, run, device=CPU, quiet=True, resume=True)
+    train(chosen, tmp_path / "whole", device=CPU, quiet=True)
+    assert outcome(run) == outcome(tmp_path / "whole")
+
+
+def test_a_hangup_that_is_said_twice_is_one(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.getsignal(signal.SIGHUP)
+    monkeypatch.setattr(Learner, "_gradients", calls(Learner._gradients, 2, signal.SIGHUP, signal.SIGHUP))
+    stopped = interrupted(plain(corpus), tmp_path / "run")
+    assert "The state is saved" in str(stopped)
+    assert stopped.exit_status == 129
+    assert signal.getsignal(signal.SIGHUP) == before
+
+
+def test_another_number_of_threads_is_told(
+    corpus: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen, run = plain(corpus), tmp_path / "run"
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(Learner, "_gradients", calls(Learner._gradients, 2, signal.SIGTERM))
+        stopped = interrupted(chosen, run)
+    assert str(stopped).endswith(f"nmt train {run}/recipe.yaml --out {run} --resume --device cpu --threads 3")
+    train(chosen, run, device=CPU, quiet=True, resume=True)
+    assert not caplog.records
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    train(chosen, run, device=CPU, quiet=True, resume=True)
+    [record] = caplog.records
+    assert record.getMessage().startswith(f"The run in {run} had --threads 3 and goes on with 2: ")
 
 
 def test_validation_is_left_at_once(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -508,7 +560,8 @@ def test_many_bad_updates_in_a_row_end_the_run_and_leave_the_last_good_state(
         with pytest.raises(DataError, match=advice) as caught:
             train(chosen, run, device=CPU, quiet=True)
     assert "as in all of the last 5 updates" in str(caught.value)
-    assert f"go on with: nmt train {run}/recipe.yaml --out {run} --resume --force" in str(caught.value)
+    machine = f"--device cpu --threads {torch.get_num_threads()}"
+    assert f"go on with: nmt train {run}/recipe.yaml --out {run} --resume {machine} --force" in str(caught.value)
     good = load_tensors(tmp_path / "good" / WEIGHTS)
     assert all(torch.equal(value, good[name]) for name, value in load_tensors(run / WEIGHTS).items())
     train(chosen, run, device=CPU, quiet=True, resume=True)

@@ -34,7 +34,19 @@ def links(folder: Path, *arguments: object) -> str:
 def test_each_pair_has_its_line(folder: Path) -> None:
     done = nmt("links", "-s", "text.en", "-t", "text.de", cwd=folder)
     assert good(done).splitlines() == LINKS * 20
-    assert done.stderr.decode().startswith("nmt: 120 lines linked in ")
+    warning, speed = done.stderr.decode().splitlines()
+    assert warning.startswith(
+        "nmt: Too little text to learn from: 100 lines with words on both sides, where 1,000 or more"
+    )
+    assert speed.startswith("nmt: 120 lines linked in ")
+
+
+def test_a_text_long_enough_is_no_reason_to_warn(folder: Path, tmp_path: Path) -> None:
+    for side in ("en", "de"):
+        (tmp_path / f"long.{side}").write_text((folder / f"text.{side}").read_text() * 10)
+    done = nmt("links", "-s", "long.en", "-t", "long.de", cwd=tmp_path)
+    assert good(done).splitlines() == LINKS * 200
+    assert len(done.stderr.decode().splitlines()) == 1
 
 
 def test_links_go_to_a_file(folder: Path, tmp_path: Path) -> None:

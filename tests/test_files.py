@@ -242,7 +242,7 @@ def test_a_translation_that_fails_keeps_its_lines_in_part(model: Path, tmp_path:
     assert ended.returncode == 1
     *_, said, reason = ended.stderr.decode().splitlines()
     assert reason.startswith("nmt: in.gz is damaged and cannot be read to its end")
-    assert said == f"nmt: out.de is not complete: what there is of it is in out.de.part."
+    assert said == "nmt: out.de is not complete: what there is of it is in out.de.part."
     assert names(tmp_path) == ["in.gz", "out.de.part"]
     assert (tmp_path / "out.de.part").read_bytes().endswith(b"\n")
 
@@ -266,7 +266,7 @@ def test_a_translation_that_is_ended_keeps_its_lines_in_part(model: Path, tmp_pa
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert b"Traceback" not in errors
-    assert f"what there is of it is in out.part." in errors.decode()
+    assert "what there is of it is in out.part." in errors.decode()
     assert names(tmp_path) == ["out.part"]
 
 

@@ -98,7 +98,7 @@ def links(
     aligner = Aligner.learn(chain(pairs, more), rounds)
     if aligner.lines < FEW:
         logger.warning(
-            "Too little text to learn from: %d with words on both sides, where %s or more are needed for links that are "
+            "Too little text to learn from: %s with words on both sides, where %s or more are needed for links that are "
             "mostly right. Give more by --more-source and --more-target.",
             f"{aligner.lines} line{'s' * (aligner.lines != 1)}",
             f"{FEW:,}",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -269,10 +270,15 @@ def test_a_closed_terminal_saves_unless_it_is_to_be_ignored(corpus: Path, tmp_pa
     command = [sys.executable, "-m", "nmt.cli", "train", str(recipe_file), "--out", str(run), "--threads", "1"]
     child, terminal = pty.fork()
     if not child:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
-        os.execve(sys.executable, command, {**os.environ, "PYTHONPATH": str(ROOT)})
-    while not (run / "metrics.jsonl").exists():
-        assert os.read(terminal, 2**16)
+        os.chdir(tmp_path)
+        command = ["nohup", *command] if ignored else command
+        os.execvpe(command[0], command, {**os.environ, "PYTHONPATH": str(ROOT)})
+    os.set_blocking(terminal, False)
+    until = time.monotonic() + 120
+    while not (run / "metrics.jsonl").exists() and time.monotonic() < until:
+        with suppress(BlockingIOError):
+            os.read(terminal, 2**16)
+        time.sleep(0.01)
     os.close(terminal)
     _, status = os.waitpid(child, 0)
     progress = load_state(run).progress

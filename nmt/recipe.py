@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from nmt.arguments import as_path
 from nmt.errors import UsageError
@@ -536,13 +536,28 @@ Schedule = Annotated[
 ]
 
 
+Metric = Literal["bleu", "chrf", "perplexity"]
+
+
+def _listed(value: object) -> object:
+    """Let a single name stand for a list of one."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
 class Validation(Section):
     """When and how the model is judged in training, and what follows from it."""
 
     every: Size | None = None
     """Updates between validations; null is once an epoch."""
-    metric: Literal["bleu", "perplexity"] = "bleu"
-    """What `best` means. BLEU is that of real decoding of the validation text."""
+    metrics: Annotated[
+        tuple[Metric, ...],
+        BeforeValidator(_listed, json_schema_input_type=Metric | list[Metric]),
+        Field(min_length=1, validation_alias=AliasChoices("metrics", "metric")),  # `metric` in recipes of 0.1
+    ] = ("bleu",)
+    """What `best` means, one name or a list: the first decides, the next ones break ties, and at last perplexity does. BLEU and
+    chrF are those of real decoding of the validation text, compared with the two decimals that are shown."""
     beam_size: Annotated[int, Field(ge=1, le=10_000)] = 1
     patience: Size | None = 10
     """Stop after this many validations in a row without a better score; null never stops early."""
@@ -620,6 +635,12 @@ class Training(Section):
     tensorboard: bool = False
 
 
+Tokenizer = Literal[
+    "13a", "zh", "ja-mecab", "ko-mecab", "char", "intl", "none", "spm", "flores101", "flores200", "spBLEU-1K"
+]
+"""All of sacreBLEU's, which is not imported to read a recipe."""
+
+
 class Decoding(Section):
     """Defaults of `nmt translate` and `nmt evaluate` for this model."""
 
@@ -638,6 +659,14 @@ class Decoding(Section):
     Freitag and Al-Onaizan 2017), and is so much faster; null drops nothing."""
 
 
+class Evaluation(Section):
+    """How translations are scored, by validation and `nmt evaluate`."""
+
+    tokenize: Tokenizer | None = None
+    """sacreBLEU's tokeniser for BLEU; null takes that of data.target as sacreBLEU does: zh for Chinese, ja-mecab and ko-mecab, or
+    char without MeCab, for Japanese and Korean, 13a for all others."""
+
+
 class Recipe(Section):
     """Everything that decides what a training run does."""
 
@@ -649,6 +678,7 @@ class Recipe(Section):
     model: Model = Model()
     training: Training = Training()
     decoding: Decoding = Decoding()
+    evaluation: Evaluation = Evaluation()
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -1015,6 +1045,13 @@ def _sentence(error: Any, inherited: Mapping[str, Path]) -> str:
             guess = difflib.get_close_matches(wrong, [tag.strip("' ") for tag in known.split(",")], n=1, cutoff=0.5)
             return f"'{path}' cannot be '{wrong}'; " + (
                 f"did you mean '{guess[0]}'?" if guess else f"it is one of {known}."
+            )
+        case "literal_error":
+            guess = difflib.get_close_matches(
+                str(error["input"]), re.findall("'([^']*)'", error["ctx"]["expected"]), n=1, cutoff=0.5
+            )
+            return f"'{path}' cannot be {error['input']!r}; " + (
+                f"did you mean '{guess[0]}'?" if guess else f"it is {error['ctx']['expected']}."
             )
         case "union_tag_not_found" | "model_type" | "model_attributes_type":
             return f"'{path}' is a section with keys of its own, but is {error['input']!r}."

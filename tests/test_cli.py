@@ -494,6 +494,21 @@ def test_files_are_scored_without_a_model(corpus: Path, tmp_path: Path) -> None:
     assert sentence == f"{reference} has 40 lines, but {tmp_path}/short.de has 1: the lines do not correspond."
 
 
+def test_text_without_spaces_is_scored_by_its_language(tmp_path: Path) -> None:
+    (tmp_path / "hyp").write_text("ねこがいます。\nいぬはそとにいる。\n", encoding="utf-8")
+    (tmp_path / "ref").write_text("ねこがいる。\nいぬがそとにいます。\n", encoding="utf-8")
+    arguments = ["evaluate", "--hyp", tmp_path / "hyp", "--ref", tmp_path / "ref", "--bootstrap", "0"]
+    blind = nmt(*arguments)
+    assert good(blind).startswith("BLEU     0.00  nrefs:1|case:mixed|eff:no|tok:13a|")
+    [warning] = blind.stderr.decode().splitlines()
+    assert "The text is written without spaces, but the tokeniser 13a splits at spaces" in warning
+    assert "--tokenize" in warning
+    seen = nmt(*arguments, "--language", "zh")
+    assert "tok:zh" in good(seen).splitlines()[0]
+    assert seen.stderr == b""
+    assert good(nmt(*arguments, "--language", "zh", "--tokenize", "char")).startswith("BLEU    3")
+
+
 def test_the_published_form_is_tokenised_and_lowercased(tmp_path: Path) -> None:
     pytest.importorskip("sacremoses")
     (tmp_path / "hyp").write_text("EIN Hund , der „ bellt “ !\n" * 2)

@@ -205,7 +205,7 @@ def test_what_is_trained_is_not_trained_again(trained: tuple[list[Candidate], Se
 
 
 def test_a_stopped_training_goes_on_where_it_was(corpus: Path, tmp_path: Path) -> None:
-    path = write(corpus, "long", updates=60, log_every=2, validation={"every": 30, "metric": "perplexity"})
+    path = write(corpus, "long", updates=60, log_every=2, validation={"every": 30, "metrics": "perplexity"})
     candidates = find_candidates([str(path)], (), tmp_path)
     write_recipes(candidates)
     with pytest.raises(Stopped, match="the same command goes on"):

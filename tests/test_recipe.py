@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -18,6 +18,8 @@ from nmt.recipe import (
     Attention,
     Model,
     Recipe,
+    Tokenizer,
+    Validation,
     changed_keys,
     dump_recipe,
     find_recipe,
@@ -87,7 +89,13 @@ def refusal(path: Path, *overrides: str) -> str:
         ("model.embedding=0", "'model.embedding': input should be greater than or equal to 1, but is 0."),
         ("model.dropout.embedding=1.0", "'model.dropout.embedding'"),
         ("model.attention=3", "'model.attention' is a section with keys of its own, but is 3."),
-        ("training.validation.metric=blue", "'training.validation.metric'"),
+        ("training.validation.metrics=blue", "'training.validation.metrics.0' cannot be 'blue'; did you mean 'bleu'?"),
+        (
+            "training.validation.metrics=[bleu, ter]",
+            "metrics.1' cannot be 'ter'; it is 'bleu', 'chrf' or 'perplexity'.",
+        ),
+        ("training.validation.metrics=[]", "'training.validation.metrics': value should have at least 1 item"),
+        ("evaluation.tokenize=flores20", "'evaluation.tokenize' cannot be 'flores20'; did you mean 'flores200'?"),
         ("data.train=null", "'data.train'"),
         ("data.train=7", "'data.train'"),
         ("name=../elsewhere", "'name'"),
@@ -99,6 +107,24 @@ def test_wrong_keys_and_values_are_named_with_their_dotted_path(minimal: Path, o
     assert sentence in message
     assert message.startswith(f"{minimal}: ")
     assert "\n" not in message
+
+
+def test_validation_takes_one_metric_or_several(minimal: Path) -> None:
+    def metrics(value: str) -> tuple[str, ...]:
+        recipe = load_recipe(minimal, [f"training.validation.{value}"])
+        assert parse_recipe(parse_yaml(dump_recipe(recipe), "dumped"), "dumped") == recipe
+        return recipe.training.validation.metrics
+
+    assert metrics("metrics=chrf") == ("chrf",)
+    assert metrics("metrics=[bleu, chrf]") == ("bleu", "chrf")
+    assert metrics("metric=perplexity") == ("perplexity",), "recipes of 0.1 say metric"
+    assert Validation(metrics="chrf") == Validation(metrics=["chrf"])
+
+
+def test_every_tokeniser_of_sacrebleu_can_be_named(minimal: Path) -> None:
+    sacrebleu = pytest.importorskip("sacrebleu")
+    assert set(get_args(Tokenizer)) == set(sacrebleu.BLEU.TOKENIZERS)
+    assert load_recipe(minimal, ["evaluation.tokenize=flores200"]).evaluation.tokenize == "flores200"
 
 
 def test_every_wrong_key_is_named_at_once(minimal: Path) -> None:

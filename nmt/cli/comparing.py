@@ -241,11 +241,13 @@ class _Watch:
 
     def moved(self, candidate: Candidate, records: Sequence[Any]) -> None:
         """A training wrote down what it measured."""
+        from nmt.training.log import validation_scores
+
         for record in records:
             validated = record["kind"] == "valid"
             if validated:
-                figure = f"BLEU {record['bleu']:.2f}" if "bleu" in record else f"ppl {perplexity(record['perplexity'])}"
-                self.last[candidate.name] = figure
+                scores = validation_scores(record) or f"ppl {perplexity(record['perplexity'])}"
+                self.last[candidate.name] = scores
             news = [f"epoch {record['epoch']}", self.last.get(candidate.name, ""), f"update {record['update']:,}"]
             if self.live is not None:
                 done = record["epoch"] - (not validated)

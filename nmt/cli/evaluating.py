@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from nmt.data.corpus import ParallelCorpus
     from nmt.evaluation.error_rate import AlignmentErrorRate
     from nmt.evaluation.metrics import Comparison, Score
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -88,11 +92,19 @@ def evaluate(
         ),
     ] = False,
     language: Annotated[
-        str | None, typer.Option(metavar="CODE", help="Target language of --hyp, for --published.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="CODE", help="Target language of --hyp, for the tokeniser and --published.", show_default=False
+        ),
     ] = None,
     tokenize: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="sacreBLEU's tokeniser. [dim]\\[default: 13a][/dim]", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            help="sacreBLEU's tokeniser for BLEU: 13a, zh, ja-mecab, ko-mecab, char, intl, flores200, spm, none. "
+            "[dim]\\[default: the recipe's, else by target language][/dim]",
+            show_default=False,
+        ),
     ] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Compare BLEU and chrF in lower case.")] = False,
     bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for intervals and comparison; 0 is off.")] = 1000,
@@ -123,6 +135,10 @@ def evaluate(
 
     Scores and signatures are sacreBLEU's. `±` is half a 95 % interval by bootstrap resampling. With --baseline a paired
     bootstrap test says whether the two systems differ.
+
+    BLEU is tokenised as sacreBLEU does for the target language: zh for Chinese, ja-mecab for Japanese and ko-mecab for
+    Korean (char where MeCab is not installed: pip install "sacrebleu\\[ja]"), else 13a. --tokenize, or evaluation.tokenize
+    of the recipe, is another one; --hyp needs --language to know.
 
     Where the word links of a text are known, the alignment error rate follows, with its 95 % interval in brackets: in
     the embedded sample, `hansards-en-fr/gold.trial`, or a Pharaoh file `test.align` beside `test.en` and `test.fr`. The
@@ -157,12 +173,13 @@ def evaluate(
         translations = _translate(bundle, corpus, quiet=quiet, **changed, **settings)
         language = bundle.recipe.data.target
         text = _Text(corpus.name, language, str(model), translations, [list(corpus.target)], other)
+        tokenize = tokenize or bundle.recipe.evaluation.tokenize
         errors = _alignment_error_rate(bundle, corpus, quiet=quiet, bootstrap=bootstrap, **settings)
-    options: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase, "bootstrap": bootstrap}
+    options: dict[str, Any] = {"language": text.language, "lowercase": lowercase, "bootstrap": bootstrap}
     if published:
-        _report(text.map(_published_form(text.language)), errors, as_json=as_json, **{**options, "tokenize": "none"})
+        _report(text.map(_published_form(text.language)), errors, as_json=as_json, tokenize="none", **options)
     else:
-        _report(text, errors, as_json=as_json, **options)
+        _report(text, errors, as_json=as_json, tokenize=tokenize, **options)
     if output is not None:
         with open_output(output) as stream:
             stream.writelines(line.encode("utf-8", "replace") + b"\n" for line in text.translations)
@@ -178,12 +195,12 @@ def _check_options(
         raise UsageError(
             f"--baseline compares by paired bootstrap, which needs --bootstrap 2 or more, but it is {bootstrap}."
         )
-    from nmt.evaluation.metrics import bleu, published_form
+    from nmt.evaluation.metrics import check_tokenizer, published_form
 
     if published:
         published_form(["a"], language or "en")
     if tokenize is not None:
-        bleu(["a"], ["a"], tokenize=tokenize)
+        check_tokenizer(tokenize)
 
 
 def _check_replacing(lexicon: Path | None, *, replace: bool) -> None:
@@ -265,9 +282,15 @@ def _published_form(language: str | None) -> Callable[[list[str]], list[str]]:
     return lambda lines: published_form(lines, language)
 
 
-def _report(text: _Text, errors: AlignmentErrorRate | None, *, as_json: bool, **options: Any) -> None:
+def _report(
+    text: _Text, errors: AlignmentErrorRate | None, *, as_json: bool, tokenize: str | None, **options: Any
+) -> None:
     from nmt.evaluation import metrics
 
+    options["tokenize"] = metrics.choose_tokenizer(text.language, tokenize)
+    lines = [*text.translations, *text.references[0]]
+    if warning := metrics.tokenizer_warning(lines, options["tokenize"]):
+        _log.warning("%s", warning)
     scores = metrics.evaluate(text.translations, text.references, **options)
     compared: tuple[Comparison, ...] = ()
     if text.baseline is not None:

@@ -131,7 +131,10 @@ def _reading(
     if words.weights.size:
         figures["entropy"] = float(entropy(words.weights).mean())
     if reference is not None:
-        figures["bleu"] = sentence_bleu(best.text, reference)
+        recipe = bundle.recipe
+        figures["bleu"] = sentence_bleu(
+            best.text, reference, language=recipe.data.target, tokenize=recipe.evaluation.tokenize
+        )
     if gold is not None:
         figures["aer"] = error_rate([links], [gold]).aer
     return Reading(words, piece_alignment(found, bundle), links, figures)

@@ -122,14 +122,18 @@ def _validations(folder: Path) -> list[dict[str, Any]]:
 
 def _best(records: Sequence[dict[str, Any]]) -> dict[str, str]:
     """The best validation, if there is one, and how long it all took."""
+    from nmt.evaluation.metrics import VALIDATION_SCORES as SCORES
+
     best = [record for record in records if record.get("best")]
     if not best:
         return {}
     last = best[-1]
-    bleu = f"BLEU {last['bleu']:.2f}, " if "bleu" in last else ""
+    scores = "".join(f"{name} {last[key]:.2f}, " for key, name in SCORES.items() if key in last)
+    signatures = {f"signature of {SCORES[key]}": text for key, text in last.get("signatures", {}).items()}
     minutes = records[-1]["seconds"] / 60
     return {
-        "best valid": f"{bleu}perplexity {perplexity(last['perplexity'])} at update {last['update']}, epoch {last['epoch']}",
+        "best valid": f"{scores}perplexity {perplexity(last['perplexity'])} at update {last['update']}, epoch {last['epoch']}",
+        **signatures,
         "trained for": f"{counted(records[-1]['update'], 'update')}, {minutes:.1f} minutes",
     }
 

@@ -126,7 +126,9 @@ class _Picture:
         if self.look.ranks.stop > 1:
             said.append(f"translation {rank + 1}, score {hypothesis.score:.2f}".replace("-", "−"))
         if request.references is not None and not request.forced:
-            said.append(f"BLEU {sentence_bleu(hypothesis.text, request.references[number - 1]):.1f}")
+            recipe, reference = self.bundle.recipe, request.references[number - 1]
+            how = {"language": recipe.data.target, "tokenize": recipe.evaluation.tokenize}
+            said.append(f"BLEU {sentence_bleu(hypothesis.text, reference, **how):.1f}")
         if request.gold:
             links = word_links(words, self.bundle.recipe, posterior=request.posterior)
             said.append(f"AER {100 * error_rate([links], [request.gold[number - 1]]).aer:.1f}%")

@@ -172,6 +172,11 @@ def measure(candidate: Candidate, text: HeldOut, machine: str, *, device: torch.
     return figures
 
 
+def tokenizer_of(recipe: Recipe) -> str:
+    """sacreBLEU's tokeniser for the translations of a recipe's model."""
+    return metrics.choose_tokenizer(recipe.data.target, recipe.evaluation.tokenize)
+
+
 def read_translations(path: Path) -> list[str]:
     """The translations that a measurement kept."""
     return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
@@ -189,14 +194,15 @@ def _translated(bundle: Bundle, candidate: Candidate, text: HeldOut, shown: Show
     lines = [item.text for item in shown(translator.translate(corpus.source), "translating", len(corpus))]
     seconds = time.perf_counter() - start
     references = list(corpus.target)
-    bleu, chrf = metrics.evaluate(lines, references, metrics=("bleu", "chrf"))
+    tokenizer = tokenizer_of(candidate.recipe)
+    bleu, chrf = metrics.evaluate(lines, references, metrics=("bleu", "chrf"), tokenize=tokenizer)
     write_text(candidate.translations, "".join(f"{line}\n" for line in lines))
     return {
         "bleu": bleu.score,
         "bleu_margin": bleu.margin,
         "chrf": chrf.score,
         "chrf_margin": chrf.margin,
-        "by_length": tuple(_length_score(bucket, lines, references) for bucket in text.buckets),
+        "by_length": tuple(_length_score(bucket, lines, references, tokenizer) for bucket in text.buckets),
         "decoding_seconds": seconds,
         "sentences_per_second": len(corpus) / seconds,
         "signatures": {"BLEU": bleu.signature, "chrF": chrf.signature},
@@ -213,8 +219,9 @@ def find_fault(lines: Sequence[str], bleu: float) -> str | None:
     return "BLEU is zero" if round(bleu, 2) == 0 else None
 
 
-def _length_score(bucket: Bucket, lines: Sequence[str], references: Sequence[str]) -> LengthScore:
-    score = metrics.bleu([lines[row] for row in bucket.rows], [references[row] for row in bucket.rows])
+def _length_score(bucket: Bucket, lines: Sequence[str], references: Sequence[str], tokenizer: str) -> LengthScore:
+    translations, expected = ([side[row] for row in bucket.rows] for side in (lines, references))
+    score = metrics.bleu(translations, expected, tokenize=tokenizer)
     return LengthScore(bucket.low, bucket.high, len(bucket.rows), score)
 
 
@@ -282,6 +289,7 @@ def _key(candidate: Candidate, text: HeldOut, machine: str) -> str:
     corpora = [text.corpus.fingerprint, text.aligned.fingerprint if text.gold is not None else ""]
     decoding = candidate.recipe.decoding.model_dump_json()
     marker = candidate.marker.read_text(encoding="utf-8")
-    digest = hashlib.sha256(json.dumps([_VERSION, *corpora, decoding, marker, machine]).encode())
+    tokenizer = tokenizer_of(candidate.recipe)
+    digest = hashlib.sha256(json.dumps([_VERSION, *corpora, decoding, tokenizer, marker, machine]).encode())
     digest.update((candidate.run / WEIGHTS).read_bytes())
     return digest.hexdigest()

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from nmt import __version__
-from nmt.comparison.measure import Figures, read_translations
+from nmt.comparison.measure import Figures, read_translations, tokenizer_of
 from nmt.comparison.plan import Candidate, settings
 from nmt.evaluation import metrics
 from nmt.recipe import Recipe
@@ -137,7 +137,8 @@ def with_p_values(rows: Sequence[Row], baseline: str, references: Sequence[str])
     if baseline not in systems or len(systems) < 2:
         return list(rows)
     ordered = {baseline: systems.pop(baseline), **systems}
-    tested = metrics.compare(ordered, references, metrics=("bleu", "chrf"))
+    tokenizer = next(tokenizer_of(row.candidate.recipe) for row in rows if row.candidate.name == baseline)
+    tested = metrics.compare(ordered, references, metrics=("bleu", "chrf"), tokenize=tokenizer)
     values: dict[str, dict[str, float]] = {name: {} for name in ordered}
     for item in tested:
         if item.p_value is not None:

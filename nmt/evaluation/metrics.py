@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from nmt.errors import DataError, UsageError
+from nmt.scripts import lacks_spaces
 from nmt.wording import counted
 
 if TYPE_CHECKING:
@@ -20,6 +22,17 @@ if TYPE_CHECKING:
 
 References = Sequence[str] | Sequence[Sequence[str]]
 METRICS = ("bleu", "chrf", "chrf++", "ter")
+VALIDATION_SCORES = {"bleu": "BLEU", "chrf": "chrF"}
+"""The metrics of a validation that compare translations, and their names in print."""
+
+_LANGUAGES = {
+    **dict.fromkeys(("zh", "zho", "chi", "cmn", "yue"), "zh"),
+    **dict.fromkeys(("ja", "jpn"), "ja"),
+    **dict.fromkeys(("ko", "kor"), "ko"),
+}
+"""sacreBLEU's name of each language for which it has a tokeniser."""
+_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+_SPLIT_ON_SPACES = ("13a", "intl", "none")
 
 
 @dataclass(frozen=True)
@@ -71,18 +84,68 @@ class Comparison:
         return asdict(self)
 
 
+def choose_tokenizer(language: str | None, tokenize: str | None = None) -> str:
+    """The tokeniser of BLEU: the given one, or that which sacreBLEU takes for a target language.
+
+    That is `zh`, `ja-mecab`, `ko-mecab`, for all others `13a`. `char` stands in where MeCab and its dictionary are not
+    installed. `zh-TW`, `zho_Hans` and the like are Chinese too.
+    """
+    if tokenize is not None:
+        return tokenize
+    tokenizer = _TOKENIZERS.get(_code(language))
+    if tokenizer is None:
+        return "13a"
+    return tokenizer if _is_usable(tokenizer) else "char"
+
+
+def check_tokenizer(tokenizer: str) -> None:
+    """Raise UsageError for a tokeniser that sacreBLEU does not have, or that needs something not installed."""
+    _bleu(tokenizer, lowercase=False, quiet=True)
+
+
 def bleu(
-    hypotheses: Sequence[str], references: References, *, tokenize: str | None = None, lowercase: bool = False
+    hypotheses: Sequence[str],
+    references: References,
+    *,
+    language: str | None = None,
+    tokenize: str | None = None,
+    lowercase: bool = False,
 ) -> float:
-    """Corpus BLEU (Papineni et al. 2002) alone, as used to pick the best model in training.
+    """Corpus BLEU (Papineni et al. 2002) alone.
 
         BLEU = BP exp(1/4 sum_n log p_n),  BP = min(1, exp(1 - r/c)),  n = 1 ... 4
 
     Args and errors are those of `evaluate`.
     """
+    return score(hypotheses, references, "bleu", language=language, tokenize=tokenize, lowercase=lowercase).score
+
+
+def score(
+    hypotheses: Sequence[str],
+    references: References,
+    metric: str,
+    *,
+    language: str | None = None,
+    tokenize: str | None = None,
+    lowercase: bool = False,
+) -> Score:
+    """One figure without interval, as used to pick the best model in training.
+
+    Args and errors are those of `evaluate`.
+    """
     streams = _aligned(hypotheses, references)
-    metric = _metric("bleu", tokenize=tokenize, lowercase=lowercase, quiet=True)
-    return float(metric.corpus_score(list(hypotheses), streams).score)
+    scorer = _metric(metric, language=language, tokenize=tokenize, lowercase=lowercase, quiet=True)
+    return _score(scorer, list(hypotheses), streams, bootstrap=0)
+
+
+def tokenizer_warning(lines: Iterable[str], tokenizer: str) -> str | None:
+    """A sentence where BLEU means nothing: text without spaces, whose lines are a single word to this tokeniser."""
+    if tokenizer not in _SPLIT_ON_SPACES or not lacks_spaces("\n".join(lines)):
+        return None
+    return (
+        f"The text is written without spaces, but the tokeniser {tokenizer} splits at spaces, so that BLEU means nothing: "
+        "use --tokenize zh, ja-mecab, char or flores200 (evaluation.tokenize in a recipe)."
+    )
 
 
 def evaluate(
@@ -90,6 +153,7 @@ def evaluate(
     references: References,
     *,
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
+    language: str | None = None,
     tokenize: str | None = None,
     lowercase: bool = False,
     bootstrap: int = 1000,
@@ -101,8 +165,9 @@ def evaluate(
         hypotheses: detokenised translations, one a line.
         references: their references, or several complete lists of them.
         metrics: any of `METRICS`.
-        tokenize: sacreBLEU's tokeniser for BLEU (13a if None; none, intl, zh, ja-mecab, char, ...). chrF and TER
-            do not depend on it.
+        language: of the target, which decides on the tokeniser of BLEU, and on whether TER separates Asian characters.
+        tokenize: sacreBLEU's tokeniser for BLEU (13a, intl, zh, ja-mecab, char, ...); None takes that of the language.
+            chrF and TER do not depend on it.
         lowercase: compare BLEU and chrF in lower case; TER always does, as in sacreBLEU.
         bootstrap: resamples; below 2 there is no interval.
         seed: of the resampling; None takes sacreBLEU's own, $SACREBLEU_SEED or 12345.
@@ -112,7 +177,7 @@ def evaluate(
         UsageError: an unknown metric or tokeniser, or one that needs something not installed.
     """
     streams = _aligned(hypotheses, references)
-    scorers = [_metric(name, tokenize=tokenize, lowercase=lowercase) for name in metrics]
+    scorers = [_metric(name, language=language, tokenize=tokenize, lowercase=lowercase) for name in metrics]
     with _seed(seed):
         return tuple(_score(scorer, list(hypotheses), streams, bootstrap) for scorer in scorers)
 
@@ -122,6 +187,7 @@ def compare(
     references: References,
     *,
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
+    language: str | None = None,
     tokenize: str | None = None,
     lowercase: bool = False,
     bootstrap: int = 1000,
@@ -136,7 +202,7 @@ def compare(
 
     Args:
         systems: translations by name of the system; the first is the baseline.
-        references, metrics, tokenize, lowercase, bootstrap, seed: as for `evaluate`.
+        references, metrics, language, tokenize, lowercase, bootstrap, seed: as for `evaluate`.
 
     Returns:
         One comparison for every metric and system, metric by metric, baseline first.
@@ -150,7 +216,7 @@ def compare(
         raise UsageError(f"A comparison needs two systems and two resamples, but got {len(systems)} and {bootstrap}.")
     for name, hypotheses in systems.items():
         streams = _aligned(hypotheses, references, name)
-    scorers = {name: _metric(name, tokenize=tokenize, lowercase=lowercase) for name in metrics}
+    scorers = {name: _metric(name, language=language, tokenize=tokenize, lowercase=lowercase) for name in metrics}
     named: list[tuple[str, Sequence[str]]] = [(name, list(hypotheses)) for name, hypotheses in systems.items()]
     with _seed(seed):
         signatures, results = PairedTest(named, scorers, streams, test_type="bs", n_samples=bootstrap)()
@@ -219,34 +285,50 @@ def _aligned(hypotheses: Sequence[str], references: References, name: str = "") 
     return streams
 
 
-def _metric(name: str, *, tokenize: str | None, lowercase: bool, quiet: bool = False) -> Metric:
+def _metric(name: str, *, language: str | None, tokenize: str | None, lowercase: bool, quiet: bool = False) -> Metric:
     """A metric of sacreBLEU; `quiet` leaves out its hint that the text looks tokenised, meant for final figures."""
     from sacrebleu import TER
 
     match name.lower():
         case "bleu":
-            return _bleu(tokenize, lowercase=lowercase, quiet=quiet or tokenize == "none")
+            tokenizer = choose_tokenizer(language, tokenize)
+            return _bleu(tokenizer, lowercase=lowercase, quiet=quiet or tokenizer == "none")
         case "chrf":
             return _chrf(lowercase=lowercase, word_order=0)
         case "chrf++":
             return _chrf(lowercase=lowercase, word_order=2)
         case "ter":
-            return TER()
+            asian = _code(language) in ("zh", "ja")
+            return TER(normalized=asian, asian_support=asian)
         case _:
             raise UsageError(f"There is no metric '{name}'; choose from {', '.join(METRICS)}.")
 
 
-def _bleu(tokenize: str | None, *, lowercase: bool, quiet: bool) -> Metric:
+def _bleu(tokenizer: str, *, lowercase: bool, quiet: bool) -> Metric:
     from sacrebleu import BLEU
 
-    if tokenize is not None and tokenize not in BLEU.TOKENIZERS:
-        raise UsageError(f"There is no tokeniser '{tokenize}'; choose from {', '.join(BLEU.TOKENIZERS)}.")
+    if tokenizer not in BLEU.TOKENIZERS:
+        raise UsageError(f"There is no tokeniser '{tokenizer}'; choose from {', '.join(BLEU.TOKENIZERS)}.")
     try:
-        return BLEU(tokenize=tokenize, lowercase=lowercase, force=quiet)
-    except (ImportError, RuntimeError, OSError) as error:
-        extra = {"ja-mecab": "ja", "ko-mecab": "ko"}.get(tokenize or "")
+        return BLEU(tokenize=tokenizer, lowercase=lowercase, force=quiet)
+    except (ImportError, RuntimeError, OSError, AssertionError) as error:  # AssertionError: another dictionary of MeCab
+        extra = {"ja-mecab": "ja", "ko-mecab": "ko"}.get(tokenizer)
         remedy = f'pip install "sacrebleu[{extra}]"' if extra else " ".join(str(error).split())
-        raise UsageError(f"The tokeniser {tokenize} cannot be used here: {remedy}.") from None
+        raise UsageError(f"The tokeniser {tokenizer} cannot be used here: {remedy}.") from None
+
+
+def _is_usable(tokenizer: str) -> bool:
+    try:
+        check_tokenizer(tokenizer)
+    except UsageError:
+        return False
+    return True
+
+
+def _code(language: str | None) -> str:
+    """sacreBLEU's code of a language, whatever script or country is named beside it."""
+    code = re.split("[-_]", language or "")[0].lower()
+    return _LANGUAGES.get(code, code)
 
 
 def _chrf(*, lowercase: bool, word_order: int) -> Metric:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from nmt.errors import DataError
+from nmt.evaluation.metrics import VALIDATION_SCORES
 from nmt.plotting.fonts import BASE
 from nmt.plotting.style import BLUE, FAINT, INK, ORANGE, file_format, house_style, save
 
@@ -25,13 +27,13 @@ class Curves:
     Attributes:
         train: training perplexity by update.
         valid: validation perplexity by update.
-        bleu: validation BLEU by update; empty where it was not measured.
+        scores: BLEU and chrF of validations by update, under their name and perhaps tokeniser; only what was measured.
         best: the update of the best validation; None before the first.
     """
 
     train: Mapping[int, float] = field(default_factory=dict)
     valid: Mapping[int, float] = field(default_factory=dict)
-    bleu: Mapping[int, float] = field(default_factory=dict)
+    scores: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     best: int | None = None
 
 
@@ -46,19 +48,21 @@ def read_curves(path: Path) -> Curves:
     """
     entries = list(_entries(path))
     latest = {kind: {entry["update"]: entry for entry in entries if entry["kind"] == kind} for kind in _KINDS}
-    best = [update for update, entry in latest["valid"].items() if entry.get("best")]
+    valid = latest["valid"]
+    best = [update for update, entry in valid.items() if entry.get("best")]
+    scores = {_label(key, valid): _values(valid, key) for key in VALIDATION_SCORES}
     return Curves(
         train=_values(latest["train"], "perplexity"),
-        valid=_values(latest["valid"], "perplexity"),
-        bleu=_values(latest["valid"], "bleu"),
+        valid=_values(valid, "perplexity"),
+        scores={label: values for label, values in scores.items() if values},
         best=max(best, default=None),
     )
 
 
 def plot_learning_curve(metrics_path: Path, output: Path, *, dpi: float = 150) -> None:
-    """Draw perplexity (training and validation, on a log scale) over BLEU, with the best validation marked, by update.
+    """Draw perplexity (training and validation, on a log scale) over BLEU and chrF, with the best validation marked, by update.
 
-    What has not been measured yet is left out; without any BLEU there is the upper panel alone.
+    What has not been measured is left out, panels included.
 
     Args:
         metrics_path: `metrics.jsonl` of a run.
@@ -71,7 +75,7 @@ def plot_learning_curve(metrics_path: Path, output: Path, *, dpi: float = 150) -
     """
     file_format(output)
     curves = read_curves(metrics_path)
-    if not (curves.train or curves.valid or curves.bleu):
+    if not (curves.train or curves.valid or curves.scores):
         raise DataError(f"{metrics_path} holds no training or validation figures yet: there is nothing to draw.")
     with house_style([BASE]):
         save(_draw(curves), output, dpi=dpi)
@@ -104,10 +108,17 @@ def _entries(path: Path) -> Iterator[dict[str, Any]]:
 def _checked(entry: dict[str, Any], where: str) -> dict[str, Any]:
     if type(entry.get("update")) is not int:
         raise DataError(f"{where}: 'update' must be a whole number, but is {entry.get('update')!r}.")
-    for key in ("perplexity", "bleu"):
+    for key in ("perplexity", *VALIDATION_SCORES):
         if not isinstance(entry.get(key, 0.0), int | float | None):
             raise DataError(f"{where}: '{key}' must be a number, but is {entry[key]!r}.")
     return entry
+
+
+def _label(key: str, entries: Mapping[int, Mapping[str, Any]]) -> str:
+    """The name of a score, and the tokeniser of BLEU where the log says it."""
+    signatures = [entry["signatures"] for entry in entries.values() if isinstance(entry.get("signatures"), dict)]
+    match = re.search(r"tok:([^|]+)", str(signatures[-1].get(key))) if signatures else None
+    return f"{VALIDATION_SCORES[key]} ({match[1]})" if match else VALIDATION_SCORES[key]
 
 
 def _values(entries: Mapping[int, Mapping[str, Any]], key: str) -> dict[int, float]:
@@ -120,12 +131,12 @@ def _values(entries: Mapping[int, Mapping[str, Any]], key: str) -> dict[int, flo
 
 
 def _draw(curves: Curves) -> Figure:
-    panels = 2 if curves.bleu else 1
+    panels = 1 + len(curves.scores)
     figure = Figure(figsize=(7.5, 0.8 + 2.6 * panels), layout="constrained", facecolor="white")
     rows = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     _draw_perplexity(rows[0], curves)
-    if curves.bleu:
-        _draw_bleu(rows[1], curves)
+    for axes, (label, values) in zip(rows[1:], curves.scores.items(), strict=True):
+        _draw_score(axes, label, values, curves.best)
     rows[-1].set_xlabel("update")
     rows[-1].xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     rows[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
@@ -141,17 +152,17 @@ def _draw_perplexity(axes: Axes, curves: Curves) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     _finish(axes, "perplexity")
-    if not curves.bleu:
+    if not curves.scores:
         _mark_best(axes, curves.best, curves.valid)
     axes.legend(frameon=False, fontsize=9)
 
 
-def _draw_bleu(axes: Axes, curves: Curves) -> None:
-    _line(axes, curves.bleu, color=BLUE, marker="o", label="validation")
+def _draw_score(axes: Axes, label: str, values: Mapping[int, float], best: int | None) -> None:
+    _line(axes, values, color=BLUE, marker="o", label="validation")
     axes.margins(y=0.2)
     axes.set_ylim(bottom=0)
-    _finish(axes, "BLEU")
-    _mark_best(axes, curves.best, curves.bleu)
+    _finish(axes, label)
+    _mark_best(axes, best, values)
 
 
 def _mark_best(axes: Axes, update: int | None, values: Mapping[int, float]) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nmt.bundle import load_tensors, save_tensors
 from nmt.errors import DataError
-from nmt.training.checkpoint import Progress, Tensors, load_state
+from nmt.training.checkpoint import Progress, Rank, Tensors, load_state
 
 BEST = "best"
 _OWN = re.compile(r"[0-9]{8,}\.safetensors")
@@ -28,12 +28,12 @@ class BestCheckpoints:
     def __init__(self, run: Path, progress: Progress, count: int) -> None:
         self.run, self.progress, self.count = run, progress, count
 
-    def consider(self, weights: Tensors, figure: float) -> None:
+    def consider(self, weights: Tensors, rank: Rank) -> None:
         """Keep the weights of this update if they are among the best; what they drive out stays until it is removed."""
         progress = self.progress
-        ranked = sorted([*progress.kept, (figure, progress.update)], key=lambda kept: (-kept[0], kept[1]))
+        ranked = sorted([*progress.kept, (rank, progress.update)], key=lambda kept: (kept[0], -kept[1]), reverse=True)
         progress.kept = ranked[: self.count]
-        if self.count > 1 and (figure, progress.update) in progress.kept:
+        if self.count > 1 and (rank, progress.update) in progress.kept:
             save_tensors(weights, best_file(self.run, progress.update))
 
     def mean(self) -> dict[str, Tensor] | None:

@@ -20,6 +20,8 @@ from nmt.errors import DataError
 STATE = "state.safetensors"
 _NUMBERS = "numbers"
 Tensors = Mapping[str, Tensor]
+Rank = tuple[float, ...]
+"""The figures that validations are compared by, the one that decides first; higher is better."""
 
 
 @dataclass
@@ -48,16 +50,16 @@ class Progress:
     """Updates that could not be taken, in all."""
     validated: int = 0
     """The update that was validated last."""
-    best: float | None = None
-    """The best validation figure so far."""
+    best: Rank | None = None
+    """The rank of the best validation so far."""
     stale: int = 0
     """Validations since the best one."""
     plateau: int = 0
     """Validations without improvement that the plateau schedule has counted since its last reduction."""
     plateaus: int = 0
     """Reductions of the plateau schedule."""
-    kept: list[tuple[float, int]] = field(default_factory=list)
-    """Figure and update number of the best checkpoints kept, best first."""
+    kept: list[tuple[Rank, int]] = field(default_factory=list)
+    """Rank and update number of the best checkpoints kept, best first."""
     seconds: float = 0.0
     """Time spent training so far, over all sittings."""
 
@@ -111,7 +113,8 @@ def load_state(run: Path) -> State:
     try:
         numbers = json.loads(bytes(named.pop(_NUMBERS).tolist()))
         progress = Progress(**numbers["progress"])
-        progress.kept = [(figure, update) for figure, update in progress.kept]
+        progress.best = None if progress.best is None else tuple(progress.best)
+        progress.kept = [(tuple(rank), update) for rank, update in progress.kept]
         groups: dict[str, dict[str, Tensor]] = {group: {} for group in _GROUPS}
         for name, value in named.items():
             group, _, own = name.partition(".")

@@ -17,6 +17,7 @@ from rich.table import Column
 
 from nmt.display import fitting_progress
 from nmt.errors import DataError, UsageError
+from nmt.evaluation.metrics import VALIDATION_SCORES
 from nmt.files import write_atomically
 from nmt.wording import perplexity
 
@@ -77,8 +78,7 @@ class Log:
         """A validation's figures."""
         self._write({"kind": "valid", **record})
         self.say(_validation_line(record))
-        ppl = f"valid ppl {perplexity(record['perplexity'])}"
-        self.last = f"BLEU {record['bleu']:.2f}" if "bleu" in record else ppl
+        self.last = validation_scores(record) or f"valid ppl {perplexity(record['perplexity'])}"
 
     def advance(self, record: Record) -> None:
         """Move the live display to an update."""
@@ -131,6 +131,11 @@ class Log:
         return fitting_progress(self.console, counts="{task.percentage:>3.0f}%", time=left, transient=False)
 
 
+def validation_scores(record: Record) -> str:
+    """The figures of the metrics that compare translations."""
+    return "  ".join(f"{name} {record[key]:.2f}" for key, name in VALIDATION_SCORES.items() if key in record)
+
+
 def _training_figures(record: Record) -> tuple[str, str, str, str, str]:
     return (
         f"epoch {record['epoch']}",
@@ -149,9 +154,8 @@ def _live_figures(record: Record, last: str) -> list[str]:
 
 def _validation_line(record: Record) -> str:
     figures = f"valid  epoch {record['epoch']}  update {record['update']}  ppl {perplexity(record['perplexity'])}"
-    if "bleu" in record:
-        figures += f"  BLEU {record['bleu']:.2f}"
-    return figures + ("  (best)" if record["best"] else "") + (f"  {record['note']}" if "note" in record else "")
+    said = [figures, validation_scores(record), "(best)" if record["best"] else "", record.get("note", "")]
+    return "  ".join(part for part in said if part)
 
 
 def _duration(seconds: float) -> str:

@@ -25,6 +25,7 @@ from nmt.recipe import Recipe, load_recipe
 from nmt.training.best import BestCheckpoints
 from nmt.training.checkpoint import (
     Progress,
+    Rank,
     State,
     Tensors,
     generator_states,
@@ -45,7 +46,7 @@ from nmt.training.sampling import gold_probability
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import Encoded, TrainingText, corpus_of_epoch
 from nmt.training.update import Learner, Measured
-from nmt.training.validation import Validator
+from nmt.training.validation import Validator, check_scoring
 from nmt.training.yielding import Yielding
 from nmt.wording import counted
 
@@ -56,7 +57,15 @@ SAVE_EVERY = 600.0
 
 @dataclass(frozen=True)
 class Result:
-    """What a finished run came to."""
+    """What a finished run came to.
+
+    Attributes:
+        folder: the run folder.
+        metric: the validation metric that decided.
+        best: its figure for the best validation.
+        updates: how many there were.
+        seconds: spent training.
+    """
 
     folder: Path
     metric: str
@@ -122,6 +131,7 @@ def _prepare(
     recipe: Recipe, folder: Path, stopping: Stopping, *, device: torch.device, resume: bool, force: bool, quiet: bool
 ) -> Trainer:
     """Read all that training needs, and write down what the model will be."""
+    check_scoring(recipe)
     state = open_folder(recipe, folder, resume=resume, force=force)
     text = TrainingText.load(recipe)
     if state is None:
@@ -191,10 +201,9 @@ class Trainer:
                 self._run()
             except Stop:
                 self._stop()
-        progress = self.progress
-        return Result(
-            self.folder, self.settings.validation.metric, progress.best or 0.0, progress.update, progress.seconds
-        )
+        progress, metric = self.progress, self.settings.validation.metrics[0]
+        best = 0.0 if progress.best is None else abs(progress.best[0])
+        return Result(self.folder, metric, best, progress.update, progress.seconds)
 
     def _run(self) -> None:
         if self.is_new:
@@ -350,9 +359,9 @@ class Trainer:
         logged_for = self.progress.seconds - self.logged_at
         with using(self.average.weights, self.weights) if self.average is not None else nullcontext():
             record = self._judge()
-            figure = self.validator.figure(record)
-            improved = self.progress.best is None or figure > self.progress.best
-            self._keep(figure, improved=improved)
+            rank = self.validator.rank(record)
+            improved = self.progress.best is None or rank > self.progress.best
+            self._keep(rank, improved=improved)
         self._follow_plateau(improved=improved)
         self.pace.validation = self._tick()
         self.logged_at = self.progress.seconds - logged_for  # validation does not count as training speed
@@ -372,15 +381,15 @@ class Trainer:
         epoch = min(self.progress.epoch + 1, self.settings.epochs)  # the last one may have ended
         return {"epoch": epoch, "update": self.progress.update, "seconds": self.progress.seconds}
 
-    def _keep(self, figure: float, *, improved: bool) -> None:
+    def _keep(self, rank: Rank, *, improved: bool) -> None:
         """Save the weights as the model if they are the best, and among the best few if they belong there."""
         progress = self.progress
         if improved:
-            progress.best, progress.stale = figure, 0
+            progress.best, progress.stale = rank, 0
             save_tensors(self.weights, self.folder / WEIGHTS)
         else:
             progress.stale += 1
-        self.best.consider(self.weights, figure)
+        self.best.consider(self.weights, rank)
 
     def _follow_plateau(self, *, improved: bool) -> None:
         progress, schedule = self.progress, self.settings.schedule
@@ -395,9 +404,10 @@ class Trainer:
             return
         with using(mean, self.weights):
             record = self._judge()
-            improved = self.validator.figure(record) > self.progress.best
+            rank = self.validator.rank(record)
+            improved = rank > self.progress.best
             if improved:
-                self.progress.best = self.validator.figure(record)
+                self.progress.best = rank
                 save_tensors(self.weights, self.folder / WEIGHTS)
         self.log.validated(
             {**self._where(), **record, "best": improved, "note": f"mean of the best {len(self.progress.kept)}"}
@@ -461,6 +471,8 @@ class Trainer:
 
     def _introduce(self) -> None:
         self.log.say(f"{self.text.train.name}: {self.corpus.report}")
+        for line in self.validator.introduction():
+            self.log.say(line)
         parameters = sum(value.numel() for value in self.weights.values())
         self.log.say(
             f"{self.recipe.name}: {parameters / 1e6:.1f} M parameters, {counted(len(self.epoch.groups), 'update')} per epoch, "

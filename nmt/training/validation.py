@@ -1,9 +1,9 @@
-"""What a model is worth on held-out text: its perplexity, and the BLEU of its real decoding where that decides."""
+"""What a model is worth on held-out text: its perplexity, and the BLEU and chrF of its real decoding where they decide."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ from nmt.data.encoded import encode_corpus
 from nmt.decoding.translator import Translator
 from nmt.device import Precision, autocast
 from nmt.evaluation import metrics
+from nmt.evaluation.metrics import Score
+from nmt.recipe import Recipe
+from nmt.training.checkpoint import Rank
 from nmt.training.guard import Diverged
 from nmt.training.loss import loss_of_batch
 
@@ -30,9 +33,19 @@ class Validator:
         self.bundle, self.text, self.precision, self.device = bundle, text, precision, device
         self.settings = bundle.recipe.training
         self.corpus = encode_corpus(text, bundle.source, bundle.target, None)
+        recipe = bundle.recipe
+        self.tokenizer = metrics.choose_tokenizer(recipe.data.target, recipe.evaluation.tokenize)
+
+    def introduction(self) -> Iterator[str]:
+        """What a person should know of how the model will be judged."""
+        names = dict.fromkeys([*self.settings.validation.metrics, "perplexity"])
+        shown = {**metrics.VALIDATION_SCORES, "bleu": f"BLEU (tokeniser {self.tokenizer})"}
+        yield f"Validation compares {', then '.join(shown.get(name, name) for name in names)}."
+        if "bleu" in names and (warning := metrics.tokenizer_warning(self.text.target, self.tokenizer)):
+            yield f"Warning: {warning}"
 
     def judge(self) -> dict[str, Any]:
-        """Loss and perplexity, and BLEU if that is the metric. The model is left in evaluation mode.
+        """Loss and perplexity, and the metrics of the recipe with their signatures. The model is left in evaluation mode.
 
         Raises:
             Diverged: the loss is not a number, or one that only weights give that have gone wrong.
@@ -41,14 +54,15 @@ class Validator:
         loss = self._loss()
         if not loss < HOPELESS:
             raise Diverged(f"the loss of the validation text is {loss:.3g} nats per token")
-        record = {"loss": loss, "perplexity": math.exp(loss)}
-        if self.settings.validation.metric == "bleu":
-            record["bleu"] = self._bleu()
-        return record
+        scores = self._scores()
+        figures = {name: score.score for name, score in scores.items()}
+        signatures = {name: score.signature for name, score in scores.items()}
+        return {"loss": loss, "perplexity": math.exp(loss), **figures, **({"signatures": signatures} if scores else {})}
 
-    def figure(self, record: Mapping[str, Any]) -> float:
-        """What validations are compared by; higher is better."""
-        return float(record["bleu"] if self.settings.validation.metric == "bleu" else -record["perplexity"])
+    def rank(self, record: Mapping[str, Any]) -> Rank:
+        """What validations are compared by: the recipe's metrics and at last perplexity, each so that higher is better."""
+        names = [*self.settings.validation.metrics, "perplexity"]
+        return tuple(-record[name] if name == "perplexity" else round(record[name], 2) for name in names)
 
     @torch.inference_mode()
     def _loss(self) -> float:
@@ -64,7 +78,15 @@ class Validator:
             words += batch.tokens
         return nll / words
 
-    def _bleu(self) -> float:
+    def _scores(self) -> dict[str, Score]:
+        """The metrics of the recipe that need translations."""
+        names = [name for name in self.settings.validation.metrics if name != "perplexity"]
+        if not names:
+            return {}
+        translations, references = self._translations(), list(self.text.target)
+        return {name: metrics.score(translations, references, name, tokenize=self.tokenizer) for name in names}
+
+    def _translations(self) -> list[str]:
         bundle = self.bundle
         decoding = bundle.recipe.decoding.model_copy(update={"beam_size": self.settings.validation.beam_size})
         translator = Translator.of(
@@ -75,5 +97,10 @@ class Validator:
             precision=self.precision,
             alignments=False,
         )
-        translations = [found.text for found in translator.translate(self.text.source)]
-        return metrics.bleu(translations, list(self.text.target))
+        return [translation.text for translation in translator.translate(self.text.source)]
+
+
+def check_scoring(recipe: Recipe) -> None:
+    """Raise UsageError if validation could not compute BLEU with the recipe's tokeniser."""
+    if recipe.evaluation.tokenize is not None and "bleu" in recipe.training.validation.metrics:
+        metrics.check_tokenizer(recipe.evaluation.tokenize)

@@ -55,7 +55,7 @@ def test_every_figure_is_read(tmp_path: Path) -> None:
     assert read_curves(write(tmp_path / "m", LOG)) == Curves(
         train={50: 900, 100: 300, 150: 100},
         valid={100: 400, 200: 150, 300: 160},
-        bleu={100: 5, 200: 20, 300: 18},
+        scores={"BLEU": {100: 5, 200: 20, 300: 18}},
         best=200,
     )
 
@@ -93,7 +93,7 @@ def test_what_a_resumed_run_logged_again_replaces_the_first_time(tmp_path: Path)
         write(tmp_path / "m", [*LOG, train(75, 500.0), train(100, 310.0), valid(300, 140.0, 21.0, True)])
     )
     assert list(curves.train.items()) == [(50, 900), (75, 500), (100, 310), (150, 100)]
-    assert curves.bleu[300] == 21
+    assert curves.scores["BLEU"][300] == 21
     assert curves.best == 300
 
 
@@ -113,6 +113,19 @@ def test_both_panels_with_the_best_marked(tmp_path: Path) -> None:
     plot_learning_curve(write(tmp_path / "m", LOG), tmp_path / "a.svg")
     drawing = (tmp_path / "a.svg").read_text(encoding="utf-8")
     for text in ("perplexity", "BLEU", "update", "training", "validation", "best 20.00 at update 200", "500"):
+        assert f">{text}</text>" in drawing
+
+
+def test_every_score_has_a_panel_that_names_its_tokeniser(tmp_path: Path) -> None:
+    signatures = {"signatures": {"bleu": "nrefs:1|case:mixed|tok:char|smooth:exp", "chrf": "nrefs:1|nc:6"}}
+    log = [entry if entry["kind"] == "train" else {**entry, "chrf": entry["bleu"] + 9, **signatures} for entry in LOG]
+    assert read_curves(write(tmp_path / "m", log)).scores == {
+        "BLEU (char)": {100: 5, 200: 20, 300: 18},
+        "chrF": {100: 14, 200: 29, 300: 27},
+    }
+    plot_learning_curve(tmp_path / "m", tmp_path / "a.svg")
+    drawing = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    for text in ("BLEU (char)", "chrF", "best 20.00 at update 200", "best 29.00 at update 200"):
         assert f">{text}</text>" in drawing
 
 

@@ -114,7 +114,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
         "ema": 0.5,
         "batch_tokens": 128,
         "optimizer": {"kind": "adam", "rate": 0.02},
-        "validation": {"every": 1, "keep_best": 2, "metric": "perplexity"},
+        "validation": {"every": 1, "keep_best": 2, "metrics": "perplexity"},
     }
     sizes = {"embedding": 8, "encoder": {"hidden": 8}, "decoder": {"hidden": 8, "readout": {"kind": "tanh", "size": 8}}}
     return recipe(folder, training=training, model={**sizes, "dropout": 0.1})

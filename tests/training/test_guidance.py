@@ -128,7 +128,7 @@ def test_a_guided_model_aligns_better_after_the_same_updates(reversal: Path, tmp
     model: dict[str, Any] = {"embedding": 32, "encoder": {"hidden": 32}, "dropout": 0.0}
     model["decoder"] = LUONG if order == "update-then-attend" else {"hidden": 48, "readout": {"size": 32}}
     model["attention"] = {"score": "general"}
-    few = {"epochs": 3, "validation": {"metric": "perplexity"}}
+    few = {"epochs": 3, "validation": {"metrics": "perplexity"}}
     rates: dict[str, float] = {}
     for name, guided in (("alone", None), ("guided", {"links": f"{reversal}/train.align", "weight": 1.0})):
         chosen = recipe(reversal, model=model, training={**few, "guided_alignment": guided})

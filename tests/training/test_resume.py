@@ -39,7 +39,7 @@ EVERYTHING: dict[str, Any] = {
     "ema": 0.9,
     "accumulate": 2,
     "log_every": 3,
-    "validation": {"keep_best": 3, "every": 4, "metric": "bleu"},
+    "validation": {"keep_best": 3, "every": 4, "metrics": ["bleu", "chrf"]},
     "schedule": {"kind": "plateau", "patience": 1},
     "guided_alignment": {"links": "train.align", "decay": 0.5},
     "scheduled_sampling": {"kind": "inverse-sigmoid", "scale": 10},
@@ -68,7 +68,7 @@ def everything(corpus: Path, **training: Any) -> Recipe:
 
 def plain(corpus: Path, **training: Any) -> Recipe:
     """A recipe of which a run takes a moment: three updates an epoch, and a validation after each epoch."""
-    settings = {"epochs": 2, "log_every": 1, "batch_tokens": 512, "validation": {"metric": "perplexity"}, **training}
+    settings = {"epochs": 2, "log_every": 1, "batch_tokens": 512, "validation": {"metrics": "perplexity"}, **training}
     return recipe(corpus, training=settings, model={**SIZES, "dropout": 0.1})
 
 
@@ -244,7 +244,7 @@ def calls(function: Callable[..., Any], at: int, *numbers: int) -> Callable[...,
 def test_a_signal_at_any_moment_saves(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, at: int, number: int
 ) -> None:
-    chosen = plain(corpus, validation={"metric": "perplexity", "keep_best": 2})
+    chosen = plain(corpus, validation={"metrics": "perplexity", "keep_best": 2})
     train(chosen, tmp_path / "whole", device=CPU, quiet=True)
     with monkeypatch.context() as patch:
         patch.setattr(place, name, calls(getattr(place, name), at, number))
@@ -561,7 +561,7 @@ def test_many_bad_updates_in_a_row_end_the_run_and_leave_the_last_good_state(
 ) -> None:
     run = tmp_path / "run"
     train(plain(corpus, updates=4, epochs=9), tmp_path / "good", device=CPU, quiet=True)
-    chosen = plain(corpus, epochs=9, validation={"metric": "perplexity", "every": 4})
+    chosen = plain(corpus, epochs=9, validation={"metrics": "perplexity", "every": 4})
     with monkeypatch.context() as patch:
         patch.setattr(Learner, "_loss", spoiled(set(range(5, 99)), how))
         with pytest.raises(DataError, match=advice) as caught:

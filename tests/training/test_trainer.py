@@ -139,7 +139,7 @@ def test_patience_stops_a_run_that_does_not_get_better(small: Path, tmp_path: Pa
     still = {
         "epochs": 50,
         "optimizer": {"kind": "sgd", "rate": 1e-12},
-        "validation": {"patience": 2, "metric": "perplexity"},
+        "validation": {"patience": 2, "metrics": "perplexity"},
     }
     train(recipe(small, training=still), tmp_path / "run", device=CPU, quiet=True)
     assert len(records(tmp_path / "run", "valid")) <= 4

@@ -80,7 +80,7 @@ training:
   clip_norm: 1.0
   label_smoothing: 0
   precision: {precision}
-  validation: {{every: 1000000, metric: perplexity, patience: null}}
+  validation: {{every: 1000000, metrics: perplexity, patience: null}}
   log_every: 5
 """
 

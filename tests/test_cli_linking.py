@@ -54,6 +54,15 @@ def test_links_go_to_a_file(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "new" / "links").read_text().splitlines() == LINKS * 20
 
 
+def test_text_without_spaces_is_said_to_be_linked_by_characters(folder: Path, tmp_path: Path) -> None:
+    kana = {"dog": "い", "cat": "ね", "red": "あ", "big": "お"}
+    lines = ["".join(kana[word] for word in line.split()) for line in SOURCE] * 20
+    (tmp_path / "text.ja").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    done = nmt("links", "-s", "text.en", "-t", tmp_path / "text.ja", cwd=folder)
+    assert good(done).splitlines()[:4] == ["0-0 1-1", "0-0 1-1", "", "0-0 1-1"]
+    assert done.stderr.decode().count("The target is written without spaces: its words are its characters.") == 1
+
+
 def test_a_short_text_learns_from_more(folder: Path) -> None:
     more = ["--more-source", "text.en.gz", "--more-target", "text.de.gz"]
     assert good(nmt("links", "-s", "short.en", "-t", "short.de", *more, cwd=folder)).splitlines() == LINKS[:2]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.scripts import lacks_spaces
+from nmt.scripts import lacks_spaces, split_characters, splitter, word_spans
 
 RAW = [
     "ねこがにわにいます。",
@@ -40,3 +40,17 @@ def test_text_of_other_scripts_and_tokenised_text_does_not(text: str) -> None:
 def test_a_whole_text_is_judged_by_most_of_it() -> None:
     assert lacks_spaces("\n".join(["ねこ がいます。", *RAW]))
     assert not lacks_spaces("\n".join(["はい。", *SPACED]))
+
+
+def test_a_text_is_split_at_spaces_or_into_characters() -> None:
+    assert splitter(["ねこ が いる", "はい"])("はい どうぞ") == ["はい", "どうぞ"]
+    split = splitter(RAW[:2])
+    assert split("Tom Smithさんは3時。") == ["Tom", "Smith", "さ", "ん", "は", "3", "時", "。"]
+    assert split("ที่นี่") == ["ที่", "นี่"], "a mark belongs to its character"
+    assert splitter([])("a b") == ["a", "b"]
+
+
+def test_parts_of_a_line_cover_its_words() -> None:
+    parts = [" ", "ねこ", "が", "", " To", "m", "時", "。"]  # an empty part: the rest of a character's bytes
+    assert split_characters("".join(parts)) == ["ね", "こ", "が", "Tom", "時", "。"]
+    assert word_spans(parts) == [(0, 0), (0, 2), (2, 3), (2, 3), (3, 4), (3, 4), (4, 5), (5, 6)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def word_alignment(found: Translation, bundle: Bundle, rank: int = 0, *, shift: int = 0) -> Alignment:
-    """The alignment between whitespace-separated words of one hypothesis of a line, end marks left out.
+    """The alignment between the words (`words_of`) of one hypothesis of a line, end marks left out.
 
     Args:
         found: what a translator of `bundle` made of the line.

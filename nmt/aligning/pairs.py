@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from nmt.aligning.extraction import AlignedPair, Extraction
 from nmt.aligning.matrices import piece_alignment, word_alignment
 from nmt.decoding.lines import clean
+from nmt.decoding.words import has_pieces_for_words
 from nmt.evaluation.alignment import Alignment
 from nmt.wording import counted
 
@@ -79,7 +80,7 @@ def align_pairs(
     """
     readable = _readable(pairs, [forward] if backward is None else [forward, backward], longest)
     # The two translators read ahead by the same window, so that between them no more than a window waits.
-    ahead, behind = tee(readable) if backward else (readable, iter(()))
+    ahead, behind = tee(_noted(readable, forward)) if backward else (_noted(readable, forward), iter(()))
     backwards: Iterable[Alignment | None] = repeat(None)
     if backward is not None:
         backwards = backward.read((target, source) for source, target in behind)
@@ -99,6 +100,17 @@ def _readable(pairs: Iterable[Pair], readers: Sequence[Reader], longest: int) ->
             logger.warning("Line %d %s: it gets no links.", number, problem)
     if bad > _NAMED:
         logger.warning("%d lines in all get no links.", bad)
+
+
+def _noted(pairs: Iterable[Pair], reader: Reader) -> Iterator[Pair]:
+    """The pairs; says once of each side whose words are pieces that they are."""
+    sides = {"source": reader.bundle.source, "target": reader.bundle.target} if reader.level == "words" else {}
+    for pair in pairs:
+        for name, line in zip(("source", "target"), pair, strict=True):
+            if name in sides and has_pieces_for_words(sides[name], line):
+                logger.warning("The %s is written without spaces: its words are the model's pieces.", name)
+                del sides[name]
+        yield pair
 
 
 def _same_words(forward: Alignment, backward: Alignment | None, number: int) -> Alignment | None:

@@ -137,8 +137,9 @@ def align(
 
     [bold]Details[/bold]
 
-    Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0. A pair with a blank or
-    too long side gets an empty line. With --gold, precision, recall and alignment error rate are printed instead, with
+    Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0. Words are what spaces
+    separate, or the model's tokens where a language is written without spaces (Chinese, Japanese, Thai, ...). A pair
+    with a blank or too long side gets an empty line. With --gold, precision, recall and alignment error rate are printed instead, with
     a 95 % bootstrap interval in brackets.
 
     Formats: pharaoh is this; json a line with source, target, weights (one row per target word) and links; npz arrays

@@ -131,7 +131,8 @@ def plot(
 
     [bold]Details[/bold]
 
-    Rows are target words, columns source words, colours attention weights from 0 to 1. Several sentences become panels
+    Rows are target words, columns source words, colours attention weights from 0 to 1. Words of a language written
+    without spaces (Chinese, Japanese, Thai) are the model's tokens. Several sentences become panels
     of one figure in a .png or .svg (25 at most), pages of a .pdf, or an .html page to explore in a browser without
     network: ribbons and matrices between words or subwords, sorted by BLEU, length, entropy or alignment error rate.
 

@@ -28,7 +28,7 @@ from nmt.errors import UsageError
 if TYPE_CHECKING:
     from nmt.evaluation.alignment import Links
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 FEW = 1000
 """Lines below which a warning is due: the error rate on the Hansards is 47 % learnt from 37 lines, 19 % from 1,000, 13 % from 10,000."""
@@ -67,8 +67,8 @@ def links(
 
     [bold]Details[/bold]
 
-    Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0; words are what spaces
-    separate. A pair with a blank side or one of more than 200 words gets an empty line. With --gold, precision, recall
+    Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0. Words are what spaces
+    separate, or the characters of a text written without spaces (Chinese, Japanese, Thai, ...). A pair with a blank side or one of more than 200 words gets an empty line. With --gold, precision, recall
     and alignment error rate are printed instead.
 
     Two hidden Markov models (Vogel et al. 1996), one per direction, learn to agree (Liang et al. 2006). Words are
@@ -86,18 +86,24 @@ def links(
     set_up(quiet=quiet)
     from nmt.aligning import error_rate
     from nmt.evaluation.alignment import check_within
+    from nmt.scripts import split_characters, splitter
     from nmt.statistical.aligner import Aligner
     from nmt.statistical.hmm import ROUNDS
 
     pairs = list(read_parallel(source, target))
     known = None if gold is None else read_gold_links(gold, len(pairs), flipped=gold_order == "target-source")
-    for number, (item, (one, other)) in enumerate(zip(known or (), pairs, strict=False), start=1):
-        check_within(item.possible, len(one.split()), len(other.split()), f"{gold}, sentence pair {number}")
+    splits = [splitter(pair[side] for pair in pairs) for side in (0, 1)]
+    for name, split in zip(("source", "target"), splits, strict=True):
+        if split is split_characters:
+            _log.warning("The %s is written without spaces: its words are its characters.", name)
+    for number, (item, pair) in enumerate(zip(known or (), pairs, strict=False), start=1):
+        source_words, target_words = (len(split(line)) for line, split in zip(pair, splits, strict=True))
+        check_within(item.possible, source_words, target_words, f"{gold}, sentence pair {number}")
     more = read_parallel(more_source, more_target) if more_source and more_target else ()
     rounds = shown(range(ROUNDS), "learning", total=ROUNDS, quiet=quiet)
     aligner = Aligner.learn(chain(pairs, more), rounds)
     if aligner.lines < FEW:
-        logger.warning(
+        _log.warning(
             "Too little text to learn from: %s with words on both sides, where %s or more are needed for links that are "
             "mostly right. Give more by --more-source and --more-target.",
             f"{aligner.lines} line{'s' * (aligner.lines != 1)}",

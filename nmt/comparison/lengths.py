@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmt.scripts import splitter
+
 SMALLEST = 30
 """Sentences in a bucket, at least: BLEU of fewer says little."""
 _MOST = 9
@@ -34,11 +36,12 @@ def span(low: int, high: int) -> str:
 
 
 def length_buckets(lines: Sequence[str]) -> list[Bucket]:
-    """Buckets of equal width in words, neighbours with too few sentences merged.
+    """Buckets of equal width in words (characters where there are no spaces), neighbours with too few sentences merged.
 
     The width is the least of 1, 2, 3, 4, 5, 10, ... with which the middle 95 % of the sentences need at most nine buckets.
     """
-    lengths = np.array([len(line.split()) for line in lines])
+    split = splitter(lines)
+    lengths = np.array([len(split(line)) for line in lines])
     low, high = np.quantile(lengths, [0.025, 0.975])
     width = next((width for width in _WIDTHS if high - low < width * _MOST), int(high - low))
     groups: list[list[int]] = []

@@ -26,6 +26,7 @@ from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
 from nmt.evaluation.alignment import Alignment, GoldLinks, entropy
 from nmt.recipe import Recipe
+from nmt.scripts import splitter
 from nmt.wording import counted
 
 _VERSION = 3
@@ -254,7 +255,8 @@ def _read(bundle: Bundle, candidate: Candidate, text: HeldOut, shown: Shown[Any]
 def _perplexity(found: Sequence[Translation]) -> dict[str, float]:
     nats = -sum(item.hypotheses[0].log_probability for item in found)
     pieces = sum(len(item.hypotheses[0].ids) + 1 for item in found)
-    words = sum(len(item.text.split()) + 1 for item in found)
+    split = splitter(item.text for item in found)
+    words = sum(len(split(item.text)) + 1 for item in found)
     return {"perplexity": float(np.exp(nats / pieces)), "word_perplexity": float(np.exp(nats / words))}
 
 

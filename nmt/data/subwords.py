@@ -12,6 +12,7 @@ import random
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +25,7 @@ from nmt.arguments import as_path
 from nmt.data.regularisation import MARK, Sampler, Vocabulary
 from nmt.errors import DataError
 from nmt.files import replacing
+from nmt.scripts import is_unspaced
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 Kind = Literal["unigram", "bpe", "char", "word"]
@@ -199,6 +201,15 @@ class Subwords:
         """The pieces as SentencePiece writes them: `▁` begins a word, `<0xE2>` is a byte."""
         return [self._processor.id_to_piece(index) for index in ids]
 
+    @cached_property
+    def is_spaced(self) -> bool:
+        """Whether words of scripts without spaces had spaces between them in the text that the model was trained on.
+
+        Most pieces of several such characters begin with a word mark then, and one in ten otherwise.
+        """
+        pieces = [piece for piece in self.pieces(range(len(self))) if sum(map(is_unspaced, piece)) > 1]
+        return 2 * sum(piece.startswith(_MARK) for piece in pieces) > len(pieces)
+
     def word_of(self, ids: Sequence[int]) -> list[int]:
         """For each id, the index of its word in `decode(ids).split()`, where control characters count as spaces.
 
@@ -208,18 +219,18 @@ class Subwords:
         words: list[int] = []
         started = -1  # the last word that began
         inside = False  # whether the character before was part of a word
-        for visible in self._visible(ids):
+        for characters in self.characters(ids):
             first = None
-            for character in visible:
-                started += character and not inside
-                inside = character
-                first = started if character and first is None else first
+            for visible in map(_is_visible, characters):
+                started += visible and not inside
+                inside = visible
+                first = started if visible and first is None else first
             # An empty piece in the middle of a word (the rest of a character's bytes) stays with it.
-            words.append(first if first is not None else started if not visible and inside else started + 1)
+            words.append(first if first is not None else started if not characters and inside else started + 1)
         return [min(word, max(started, 0)) for word in words]
 
-    def _visible(self, ids: Sequence[int]) -> Iterator[list[bool]]:
-        """For each id, whether each character that begins in it is visible: no white space, no control character."""
+    def characters(self, ids: Sequence[int]) -> Iterator[str]:
+        """For each id, the characters that begin in it, one surrogate for each wrong byte."""
         parts = [self._bytes[index] for index in ids]
         # Each wrong byte becomes one surrogate, so positions in the text and in the bytes can be matched.
         text = b"".join(parts).decode("utf-8", "surrogateescape")
@@ -228,14 +239,11 @@ class Subwords:
         end = 0
         for part in parts:
             end += len(part)
-            visible = []
+            begun = ""
             while position < end:
-                character = next(characters)
-                visible.append(
-                    not (character.isspace() or unicodedata.category(character) == "Cc" or character == _MARK)
-                )
-                position += _width(character)
-            yield visible
+                begun += next(characters)
+                position += _width(begun[-1])
+            yield begun
 
     def _in_place_of_mark(self, word: str) -> bytes:
         """A word with the spaces that the unknown mark has around it."""
@@ -269,6 +277,11 @@ def _sample(lines: Iterable[str], limit: int, seed: int) -> Iterator[str]:
         if place < limit:
             kept[place] = line
     return iter(kept)
+
+
+def _is_visible(character: str) -> bool:
+    """Whether a character is neither white space nor a control character."""
+    return not (character.isspace() or unicodedata.category(character) == "Cc" or character == _MARK)
 
 
 def _width(character: str) -> int:

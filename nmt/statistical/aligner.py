@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from math import prod
 from string import punctuation
 
 import numpy as np
 
 from nmt.errors import DataError
 from nmt.evaluation.alignment import Links
+from nmt.scripts import Split, splitter
 from nmt.statistical.cells import Cells, Ids
 from nmt.statistical.hmm import ROUNDS, THRESHOLD, Model, agreement, learn
 from nmt.statistical.model1 import Lexicon
@@ -25,8 +27,9 @@ _BLOCK = 10_000
 class Vocabulary:
     """Numbers words by their form without case and without the punctuation around them; unknown ones share a number."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
-        forms = sorted({_form(word) for line in lines for word in line.split()})
+    def __init__(self, lines: Iterable[str], split: Split) -> None:
+        self.split = split
+        forms = sorted({_form(word) for line in lines for word in split(line)})
         self.number = {form: number for number, form in enumerate(forms)}
 
     def __len__(self) -> int:
@@ -35,7 +38,7 @@ class Vocabulary:
     def ids(self, line: str) -> list[int]:
         """The numbers of a line's words."""
         unknown = len(self.number)
-        return [self.number.get(_form(word), unknown) for word in line.split()]
+        return [self.number.get(_form(word), unknown) for word in self.split(line)]
 
 
 def _form(word: str) -> str:
@@ -60,27 +63,35 @@ class Aligner:
         """Learn from pairs of lines.
 
         Args:
-            text: source and target lines.
+            text: source and target lines; the words of a side that is written without spaces are its characters.
             rounds: as many items as there shall be rounds; they are drawn as the rounds begin.
 
         Raises:
             DataError: there is nothing to learn from.
         """
-        pairs = [pair for pair in text if _can_be_linked(pair)]
+        lines = list(text)
+        splits = tuple(splitter(pair[side] for pair in lines) for side in (0, 1))
+        pairs = [pair for pair in lines if _can_be_linked(pair, splits)]
         if not pairs:
             raise DataError("There is nothing to learn word links from: no line has words on both sides.")
-        step = 1 + sum(len(one.split()) * len(other.split()) for one, other in pairs) // MOST_CELLS
-        source, target = (Vocabulary(side) for side in zip(*pairs[::step], strict=True))
+        step = 1 + sum(prod(_lengths(pair, splits)) for pair in pairs) // MOST_CELLS
+        source, target = map(Vocabulary, zip(*pairs[::step], strict=True), splits)
         cells = _cells(pairs[::step], source, target)
         forward, backward = learn(cells, rounds)
         return cls(source, target, cells.source * len(target) + cells.target, forward, backward, len(pairs))
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """What splits the lines of either side into words."""
+        return self.source.split, self.target.split
 
     def links(self, text: Iterable[tuple[str, str]]) -> Iterator[Links]:
         """The links of each pair of lines, learnt from or not, in order; none for one that is blank or too long."""
         pairs = iter(text)
         while block := list(islice(pairs, _BLOCK)):
             found: list[list[tuple[int, int]]] = [[] for _ in block]
-            cells = _cells([pair if _can_be_linked(pair) else ("", "") for pair in block], self.source, self.target)
+            linkable = [pair if _can_be_linked(pair, self.splits) else ("", "") for pair in block]
+            cells = _cells(linkable, self.source, self.target)
             agreed = agreement(self._known(self.forward, cells), self._known(self.backward, cells), cells)
             for group in cells.groups:
                 for pair, target, source in np.argwhere(group.of(agreed) >= THRESHOLD).tolist():
@@ -99,5 +110,10 @@ def _cells(pairs: Sequence[tuple[str, str]], source: Vocabulary, target: Vocabul
     return Cells.of([source.ids(one) for one, _ in pairs], [target.ids(other) for _, other in pairs])
 
 
-def _can_be_linked(pair: tuple[str, str]) -> bool:
-    return all(0 < len(line.split()) <= LONGEST for line in pair)
+def _lengths(pair: tuple[str, str], splits: Sequence[Split]) -> list[int]:
+    """Words of either side."""
+    return [len(split(line)) for line, split in zip(pair, splits, strict=True)]
+
+
+def _can_be_linked(pair: tuple[str, str], splits: Sequence[Split]) -> bool:
+    return all(0 < length <= LONGEST for length in _lengths(pair, splits))

@@ -26,6 +26,7 @@ from nmt.data.encoded import EncodedCorpus
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.evaluation.alignment import Links, check_within, parse_pharaoh
+from nmt.scripts import Split, split_characters, splitter, word_spans
 from nmt.statistical.aligner import Aligner
 from nmt.wording import counted
 
@@ -63,36 +64,59 @@ class WordLinks:
 
 
 class PieceLinks:
-    """Makes the links between the pieces of a batch: two pieces are linked if the words that they are parts of are."""
+    """Makes the links between the pieces of a batch: two pieces are linked if the words that they are parts of are.
 
-    def __init__(self, words: WordLinks, corpus: EncodedCorpus, source: Subwords, target: Subwords) -> None:
-        self.words, self.corpus, self.source, self.target = words, corpus, source, target
+    Words are those of `splits`: where they are characters, a piece has the links of all of its own.
+    """
+
+    def __init__(
+        self,
+        words: WordLinks,
+        corpus: EncodedCorpus,
+        source: Subwords,
+        target: Subwords,
+        splits: Sequence[Split] = (str.split, str.split),
+    ) -> None:
+        self.words, self.corpus, self.sides = words, corpus, tuple(zip((source, target), splits, strict=True))
 
     def of_batch(self, pairs: _Pairs, rows: Sequence[int]) -> Bool[Tensor, "B T S"]:
         """Which pieces are linked, for pairs of ids and the rows of the encoded corpus that they are of.
 
         Both sides are padded as in a `Batch`, with an end mark, which like the padding has no link.
         """
-        sources = _padded([self.source.word_of(source) for source, _ in pairs])
-        targets = _padded([self.target.word_of(target) for _, target in pairs])
-        found = [self.words[original] for original in self.corpus.originals(rows)]
-        of, positions = np.repeat(np.arange(len(rows)), [len(links) for links in found]), np.concatenate(found)
-        # One more than there are words, so that -1 is a place which stays empty.
-        width, height = (
-            max(side.max(), positions[:, i].max(initial=0)) + 2 for i, side in ((0, sources), (1, targets))
+        sources, targets = (
+            _spans(texts, *side) for texts, side in zip(zip(*pairs, strict=True), self.sides, strict=True)
         )
-        linked = np.zeros((len(rows), height, width), dtype=np.bool_)
-        linked[of, positions[:, 1], positions[:, 0]] = True
+        links = [self.words[original] for original in self.corpus.originals(rows)]
+        of, positions = np.repeat(np.arange(len(rows)), [len(own) for own in links]), np.concatenate(links)
+        width, height = (
+            max(side.max(), positions[:, i].max(initial=0) + 1) for i, side in ((0, sources), (1, targets))
+        )
+        # How many links there are among the first so many target and source words.
+        counts = np.zeros((len(rows), height + 1, width + 1), dtype=np.int64)
+        counts[of, positions[:, 1] + 1, positions[:, 0] + 1] = 1
+        counts = counts.cumsum(1).cumsum(2)
         every = np.arange(len(rows))[:, None, None]
-        return torch.from_numpy(linked[every, targets[:, :, None], sources[:, None, :]])
+        first, end = (targets[:, :, None, i] for i in (0, 1))
+        left, right = (sources[:, None, :, i] for i in (0, 1))
+        inside = counts[every, end, right] - counts[every, first, right]
+        before = counts[every, end, left] - counts[every, first, left]
+        return torch.from_numpy(inside > before)
 
 
-def _padded(word_of: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:
-    """The word of every piece, [rows, longest + 1]; -1, which is no word's number, for end mark and padding."""
-    padded = np.full((len(word_of), max(map(len, word_of)) + 1), -1)
-    for row, words in enumerate(word_of):
-        padded[row, : len(words)] = words
+def _spans(texts: Iterable[Sequence[int]], subwords: Subwords, split: Split) -> npt.NDArray[np.int64]:
+    """The first word of every piece and the one after its last, [rows, longest + 1, 2]; (0, 0) for end mark and padding."""
+    rows = [_spans_of(ids, subwords, split) for ids in texts]
+    padded = np.zeros((len(rows), max(map(len, rows)) + 1, 2), dtype=np.int64)
+    for row, spans in enumerate(rows):
+        padded[row, : len(spans)] = np.reshape(spans, (-1, 2))
     return padded
+
+
+def _spans_of(ids: Sequence[int], subwords: Subwords, split: Split) -> Sequence[tuple[int, int]]:
+    if split is split_characters:
+        return word_spans(subwords.characters(ids))
+    return [(word, word + 1) for word in subwords.word_of(ids)]
 
 
 def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
@@ -118,8 +142,14 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
     return WordLinks.of(_of_file(any_compression(path) or path, corpus))
 
 
+def splits_of(corpus: ParallelCorpus) -> tuple[Split, Split]:
+    """What splits the lines of either side into the words that links are between."""
+    return splitter(corpus.source), splitter(corpus.target)
+
+
 def _of_file(path: Path, corpus: ParallelCorpus) -> Iterator[Links]:
     """The links of each line, held against the pair that it is of."""
+    splits = splits_of(corpus)
     for number, (line, pair) in enumerate(zip_longest(read_lines(path), corpus.pairs()), start=1):
         if line is None or pair is None:
             lines = sum(1 for _ in read_lines(path))
@@ -129,5 +159,6 @@ def _of_file(path: Path, corpus: ParallelCorpus) -> Iterator[Links]:
             )
         where = f"{path}, line {number}"
         links = parse_pharaoh(line, where).possible
-        check_within(links, len(pair[0].split()), len(pair[1].split()), where)
+        source_words, target_words = (len(split(line)) for line, split in zip(pair, splits, strict=True))
+        check_within(links, source_words, target_words, where)
         yield links

@@ -37,7 +37,7 @@ from nmt.training.checkpoint import (
 )
 from nmt.training.folder import check_text, how_to_resume, open_folder
 from nmt.training.guard import LIMIT, BadUpdate, TooLarge, within_memory
-from nmt.training.links import PieceLinks
+from nmt.training.links import PieceLinks, splits_of
 from nmt.training.lock import only_writer
 from nmt.training.log import Log
 from nmt.training.optim import Clock, MovingAverage, copy_into, using
@@ -175,7 +175,9 @@ class Trainer:
         self.average = MovingAverage(self.weights, self.settings.ema) if self.settings.ema else None
         self.precision = choose_precision(self.settings.precision, device)
         self.corpus = encode_corpus(text.train, bundle.source, bundle.target, self.recipe.data.filters)
-        links = None if text.links is None else PieceLinks(text.links, self.corpus, bundle.source, bundle.target)
+        links = None
+        if text.links is not None:
+            links = PieceLinks(text.links, self.corpus, bundle.source, bundle.target, splits_of(text.train))
         self.learner = Learner(bundle, links, precision=self.precision, device=device)
         self.validator = Validator(bundle, text.valid, precision=self.precision, device=device)
         self.progress = Progress() if state is None else state.progress

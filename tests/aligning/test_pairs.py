@@ -229,3 +229,18 @@ def test_arrays_are_read_back_without_pickles(aligned: list[AlignedPair]) -> Non
         assert arrays["links_2"].shape == (0, 2)
         assert arrays["source_2"].tolist() == []
     assert content == written(aligned, "npz")
+
+
+# --- text without spaces ----------------------------------------------------------------------------------------
+
+
+def test_words_of_a_side_without_spaces_are_pieces_which_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    kana = ["ねこがいる", "いぬがいる", "ねことねこ"]
+    ours = Subwords.train([*TEXT, *kana], kind="char", size=32, byte_fallback=False)
+    pairs = [("a cat", kana[0]), ("the dog", kana[1])]
+    with caplog.at_level(logging.WARNING):
+        found = align(pairs, reader(ours))
+    assert [pair.alignment.source for pair in found] == [("a", "cat"), ("the", "dog")]
+    assert [pair.alignment.target for pair in found] == [tuple(line) for line in kana[:2]]
+    assert [pair.alignment.weights.shape for pair in found] == [(5, 2), (5, 2)]
+    assert caplog.messages == ["The target is written without spaces: its words are the model's pieces."]

@@ -13,7 +13,7 @@ from nmt.data.sample import examples
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.recipe import Filters, parse_recipe
-from nmt.training.links import PieceLinks, WordLinks, load_links
+from nmt.training.links import PieceLinks, WordLinks, load_links, splits_of
 from nmt.training.text import Sampled, TrainingText
 
 SOURCES = ["the dog barks", "", "a cat", "the cat sees the dog", "barks", "a cat  sees a dog "]
@@ -142,6 +142,29 @@ def test_pieces_are_linked_if_their_words_are(folder: Path, kind: str, size: int
             [original] = encoded.originals([rows[index]])
             found = set(map(tuple, batch.links[index].nonzero().tolist()))
             assert found == expected(links, original, subwords, subwords, pair)
+
+
+def test_pieces_of_text_without_spaces_have_the_links_of_their_characters(tmp_path: Path) -> None:
+    sources, targets = ["a cat is here", "a dog is here"] * 9, ["ねこがいる", "いぬがいる"] * 9
+    for name, lines in (("text.en", sources), ("text.ja", targets), ("text.align", ["1-0 1-1 2-3 3-4"] * 18)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    corpus = load_corpus(f"{tmp_path}/text", source="en", target="ja")
+    subwords = Subwords.train([*sources, *targets], kind="bpe", size=40, byte_fallback=False)
+    encoded = encode_corpus(corpus, subwords, subwords, None)
+    links = load_links(f"{tmp_path}/text.align", corpus, source="en")
+    linker = PieceLinks(links, encoded, subwords, subwords, splits_of(corpus))
+    [linked] = linker.of_batch(encoded[[0]], [0])
+    words, position = subwords.word_of(encoded[[0]][0][0]), 0
+    for row, piece in zip(linked, subwords.pieces(encoded[[0]][0][1]), strict=False):
+        end = position + len(piece.replace("▁", ""))
+        of = {{0: 1, 1: 1, 3: 2, 4: 3}.get(character) for character in range(position, end)}
+        assert {words[column] for column in row.nonzero().flatten().tolist()} == of - {None}
+        position = end
+    assert position == len("ねこがいる")
+    assert not linked[-1].any()
+    (tmp_path / "text.align").write_text("0-5\n" * 18)
+    with pytest.raises(DataError, match="line 1: the link 0-5 lies beyond"):
+        load_links(f"{tmp_path}/text.align", corpus, source="en")
 
 
 def test_links_follow_segmentations_that_are_drawn_anew(folder: Path) -> None:

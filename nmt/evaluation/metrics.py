@@ -144,7 +144,7 @@ def tokenizer_warning(lines: Iterable[str], tokenizer: str) -> str | None:
         return None
     return (
         f"The text is written without spaces, but the tokeniser {tokenizer} splits at spaces, so that BLEU means nothing: "
-        "use --tokenize zh, ja-mecab, char or flores200 (evaluation.tokenize in a recipe)."
+        "use --tokenize zh, ja-mecab, char or flores200 (evaluation.tokenize in a recipe), or --language."
     )
 
 

@@ -41,12 +41,13 @@ def read_curves(path: Path) -> Curves:
     """Read the metrics of a run, as far as they were written.
 
     An incomplete last line, which a crash leaves behind, is passed over. A resumed run repeats the updates since its
-    last checkpoint; what came last counts. Values that are not finite are left out.
+    last checkpoint; what came last counts. Values that are not finite are left out, and so is the mean of the best
+    checkpoints, which the log notes after the last validation, unless it is better than they are.
 
     Raises:
         DataError: a file that cannot be read, or a line in it that is no entry of a log, by number.
     """
-    entries = list(_entries(path))
+    entries = [entry for entry in _entries(path) if entry.get("best") or "note" not in entry]
     latest = {kind: {entry["update"]: entry for entry in entries if entry["kind"] == kind} for kind in _KINDS}
     valid = latest["valid"]
     best = [update for update, entry in valid.items() if entry.get("best")]

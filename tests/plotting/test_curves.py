@@ -97,6 +97,14 @@ def test_what_a_resumed_run_logged_again_replaces_the_first_time(tmp_path: Path)
     assert curves.best == 300
 
 
+def test_a_mean_of_checkpoints_counts_only_if_it_is_best(tmp_path: Path) -> None:
+    last = valid(400, 120.0, 25.0, True)
+    worse = read_curves(write(tmp_path / "m", [*LOG, last, valid(400, 130.0, 24.0, False) | {"note": "mean"}]))
+    assert (worse.best, worse.valid[400], worse.scores["BLEU"][400]) == (400, 120, 25)
+    better = read_curves(write(tmp_path / "m", [*LOG, last, valid(400, 110.0, 26.0, True) | {"note": "mean"}]))
+    assert (better.best, better.valid[400], better.scores["BLEU"][400]) == (400, 110, 26)
+
+
 def test_other_lines_and_values_that_are_not_finite_are_left_out(tmp_path: Path) -> None:
     entries = [{"kind": "start", "seed": 1}, train(1, float("nan")), train(2, float("inf")), train(3, 7.0)]
     assert read_curves(write(tmp_path / "m", entries)) == Curves(train={3: 7.0})

@@ -8,6 +8,7 @@ import pty
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -507,6 +508,16 @@ def test_text_without_spaces_is_scored_by_its_language(tmp_path: Path) -> None:
     assert "tok:zh" in good(seen).splitlines()[0]
     assert seen.stderr == b""
     assert good(nmt(*arguments, "--language", "zh", "--tokenize", "char")).startswith("BLEU    3")
+
+
+def test_a_model_is_scored_with_the_tokeniser_of_its_recipe(model: Path, corpus: Path, tmp_path: Path) -> None:
+    shutil.copytree(model, tmp_path / "model")
+    recipe = tmp_path / "model" / "recipe.yaml"
+    tree = yaml.safe_load(recipe.read_text(encoding="utf-8"))
+    recipe.write_text(yaml.safe_dump({**tree, "evaluation": {"tokenize": "char"}}), encoding="utf-8")
+    arguments = [tmp_path / "model", "--split", f"{corpus}/valid", "--beam-size", "1", "--bootstrap", "0"]
+    assert "tok:char" in good(nmt("evaluate", *arguments)).splitlines()[0]
+    assert "tok:intl" in good(nmt("evaluate", *arguments, "--tokenize", "intl")).splitlines()[0]
 
 
 def test_the_published_form_is_tokenised_and_lowercased(tmp_path: Path) -> None:

@@ -158,6 +158,9 @@ def evaluate(
         [bundle] = load_models([model], device)
         if published:
             _published_form(bundle.recipe.data.target)(["a"])
+        else:
+            tokenize = tokenize or bundle.recipe.evaluation.tokenize
+            _check_tokenizer(tokenize)
         corpus = _corpus(bundle, split)
         other = None if baseline is None else _matching(baseline, len(corpus), corpus.name)  # said before the work
         settings: dict[str, Any] = {"precision": precision, "batch_tokens": batch_tokens}
@@ -173,7 +176,6 @@ def evaluate(
         translations = _translate(bundle, corpus, quiet=quiet, **changed, **settings)
         language = bundle.recipe.data.target
         text = _Text(corpus.name, language, str(model), translations, [list(corpus.target)], other)
-        tokenize = tokenize or bundle.recipe.evaluation.tokenize
         errors = _alignment_error_rate(bundle, corpus, quiet=quiet, bootstrap=bootstrap, **settings)
     options: dict[str, Any] = {"language": text.language, "lowercase": lowercase, "bootstrap": bootstrap}
     if published:
@@ -195,10 +197,17 @@ def _check_options(
         raise UsageError(
             f"--baseline compares by paired bootstrap, which needs --bootstrap 2 or more, but it is {bootstrap}."
         )
-    from nmt.evaluation.metrics import check_tokenizer, published_form
-
     if published:
+        from nmt.evaluation.metrics import published_form
+
         published_form(["a"], language or "en")
+    _check_tokenizer(tokenize)
+
+
+def _check_tokenizer(tokenize: str | None) -> None:
+    """Raise UsageError for a tokeniser that cannot be used."""
+    from nmt.evaluation.metrics import check_tokenizer
+
     if tokenize is not None:
         check_tokenizer(tokenize)
 

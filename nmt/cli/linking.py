@@ -68,8 +68,9 @@ def links(
     [bold]Details[/bold]
 
     Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0. Words are what spaces
-    separate, or the characters of a text written without spaces (Chinese, Japanese, Thai, ...). A pair with a blank side or one of more than 200 words gets an empty line. With --gold, precision, recall
-    and alignment error rate are printed instead.
+    separate, or the characters of a text written without spaces (Chinese, Japanese, Thai, ...). A pair with a
+    blank side or one of more than 200 words gets an empty line. With --gold, precision, recall and alignment error rate
+    are printed instead.
 
     Two hidden Markov models (Vogel et al. 1996), one per direction, learn to agree (Liang et al. 2006). Words are
     linked where the geometric mean of both probabilities is at least one half. Fewer than 1,000 lines teach too little:

@@ -52,6 +52,8 @@ class Progress:
     """The update that was validated last."""
     best: Rank | None = None
     """The rank of the best validation so far."""
+    tokenizer: str | None = None
+    """sacreBLEU's, which the validations are compared with wherever the run goes on."""
     stale: int = 0
     """Validations since the best one."""
     plateau: int = 0

@@ -46,7 +46,7 @@ from nmt.training.sampling import gold_probability
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import Encoded, TrainingText, corpus_of_epoch
 from nmt.training.update import Learner, Measured
-from nmt.training.validation import Validator, check_scoring
+from nmt.training.validation import Validator, usable_tokenizer
 from nmt.training.yielding import Yielding
 from nmt.wording import counted
 
@@ -131,8 +131,8 @@ def _prepare(
     recipe: Recipe, folder: Path, stopping: Stopping, *, device: torch.device, resume: bool, force: bool, quiet: bool
 ) -> Trainer:
     """Read all that training needs, and write down what the model will be."""
-    check_scoring(recipe)
     state = open_folder(recipe, folder, resume=resume, force=force)
+    usable_tokenizer(recipe, None if state is None else state.progress.tokenizer)  # said before the work
     text = TrainingText.load(recipe)
     if state is None:
         source, target = text.subwords(recipe)
@@ -179,8 +179,9 @@ class Trainer:
         if text.links is not None:
             links = PieceLinks(text.links, self.corpus, bundle.source, bundle.target, splits_of(text.train))
         self.learner = Learner(bundle, links, precision=self.precision, device=device)
-        self.validator = Validator(bundle, text.valid, precision=self.precision, device=device)
         self.progress = Progress() if state is None else state.progress
+        self.progress.tokenizer = usable_tokenizer(self.recipe, self.progress.tokenizer)
+        self.validator = Validator(bundle, text.valid, self.progress.tokenizer, precision=self.precision, device=device)
         self.best = BestCheckpoints(folder, self.progress, self.settings.validation.keep_best)
         self.epoch = self._open_epoch(min(self.progress.epoch, self.settings.epochs - 1))
         updates = int(min(len(self.epoch.groups) * self.settings.epochs, self.settings.updates or math.inf))

@@ -29,12 +29,13 @@ HOPELESS = 100.0
 class Validator:
     """Judges the model of a bundle, as its weights are at the time, on one text."""
 
-    def __init__(self, bundle: Bundle, text: ParallelCorpus, *, precision: Precision, device: torch.device) -> None:
+    def __init__(
+        self, bundle: Bundle, text: ParallelCorpus, tokenizer: str, *, precision: Precision, device: torch.device
+    ) -> None:
         self.bundle, self.text, self.precision, self.device = bundle, text, precision, device
+        self.tokenizer = tokenizer
         self.settings = bundle.recipe.training
         self.corpus = encode_corpus(text, bundle.source, bundle.target, None)
-        recipe = bundle.recipe
-        self.tokenizer = metrics.choose_tokenizer(recipe.data.target, recipe.evaluation.tokenize)
 
     def introduction(self) -> Iterator[str]:
         """What a person should know of how the model will be judged."""
@@ -100,7 +101,13 @@ class Validator:
         return [translation.text for translation in translator.translate(self.text.source)]
 
 
-def check_scoring(recipe: Recipe) -> None:
-    """Raise UsageError if validation could not compute BLEU with the recipe's tokeniser."""
-    if recipe.evaluation.tokenize is not None and "bleu" in recipe.training.validation.metrics:
-        metrics.check_tokenizer(recipe.evaluation.tokenize)
+def usable_tokenizer(recipe: Recipe, earlier: str | None) -> str:
+    """The tokeniser of a run's validations: that of its recipe, else the one so far, else the target language's.
+
+    Raises:
+        UsageError: it cannot be used here, although the recipe asks for BLEU.
+    """
+    tokenizer = metrics.choose_tokenizer(recipe.data.target, recipe.evaluation.tokenize or earlier)
+    if "bleu" in recipe.training.validation.metrics:
+        metrics.check_tokenizer(tokenizer)
+    return tokenizer

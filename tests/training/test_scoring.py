@@ -10,6 +10,7 @@ import torch
 
 from nmt.data.corpus import load_corpus
 from nmt.errors import UsageError
+from nmt.evaluation import metrics
 from nmt.recipe import Recipe
 from nmt.training.checkpoint import load_state
 from nmt.training.trainer import train
@@ -81,8 +82,8 @@ def test_a_tokeniser_that_cannot_see_the_words_is_warned_of_and_perplexity_decid
 
 
 def test_ties_are_broken_by_the_metrics_in_their_order_and_at_last_by_perplexity(corpus: Path) -> None:
-    def rank(metrics: list[str], **record: float) -> tuple[float, ...]:
-        chosen = kana_recipe(corpus, validation={"metrics": metrics})
+    def rank(names: list[str], **record: float) -> tuple[float, ...]:
+        chosen = kana_recipe(corpus, validation={"metrics": names})
         judge = Validator.__new__(Validator)
         judge.settings = chosen.training
         return judge.rank(record)
@@ -104,6 +105,18 @@ def test_a_tokeniser_that_cannot_be_used_is_refused_before_any_work(
     with pytest.raises(UsageError, match=r'ja-mecab cannot be used here: pip install "sacrebleu\[ja\]"'):
         train(kana_recipe(corpus, tokenize="ja-mecab"), tmp_path / "run", device=CPU)
     assert not (tmp_path / "run" / "source.model").exists()
+
+
+def test_a_resumed_run_keeps_its_tokeniser(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sacrebleu.tokenizers import tokenizer_ja_mecab
+
+    monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
+    chosen = kana_recipe(corpus, tokenize=None, epochs=1, batch_tokens=1024)
+    train(chosen, tmp_path / "run", device=CPU, quiet=True)
+    monkeypatch.setattr(metrics, "choose_tokenizer", lambda _, tokenize: tokenize or "zh")  # as if MeCab were there now
+    longer = kana_recipe(corpus, tokenize=None, epochs=2, batch_tokens=1024)
+    train(longer, tmp_path / "run", device=CPU, resume=True, force=True, quiet=True)
+    assert ["tok:char" in record["signatures"]["bleu"] for record in validations(tmp_path / "run")] == [True, True]
 
 
 def test_the_kana_corpus_is_what_it_says(corpus: Path) -> None:

@@ -569,8 +569,8 @@ class GuidedAlignment(Section):
     """Cross-entropy of the attention against given word links, beside that of the words (Chen et al. 2016; Mi et al. 2016)."""
 
     links: str
-    """A file with a line `i-j i-j ...` (source-target word, from 0) a pair of data.train, `hmm`: those that `nmt links` finds
-    in data.train, or `gold`: those of the sample."""
+    """A file with a line `i-j i-j ...` (source-target word, from 0; characters of text without spaces) a pair of
+    data.train, `hmm`: those that `nmt links` finds in data.train, or `gold`: those of the sample."""
     weight: Positive = 0.5
     """What a nat of a linked token's attention counts beside a nat of a predicted token."""
     decay: Annotated[float, Field(gt=0, le=1)] = 1.0

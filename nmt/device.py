@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import os
 import platform
 import re
@@ -14,6 +15,9 @@ import torch
 
 from nmt.arguments import described
 from nmt.errors import UsageError
+from nmt.wording import counted
+
+logger = logging.getLogger(__name__)
 
 Precision = Literal["fp32", "bf16"]
 """Of matrix products in training."""
@@ -66,6 +70,14 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):  # Linux
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def at_most_cores(threads: int) -> int:
+    """So many threads, or one per usable core if these are fewer, which a warning then says: more would only wait for one another."""
+    cores = usable_cores()
+    if threads > cores:
+        logger.warning("This process may use %s: %d threads become %d.", counted(cores, "core"), threads, cores)
+    return min(threads, cores)
 
 
 def as_device(device: object) -> torch.device:

@@ -778,3 +778,9 @@ def test_the_first_help_fits_a_screen() -> None:
 def test_without_arguments_the_help_is_shown() -> None:
     assert good(nmt()) == good(nmt("--help"))
     assert good(nmt("--version")).startswith("nmt 0.")
+
+
+def test_more_threads_than_cores_are_not_started(model: Path) -> None:
+    ended = nmt("translate", model, "--threads", 10_000, stdin=b"A dog.\n")
+    good(ended)
+    assert b"10000 threads become" in ended.stderr

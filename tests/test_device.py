@@ -111,3 +111,13 @@ def test_metal_draws_sixteen_bits_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
     assert kinds == ["mps"]
     assert (len(drawn), scale) == (10_000, pytest.approx(1 / 0.75, rel=1e-4))
     assert (drawn < below).double().mean() == pytest.approx(0.75, abs=0.02)
+
+
+def test_threads_beyond_the_cores_are_left_out_with_a_note(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(device.os, "sched_getaffinity", lambda _: {0, 3}, raising=False)
+    assert [device.at_most_cores(threads) for threads in (1, 2)] == [1, 2]
+    assert not caplog.records
+    assert device.at_most_cores(10_000) == 2
+    assert caplog.messages == ["This process may use 2 cores: 10000 threads become 2."]

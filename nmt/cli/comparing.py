@@ -122,9 +122,9 @@ def _check_baseline(baseline: str | None, candidates: Sequence[Candidate]) -> No
 def _share(jobs: int, threads: int | None, device: str) -> Share:
     """The part of the machine that each training may use."""
     from nmt.comparison.runs import Share
-    from nmt.device import choose_device, processor, usable_cores
+    from nmt.device import at_most_cores, choose_device, processor, usable_cores
 
-    each = threads or max(1, usable_cores() // jobs)
+    each = max(1, usable_cores() // jobs) if threads is None else at_most_cores(threads)
     return Share(jobs, each, device, processor(choose_device(device)))
 
 
@@ -138,8 +138,9 @@ def _measured(
     import torch
 
     from nmt.comparison.table import Row
+    from nmt.device import usable_cores
 
-    torch.set_num_threads(share.threads * share.jobs)
+    torch.set_num_threads(min(share.threads * share.jobs, usable_cores()))
     rows = []
     for candidate in candidates:
         problem = problems.get(candidate.name)

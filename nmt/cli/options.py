@@ -187,7 +187,9 @@ def set_up(*, quiet: bool = False, threads: int | None = None) -> None:
     if threads is not None:
         import torch
 
-        torch.set_num_threads(threads)
+        from nmt.device import at_most_cores
+
+        torch.set_num_threads(at_most_cores(threads))
 
 
 def load_models(folders: Sequence[Path], device: str) -> list[Bundle]:

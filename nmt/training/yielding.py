@@ -10,7 +10,6 @@ team of threads is opened while this process has to wait for cores, and closed o
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 import threading
 import time
@@ -21,6 +20,7 @@ from typing import Self
 
 import torch
 
+from nmt.device import usable_cores
 from nmt.native.build import openmp_libraries
 
 INTERVAL = 1.0
@@ -74,7 +74,7 @@ class IdleTeam:
     """A sleeping team of OpenMP threads, just large enough that libgomp manages more threads than there are cores."""
 
     def __init__(self, *, beside: int) -> None:
-        self._size = max(2, len(os.sched_getaffinity(0)) - beside + 2)
+        self._size = max(2, usable_cores() - beside + 2)
         self._closed = threading.Event()
         opened = threading.Event()
         self._owner = threading.Thread(target=self._open, args=(opened,), name="nmt-idle-team", daemon=True)

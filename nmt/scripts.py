@@ -7,17 +7,18 @@ from itertools import islice
 
 Split = Callable[[str], list[str]]
 
-_UNSPACED = (
+UNSPACED = (
     "\u0e00-\u0fff"  # Thai, Lao, Tibetan
     "\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f"  # Burmese
     "\u1780-\u17ff"  # Khmer
-    "\u3001-\u30ff\u31f0-\u31ff\uff01-\uff9f"  # kana and the punctuation of East Asia
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese characters
+    "\u3001-\u312f\u31f0-\u31ff\uff01-\uff9f"  # kana, bopomofo and the punctuation of East Asia
+    "\u2e80-\u2fdf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese characters and their radicals
 )
-_CHARACTER = re.compile(f"[{_UNSPACED}]")
-_SPACE = re.compile(f"(?<=[{_UNSPACED}])[^\\S\\n]+(?=[{_UNSPACED}])")
+"""Characters of such scripts, as the inside of a regular expression's brackets."""
+_CHARACTER = re.compile(f"[{UNSPACED}]")
+_SPACE = re.compile(f"(?<=[{UNSPACED}])[^\\S\\n]+(?=[{UNSPACED}])")
 _MARKS = "".join(mark for mark in map(chr, range(0x0E00, 0x3100)) if unicodedata.category(mark).startswith("M"))
-_WORD = re.compile(f"[{_UNSPACED}][{_MARKS}]*|[^{_UNSPACED}\\s]+")
+_WORD = re.compile(f"[{UNSPACED}][{_MARKS}]*|[^{UNSPACED}\\s]+")
 _LINES = 10_000
 """How many lines tell whether a text is written without spaces."""
 _CHARACTERS_PER_SPACE = 8

@@ -6,26 +6,23 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
+from nmt.scripts import UNSPACED
+
 ItemT = TypeVar("ItemT")
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SPACES = re.compile(r" {2,}")
-_UNSPACED = (
-    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan; Burmese; Khmer
-    "\u2e80-\u3130\u3190-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff"  # Chinese and Japanese, wide forms
-)
-"""Characters of scripts that are written without spaces between words, as the inside of a regular expression's brackets."""
 _WIDE = "\u3001-\u301f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
-"""Those of them that are punctuation, which holds its space itself."""
-_JOINT = re.compile(f"(?<=[{_UNSPACED}])\n(?=[{_UNSPACED}])|(?<=[{_WIDE}])\n|\n(?=[{_WIDE}])")
+"""Punctuation of scripts without spaces, which holds its space itself."""
+_JOINT = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])|(?<=[{_WIDE}])\n|\n(?=[{_WIDE}])")
 """A line feed between two texts that need no space between them."""
 _SPACED = 8
 """Text with a space per this many characters, or more, is cut into words, whatever its script."""
 _BREAKS = (
     re.compile(r"(?<=[.!?;:])\s+|(?<=[。！？；])\s*"),
     re.compile(r"\s+"),
-    re.compile(f"(?<=[{_UNSPACED}])(?=[{_UNSPACED}])"),
+    re.compile(f"(?<=[{UNSPACED}])(?=[{UNSPACED}])"),
 )
 """Where a text may be cut, from the best place to the next best: after a sentence, between words, where no space would stand."""
 _WINDOW_CHARACTERS = 300_000

@@ -46,3 +46,12 @@ def test_every_command_of_the_table_of_tests_runs_some(command: str) -> None:
 
 def test_the_table_of_tests_has_commands() -> None:
     assert len(COMMANDS) >= 20
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "recipes/attention").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_preset_lists_what_it_does_otherwise_than_its_paper(path: Path) -> None:
+    header = re.match(r"(?:#.*\n)+", path.read_text(encoding="utf-8"))
+    assert header
+    listed = header[0].partition("# Deviates from the paper in ")[2]
+    for subject in ("text", "embeddings", "first weights", "training", "search"):
+        assert f"\n# - {subject}: " in listed

@@ -1,6 +1,7 @@
 """Which installed fonts can write the words of a figure, and how wide the words come out.
 
-matplotlib joins the letters of Arabic and writes them from the right by itself (from 3.11 on, which the package needs).
+matplotlib shapes text from 3.11 on: it joins the letters of Arabic and writes them from the right. Earlier versions set one
+character beside the other from the left, and a warning says so.
 """
 
 import logging
@@ -11,7 +12,9 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from matplotlib.font_manager import FontPath, FontProperties, findSystemFonts, fontManager, get_font
+import matplotlib
+from matplotlib import font_manager
+from matplotlib.font_manager import FontEntry, FontProperties, findSystemFonts, fontManager, get_font
 from matplotlib.textpath import TextToPath
 
 from nmt.errors import DataError
@@ -39,6 +42,12 @@ _KANA = frozenset(map(chr, range(0x3041, 0x3100)))
 _UNFIT = ("cm", "STIXNon", "STIXSize", "Last", "DejaVu Sans Display", "Noto Color Emoji", "Apple Color Emoji")
 _ELLIPSIS_FROM = 100  # characters; the longest words of real languages stay whole
 _REGULAR = ("normal", 400, "normal")
+_SHAPES_TEXT = hasattr(font_manager, "FontPath")
+"""Whether matplotlib shapes text, and opens any face of a collection: both came with 3.11."""
+_UNSHAPED = (
+    f"matplotlib {matplotlib.__version__} cannot shape Arabic, Hebrew or Indic scripts: their letters stand apart, from left "
+    "to right. Install matplotlib 3.11 or newer, or write an SVG or an HTML page, which the viewer shapes."
+)
 _log = logging.getLogger(__name__)
 
 
@@ -86,9 +95,11 @@ def choose_families(texts: Iterable[str], *, first: Sequence[str] = (), warn: bo
     """Font families that together have all characters of the texts, as far as any installed font does.
 
     Those of `first` and the base font come first; further ones are added only for characters that they lack, each time
-    the one that has most of those still missing. Characters that no font has are named in one warning of the log.
+    the one that has most of those still missing. Characters that no font has are named in one warning of the log, and
+    those that this matplotlib cannot shape in another.
     """
-    wanted = {ord(character) for text in texts for character in text if _is_visible(character)}
+    characters = set[str]().union(*texts)
+    wanted = {ord(character) for character in characters if _is_visible(character)}
     families = [*first, BASE]
     missing = wanted.difference(*map(_characters, families))
     candidates = _candidates() if missing else []
@@ -102,6 +113,8 @@ def choose_families(texts: Iterable[str], *, first: Sequence[str] = (), warn: bo
         missing -= _characters(best)
     if missing and warn:
         _log.warning("%s", _complaint(missing))
+    if warn and not _SHAPES_TEXT and any(map(_needs_shaping, characters)):
+        _log.warning("%s", _UNSHAPED)
     return families
 
 
@@ -119,6 +132,11 @@ def text_width(text: str, size: float, families: Sequence[str]) -> float:
 
 def _is_visible(character: str) -> bool:
     return not character.isspace() and unicodedata.category(character) not in ("Cf", "Mn", "Cc")
+
+
+def _needs_shaping(character: str) -> bool:
+    """Whether a script is written from the right, or has vowels that move around their consonant."""
+    return unicodedata.bidirectional(character) in ("R", "AL") or unicodedata.category(character) == "Mc"
 
 
 @lru_cache(maxsize=1)
@@ -139,14 +157,15 @@ def _characters(family: str) -> frozenset[int]:
 
 
 @lru_cache(maxsize=1)
-def _regular_faces() -> dict[str, FontPath]:
+def _regular_faces() -> dict[str, str]:
     """File of the upright face of normal weight and width, by family."""
     faces = fontManager.ttflist
-    return {
-        face.name: FontPath(face.fname, face.index)
-        for face in faces
-        if (face.style, face.weight, face.stretch) == _REGULAR
-    }
+    return {face.name: _file(face) for face in faces if (face.style, face.weight, face.stretch) == _REGULAR}
+
+
+def _file(face: FontEntry) -> str:
+    """A face's file, with its number in a collection; before 3.11 matplotlib lists and reads only the first."""
+    return font_manager.FontPath(face.fname, face.index) if _SHAPES_TEXT else str(face.fname)
 
 
 def _notice_new_fonts() -> None:

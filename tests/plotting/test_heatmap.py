@@ -382,7 +382,16 @@ def test_neither_pyplot_nor_a_display_is_touched(tmp_path: Path) -> None:
         "assert not {'matplotlib.pyplot', 'torch', 'tkinter'} & set(sys.modules)\n"
     )
     environment = {name: value for name, value in os.environ.items() if name != "DISPLAY"} | {"MPLBACKEND": "tkagg"}
-    command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", program, str(tmp_path / "a.PNG")]
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-W",
+        "ignore::DeprecationWarning",
+        "-c",
+        program,
+        str(tmp_path / "a.PNG"),
+    ]
     subprocess.run(command, check=True, env=environment)
     assert pixels(tmp_path / "a.PNG").size
 

@@ -1,0 +1,79 @@
+"""What is published: a wheel with what the program needs, and a page for the index without dead links."""
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+from tools.readme import without_relative_links
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the source distribution."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(folder)], check=True, cwd=ROOT)
+    return folder
+
+
+def wheel(folder: Path) -> zipfile.ZipFile:
+    return zipfile.ZipFile(next(folder.glob("*.whl")))
+
+
+def metadata(folder: Path) -> Message:
+    with wheel(folder) as archive:
+        name = next(name for name in archive.namelist() if name.endswith("/METADATA"))
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def test_the_wheel_holds_what_the_program_reads_and_no_pictures(distributions: Path) -> None:
+    with wheel(distributions) as archive:
+        names = set(archive.namelist())
+    assert not [name for name in names if name.endswith(".png")]
+    recipes = {f"nmt/{path.relative_to(ROOT)}" for path in (ROOT / "recipes").rglob("*.yaml")}
+    assert recipes | {"nmt/py.typed", "nmt/native/search.c", "nmt/plotting/page/page.html"} <= names
+
+
+def test_the_description_leads_nowhere_that_an_index_does_not_have(distributions: Path) -> None:
+    description = str(metadata(distributions).get_payload())
+    assert not re.findall(r"\]\((?!https?://|#)", description)
+    assert "[Bahdanau et al. 2015](https://arxiv.org/abs/1409.0473)" in description
+    assert "![" not in description
+
+
+def test_an_index_is_told_addresses_platforms_and_versions(distributions: Path) -> None:
+    fields = metadata(distributions)
+    assert "Bahdanau et al. 2015, https://arxiv.org/abs/1409.0473" in fields.get_all("Project-URL", [])
+    classifiers = set(fields.get_all("Classifier", []))
+    assert {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)} <= classifiers
+    assert {"Operating System :: POSIX :: Linux", "Operating System :: MacOS"} <= classifiers
+    assert {"datasets<6,>=4", "matplotlib<4,>=3.9"} <= set(fields.get_all("Requires-Dist", []))
+
+
+def test_relative_links_become_text_and_relative_pictures_nothing() -> None:
+    markdown = "a ([b](c/d.md))\n\n![e](f.png)\n\n[g](https://h) ![i](https://j.png) [k](#l)\n"
+    assert without_relative_links(markdown) == "a (b)\n\n[g](https://h) ![i](https://j.png) [k](#l)\n"
+
+
+@pytest.mark.slow
+def test_the_source_distribution_installs_and_knows_its_recipes(distributions: Path, tmp_path: Path) -> None:
+    source = next(distributions.glob("*.tar.gz"))
+    with tarfile.open(source) as archive:
+        assert not [name for name in archive.getnames() if "venv" in name]
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--target", str(tmp_path)]
+    subprocess.run([*command, str(source)], check=True)
+    program = f"import nmt; assert nmt.__file__.startswith({str(tmp_path)!r}); from nmt.cli import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "recipe", "list"],
+        capture_output=True, text=True, check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert "attention/rnnenc" in ended.stdout

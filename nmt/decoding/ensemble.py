@@ -290,7 +290,7 @@ def largest(values: Float[Tensor, "N C"], size: int) -> tuple[Float[Tensor, "N k
     return found, looked.gather(1, places)
 
 
-def _log_mean_exp(log_probs: Sequence[Float[Tensor, ...]]) -> Float[Tensor, ...]:
+def _log_mean_exp(log_probs: Sequence[Float[Tensor, "..."]]) -> Float[Tensor, "..."]:
     """log of the mean of probabilities, over the members."""
     if len(log_probs) == 1:
         return log_probs[0]

@@ -72,11 +72,11 @@ class Penalties:
 
     def score(
         self,
-        log_probability: Float[Tensor, ...],
-        length: Int[Tensor, ...] | int,
+        log_probability: Float[Tensor, "..."],
+        length: Int[Tensor, "..."] | int,
         coverage: Float[Tensor, "... S"] | None,
         source_mask: Bool[Tensor, "... S"] | None,
-    ) -> Float[Tensor, ...]:
+    ) -> Float[Tensor, "..."]:
         """Score of each hypothesis.
 
         Args:

@@ -23,6 +23,7 @@ import yaml
 from nmt.bundle import Bundle
 from nmt.cli import progress
 from nmt.cli.inspecting import info
+from nmt.data.catalogue import CATALOGUE
 from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
 from nmt.recipe import GuidedAlignment, load_recipe, shipped_recipes
@@ -700,7 +701,9 @@ def test_info_names_every_switch_that_leaves_the_plain_model(
 def test_corpora_are_listed_and_checked(tmp_path: Path) -> None:
     listed = good(nmt("corpora"))
     assert good(nmt("corpora", "list")) == listed
-    assert all(name in listed for name in ("sample:", "multi30k", "hansards-en-fr"))
+    sources = {name: next(line for line in listed.splitlines() if line.startswith(name)) for name in CATALOGUE}
+    assert listed.startswith("sample:")
+    assert {name for name, line in sources.items() if "local only" in line} == {"tatoeba-en-de", "hansards-en-fr"}
     (tmp_path / "multi30k").mkdir()
     (tmp_path / "multi30k" / "val.en").write_text("not what it should be\n")
     ended = nmt("corpora", "check", "multi30k", NMT_CORPORA=str(tmp_path))

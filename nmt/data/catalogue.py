@@ -1,7 +1,8 @@
 """Named public corpora: where they come from, how they are licensed, and what their text must be.
 
 No text is part of the toolkit. A corpus is looked for under `$NMT_CORPORA` (laid out `NAME/SPLIT.LANGUAGE`, perhaps
-compressed), then in the cache, and is then fetched from its public source and checked against its SHA-256.
+compressed), then in the cache, and is then fetched from its public source and checked against its SHA-256. A corpus
+whose text can neither be fetched nor derived again is local only: its entry says what is known, and what is not.
 """
 
 import difflib
@@ -50,8 +51,13 @@ class NamedCorpus:
     licence: str
     home: str
     files: tuple[TextFile, ...]
-    obtain: str = ""
-    """How to get it, where there is no file to fetch."""
+    derivation: str = ""
+    """What is known of how the text was made, where there is no file to fetch."""
+
+    @property
+    def local_only(self) -> bool:
+        """Whether the text can be had from someone who has it only."""
+        return not all(file.sources for file in self.files)
 
     @property
     def splits(self) -> dict[str, int]:
@@ -82,7 +88,8 @@ def _files(table: str, sources: _Sources | None = None) -> tuple[TextFile, ...]:
 
 
 def _multi30k(split: str, language: str) -> tuple[str, ...]:
-    return (f"https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/{split}.{language}.gz",)
+    root = "https://raw.githubusercontent.com/multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw"
+    return (f"{root}/{split}.{language}.gz",)
 
 
 def _tanaka(split: str, language: str) -> tuple[str, ...]:
@@ -129,8 +136,9 @@ _CORPORA = (
             test en 2000 062904c3b7db702b079c9e7d16590a9833ce7013b59f6bfc15d7b840fdfc1677
             """
         ),
-        obtain=(
-            "it was split off deu-eng.zip of 2018-05 from https://www.manythings.org/anki/, which now has a later one"
+        derivation=(
+            "168,655 pairs of deu-eng.zip of May 2018 from https://www.manythings.org/anki/, which has replaced it since; "
+            "how dev and test were drawn is not recorded"
         ),
     ),
     NamedCorpus(
@@ -152,9 +160,10 @@ _CORPORA = (
             gold.trial align 37 20dc0fb4a984d6b0a58f7ff8df36d7b1653ffc9590e14f7d3a40bb6c04f91bbc
             """
         ),
-        obtain=(
-            "the text is the University of Toronto's distribution of the Hansards, the gold links (gold.trial.align) "
-            "are those of the NAACL 2003 shared task at https://web.eecs.umich.edu/~mihalcea/wpt/"
+        derivation=(
+            "231,389 pairs of the University of Toronto's Hansards, lowercased, without accents, tokenised, elisions and "
+            "contractions expanded, and the 37 trial pairs of the NAACL 2003 shared task; how the pairs were chosen and "
+            "split is not recorded"
         ),
     ),
     NamedCorpus(
@@ -277,7 +286,9 @@ def _fetched(corpus: NamedCorpus, file: TextFile, progress: Progress | None) -> 
     if not os.environ.get("NMT_CORPORA"):
         by_hand += ", or set NMT_CORPORA to a folder with " + f"{corpus.name}/{path.stem}"
     if not file.sources:
-        raise DataError(f"{corpus.name} is not here and cannot be fetched: {corpus.obtain}; {by_hand}.")
+        raise DataError(
+            f"{corpus.name} is local only, so it cannot be fetched: it is {corpus.derivation}. If you have a copy, {by_hand}."
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as beside, beside.open("wb") as stream:

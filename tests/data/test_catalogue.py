@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import os
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -207,7 +208,13 @@ def test_a_corpus_of_ones_own_is_found_by_name(tmp_path: Path, monkeypatch: pyte
         ("multi30k", "valid", "en", "The corpus multi30k has no split 'valid'; did you mean val?"),
         ("multi30k", "val", "ja", "The corpus multi30k has no 'ja' in val, only en, de, fr."),
         ("hansards-en-fr", "train", "align", "The corpus hansards-en-fr has no 'align' in train, only en, fr."),
-        ("tatoeba-en-de", "dev", "en", "cannot be fetched: it was split off deu-eng.zip of 2018-05"),
+        (
+            "tatoeba-en-de",
+            "dev",
+            "en",
+            "tatoeba-en-de is local only, so it cannot be fetched: it is 168,655 pairs of deu",
+        ),
+        ("hansards-en-fr", "train", "fr", "split is not recorded. If you have a copy, put it at "),
     ],
 )
 def test_what_cannot_be_had_is_explained(name: str, split: str, language: str, sentence: str) -> None:
@@ -219,13 +226,35 @@ def test_what_cannot_be_had_is_explained(name: str, split: str, language: str, s
 def test_every_entry_is_complete() -> None:
     for name, corpus in CATALOGUE.items():
         assert (named(name), corpus.name) == (corpus, name)
-        assert all(file.sources for file in corpus.files) or corpus.obtain
+        assert corpus.local_only == bool(corpus.derivation)
         assert all(source.startswith("https://") for file in corpus.files for source in file.sources)
         assert all(len(bytes.fromhex(file.sha256)) == 32 for file in corpus.files)
         assert len({file.sha256 for file in corpus.files}) == len(corpus.files)
         for split in corpus.splits:
             assert len({file.lines for file in corpus.files if file.split == split}) == 1
             assert all(corpus.file(split, language) for language in corpus.languages)
+
+
+def test_what_is_fetched_is_pinned_to_a_commit() -> None:
+    sources = [source for corpus in CATALOGUE.values() for file in corpus.files for source in file.sources]
+    assert sources
+    assert all(re.search(r"/[0-9a-f]{40}/", source) for source in sources)
+
+
+@pytest.mark.parametrize("name", [name for name, corpus in CATALOGUE.items() if corpus.local_only])
+def test_a_derivation_says_what_the_text_is(name: str, corpora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NMT_CORPORA", str(corpora))
+    source, target = named(name).languages[:2]
+    train, dev, test = (
+        list(load_corpus(f"{name}/{split}", source=source, target=target).pairs()) for split in ("train", "dev", "test")
+    )
+    assert f"{len(train) + len(dev) + len(test):,} pairs" in named(name).derivation
+    for side in (0, 1):
+        assert not {pair[side] for pair in train} & {pair[side] for pair in dev + test}
+    if name == "hansards-en-fr":
+        assert max(len(english) for english, _ in train) == 128
+        assert max(len(french) for _, french in train) == 144
+        assert all(text.isascii() and text == text.lower() for pair in train for text in pair)
 
 
 @pytest.mark.parametrize("name", list(CATALOGUE))

@@ -11,11 +11,11 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
-import safetensors
 import torch
 import yaml
 from packaging.version import Version
@@ -160,6 +160,7 @@ _OPENED = """
 import os, sys
 opened = []
 sys.addaudithook(lambda event, values: opened.append(str(values[0])) if event in ("open", "os.listdir", "os.scandir") else None)
+from importlib.metadata import version
 from pathlib import Path
 from nmt.bundle import Bundle
 from nmt.decoding.translator import Translator
@@ -345,7 +346,7 @@ def test_weights_that_are_no_numbers_are_refused(folder: Path, value: float) -> 
 
 
 writes_complex = pytest.mark.skipif(
-    Version(safetensors.__version__) < Version("0.7"), reason="safetensors cannot write it"
+    Version(version("safetensors")) < Version("0.7"), reason="safetensors cannot write it"
 )
 
 
@@ -459,6 +460,7 @@ STRANGE = {
 
 _LOADS = """
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from nmt.data.subwords import Subwords
 from nmt.decoding.shortlist import Shortlist

@@ -547,6 +547,7 @@ def test_hebrew_is_written_from_the_right() -> None:
 
 
 @pytest.mark.usefixtures("known_fonts")
+@pytest.mark.filterwarnings("ignore:Matplotlib currently does not support")  # it says so of Indic scripts itself
 @pytest.mark.parametrize(
     ("word", "warned"), [("كتاب", True), ("שלום", True), ("कि", True), ("Größe", False), ("彼", False)]
 )

@@ -160,7 +160,6 @@ _OPENED = """
 import os, sys
 opened = []
 sys.addaudithook(lambda event, values: opened.append(str(values[0])) if event in ("open", "os.listdir", "os.scandir") else None)
-from importlib.metadata import version
 from pathlib import Path
 from nmt.bundle import Bundle
 from nmt.decoding.translator import Translator
@@ -460,7 +459,6 @@ STRANGE = {
 
 _LOADS = """
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from nmt.data.subwords import Subwords
 from nmt.decoding.shortlist import Shortlist

@@ -27,7 +27,7 @@ COMMANDS = [
     ["info", "run"],
     ["translate", "run", "-i", "valid.src", "-o", "translations", "--threads", "1"],
     ["evaluate", "run", "--quiet", "--threads", "1"],
-    ["plot", "run", "a b", "-o", "plot.png"],
+    ["plot", "run", "a b", "--target", "b a", "-o", "plot.png"],
     ["average", "run"],
 ]
 RUN_ALL = f"""

@@ -188,7 +188,7 @@ def test_the_best_continuations_are_those_of_a_sort(seed: int, monkeypatch: pyte
     log_probs = log_probs.sort(dim=1, descending=True).values
     ids = torch.randint(0, 50, (len(group), each), generator=generator)
     nowhere = torch.zeros_like(group)
-    front = search._Front(Ragged(group, groups), total, nowhere, nowhere, None)
+    front = search._Front(0, Ragged(group, groups), total, nowhere, nowhere, None)
     prune = [None, 0.0, 1.0, 2.0][seed % 4]
     found = search._best_continuations(front, log_probs, ids, size, prune)
     plain(monkeypatch)

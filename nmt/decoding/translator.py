@@ -118,7 +118,8 @@ class _Pair:
 class Translator:
     """Translates lines with one model, or with the mean of the probabilities of several; `nmt.load` makes one.
 
-    The same line gives the same translation, score and alignment whatever other lines surround it.
+    The same line gives the same translation, score and alignment whatever other lines surround it, to within rounding: scores of
+    fp32 agree to about 1e-6 per token.
     """
 
     def __init__(

@@ -26,6 +26,7 @@ from nmt.data.subwords import Subwords
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError
 from nmt.recipe import load_recipe
+from nmt.recipe.strict_yaml import StrictLoader
 from tests.robustness import tiny
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,7 +91,7 @@ def banned(code: str) -> list[str]:
             case ast.Call(func=ast.Name("eval" | "exec" | "compile" | "__import__" as name)):
                 found.append(name)
             case ast.Call(func=ast.Attribute(attr="load"), args=[_, loader]) if "yaml" in ast.unparse(node.func):
-                found += [] if ast.unparse(loader) == "_Loader" else [ast.unparse(node)]
+                found += [] if ast.unparse(loader) == "StrictLoader" else [ast.unparse(node)]
             case ast.keyword(arg="allow_pickle" | "trust_remote_code" | "shell", value=value):
                 found += [] if ast.unparse(value) == "False" else [ast.unparse(node)]
     return found
@@ -100,9 +101,7 @@ def test_no_module_can_run_what_a_file_says() -> None:
     modules = sorted((ROOT / "nmt").rglob("*.py"))
     assert len(modules) > 80
     assert {str(path): names for path in modules if (names := banned(path.read_text(encoding="utf-8")))} == {}
-    from nmt import recipe
-
-    assert issubclass(recipe._Loader, yaml.SafeLoader)
+    assert issubclass(StrictLoader, yaml.SafeLoader)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 import torch
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.errors import UsageError
@@ -20,33 +20,13 @@ from nmt.recipe import (
     Recipe,
     Tokenizer,
     Validation,
-    changed_keys,
     dump_recipe,
-    find_recipe,
     load_recipe,
     parse_recipe,
     parse_yaml,
     recipe_schema,
-    recipe_title,
-    shipped_recipes,
 )
-
-ROOT = Path(__file__).resolve().parents[1]
-MINIMAL = 'name: small\ndata: {source: en, target: de, train: "sample:train", valid: "sample:valid"}\n'
-
-
-@pytest.fixture
-def minimal(tmp_path: Path) -> Path:
-    path = tmp_path / "minimal.yaml"
-    path.write_text(MINIMAL)
-    return path
-
-
-def refusal(path: Path, *overrides: str) -> str:
-    with pytest.raises(UsageError) as caught:
-        load_recipe(path, overrides)
-    return str(caught.value)
-
+from tests.recipe.minimal import MINIMAL, refusal
 
 # --- strictness -------------------------------------------------------------------------------------------------
 
@@ -316,182 +296,7 @@ def test_a_few_keys_make_a_model_or_contradict_each_other(draw: st.DataObject) -
     assert parse_recipe(again, "the dumped recipe") == recipe
 
 
-def test_a_contradiction_of_the_base_is_called_one(minimal: Path, tmp_path: Path) -> None:
-    minimal.write_text(MINIMAL + "model: {decoder: {readout: {size: 96}}}\n")
-    child, grandchild = tmp_path / "child.yaml", tmp_path / "grandchild.yaml"
-    child.write_text("base: minimal.yaml\nname: child\n")
-    grandchild.write_text("base: child.yaml\nmodel: {embedding: 64}\n")
-    assert load_recipe(child).model.embedding == 96
-    origin = f" (model.decoder.readout.size comes from the base {minimal})."
-    for path, overrides in ((child, ["model.embedding=64"]), (grandchild, [])):
-        message = refusal(path, *overrides)
-        assert message.startswith(f"{path}: 'model': embedding and decoder.readout.size are 64 and 96")
-        assert message.endswith(origin)
-    assert "comes from" not in refusal(grandchild, "model.decoder.readout={kind: tanh, size: 32}")
-    assert load_recipe(grandchild, ["model.decoder.readout=tanh"]).model.decoder.readout.size == 64
-
-
-# --- YAML -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1e-3", 1e-3),
-        ("1E5", 1e5),
-        ("1.", 1.0),
-        (".5", 0.5),
-        ("-3", -3),
-        ("012", 12),
-        ("no", "no"),
-        ("yes", "yes"),
-        ("on", "on"),
-        ("true", True),
-        ("null", None),
-        ("~", None),
-        ("", None),
-        ("2024-01-31", "2024-01-31"),
-        ("12:30:00", "12:30:00"),
-        ("1_000", "1_000"),
-        ("0x1f", "0x1f"),
-        (".nan", ".nan"),
-        ("{a: [1, 2e0]}", {"a": [1, 2.0]}),
-    ],
-)
-def test_yaml_reads_what_is_written(text: str, value: object) -> None:
-    read = parse_yaml(text, "here")
-    assert read == value
-    assert type(read) is type(value)
-
-
-def test_norwegian_is_a_language(minimal: Path) -> None:
-    assert load_recipe(minimal, ["data.target=no"]).data.target == "no"
-
-
-def test_a_rate_in_scientific_notation_is_a_number(minimal: Path) -> None:
-    assert load_recipe(minimal, ["training.optimizer.rate=5e-4"]).training.optimizer.rate == 5e-4
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("name: a\nname: b\n", "line 2: the key 'name' occurs twice."),
-        ("name: a\ndata:\n  source: en\n  source: de\n", "line 4: the key 'source' occurs twice."),
-        ("name: [a\n", "line 2"),
-        ("name: a\n\tseed: 1\n", "line 2"),
-        ("- a\n- b\n", "a recipe is a mapping of sections (name, data, model, ...), but this is a list."),
-        ("", "but this is nothing."),
-        ("name: !!python/object:os.system x\n", "line 1"),
-        ("name: a\n---\nname: b\n", "line 2"),
-    ],
-)
-def test_bad_yaml_is_refused_with_its_line(tmp_path: Path, text: str, sentence: str) -> None:
-    path = tmp_path / "bad.yaml"
-    path.write_text(text)
-    message = refusal(path)
-    assert message.startswith(str(path))
-    assert sentence in message
-
-
-def test_files_that_are_no_text_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "latin.yaml").write_bytes("name: Ä".encode("latin-1"))
-    assert "Cannot read the recipe" in refusal(tmp_path / "latin.yaml")
-    assert "Cannot read the recipe" in refusal(tmp_path / "nowhere.yaml")
-    assert "Cannot read the recipe" in refusal(tmp_path)
-
-
-# --- overrides --------------------------------------------------------------------------------------------------
-
-
-def test_overrides_reach_into_sections_and_unions(minimal: Path) -> None:
-    recipe = load_recipe(
-        minimal,
-        [
-            "model.dropout=0.3",
-            "model.attention.score=concat",
-            "model.attention.score.size=64",
-            "model.attention.window={kind: local-p, half_width: 4}",
-            "training.optimizer.kind=adamw",
-            "training.updates=null",
-            "data.test=a=b",
-        ],
-    )
-    dropout = recipe.model.dropout
-    assert (dropout.embedding, dropout.annotations, dropout.recurrent, dropout.readout) == (0.3, 0.3, 0.0, 0.3)
-    assert recipe.model.attention.model_dump() == {
-        "score": {"kind": "concat", "size": 64, "coverage": False},
-        "window": {"kind": "local-p", "half_width": 4},
-        "heads": 1,
-    }
-    assert recipe.training.optimizer.kind == "adamw"
-    assert recipe.data.test == "a=b"
-
-
-@pytest.mark.parametrize("override", ["model.dropout", "=1", "model..dropout=1", ".a=1", ""])
-def test_an_override_needs_key_and_value(minimal: Path, override: str) -> None:
-    assert refusal(minimal, override) == f"--set takes a.b=value, but got '{override}'."
-
-
-def test_an_override_cannot_reach_into_a_value(minimal: Path) -> None:
-    message = refusal(minimal, "model.embedding=8", "model.embedding.size=9")
-    assert message == "--set model.embedding.size=9: 'embedding' is a whole number, so it has no key 'size'."
-    assert "--set model.tie=[" in refusal(minimal, "model.tie=[")
-
-
-# --- round trip and schema --------------------------------------------------------------------------------------
-
-SETTINGS = st.fixed_dictionaries(
-    {},
-    optional={
-        "seed": st.integers(0, 2**63 - 1),
-        "subwords": st.fixed_dictionaries(
-            {"kind": st.sampled_from(["unigram", "bpe"]), "size": st.integers(300, 9000)}
-        ),
-        "model": st.fixed_dictionaries(
-            {
-                "tie": st.sampled_from(["none", "target", "all"]),
-                "attention": st.fixed_dictionaries(
-                    {
-                        "score": st.sampled_from(["additive", "dot", "general", "concat", "location"]),
-                        "window": st.sampled_from(["global", "local-m", {"kind": "local-p", "half_width": 3}]),
-                    }
-                ),
-                "dropout": st.floats(0, 0.99),
-            }
-        ),
-        "training": st.fixed_dictionaries(
-            {
-                "clip_norm": st.none() | st.floats(1e-6, 1e6),
-                "optimizer": st.fixed_dictionaries({"kind": st.just("sgd"), "rate": st.floats(1e-12, 10)}),
-                "schedule": st.sampled_from(["constant", "inverse-sqrt", "cosine", "plateau", "halving"]),
-            }
-        ),
-    },
-)
-
-
-@example(sections={}, train="\x85", language="no")
-@example(sections={}, train="a \u2028 b\u2029", language="no")
-@given(sections=SETTINGS, train=st.text(min_size=1, max_size=20), language=st.sampled_from(["no", "on", "en", "1e3"]))
-def test_a_dumped_recipe_loads_unchanged(
-    tmp_path_factory: pytest.TempPathFactory, sections: dict[str, Any], train: str, language: str
-) -> None:
-    data = {"source": language, "target": "de", "train": train, "valid": "null"}
-    recipe = parse_recipe({"name": "round-trip", "data": data, **sections}, "the test")
-    path = tmp_path_factory.getbasetemp() / "dumped.yaml"
-    path.write_text(dump_recipe(recipe), encoding="utf-8")
-    assert load_recipe(path) == recipe
-    assert changed_keys(recipe, path) == []
-
-
-def test_changed_keys_are_dotted(minimal: Path) -> None:
-    changed = load_recipe(minimal, ["model.attention.score=dot", "training.epochs=3"])
-    assert changed_keys(changed, minimal) == [
-        "model.attention.score.kind",
-        "model.attention.score.size",
-        "model.attention.score.coverage",
-        "training.epochs",
-    ]
+# --- for editors ------------------------------------------------------------------------------------------------
 
 
 def test_the_schema_describes_every_key_for_editors() -> None:
@@ -501,109 +306,3 @@ def test_the_schema_describes_every_key_for_editors() -> None:
     assert schema["additionalProperties"] is False
     assert "Papineni" not in schema["$defs"]["AdditiveScore"]["description"]
     assert "Bahdanau" in schema["$defs"]["AdditiveScore"]["description"]
-
-
-# --- what ships -------------------------------------------------------------------------------------------------
-
-
-def test_the_shipped_recipes_are_found_by_path_and_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    files = {path.relative_to(ROOT / "recipes") for path in (ROOT / "recipes").rglob("*.yaml")}
-    assert {Path(f"{name}.yaml") for name in shipped_recipes()} == files
-    assert find_recipe("quickstart") == find_recipe("quickstart.yaml") == find_recipe("recipes/quickstart.yaml")
-
-
-@pytest.mark.parametrize(
-    ("name", "guess"),
-    [
-        ("quikstart", "did you mean 'quickstart'?"),
-        ("multi30k-en-de/bahdanaau.yaml", "did you mean 'multi30k-en-de/bahdanau'?"),
-        ("word_level", "did you mean 'multi30k-en-de/word-level'?"),
-        ("bahdanau", "'multi30k-en-de/bahdanau' or 'multi30k-en-fr/bahdanau'?"),
-        ("xyz", "give a YAML file, or a name of `nmt recipe list`."),
-    ],
-)
-def test_the_name_of_no_recipe_is_answered_with_the_nearest(name: str, guess: str) -> None:
-    with pytest.raises(UsageError, match=f"There is no recipe '{name}'") as caught:
-        find_recipe(name)
-    assert str(caught.value).endswith(guess)
-
-
-def test_a_title_is_what_stands_before_the_colon(tmp_path: Path) -> None:
-    path = tmp_path / "titled.yaml"
-    for text, title in (
-        ("# Ours, small: of 2024.\n# More.\n", "Ours, small"),
-        ("#  Ours. \n", "Ours"),
-        (MINIMAL, ""),
-        ("", ""),
-    ):
-        path.write_text(text)
-        assert recipe_title(path) == title
-
-
-@pytest.mark.parametrize("name", sorted(shipped_recipes()))
-def test_every_recipe_parses_and_builds_its_model(name: str) -> None:
-    recipe = load_recipe(shipped_recipes()[name])
-    model = build_model(recipe.model, source_size=recipe.subwords.size, target_size=recipe.subwords.size)
-    assert sum(parameter.numel() for parameter in model.parameters()) > 0
-    assert recipe.data.test is not None
-
-
-# --- recipes laid over others -----------------------------------------------------------------------------------
-
-
-def test_a_recipe_says_only_what_differs_from_its_base(minimal: Path, tmp_path: Path) -> None:
-    minimal.write_text(MINIMAL + "model: {attention: {score: {kind: additive, size: 64}}, decoder: {hidden: 32}}\n")
-    child = tmp_path / "child.yaml"
-    child.write_text(
-        "base: minimal.yaml\nname: child\nmodel: {attention: {score: {coverage: true}, window: local-m}}\n"
-    )
-    recipe = load_recipe(child, ["training.epochs=2"])
-    score = recipe.model.attention.score
-    assert (recipe.name, recipe.training.epochs, recipe.model.decoder.hidden) == ("child", 2, 32)
-    assert (score.kind, getattr(score, "size", None), getattr(score, "coverage", None)) == ("additive", 64, True)
-    assert recipe.model.attention.window.kind == "local-m"
-    assert "base" not in dump_recipe(recipe)
-
-
-def test_a_section_of_another_kind_replaces_that_of_the_base(minimal: Path, tmp_path: Path) -> None:
-    minimal.write_text(MINIMAL + "model: {attention: {score: {kind: additive, size: 64}}}\n")
-    child = tmp_path / "child.yaml"
-    child.write_text("base: minimal.yaml\nmodel: {attention: {score: {kind: concat, coverage: true}}}\n")
-    score = load_recipe(child).model.attention.score
-    assert (score.kind, getattr(score, "size", None)) == ("concat", 256)
-
-
-def test_a_base_may_be_a_recipe_that_ships(tmp_path: Path) -> None:
-    child = tmp_path / "child.yaml"
-    child.write_text("base: quickstart\nname: child\n")
-    shipped = load_recipe(find_recipe("quickstart"))
-    assert load_recipe(child) == shipped.model_copy(update={"name": "child"})
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("base: child.yaml", "child.yaml: the recipe is its own base"),
-        ("base: nowhere.yaml", "There is no recipe 'nowhere.yaml'"),
-        ("base: [a]", "child.yaml: 'base' is the file or the name of a recipe, but is a list."),
-        ("base: minimal.yaml\nmodle: {}", "unknown key 'modle'"),
-    ],
-)
-def test_a_base_that_cannot_be_used_is_named(minimal: Path, text: str, sentence: str) -> None:
-    child = minimal.parent / "child.yaml"
-    child.write_text(text + "\n")
-    assert sentence in refusal(child)
-
-
-def test_every_preset_differs_from_the_first_in_attention_order_readout_and_bridge_alone() -> None:
-    presets = {name: load_recipe(path) for name, path in shipped_recipes().items() if name.startswith("attention/")}
-    assert len(presets) == 18
-    first = presets["attention/bahdanau-rnnsearch"]
-    for name, preset in presets.items():
-        assert name == f"attention/{preset.name}"
-        decoder = preset.model.decoder.model_copy(
-            update={key: getattr(first.model.decoder, key) for key in ("order", "readout", "bridge")}
-        )
-        model = preset.model.model_copy(update={"attention": first.model.attention, "decoder": decoder})
-        assert preset.model_copy(update={"name": first.name, "model": model}) == first

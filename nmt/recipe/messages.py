@@ -1,0 +1,111 @@
+"""What is wrong with a recipe, as sentences that name the dotted path of each key."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from nmt.recipe.schema import Recipe
+
+
+def describe_errors(errors: Iterable[Any], inherited: Mapping[str, Path], within: tuple[str, ...] = ()) -> str:
+    """A sentence for each of pydantic's errors.
+
+    Args:
+        errors: as `ValidationError.errors` lists them.
+        inherited: the dotted keys that come from another file, which is named with them.
+        within: the section of the recipe that was validated; empty for a whole recipe.
+    """
+    return " ".join(_sentence({**error, "loc": (*within, *error["loc"])}, inherited) for error in errors)
+
+
+def _sentence(error: Any, inherited: Mapping[str, Path]) -> str:
+    """One validation error as a sentence with its dotted path."""
+    path = _dotted(error["loc"])
+    match error["type"]:
+        case "extra_forbidden":
+            guess = difflib.get_close_matches(str(error["loc"][-1]), _keys_at(error["loc"][:-1]), n=1, cutoff=0.5)
+            return f"unknown key '{path}'" + (f"; did you mean '{guess[0]}'?" if guess else ".")
+        case "missing":
+            return f"'{path}' is missing."
+        case "union_tag_invalid":
+            wrong, known = error["ctx"]["tag"], error["ctx"]["expected_tags"]
+            guess = difflib.get_close_matches(wrong, [tag.strip("' ") for tag in known.split(",")], n=1, cutoff=0.5)
+            return f"'{path}' cannot be '{wrong}'; " + (
+                f"did you mean '{guess[0]}'?" if guess else f"it is one of {known}."
+            )
+        case "literal_error":
+            guess = difflib.get_close_matches(
+                str(error["input"]), re.findall("'([^']*)'", error["ctx"]["expected"]), n=1, cutoff=0.5
+            )
+            return f"'{path}' cannot be {error['input']!r}; " + (
+                f"did you mean '{guess[0]}'?" if guess else f"it is {error['ctx']['expected']}."
+            )
+        case "union_tag_not_found" | "model_type" | "model_attributes_type":
+            return f"'{path}' is a section with keys of its own, but is {error['input']!r}."
+        case "value_error":
+            problem = error["ctx"]["error"]
+            return (f"'{path}': " if path else "") + f"{problem}{_bases(path, problem, inherited)}."
+        case _:
+            message = error["msg"][0].lower() + error["msg"][1:]
+            return f"'{path}': {message}, but is {error['input']!r}."
+
+
+def _bases(path: str, problem: Exception, inherited: Mapping[str, Path]) -> str:
+    """Which of the keys that contradict each other come from a base."""
+    keys = [f"{path}.{key}".lstrip(".") for key in getattr(problem, "keys", ())]
+    files = {key: file for key in keys for name, file in inherited.items() if is_within(name, key)}
+    shown = ", ".join(f"{key} comes from the base {file}" for key, file in files.items())
+    return f" ({shown})" if files else ""
+
+
+def is_within(key: str, section: str) -> bool:
+    """Whether a dotted key is a section or in it."""
+    return f"{key}.".startswith(f"{section}.")
+
+
+def name_type(value: object) -> str:
+    """The type of a YAML value, as people call it."""
+    names = {
+        list: "a list",
+        dict: "a mapping",
+        str: "text",
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+    }
+    return names.get(type(value), "nothing")
+
+
+def _dotted(location: tuple[int | str, ...]) -> str:
+    """The path as it stands in the YAML, without the tag that a union adds after its own key."""
+    return ".".join(str(part) for part in _follow(location)[0])
+
+
+def _keys_at(location: tuple[int | str, ...]) -> list[str]:
+    """The keys that the section at this location knows."""
+    return list(_follow(location)[1].get("properties", {}))
+
+
+def _follow(location: tuple[int | str, ...]) -> tuple[list[int | str], Any]:
+    """The keys on the way through the schema to a location, unions' tags left out, and the schema found there."""
+    schema: Any = Recipe.model_json_schema()
+    path: list[int | str] = []
+    node, definitions = schema, schema["$defs"]
+    for part in location:
+        node = _resolve(node, definitions)
+        tagged = node["discriminator"]["mapping"] if "oneOf" in node else {}
+        if part in tagged:
+            node = {"$ref": tagged[part]}
+        else:
+            path.append(part)
+            node = node.get("properties", {}).get(part, {})
+    return path, _resolve(node, definitions)
+
+
+def _resolve(node: Any, definitions: Any) -> Any:
+    """What a reference, or a section that may be null, stands for."""
+    while "$ref" in node or "anyOf" in node:
+        node = definitions[node["$ref"].rsplit("/", 1)[-1]] if "$ref" in node else node["anyOf"][0]
+    return node

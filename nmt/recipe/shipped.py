@@ -1,0 +1,59 @@
+"""The recipes that ship with the toolkit, and the nearest one to a name that none has."""
+
+import difflib
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+
+from nmt.errors import UsageError
+
+
+def find_recipe(name: str) -> Path:
+    """The file of a recipe: a path, or the name of one that ships with the toolkit (`quickstart`, `multi30k-en-de/bahdanau`)."""
+    if is_file(Path(name)):
+        return Path(name)
+    shipped = shipped_recipes()
+    stem = name.removesuffix(".yaml").removeprefix("recipes/")
+    if stem in shipped:
+        return shipped[stem]
+    names = _similar_recipes(stem, shipped)
+    guess = (
+        f"did you mean {' or '.join(map(repr, names))}?"
+        if names
+        else "give a YAML file, or a name of `nmt recipe list`."
+    )
+    raise UsageError(f"There is no recipe '{name}': {guess}")
+
+
+def _similar_recipes(name: str, shipped: Iterable[str]) -> list[str]:
+    """The recipes whose name, or its last part, looks like this one."""
+    spellings: dict[str, list[str]] = {}
+    for recipe in sorted(shipped):
+        for spelling in {recipe, recipe.rpartition("/")[2]}:
+            spellings.setdefault(spelling, []).append(recipe)
+    nearest = difflib.get_close_matches(name, spellings, n=1)
+    return spellings[nearest[0]] if nearest else []
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; also false for a name that none can have."""
+    try:
+        return path.is_file()
+    except OSError:  # longer than names may be
+        return False
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """Name and file of every recipe that ships with the toolkit."""
+    package = Path(str(resources.files("nmt")))
+    root = next((folder for folder in (package / "recipes", package.parent / "recipes") if folder.is_dir()), None)
+    if root is None:
+        return {}
+    return {str(path.relative_to(root).with_suffix("")): path for path in root.rglob("*.yaml")}
+
+
+def recipe_title(path: Path) -> str:
+    """What a recipe is, as the first line of the comment above it says before any colon."""
+    with path.open(encoding="utf-8") as file:
+        line = file.readline()
+    return line.removeprefix("#").partition(": ")[0].strip().rstrip(".") if line.startswith("#") else ""

@@ -1,0 +1,94 @@
+"""YAML without surprises: the subset that recipes are written in."""
+
+import re
+from typing import Any
+
+import yaml
+
+from nmt.errors import UsageError
+
+
+class StrictLoader(yaml.SafeLoader):
+    """YAML 1.2's core types only: `no` is text, `1e-3` is a number, a date is text; duplicate keys are refused.
+
+    So are tags and aliases, which no recipe needs: with a few aliases a short text grows beyond all memory.
+    """
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 -- PyYAML's own way to start without YAML 1.1's types
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        problem = None
+        if isinstance(event, yaml.AliasEvent):
+            problem = f"the alias '*{event.anchor}' is not read here; write out what it stands for"
+        elif event.tag is not None:
+            problem = f"the tag '{event.tag}' is not read here; leave it out"
+        if problem is not None:
+            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            problem = None
+            if not isinstance(key, yaml.ScalarNode):
+                problem = "a key must be a word"
+            elif key.value in seen:
+                problem = f"the key '{key.value}' occurs twice"
+            if problem is not None:
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+class StrictDumper(yaml.SafeDumper):
+    """Quotes whatever text the loader would take for something else."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 -- as in the loader
+
+
+_BREAKS = frozenset("\x85\u2028\u2029")
+
+for _tag, _pattern, _first in (
+    ("null", r"^(?:null|~|)$", ["n", "~", ""]),
+    ("bool", r"^(?:true|false)$", ["t", "f"]),
+    ("int", r"^[-+]?[0-9]+$", list("-+0123456789")),
+    ("float", r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?$", list("-+.0123456789")),
+):
+    for _class in (StrictLoader, StrictDumper):
+        _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
+StrictDumper.add_representer(  # in other quotes these would be line breaks, which come back as spaces
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style='"' if _BREAKS & set(text) else None
+    ),
+)
+
+
+def _whole_number(_: StrictLoader, node: yaml.ScalarNode) -> int:
+    """012 is twelve, not YAML 1.1's octal."""
+    if len(node.value) > 40:
+        problem = f"a number of {len(node.value):,} digits is no setting"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+    return int(node.value)
+
+
+StrictLoader.add_constructor("tag:yaml.org,2002:int", _whole_number)
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """The plain value of a YAML text; `where` names it in errors."""
+    try:
+        return yaml.load(text, StrictLoader)  # noqa: S506 -- a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UsageError(f"{where}{line}: {error.problem}.") from None
+    except RecursionError:
+        raise UsageError(f"{where}: not valid YAML (it is nested too deeply).") from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        raise UsageError(f"{where}: not valid YAML ({str(error).splitlines()[0]}).") from None
+
+
+def dump_yaml(tree: Any) -> str:
+    """The YAML text of a plain value; `parse_yaml` reads it back unchanged."""
+    return yaml.dump(tree, Dumper=StrictDumper, sort_keys=False, allow_unicode=True, width=120)

@@ -1,0 +1,166 @@
+"""Overrides and bases reach where they should, and what is written is read back unchanged."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nmt.recipe import changed_keys, dump_recipe, find_recipe, load_recipe, parse_recipe
+from tests.recipe.minimal import MINIMAL, refusal
+
+# --- overrides --------------------------------------------------------------------------------------------------
+
+
+def test_overrides_reach_into_sections_and_unions(minimal: Path) -> None:
+    recipe = load_recipe(
+        minimal,
+        [
+            "model.dropout=0.3",
+            "model.attention.score=concat",
+            "model.attention.score.size=64",
+            "model.attention.window={kind: local-p, half_width: 4}",
+            "training.optimizer.kind=adamw",
+            "training.updates=null",
+            "data.test=a=b",
+        ],
+    )
+    dropout = recipe.model.dropout
+    assert (dropout.embedding, dropout.annotations, dropout.recurrent, dropout.readout) == (0.3, 0.3, 0.0, 0.3)
+    assert recipe.model.attention.model_dump() == {
+        "score": {"kind": "concat", "size": 64, "coverage": False},
+        "window": {"kind": "local-p", "half_width": 4},
+        "heads": 1,
+    }
+    assert recipe.training.optimizer.kind == "adamw"
+    assert recipe.data.test == "a=b"
+
+
+@pytest.mark.parametrize("override", ["model.dropout", "=1", "model..dropout=1", ".a=1", ""])
+def test_an_override_needs_key_and_value(minimal: Path, override: str) -> None:
+    assert refusal(minimal, override) == f"--set takes a.b=value, but got '{override}'."
+
+
+def test_an_override_cannot_reach_into_a_value(minimal: Path) -> None:
+    message = refusal(minimal, "model.embedding=8", "model.embedding.size=9")
+    assert message == "--set model.embedding.size=9: 'embedding' is a whole number, so it has no key 'size'."
+    assert "--set model.tie=[" in refusal(minimal, "model.tie=[")
+
+
+# --- round trip and schema --------------------------------------------------------------------------------------
+
+SETTINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "seed": st.integers(0, 2**63 - 1),
+        "subwords": st.fixed_dictionaries(
+            {"kind": st.sampled_from(["unigram", "bpe"]), "size": st.integers(300, 9000)}
+        ),
+        "model": st.fixed_dictionaries(
+            {
+                "tie": st.sampled_from(["none", "target", "all"]),
+                "attention": st.fixed_dictionaries(
+                    {
+                        "score": st.sampled_from(["additive", "dot", "general", "concat", "location"]),
+                        "window": st.sampled_from(["global", "local-m", {"kind": "local-p", "half_width": 3}]),
+                    }
+                ),
+                "dropout": st.floats(0, 0.99),
+            }
+        ),
+        "training": st.fixed_dictionaries(
+            {
+                "clip_norm": st.none() | st.floats(1e-6, 1e6),
+                "optimizer": st.fixed_dictionaries({"kind": st.just("sgd"), "rate": st.floats(1e-12, 10)}),
+                "schedule": st.sampled_from(["constant", "inverse-sqrt", "cosine", "plateau", "halving"]),
+            }
+        ),
+    },
+)
+
+
+@example(sections={}, train="\x85", language="no")
+@example(sections={}, train="a \u2028 b\u2029", language="no")
+@given(sections=SETTINGS, train=st.text(min_size=1, max_size=20), language=st.sampled_from(["no", "on", "en", "1e3"]))
+def test_a_dumped_recipe_loads_unchanged(
+    tmp_path_factory: pytest.TempPathFactory, sections: dict[str, Any], train: str, language: str
+) -> None:
+    data = {"source": language, "target": "de", "train": train, "valid": "null"}
+    recipe = parse_recipe({"name": "round-trip", "data": data, **sections}, "the test")
+    path = tmp_path_factory.getbasetemp() / "dumped.yaml"
+    path.write_text(dump_recipe(recipe), encoding="utf-8")
+    assert load_recipe(path) == recipe
+    assert changed_keys(recipe, path) == []
+
+
+def test_changed_keys_are_dotted(minimal: Path) -> None:
+    changed = load_recipe(minimal, ["model.attention.score=dot", "training.epochs=3"])
+    assert changed_keys(changed, minimal) == [
+        "model.attention.score.kind",
+        "model.attention.score.size",
+        "model.attention.score.coverage",
+        "training.epochs",
+    ]
+
+
+# --- recipes laid over others -----------------------------------------------------------------------------------
+
+
+def test_a_recipe_says_only_what_differs_from_its_base(minimal: Path, tmp_path: Path) -> None:
+    minimal.write_text(MINIMAL + "model: {attention: {score: {kind: additive, size: 64}}, decoder: {hidden: 32}}\n")
+    child = tmp_path / "child.yaml"
+    child.write_text(
+        "base: minimal.yaml\nname: child\nmodel: {attention: {score: {coverage: true}, window: local-m}}\n"
+    )
+    recipe = load_recipe(child, ["training.epochs=2"])
+    score = recipe.model.attention.score
+    assert (recipe.name, recipe.training.epochs, recipe.model.decoder.hidden) == ("child", 2, 32)
+    assert (score.kind, getattr(score, "size", None), getattr(score, "coverage", None)) == ("additive", 64, True)
+    assert recipe.model.attention.window.kind == "local-m"
+    assert "base" not in dump_recipe(recipe)
+
+
+def test_a_section_of_another_kind_replaces_that_of_the_base(minimal: Path, tmp_path: Path) -> None:
+    minimal.write_text(MINIMAL + "model: {attention: {score: {kind: additive, size: 64}}}\n")
+    child = tmp_path / "child.yaml"
+    child.write_text("base: minimal.yaml\nmodel: {attention: {score: {kind: concat, coverage: true}}}\n")
+    score = load_recipe(child).model.attention.score
+    assert (score.kind, getattr(score, "size", None)) == ("concat", 256)
+
+
+def test_a_base_may_be_a_recipe_that_ships(tmp_path: Path) -> None:
+    child = tmp_path / "child.yaml"
+    child.write_text("base: quickstart\nname: child\n")
+    shipped = load_recipe(find_recipe("quickstart"))
+    assert load_recipe(child) == shipped.model_copy(update={"name": "child"})
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("base: child.yaml", "child.yaml: the recipe is its own base"),
+        ("base: nowhere.yaml", "There is no recipe 'nowhere.yaml'"),
+        ("base: [a]", "child.yaml: 'base' is the file or the name of a recipe, but is a list."),
+        ("base: minimal.yaml\nmodle: {}", "unknown key 'modle'"),
+    ],
+)
+def test_a_base_that_cannot_be_used_is_named(minimal: Path, text: str, sentence: str) -> None:
+    child = minimal.parent / "child.yaml"
+    child.write_text(text + "\n")
+    assert sentence in refusal(child)
+
+
+def test_a_contradiction_of_the_base_is_called_one(minimal: Path, tmp_path: Path) -> None:
+    minimal.write_text(MINIMAL + "model: {decoder: {readout: {size: 96}}}\n")
+    child, grandchild = tmp_path / "child.yaml", tmp_path / "grandchild.yaml"
+    child.write_text("base: minimal.yaml\nname: child\n")
+    grandchild.write_text("base: child.yaml\nmodel: {embedding: 64}\n")
+    assert load_recipe(child).model.embedding == 96
+    origin = f" (model.decoder.readout.size comes from the base {minimal})."
+    for path, overrides in ((child, ["model.embedding=64"]), (grandchild, [])):
+        message = refusal(path, *overrides)
+        assert message.startswith(f"{path}: 'model': embedding and decoder.readout.size are 64 and 96")
+        assert message.endswith(origin)
+    assert "comes from" not in refusal(grandchild, "model.decoder.readout={kind: tanh, size: 32}")
+    assert load_recipe(grandchild, ["model.decoder.readout=tanh"]).model.decoder.readout.size == 64

@@ -1,0 +1,68 @@
+"""The recipes that ship: found by name, complete, and as different as their folders promise."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import UsageError
+from nmt.model.seq2seq import build_model
+from nmt.recipe import find_recipe, load_recipe, recipe_title, shipped_recipes
+from tests.recipe.minimal import MINIMAL
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_shipped_recipes_are_found_by_path_and_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = {path.relative_to(ROOT / "recipes") for path in (ROOT / "recipes").rglob("*.yaml")}
+    assert {Path(f"{name}.yaml") for name in shipped_recipes()} == files
+    assert find_recipe("quickstart") == find_recipe("quickstart.yaml") == find_recipe("recipes/quickstart.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "guess"),
+    [
+        ("quikstart", "did you mean 'quickstart'?"),
+        ("multi30k-en-de/bahdanaau.yaml", "did you mean 'multi30k-en-de/bahdanau'?"),
+        ("word_level", "did you mean 'multi30k-en-de/word-level'?"),
+        ("bahdanau", "'multi30k-en-de/bahdanau' or 'multi30k-en-fr/bahdanau'?"),
+        ("xyz", "give a YAML file, or a name of `nmt recipe list`."),
+    ],
+)
+def test_the_name_of_no_recipe_is_answered_with_the_nearest(name: str, guess: str) -> None:
+    with pytest.raises(UsageError, match=f"There is no recipe '{name}'") as caught:
+        find_recipe(name)
+    assert str(caught.value).endswith(guess)
+
+
+def test_a_title_is_what_stands_before_the_colon(tmp_path: Path) -> None:
+    path = tmp_path / "titled.yaml"
+    for text, title in (
+        ("# Ours, small: of 2024.\n# More.\n", "Ours, small"),
+        ("#  Ours. \n", "Ours"),
+        (MINIMAL, ""),
+        ("", ""),
+    ):
+        path.write_text(text)
+        assert recipe_title(path) == title
+
+
+@pytest.mark.parametrize("name", sorted(shipped_recipes()))
+def test_every_recipe_parses_and_builds_its_model(name: str) -> None:
+    recipe = load_recipe(shipped_recipes()[name])
+    model = build_model(recipe.model, source_size=recipe.subwords.size, target_size=recipe.subwords.size)
+    assert sum(parameter.numel() for parameter in model.parameters()) > 0
+    assert recipe.data.test is not None
+
+
+def test_every_preset_differs_from_the_first_in_attention_order_readout_and_bridge_alone() -> None:
+    presets = {name: load_recipe(path) for name, path in shipped_recipes().items() if name.startswith("attention/")}
+    assert len(presets) == 18
+    first = presets["attention/bahdanau-rnnsearch"]
+    for name, preset in presets.items():
+        assert name == f"attention/{preset.name}"
+        decoder = preset.model.decoder.model_copy(
+            update={key: getattr(first.model.decoder, key) for key in ("order", "readout", "bridge")}
+        )
+        model = preset.model.model_copy(update={"attention": first.model.attention, "decoder": decoder})
+        assert preset.model_copy(update={"name": first.name, "model": model}) == first

@@ -1,0 +1,128 @@
+"""The closed classes: endings, determiners, pronouns, modal verbs and prepositions."""
+
+from typing import Literal, NamedTuple
+
+Case = Literal["nom", "acc", "dat"]
+Agreement = Literal["sg1", "sg3", "pl"]
+CASES: tuple[Case, ...] = ("nom", "acc", "dat")
+
+# ---------------------------------------------------------------------------------------------------------- endings
+
+COLUMNS = "mfnp"  # masculine, feminine, neuter, plural: the columns of the tables below
+
+
+def _table(nom: str, acc: str, dat: str) -> dict[tuple[Case, str], str]:
+    """Read three rows of four endings; ``-`` is the empty ending."""
+    rows: dict[Case, str] = {"nom": nom, "acc": acc, "dat": dat}
+    return {
+        (case, column): ending.strip("-")
+        for case, row in rows.items()
+        for column, ending in zip(COLUMNS, row.split(), strict=True)
+    }
+
+
+DEFINITE = _table("er ie as ie", "en ie as ie", "em er em en")  # d-: der, die, das
+DER_WORD = _table("er e es e", "en e es e", "em er em en")  # dies-
+EIN_WORD = _table("- e - e", "en e - e", "em er em en")  # ein, kein, mein
+WEAK = _table("e e e en", "en e e en", "en en en en")  # der alte Mann
+MIXED = _table("er e es en", "en e es en", "en en en en")  # ein alter Mann
+STRONG = _table("er e es e", "en e es e", "em er em en")  # alter Wein
+Endings = dict[tuple[Case, str], str]
+
+
+class Determiner(NamedTuple):
+    """An article-like word: its German stem, the endings that it takes and those that it leaves to adjectives."""
+
+    english: str
+    plural: str
+    stem: str
+    own: Endings
+    adjective: Endings
+
+
+THE = Determiner("the", "the", "d", DEFINITE, WEAK)
+THIS = Determiner("this", "these", "dies", DER_WORD, WEAK)
+A = Determiner("a", "", "ein", EIN_WORD, MIXED)
+NO = Determiner("", "", "kein", EIN_WORD, MIXED)
+POSSESSIVES = tuple(
+    Determiner(english, english, stem, EIN_WORD, MIXED)
+    for english, stem in (("my", "mein"), ("his", "sein"), ("her", "ihr"), ("our", "unser"), ("their", "ihr"))
+)
+
+
+# --------------------------------------------------------------------------------------------------- pronouns, modals
+
+
+class Pronoun(NamedTuple):
+    """A personal pronoun with its cases; English has one object form for both German ones."""
+
+    subject: str
+    object: str
+    nom: str
+    acc: str
+    dat: str
+    agreement: Agreement
+
+
+PRONOUNS = {
+    pronoun.subject: pronoun
+    for pronoun in (
+        Pronoun("I", "me", "ich", "mich", "mir", "sg1"),
+        Pronoun("he", "him", "er", "ihn", "ihm", "sg3"),
+        Pronoun("she", "her", "sie", "sie", "ihr", "sg3"),
+        Pronoun("we", "us", "wir", "uns", "uns", "pl"),
+        Pronoun("they", "them", "sie", "sie", "ihnen", "pl"),
+    )
+}
+
+
+class Modal(NamedTuple):
+    """A modal verb: ``can`` -> ``kann``, ``können``; only ``want`` inflects in English and takes *to*."""
+
+    english: str
+    singular: str
+    plural: str
+    negatable: bool
+
+
+MODALS = (
+    Modal("can", "kann", "können", True),
+    Modal("must", "muss", "müssen", False),
+    Modal("should", "soll", "sollen", True),
+    Modal("want", "will", "wollen", True),
+)
+
+# ------------------------------------------------------------------------------------------------------ prepositions
+
+
+class Preposition(NamedTuple):
+    """A preposition and the case it governs; ``in`` and ``into`` are one word in German with two cases."""
+
+    english: str
+    german: str
+    case: Case
+
+
+PREPOSITIONS = {
+    "in": Preposition("in", "in", "dat"),
+    "into": Preposition("into", "in", "acc"),
+    "at": Preposition("at", "an", "dat"),
+    "on": Preposition("on", "auf", "dat"),
+    "onto": Preposition("on", "auf", "acc"),
+    "under": Preposition("under", "unter", "dat"),
+    "behind": Preposition("behind", "hinter", "dat"),
+    "to": Preposition("to", "zu", "dat"),
+    "toward": Preposition("to", "nach", "dat"),
+    "from": Preposition("from", "aus", "dat"),
+    "with": Preposition("with", "mit", "dat"),
+    "for": Preposition("for", "für", "acc"),
+    "await": Preposition("for", "auf", "acc"),
+    "without": Preposition("without", "ohne", "acc"),
+}
+CONTRACTIONS = {
+    ("in", "dem"): "im",
+    ("in", "das"): "ins",
+    ("an", "dem"): "am",
+    ("zu", "dem"): "zum",
+    ("zu", "der"): "zur",
+}

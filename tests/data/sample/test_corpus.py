@@ -1,0 +1,153 @@
+"""The sample corpus: its links and the promises of its splits."""
+
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from nmt.data import sample
+from nmt.data.sample import Example
+from nmt.data.sample.author import Author
+from nmt.data.sample.corpus import corpus, reserved
+from nmt.data.sample.grammar.phrases import write
+
+
+def aligned_words(example: Example) -> set[tuple[str, str]]:
+    source, target = example.source.split(), example.target.split()
+    return {(source[i].strip(".,?"), target[j].strip(".,?")) for i, j in example.links}
+
+
+def everything() -> list[Example]:
+    return [example for split in sample.SPLITS for example in sample.examples(split)]
+
+
+def words(text: str) -> list[str]:
+    return [word.strip(".,?") for word in text.split()]
+
+
+def test_examples_are_plain_frozen_values() -> None:
+    example = sample.examples("train")[0]
+    assert isinstance(example.links, frozenset)
+    with pytest.raises(FrozenInstanceError):
+        example.source = ""  # type: ignore[misc]
+
+
+def test_an_unknown_split_is_named() -> None:
+    with pytest.raises(ValueError, match=r"'dev'.*train, valid, test"):
+        sample.examples("dev")
+
+
+def test_sizes() -> None:
+    assert [len(sample.examples(split)) for split in sample.SPLITS] == [24_000, 500, 1_000]
+
+
+def test_no_sentence_of_either_language_occurs_twice() -> None:
+    sources, targets = zip(*((e.source, e.target) for e in everything()), strict=True)
+    assert len(set(sources)) == len(sources)
+    assert len(set(targets)) == len(targets)
+
+
+def test_the_corpus_does_not_depend_on_the_hash_seed() -> None:
+    code = "from nmt.data.sample import examples as e; import zlib; print(zlib.crc32(repr(" \
+        "[(x.source, x.target, sorted(x.links)) for s in ('train', 'valid', 'test') for x in e(s)]).encode()))"  # fmt: skip
+    sums = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(sums) == 1
+
+
+def test_a_source_has_one_target_however_often_it_is_drawn() -> None:
+    author, targets = Author(7), {example.source: example.target for example in everything()}
+    for _ in range(10_000):
+        example = write(*author.sentence())
+        assert targets.setdefault(example.source, example.target) == example.target
+
+
+def test_held_out_sentences_contain_a_combination_that_training_lacks() -> None:
+    seen = {combination for draft in corpus()["train"] for combination in draft.combinations}
+    for split in ("valid", "test"):
+        for draft in corpus()[split]:
+            assert set(draft.combinations) - seen, draft.example
+
+
+def test_held_out_combinations_are_made_of_familiar_parts() -> None:
+    parts = Counter(part for d in corpus()["train"] for _, *names in d.combinations for part in names)
+    for split in ("valid", "test"):
+        for draft in corpus()[split]:
+            assert min(parts[part] for _, *names in draft.combinations for part in names) >= 5, draft
+
+
+def test_all_kinds_of_combinations_are_held_out() -> None:
+    held_out = [c for d in corpus()["test"] for c in d.combinations if reserved(c)]
+    kinds = Counter(kind for kind, *_ in held_out)
+    assert set(kinds) == {"adjective", "object", "predicate", "verb"}
+    assert min(kinds.values()) >= 20
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_held_out_words_are_familiar(side: str) -> None:
+    counts = Counter(word for example in sample.examples("train") for word in words(getattr(example, side)))
+    held_out = {w for split in ("valid", "test") for e in sample.examples(split) for w in words(getattr(e, side))}
+    assert min(counts[word] for word in held_out) >= 5
+
+
+def test_links_lie_within_the_sentence_and_reach_every_target_word() -> None:
+    for example in everything():
+        sources, targets = len(example.source.split()), len(example.target.split())
+        assert all(i in range(sources) and j in range(targets) for i, j in example.links)
+        assert {j for _, j in example.links} == set(range(targets)), example
+
+
+def test_only_the_of_of_dates_stays_unlinked() -> None:
+    for example in everything():
+        linked = {i for i, _ in example.links}
+        unlinked = [word for i, word in enumerate(example.source.split()) if i not in linked]
+        assert set(unlinked) <= {"of"}, example
+
+
+def test_sentences_look_written() -> None:
+    for example in everything():
+        for text in (example.source, example.target):
+            assert 4 <= len(text.split()) <= 16
+            assert text[0].isupper()
+            assert text[-1] in ".?"
+            assert "  " not in text
+        assert example.source[-1] == example.target[-1]
+
+
+@pytest.mark.parametrize(("source", "target"), [("because", "weil"), ("although", "obwohl"), ("if", "wenn")])
+def test_german_clauses_are_set_off_by_commas(source: str, target: str) -> None:
+    found = [e for e in sample.examples("train") if f" {source} " in e.source]
+    assert len(found) > 300
+    assert all(f", {target} " in example.target for example in found)
+
+
+@pytest.mark.parametrize(
+    ("pair", "least"),
+    [
+        (("that", "dass"), 500),
+        (("not", "nicht"), 500),
+        (("not", "kein"), 50),
+        (("a", "keinen"), 50),
+        (("the", "im"), 200),
+        (("kitchen", "Küchentisch"), 20),
+        (("has", "ist"), 200),
+        (("does", "schläft"), 3),
+        (("cannot", "kann"), 50),
+        (("twenty-three", "dreiundzwanzig"), 8),
+        (("third", "dritten"), 8),
+        (("o'clock", "Uhr"), 200),
+        (("opens", "auf"), 5),
+        (("opens", "macht"), 5),
+    ],
+)
+def test_the_corpus_shows_every_construction(pair: tuple[str, str], least: int) -> None:
+    assert sum(pair in aligned_words(example) for example in sample.examples("train")) >= least

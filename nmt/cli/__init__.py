@@ -9,10 +9,10 @@ from nmt import __version__
 from nmt.cli.aligning import align
 from nmt.cli.commands import Command, Commands
 from nmt.cli.comparing import compare
-from nmt.cli.drawing import plot
 from nmt.cli.evaluating import evaluate
 from nmt.cli.inspecting import corpora_app, info, recipe_app
 from nmt.cli.linking import links
+from nmt.cli.plotting.plot import plot
 from nmt.cli.shortlisting import shortlist
 from nmt.cli.training import average, train
 from nmt.cli.translating import score, translate

@@ -24,7 +24,7 @@ from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
-    from nmt.cli.exploring import Request
+    from nmt.cli.plotting.request import Request
     from nmt.decoding.translator import Translator
 
 _PICTURE, _PAGE = "Picture", "Page"
@@ -146,8 +146,9 @@ def plot(
     installed font or --font; a warning names characters that no font has. An .svg leaves fonts to its viewer.
     """
     set_up(quiet=quiet, threads=threads)
-    from nmt.cli.exploring import read_request, write_page
-    from nmt.cli.picturing import Look, write_picture
+    from nmt.cli.plotting.page import write_page
+    from nmt.cli.plotting.picture import Look, write_picture
+    from nmt.cli.plotting.request import read_request
     from nmt.plotting.explorer import is_page
 
     page = is_page(output)
@@ -202,7 +203,7 @@ def _check_count(request: Request, output: Path, *, panels: int) -> None:
 
     `panels` is how many matrices a picture shows of each sentence.
     """
-    from nmt.cli.picturing import MOST_PANELS
+    from nmt.cli.plotting.picture import MOST_PANELS
     from nmt.plotting.explorer import MOST_SENTENCES, is_page
 
     count = len(request.sources)

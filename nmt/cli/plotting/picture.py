@@ -1,4 +1,4 @@
-"""What `nmt plot -o FILE.png|pdf|svg` shows: the matrices of sentences, read with a given target or with what a model finds."""
+"""`nmt plot -o FILE.png|pdf|svg`: the matrices of sentences as one model reads them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from nmt.cli.exploring import Request, read
-from nmt.cli.progress import shown
+from nmt.cli.plotting.request import Request
 from nmt.errors import DataError
 
 if TYPE_CHECKING:
@@ -54,8 +53,8 @@ def write_picture(
     from nmt.plotting.style import file_format
 
     picture = _Picture(request, bundle, look)
-    watched = shown(read(request, translator), "reading", total=len(request.sources), quiet=quiet)
-    pages = [page for number, found in enumerate(watched, start=1) if (page := list(picture.panels(number, found)))]
+    translations = enumerate(request.read(translator, "reading", quiet=quiet), start=1)
+    pages = [page for number, translation in translations if (page := list(picture.panels(number, translation)))]
     if not pages:
         raise DataError("There is nothing to draw: all lines are blank, or their translations are.")
     if file_format(output) != "pdf":
@@ -75,12 +74,12 @@ class _Picture:
     bundle: Bundle
     look: Look
 
-    def panels(self, number: int, found: Translation) -> Iterator[Heatmap]:
+    def panels(self, number: int, translation: Translation) -> Iterator[Heatmap]:
         """Those of the sentence in line `number`; what there is nothing to draw of is an error only if it stands alone."""
         from nmt.aligning import word_alignment
 
-        alone, ranks, there = len(self.request.sources) == 1, self.look.ranks, len(found.hypotheses)
-        if not found.source_ids:
+        alone, ranks, there = len(self.request.sources) == 1, self.look.ranks, len(translation.hypotheses)
+        if not translation.source_ids:
             if alone:
                 raise DataError("The sentence to plot is empty.")
             return
@@ -90,13 +89,13 @@ class _Picture:
                 "Choose a lower one, or a larger --beam-size."
             )
         for rank in ranks[: there - ranks.start]:
-            words = word_alignment(found, self.bundle, rank)
+            words = word_alignment(translation, self.bundle, rank)
             if words.weights.size or alone:
-                yield self._panel(number, found, rank, words)
+                yield self._panel(number, translation, rank, words)
             else:
                 _log.warning("Line %d is left out: its translation is empty.", number)
 
-    def _panel(self, number: int, found: Translation, rank: int, words: Alignment) -> Heatmap:
+    def _panel(self, number: int, translation: Translation, rank: int, words: Alignment) -> Heatmap:
         """One matrix, with its gold links and its window's centres."""
         from nmt.aligning.centers import piece_centers, word_centers
         from nmt.aligning.gold import links_of_pieces
@@ -107,29 +106,23 @@ class _Picture:
         gold = self.request.gold[number - 1] if self.request.gold else None
         if gold:
             check_within(gold.possible, len(words.source), len(words.target), f"Gold links, line {number}")
-        title = self._title(number, found.hypotheses[rank], rank, words)
+        title = self._title(number, translation.hypotheses[rank], rank, words)
         if not self.look.subwords:
-            return Heatmap(words, title, gold, word_centers(found, self.bundle, rank))
-        pieces, links = piece_alignment(found, self.bundle, rank), gold
+            return Heatmap(words, title, gold, word_centers(translation, self.bundle, rank))
+        pieces, links = piece_alignment(translation, self.bundle, rank), gold
         if gold:
-            links = links_of_pieces(gold, found, self.bundle, rank)
-        return Heatmap(pieces, title, links, piece_centers(found, self.bundle, rank))
+            links = links_of_pieces(gold, translation, self.bundle, rank)
+        return Heatmap(pieces, title, links, piece_centers(translation, self.bundle, rank))
 
     def _title(self, number: int, hypothesis: TranslationHypothesis, rank: int, words: Alignment) -> str:
         """What tells a panel from the others, and how good it is where that is known."""
-        from nmt.aligning import error_rate, word_links
-        from nmt.evaluation.sentence import sentence_bleu
-
-        request, said = self.request, []
+        request, parts = self.request, []
         if len(request.sources) > 1:
-            said.append(f"line {number}")
+            parts.append(f"line {number}")
         if self.look.ranks.stop > 1:
-            said.append(f"translation {rank + 1}, score {hypothesis.score:.2f}".replace("-", "−"))
-        if request.references is not None and not request.forced:
-            recipe, reference = self.bundle.recipe, request.references[number - 1]
-            how = {"language": recipe.data.target, "tokenize": recipe.evaluation.tokenize}
-            said.append(f"BLEU {sentence_bleu(hypothesis.text, reference, **how):.1f}")
-        if request.gold:
-            links = word_links(words, self.bundle.recipe, posterior=request.posterior)
-            said.append(f"AER {100 * error_rate([links], [request.gold[number - 1]]).aer:.1f}%")
-        return " · ".join(said)
+            parts.append(f"translation {rank + 1}, score {hypothesis.score:.2f}".replace("-", "−"))
+        if (bleu := request.bleu(number - 1, hypothesis.text, self.bundle)) is not None:
+            parts.append(f"BLEU {bleu:.1f}")
+        if (aer := request.error_rate(number - 1, words, self.bundle)) is not None:
+            parts.append(f"AER {100 * aer:.1f}%")
+        return " · ".join(parts)

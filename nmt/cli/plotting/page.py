@@ -1,0 +1,73 @@
+"""`nmt plot -o page.html`: sentences read by one or two models, with their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.cli.plotting.request import Request
+from nmt.cli.streams import open_output
+from nmt.errors import DataError
+
+if TYPE_CHECKING:
+    from nmt.bundle import Bundle
+    from nmt.decoding.translation import Translation
+    from nmt.decoding.translator import Translator
+    from nmt.plotting.explorer import Explored, Reading
+
+
+def write_page(
+    output: Path, request: Request, models: Sequence[tuple[str, Bundle, Translator]], *, quiet: bool
+) -> None:
+    """Let each model read the sentences, and write the page. Blank sentences are passed over."""
+    from nmt.plotting.explorer import explorer_page
+
+    columns = [list(_readings(request, bundle, translator, name, quiet=quiet)) for name, bundle, translator in models]
+    sentences = list(_explored(request, columns))
+    if not sentences:
+        raise DataError("There are no sentences to explore: all lines are blank.")
+    data = models[0][1].recipe.data
+    names = [name for name, _, _ in models]
+    page = explorer_page(
+        sentences, names, title="Alignments: " + " and ".join(names), languages=(data.source, data.target)
+    )
+    with open_output(output) as stream:
+        stream.write(page.encode())
+
+
+def _readings(
+    request: Request, bundle: Bundle, translator: Translator, name: str, *, quiet: bool
+) -> Iterator[Reading | None]:
+    """Each sentence as a model reads it, None for a blank one."""
+    for index, translation in enumerate(request.read(translator, name, quiet=quiet)):
+        yield _reading(request, index, translation, bundle) if translation.source_ids else None
+
+
+def _reading(request: Request, index: int, translation: Translation, bundle: Bundle) -> Reading:
+    from nmt.aligning import word_alignment
+    from nmt.aligning.matrices import piece_alignment
+    from nmt.evaluation.alignment import entropy
+    from nmt.plotting.explorer import Reading
+
+    words = word_alignment(translation, bundle)
+    best = translation.hypotheses[0]
+    figures = {
+        "length": len(words.source),
+        "score": best.log_probability / len(best.token_log_probs) if best.token_log_probs else None,
+        "entropy": float(entropy(words.weights).mean()) if words.weights.size else None,
+        "bleu": request.bleu(index, best.text, bundle),
+        "aer": request.error_rate(index, words, bundle),
+    }
+    known = {name: value for name, value in figures.items() if value is not None}
+    return Reading(words, piece_alignment(translation, bundle), request.links(words, bundle), known)
+
+
+def _explored(request: Request, columns: Sequence[Sequence[Reading | None]]) -> Iterator[Explored]:
+    """The sentences that are not blank, numbered by their lines."""
+    from nmt.plotting.explorer import Explored
+
+    for at, column in enumerate(zip(*columns, strict=True)):
+        if readings := tuple(reading for reading in column if reading):
+            reference = "" if request.references is None else request.references[at]
+            yield Explored(at + 1, readings, reference, request.gold[at] if request.gold else None)

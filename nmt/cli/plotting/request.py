@@ -1,0 +1,104 @@
+"""Which sentences `nmt plot` shows, and what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.cli.progress import shown
+from nmt.cli.streams import open_input, text_lines
+from nmt.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from nmt.bundle import Bundle
+    from nmt.decoding.translation import Translation
+    from nmt.decoding.translator import Translator
+    from nmt.evaluation.alignment import Alignment, GoldLinks, Links
+
+
+@dataclass(frozen=True)
+class Request:
+    """Sentences to show, and what is known of them.
+
+    Attributes:
+        sources: the sentences.
+        references: a translation of each; None where none are known.
+        forced: whether the references are read, rather than compared with what the models find.
+        gold: links between sources and references; None where none are known.
+        posterior: whether the posterior alignment is shown, not the attention.
+    """
+
+    sources: list[str]
+    references: list[str] | None = None
+    forced: bool = False
+    gold: list[GoldLinks] | None = None
+    posterior: bool = False
+
+    def __post_init__(self) -> None:
+        for what, given in (("reference translations", self.references), ("lines of gold links", self.gold)):
+            if given is not None and len(given) != len(self.sources):
+                counts = f"{len(given):,} for {len(self.sources):,}"
+                raise DataError(f"There must be as many {what} as sentences, but there are {counts}.")
+
+    def bleu(self, index: int, text: str, bundle: Bundle) -> float | None:
+        """BLEU of a model's translation of a sentence; None where there is no reference that it was not given."""
+        from nmt.evaluation.sentence import sentence_bleu
+
+        if self.references is None or self.forced:
+            return None
+        data, evaluation = bundle.recipe.data, bundle.recipe.evaluation
+        return sentence_bleu(text, self.references[index], language=data.target, tokenize=evaluation.tokenize)
+
+    def links(self, words: Alignment, bundle: Bundle) -> Links:
+        """The links that a model makes between the words of a sentence and of its translation."""
+        from nmt.aligning import word_links
+
+        return word_links(words, bundle.recipe, posterior=self.posterior)
+
+    def error_rate(self, index: int, words: Alignment, bundle: Bundle) -> float | None:
+        """Alignment error rate of those links; None where no gold links are known."""
+        from nmt.aligning import error_rate
+
+        return None if self.gold is None else error_rate([self.links(words, bundle)], [self.gold[index]]).aer
+
+    def read(self, translator: Translator, label: str, *, quiet: bool) -> Iterator[Translation]:
+        """How a model reads each sentence, under a progress bar: with its reference if forced, else as it translates it."""
+        if self.forced and self.references is not None:
+            translations = translator.score(zip(self.sources, self.references, strict=True))
+        else:
+            translations = translator.translate(self.sources)
+        return shown(translations, label, total=len(self.sources), quiet=quiet)
+
+
+def read_request(
+    sentences: Sequence[str],
+    source: Path | None,
+    *,
+    target: str | None,
+    reference: Path | None,
+    gold: Path | None,
+    force: bool,
+    posterior: bool,
+) -> Request:
+    """Gather the sentences from the command line and from files. Raises UsageError or DataError."""
+    from nmt.evaluation.naacl import read_gold
+
+    if bool(sentences) == (source is not None):
+        raise UsageError("Give sentences as arguments, or a file of them with -i (- is stdin), and not both.")
+    if target is not None and (reference is not None or len(sentences) != 1):
+        raise UsageError("--target translates one SENTENCE: for a file give --reference FILE and --force.")
+    if target is None and reference is None and (force or gold is not None):
+        needing = "--force" if gold is None else "--gold"
+        raise UsageError(f"{needing} needs the translations: give --target or --reference.")
+    sources = list(sentences) if source is None else _lines(source)
+    references = _lines(reference) if reference is not None else None if target is None else [target]
+    forced = force or target is not None or gold is not None
+    known = None if gold is None else read_gold(gold, len(sources))
+    return Request(sources, references, forced, known, posterior)
+
+
+def _lines(path: Path) -> list[str]:
+    with open_input(path) as stream:
+        return list(text_lines(stream, path))

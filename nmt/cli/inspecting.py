@@ -180,10 +180,10 @@ def show_recipe(
       nmt recipe show quickstart
       nmt recipe show multi30k-en-de/bahdanau > mine.yaml
     """
-    from nmt.recipe import find_recipe, load_recipe
+    from nmt.recipe import EXAMPLE_DATA, find_recipe, leaves_data_open, load_recipe
 
     path = find_recipe(name)
-    load_recipe(path)  # what is shown shall be valid
+    load_recipe(path, [f"data={EXAMPLE_DATA}"] if leaves_data_open(path) else [])  # what is shown shall be valid
     typer.echo(path.read_text(encoding="utf-8"), nl=False)
 
 

@@ -5,7 +5,15 @@ settings (`score: {kind: additive, size: 512}`). An unknown key, a wrong type or
 `UsageError` that names the dotted path, so nothing in a recipe is ever silently ignored.
 """
 
-from nmt.recipe.loading import change_decoding, changed_keys, dump_recipe, load_recipe, parse_recipe
+from nmt.recipe.loading import (
+    EXAMPLE_DATA,
+    change_decoding,
+    changed_keys,
+    dump_recipe,
+    leaves_data_open,
+    load_recipe,
+    parse_recipe,
+)
 from nmt.recipe.schema import (
     Adam,
     AdditiveScore,
@@ -61,6 +69,7 @@ from nmt.recipe.shipped import find_recipe, recipe_title, shipped_recipes
 from nmt.recipe.strict_yaml import parse_yaml
 
 __all__ = [
+    "EXAMPLE_DATA",
     "Adam",
     "AdditiveScore",
     "AttendThenUpdate",
@@ -113,6 +122,7 @@ __all__ = [
     "changed_keys",
     "dump_recipe",
     "find_recipe",
+    "leaves_data_open",
     "load_recipe",
     "parse_recipe",
     "parse_yaml",

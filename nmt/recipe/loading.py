@@ -12,7 +12,7 @@ from nmt.arguments import as_path
 from nmt.errors import UsageError
 from nmt.recipe.messages import describe_errors, is_within, name_type
 from nmt.recipe.schema import Decoding, Recipe, SectionT
-from nmt.recipe.shipped import find_recipe, is_file
+from nmt.recipe.shipped import find_recipe, is_file, shipped_recipes
 from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
 
 _LARGEST = 100_000
@@ -35,7 +35,31 @@ def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, based:
     for override in [overrides] if isinstance(overrides, str) else overrides:
         _set(tree, override)
         inherited = {key: base for key, base in inherited.items() if not is_within(key, override.partition("=")[0])}
+    if "data" not in tree:
+        raise UsageError(_without_text(path))
     return parse_recipe(tree, str(path), inherited)
+
+
+EXAMPLE_DATA = (
+    '{source: en, target: de, train: "data/train.{en,de}", valid: "data/dev.{en,de}", test: "data/test.{en,de}"}'
+)
+"""What `data` may look like, for recipes that leave it to those laid over them."""
+
+
+def leaves_data_open(path: Path) -> bool:
+    """Whether a recipe names no text, which the one laid over it does (`small`, `medium`)."""
+    return "data" not in _read_tree(path, ())
+
+
+def _without_text(path: Path) -> str:
+    """What to write where a recipe names no text."""
+    name = next((name for name, shipped in shipped_recipes().items() if shipped.samefile(path)), None)
+    if name is None:
+        return f"{path}: 'data' is missing: say which text to train on, as in data: {EXAMPLE_DATA}."
+    return (
+        f"The recipe '{name}' is for text of your own: write the lines 'base: {name}', 'name: mine' and "
+        f"'data: {EXAMPLE_DATA}' into a file mine.yaml, and train that."
+    )
 
 
 def _read_tree(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:

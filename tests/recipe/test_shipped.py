@@ -1,13 +1,14 @@
 """The recipes that ship: found by name, complete, and as different as their folders promise."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from nmt.errors import UsageError
 from nmt.model.seq2seq import build_model
-from nmt.recipe import find_recipe, load_recipe, recipe_title, shipped_recipes
-from tests.recipe.minimal import MINIMAL
+from nmt.recipe import EXAMPLE_DATA, find_recipe, leaves_data_open, load_recipe, recipe_title, shipped_recipes
+from tests.recipe.minimal import MINIMAL, refusal
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -49,7 +50,8 @@ def test_a_title_is_what_stands_before_the_colon(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(shipped_recipes()))
 def test_every_recipe_parses_and_builds_its_model(name: str) -> None:
-    recipe = load_recipe(shipped_recipes()[name])
+    path = shipped_recipes()[name]
+    recipe = load_recipe(path, [f"data={EXAMPLE_DATA}"] if leaves_data_open(path) else [])
     model = build_model(recipe.model, source_size=recipe.subwords.size, target_size=recipe.subwords.size)
     assert sum(parameter.numel() for parameter in model.parameters()) > 0
     assert recipe.data.test is not None
@@ -66,3 +68,20 @@ def test_every_preset_differs_from_the_first_in_attention_order_readout_and_brid
         )
         model = preset.model.model_copy(update={"attention": first.model.attention, "decoder": decoder})
         assert preset.model_copy(update={"name": first.name, "model": model}) == first
+
+
+@pytest.mark.parametrize("name", ["small", "medium"])
+def test_a_recipe_without_text_says_what_to_write_and_is_right(name: str, tmp_path: Path) -> None:
+    message = refusal(find_recipe(name))
+    lines = re.findall("'((?:base|name|data): .+?)'(?= and|,| into)", message)
+    assert [line.partition(":")[0] for line in lines] == ["base", "name", "data"]
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("".join(f"{line}\n" for line in lines))
+    assert load_recipe(mine).model == load_recipe(find_recipe(name), [f"data={EXAMPLE_DATA}"]).model
+
+
+def test_a_recipe_of_ones_own_without_text_is_told_the_key(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("base: small\nname: mine\n")
+    assert refusal(mine) == f"{mine}: 'data' is missing: say which text to train on, as in data: {EXAMPLE_DATA}."
+    assert load_recipe(mine, ["data={source: fr, target: ja, train: a, valid: b}"]).data.target == "ja"

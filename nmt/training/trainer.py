@@ -22,6 +22,7 @@ from nmt.data.subwords import Subwords
 from nmt.device import as_device, choose_precision
 from nmt.errors import DataError, NmtError
 from nmt.recipe import Recipe, load_recipe
+from nmt.training.advice import Extent, advise
 from nmt.training.best import BestCheckpoints
 from nmt.training.checkpoint import (
     Progress,
@@ -481,7 +482,14 @@ class Trainer:
             f"{self.recipe.name}: {parameters / 1e6:.1f} M parameters, {counted(len(self.epoch.groups), 'update')} per epoch, "
             f"{self.precision} on {self.device}, {counted(torch.get_num_threads(), 'thread')}; run folder {self.folder}"
         )
+        if self.is_new and (advice := advise(self.recipe, self._extent(parameters))):
+            self.log.say(advice)
         self.timer = time.monotonic()
+
+    def _extent(self, parameters: int) -> Extent:
+        corpus, bundle = self.corpus, self.bundle
+        tokens = int(corpus.source_lengths.sum()), int(corpus.target_lengths.sum())
+        return Extent(len(corpus), tokens, (len(bundle.source), len(bundle.target)), parameters)
 
 
 def _reshaped(expected: Tensors, stored: Tensors) -> str | None:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from nmt.recipe import Recipe
 
-_LEAST_OCCURRENCES = 40
-"""Of a piece in the training text on average; with fewer, smaller vocabularies translate better (recipes/README.md)."""
-_MOST_PARAMETERS = 40
-"""For each piece of the training text on the target side."""
+_LEAST_OCCURRENCES = 10
+"""Of a piece in the training text on average. Down to 11, larger vocabularies translate better (recipes/README.md)."""
+_MOST_PARAMETERS = 100
+"""For each target token. 40 translate well, 200 do not (recipes/README.md)."""
 _SIZES = (500, 1000, 2000, 4000, 8000, 16_000, 32_000)
-_SMALL = 40_000
-"""Pairs up to which the recipe `small` is the better one."""
+_PRESETS = {"medium": 60_000, "small": 0}
+"""The recipe to take widths from, and the pairs from which on it is the one."""
 
 
 @dataclass(frozen=True)
@@ -29,22 +29,23 @@ class Extent:
 
 def advise(recipe: Recipe, extent: Extent) -> str | None:
     """One sentence on what to set if pieces or parameters outweigh the pairs; None if they do not."""
-    preset = "small" if extent.pairs <= _SMALL else "medium"
-    return _on_pieces(recipe, extent, preset) or _on_parameters(extent, preset)
+    excesses = [excess for excess in (_of_pieces(recipe, extent), _of_parameters(extent)) if excess]
+    if not excesses:
+        return None
+    subjects, remedies = (" and ".join(parts) for parts in zip(*excesses, strict=True))
+    return f"{subjects} are many for {extent.pairs:,} pairs: try {remedies}."
 
 
-def _on_pieces(recipe: Recipe, extent: Extent, preset: str) -> str | None:
+def _of_pieces(recipe: Recipe, extent: Extent) -> tuple[str, str] | None:
+    """What is too many, and what to set instead."""
     subwords = recipe.subwords
     if subwords.kind not in ("unigram", "bpe") or subwords.source_model:
         return None
     tokens, pieces = (sum(extent.tokens), extent.pieces[0]) if subwords.joint else _rarest(extent)
-    if tokens >= _LEAST_OCCURRENCES * pieces:
+    if tokens >= _LEAST_OCCURRENCES * pieces or pieces <= _SIZES[0]:
         return None
     size = max([_SIZES[0], *(size for size in _SIZES if size * _LEAST_OCCURRENCES <= tokens)])
-    return (
-        f"{pieces:,} pieces are many for {extent.pairs:,} pairs, where each occurs {tokens / pieces:.0f} times on average: "
-        f"try subwords.size={size}, or the recipe `{preset}`."
-    )
+    return f"{pieces:,} pieces ({tokens / pieces:.1f} occurrences each)", f"subwords.size={size}"
 
 
 def _rarest(extent: Extent) -> tuple[int, int]:
@@ -52,11 +53,12 @@ def _rarest(extent: Extent) -> tuple[int, int]:
     return min(zip(extent.tokens, extent.pieces, strict=True), key=lambda side: side[0] / side[1])
 
 
-def _on_parameters(extent: Extent, preset: str) -> str | None:
+def _of_parameters(extent: Extent) -> tuple[str, str] | None:
     share = extent.parameters / max(extent.tokens[1], 1)
     if share <= _MOST_PARAMETERS:
         return None
+    preset = next(name for name, pairs in _PRESETS.items() if extent.pairs >= pairs)
     return (
-        f"{extent.parameters / 1e6:.1f} M parameters are many for {extent.pairs:,} pairs, {share:.0f} for each target token: "
-        f"try smaller widths, as in the recipe `{preset}`."
+        f"{extent.parameters / 1e6:.1f} M parameters ({share:.0f} per target token)",
+        f"the widths of the recipe {preset}",
     )

@@ -6,7 +6,11 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.data.encoded import encode_corpus
+from nmt.model.seq2seq import build_model
+from nmt.recipe import find_recipe, leaves_data_open, load_recipe, shipped_recipes
 from nmt.training.advice import Extent, advise
+from nmt.training.text import TrainingText
 from nmt.training.trainer import train
 from tests.training.toy import recipe, write_reversal
 
@@ -22,40 +26,72 @@ def advice(extent: Extent, **subwords: Any) -> str | None:
 
 
 def test_pieces_that_occur_too_seldom_are_counted_and_a_size_is_named() -> None:
-    assert advice(extent()) == (
-        "8,000 pieces are many for 3,000 pairs, where each occurs 7 times on average: try subwords.size=1000, or the recipe `small`."
-    )
-    assert "16,000 pieces are many for 50,000 pairs" in (advice(extent(50_000, 300_000, 16_000)) or "")
-    assert "try subwords.size=8000, or the recipe `medium`." in (advice(extent(50_000, 300_000, 16_000)) or "")
-    assert "try subwords.size=500, or" in (advice(extent(10, 100)) or "")
+    assert advice(extent()) == ("8,000 pieces (6.8 occurrences each) are many for 3,000 pairs: try subwords.size=4000.")
+    assert advice(extent(pieces=5000)) is None
+    assert "16,000 pieces (7.5 occurrences each)" in (advice(extent(6_000, 60_000, 16_000)) or "")
+    assert "try subwords.size=500." in (advice(extent(10, 100, parameters=100)) or "")
 
 
 def test_the_side_that_is_worse_off_decides_where_each_has_its_own_pieces() -> None:
-    sides = Extent(30_000, (400_000, 300_000), (8000, 8000), 800_000)
+    sides = Extent(7_000, (100_000, 60_000), (8000, 8000), 800_000)
     assert advice(sides) is None
-    assert "each occurs 38 times on average: try subwords.size=4000" in (advice(sides, joint=False) or "")
+    assert advice(sides, joint=False) == (
+        "8,000 pieces (7.5 occurrences each) are many for 7,000 pairs: try subwords.size=4000."
+    )
 
 
-def test_words_characters_and_given_models_are_nobody_elses_business() -> None:
+def test_words_characters_and_given_models_are_not_judged() -> None:
     for kind in ("word", "char"):
         assert advice(extent(), kind=kind) is None
     assert advice(extent(), source_model="a.model", target_model="a.model") is None
 
 
 def test_parameters_are_weighed_against_the_target_text() -> None:
-    assert advice(extent(pieces=500, parameters=2_700_000)) == (
-        "2.7 M parameters are many for 3,000 pairs, 100 for each target token: try smaller widths, as in the recipe `small`."
+    assert advice(extent(pieces=500, parameters=2_700_000)) is None
+    assert advice(extent(pieces=500, parameters=5_400_000)) == (
+        "5.4 M parameters (200 per target token) are many for 3,000 pairs: try the widths of the recipe small."
     )
-    assert advice(extent(pieces=500)) is None
+    assert "recipe medium." in (advice(extent(100_000, 1_000_000, 8000, 200_000_000)) or "")
+
+
+def test_both_are_one_sentence() -> None:
+    assert advice(extent(parameters=9_000_000)) == (
+        "8,000 pieces (6.8 occurrences each) and 9.0 M parameters (333 per target token) are many for 3,000 pairs: "
+        "try subwords.size=4000 and the widths of the recipe small."
+    )
 
 
 def test_it_is_said_once_where_a_run_begins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_reversal(tmp_path, pairs=100, held_out=5)
     cpu = torch.device("cpu")
     train(recipe(tmp_path, training={"epochs": 1}), tmp_path / "run", device=cpu)
-    assert capsys.readouterr().err.count("parameters are many for 100 pairs") == 1
+    assert capsys.readouterr().err.count("are many for 100 pairs: try the widths of the recipe small.") == 1
     longer = recipe(tmp_path, training={"epochs": 2})
     train(longer, tmp_path / "run", device=cpu, resume=True, force=True)
     assert "are many for" not in capsys.readouterr().err
     train(longer, tmp_path / "quiet", device=cpu, quiet=True)
     assert capsys.readouterr().err == ""
+
+
+def own_corpus(name: str) -> bool:
+    return not leaves_data_open(shipped_recipes()[name])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "quickstart" else pytest.mark.slow)
+        for name in filter(own_corpus, sorted(shipped_recipes()))
+    ],
+)
+def test_no_shipped_recipe_is_too_large_for_its_own_corpus(name: str, request: pytest.FixtureRequest) -> None:
+    recipe = load_recipe(find_recipe(name))
+    if not recipe.data.train.startswith("sample:"):
+        request.getfixturevalue("corpora")
+    text = TrainingText.load(recipe)
+    source, target = text.subwords(recipe)
+    corpus = encode_corpus(text.train, source, target, recipe.data.filters)
+    model = build_model(recipe.model, source_size=len(source), target_size=len(target))
+    tokens = int(corpus.source_lengths.sum()), int(corpus.target_lengths.sum())
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    assert advise(recipe, Extent(len(corpus), tokens, (len(source), len(target)), parameters)) is None

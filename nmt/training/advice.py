@@ -9,7 +9,7 @@ from nmt.recipe import Recipe
 _LEAST_OCCURRENCES = 10
 """Of a piece in the training text on average. Down to 11, larger vocabularies translate better (recipes/README.md)."""
 _MOST_PARAMETERS = 100
-"""For each target token. 40 translate well, 200 do not (recipes/README.md)."""
+"""For each target token. 50 translate well (recipes/README.md)."""
 _SIZES = (500, 1000, 2000, 4000, 8000, 16_000, 32_000)
 _PRESETS = {"medium": 60_000, "small": 0}
 """The recipe to take widths from, and the pairs from which on it is the one."""

@@ -41,7 +41,8 @@ def run(line: str, folder: Path) -> None:
 def test_five_lines_train_and_use_a_translator_for_ones_own_corpus(tmp_path: Path) -> None:
     write_corpus(tmp_path / "data", {"train": 2000, "dev": 10, "test": 20})
     blocks = code_blocks("Your own corpus in five lines")
-    (tmp_path / "mine.yaml").write_text(blocks["yaml"] + "training: {updates: 2}\n")  # what a test has time for
+    # What a test has time for, and what a grammar of few words can be cut into.
+    (tmp_path / "mine.yaml").write_text(blocks["yaml"] + "training: {updates: 2}\nsubwords: {size: 1000}\n")
     lines = blocks["sh"].splitlines()
     assert len(lines) == 5
     for line in lines:

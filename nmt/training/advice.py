@@ -33,7 +33,8 @@ def advise(recipe: Recipe, extent: Extent) -> str | None:
     if not excesses:
         return None
     subjects, remedies = (" and ".join(parts) for parts in zip(*excesses, strict=True))
-    return f"{subjects} are many for {extent.pairs:,} pairs: try {remedies}."
+    verb = "is" if len(excesses) == 1 else "are"
+    return f"{subjects[0].upper()}{subjects[1:]} {verb} too much for {extent.pairs:,} pairs. Try {remedies}."
 
 
 def _of_pieces(recipe: Recipe, extent: Extent) -> tuple[str, str] | None:
@@ -45,7 +46,7 @@ def _of_pieces(recipe: Recipe, extent: Extent) -> tuple[str, str] | None:
     if tokens >= _LEAST_OCCURRENCES * pieces or pieces <= _SIZES[0]:
         return None
     size = max([_SIZES[0], *(size for size in _SIZES if size * _LEAST_OCCURRENCES <= tokens)])
-    return f"{pieces:,} pieces ({tokens / pieces:.1f} occurrences each)", f"subwords.size={size}"
+    return f"a vocabulary of {pieces:,} tokens ({tokens / pieces:.1f} occurrences each)", f"subwords.size={size}"
 
 
 def _rarest(extent: Extent) -> tuple[int, int]:
@@ -59,6 +60,6 @@ def _of_parameters(extent: Extent) -> tuple[str, str] | None:
         return None
     preset = next(name for name, pairs in _PRESETS.items() if extent.pairs >= pairs)
     return (
-        f"{extent.parameters / 1e6:.1f} M parameters ({share:.0f} per target token)",
+        f"a model of {extent.parameters / 1e6:.1f} M parameters ({share:.0f} per target token)",
         f"the widths of the recipe {preset}",
     )

@@ -26,17 +26,19 @@ def advice(extent: Extent, **subwords: Any) -> str | None:
 
 
 def test_pieces_that_occur_too_seldom_are_counted_and_a_size_is_named() -> None:
-    assert advice(extent()) == ("8,000 pieces (6.8 occurrences each) are many for 3,000 pairs: try subwords.size=4000.")
+    assert advice(extent()) == (
+        "A vocabulary of 8,000 tokens (6.8 occurrences each) is too much for 3,000 pairs. Try subwords.size=4000."
+    )
     assert advice(extent(pieces=5000)) is None
-    assert "16,000 pieces (7.5 occurrences each)" in (advice(extent(6_000, 60_000, 16_000)) or "")
-    assert "try subwords.size=500." in (advice(extent(10, 100, parameters=100)) or "")
+    assert "A vocabulary of 16,000 tokens (7.5 occurrences each)" in (advice(extent(6_000, 60_000, 16_000)) or "")
+    assert "Try subwords.size=500." in (advice(extent(10, 100, parameters=100)) or "")
 
 
 def test_the_side_that_is_worse_off_decides_where_each_has_its_own_pieces() -> None:
     sides = Extent(7_000, (100_000, 60_000), (8000, 8000), 800_000)
     assert advice(sides) is None
     assert advice(sides, joint=False) == (
-        "8,000 pieces (7.5 occurrences each) are many for 7,000 pairs: try subwords.size=4000."
+        "A vocabulary of 8,000 tokens (7.5 occurrences each) is too much for 7,000 pairs. Try subwords.size=4000."
     )
 
 
@@ -49,15 +51,15 @@ def test_words_characters_and_given_models_are_not_judged() -> None:
 def test_parameters_are_weighed_against_the_target_text() -> None:
     assert advice(extent(pieces=500, parameters=2_700_000)) is None
     assert advice(extent(pieces=500, parameters=5_400_000)) == (
-        "5.4 M parameters (200 per target token) are many for 3,000 pairs: try the widths of the recipe small."
+        "A model of 5.4 M parameters (200 per target token) is too much for 3,000 pairs. Try the widths of the recipe small."
     )
     assert "recipe medium." in (advice(extent(100_000, 1_000_000, 8000, 200_000_000)) or "")
 
 
 def test_both_are_one_sentence() -> None:
     assert advice(extent(parameters=9_000_000)) == (
-        "8,000 pieces (6.8 occurrences each) and 9.0 M parameters (333 per target token) are many for 3,000 pairs: "
-        "try subwords.size=4000 and the widths of the recipe small."
+        "A vocabulary of 8,000 tokens (6.8 occurrences each) and a model of 9.0 M parameters (333 per target token) "
+        "are too much for 3,000 pairs. Try subwords.size=4000 and the widths of the recipe small."
     )
 
 
@@ -65,7 +67,7 @@ def test_it_is_said_once_where_a_run_begins(tmp_path: Path, capsys: pytest.Captu
     write_reversal(tmp_path, pairs=100, held_out=5)
     cpu = torch.device("cpu")
     train(recipe(tmp_path, training={"epochs": 1}), tmp_path / "run", device=cpu)
-    assert capsys.readouterr().err.count("are many for 100 pairs: try the widths of the recipe small.") == 1
+    assert capsys.readouterr().err.count("too much for 100 pairs. Try the widths of the recipe small.") == 1
     longer = recipe(tmp_path, training={"epochs": 2})
     train(longer, tmp_path / "run", device=cpu, resume=True, force=True)
     assert "are many for" not in capsys.readouterr().err

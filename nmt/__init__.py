@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nmt.alignment.weights import Alignment
     from nmt.bundle import Bundle
     from nmt.data.corpus import ParallelCorpus, load_corpus
     from nmt.data.subwords import Subwords
@@ -10,7 +11,6 @@ if TYPE_CHECKING:
     from nmt.decoding.loading import load
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import DataError, NmtError, UsageError
-    from nmt.evaluation.alignment import Alignment
     from nmt.plotting.heatmap import plot_alignment
     from nmt.recipe import Recipe, load_recipe
     from nmt.training.trainer import train
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "Alignment": "nmt.evaluation.alignment",
+    "Alignment": "nmt.alignment.weights",
     "Bundle": "nmt.bundle",
     "DataError": "nmt.errors",
     "NmtError": "nmt.errors",

@@ -18,10 +18,10 @@ import pytest
 import torch
 
 import nmt
+from nmt.alignment.weights import Alignment
 from nmt.decoding.options import Options
 from nmt.decoding.translator import Translator
 from nmt.errors import UsageError
-from nmt.evaluation.alignment import Alignment
 from nmt.recipe import dump_recipe
 from tests.commands import ROOT
 from tests.robustness import tiny

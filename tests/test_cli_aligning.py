@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.aligning import word_alignment
+from nmt.alignment.formats import read_pharaoh
+from nmt.alignment.hypothesis_alignment import word_alignment
+from nmt.alignment.links import GoldLinks
 from nmt.bundle import Bundle
 from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
-from nmt.evaluation.alignment import GoldLinks, read_pharaoh
 from tests.commands import ROOT, Finished, bad, good, nmt
 from tests.test_bundle import TEXT, small_recipe
 

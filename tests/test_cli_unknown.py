@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt.alignment.formats import read_pharaoh
 from nmt.bundle import Bundle
-from nmt.evaluation.alignment import read_pharaoh
 from tests.commands import bad, good, nmt
 from tests.decoding.test_unknown import LINES, unsure
 from tests.test_bundle import small_recipe

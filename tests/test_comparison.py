@@ -17,7 +17,7 @@ import pytest
 import torch
 import yaml
 
-from nmt.aligning import aligned_text, gold_links
+from nmt.alignment.gold import aligned_text, gold_links
 from nmt.bundle import Bundle
 from nmt.comparison.lengths import SMALLEST, length_buckets
 from nmt.comparison.measure import Figures, HeldOut, LengthScore, find_fault, known_figures, measure

@@ -20,9 +20,9 @@ from pathlib import Path
 import pyarrow
 import pytest
 
+from nmt.alignment.formats import write_pharaoh
 from nmt.cli.streams import check_not_input, open_output
 from nmt.errors import DataError, UsageError
-from nmt.evaluation.alignment import write_pharaoh
 from nmt.files import part_of, remove_unfinished, replacing, write_atomically
 from tests.commands import NMT, bad, good, nmt
 from tests.robustness import tiny

@@ -36,9 +36,9 @@ from nmt.cli.streams import STANDARD, check_not_input, count_pairs, open_output,
 from nmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from nmt.aligning.extraction import AlignedPair
+    from nmt.alignment.extraction import AlignedPair
+    from nmt.alignment.links import GoldLinks, Links
     from nmt.bundle import Bundle
-    from nmt.evaluation.alignment import GoldLinks, Links
 
 LinksFormat = Literal["pharaoh", "json", "npz", "naacl"]
 _READ = "How links are read off"
@@ -154,9 +154,9 @@ def align(
     place = links_place(output, gold)
     _check_options(form, output, level=level, gold=gold, symmetrise=symmetrise, reverse=reverse)
     check_not_input(output, [source, target] if gold is None else [source, target, gold])
-    from nmt.aligning import error_rate
-    from nmt.aligning.extraction import Extraction, fitting_extraction
-    from nmt.aligning.pairs import Reader, align_pairs
+    from nmt.alignment.error_rate import error_rate
+    from nmt.alignment.extraction import Extraction, fitting_extraction
+    from nmt.alignment.forced_alignment import ForcedAligner, align_pairs
 
     total = count_pairs(source, target)
     known = None if gold is None else read_gold_links(gold, total, flipped=gold_order == "target-source")
@@ -167,7 +167,9 @@ def align(
         extract or fitting.method, threshold, symmetrise or fitting.joining, punctuation=not no_punctuation
     )
     options: dict[str, Any] = {"precision": precision, "batch_tokens": batch_tokens, "posterior": posterior}
-    forward, *backward = (Reader(bundle, build_translator([bundle], **options), level, shift) for bundle in bundles)
+    forward, *backward = (
+        ForcedAligner(bundle, build_translator([bundle], **options), level, shift) for bundle in bundles
+    )
     lines = read_parallel(source, target)
     aligned = align_pairs(lines, forward, *backward, extraction=extraction, longest=max_length)
     hidden = quiet or (place == STANDARD and sys.stdout is not None and sys.stdout.isatty())
@@ -218,7 +220,7 @@ def _held_against(
     gold: Sequence[GoldLinks], pairs: Iterable[tuple[int, AlignedPair]]
 ) -> Iterator[tuple[int, AlignedPair]]:
     """The pairs, once it is sure that their sentences have the words that gold links name. Raises DataError."""
-    from nmt.evaluation.alignment import check_within
+    from nmt.alignment.links import check_within
 
     for number, pair in pairs:
         source, target = pair.alignment.source, pair.alignment.target
@@ -231,7 +233,7 @@ def _write(
     pairs: Iterable[tuple[int, AlignedPair]], place: Path | None, form: LinksFormat, *, keep: bool
 ) -> list[Links]:
     """Write the pairs as they come, if there is a place to; the links of all of them if they are to be kept."""
-    from nmt.aligning.writing import pair_writer
+    from nmt.alignment.writing import pair_writer
 
     kept = []
     with ExitStack() as stack:

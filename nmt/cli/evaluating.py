@@ -34,9 +34,9 @@ from nmt.errors import DataError, UsageError
 from nmt.wording import counted
 
 if TYPE_CHECKING:
+    from nmt.alignment.error_rate import AlignmentErrorRate
     from nmt.bundle import Bundle
     from nmt.data.corpus import ParallelCorpus
-    from nmt.evaluation.error_rate import AlignmentErrorRate
     from nmt.evaluation.metrics import Comparison, Score
 
 
@@ -269,7 +269,10 @@ def _alignment_error_rate(
     bundle: Bundle, corpus: ParallelCorpus, *, quiet: bool, bootstrap: int, **options: Any
 ) -> AlignmentErrorRate | None:
     """How well attention finds the known links of a text, when the model reads its references; None if none are known."""
-    from nmt.aligning import error_rate, gold_links, word_alignment, word_links
+    from nmt.alignment.error_rate import error_rate
+    from nmt.alignment.extraction import word_links
+    from nmt.alignment.gold import gold_links
+    from nmt.alignment.hypothesis_alignment import word_alignment
 
     gold = gold_links(corpus.name, source=bundle.recipe.data.source)
     if gold is None or bundle.recipe.model.attention.score.kind == "none":

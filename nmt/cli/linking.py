@@ -26,7 +26,7 @@ from nmt.cli.streams import check_not_input, open_output, read_parallel
 from nmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from nmt.evaluation.alignment import Links
+    from nmt.alignment.links import Links
 
 _log = logging.getLogger(__name__)
 
@@ -85,11 +85,11 @@ def links(
     inputs = [path for path in (source, target, more_source, more_target, gold) if path]
     check_not_input(output, inputs)
     set_up(quiet=quiet)
-    from nmt.aligning import error_rate
-    from nmt.evaluation.alignment import check_within
+    from nmt.alignment.error_rate import error_rate
+    from nmt.alignment.links import check_within
+    from nmt.alignment.statistical.aligner import HMMAligner
+    from nmt.alignment.statistical.hmm import ROUNDS
     from nmt.scripts import split_characters, splitter
-    from nmt.statistical.aligner import Aligner
-    from nmt.statistical.hmm import ROUNDS
 
     pairs = list(read_parallel(source, target))
     known = None if gold is None else read_gold_links(gold, len(pairs), flipped=gold_order == "target-source")
@@ -102,7 +102,7 @@ def links(
         check_within(item.possible, source_words, target_words, f"{gold}, sentence pair {number}")
     more = read_parallel(more_source, more_target) if more_source and more_target else ()
     rounds = shown(range(ROUNDS), "learning", total=ROUNDS, quiet=quiet)
-    aligner = Aligner.learn(chain(pairs, more), rounds)
+    aligner = HMMAligner.learn(chain(pairs, more), rounds)
     if aligner.lines < FEW:
         _log.warning(
             "Too little text to learn from: %s with words on both sides, where %s or more are needed for links that are "
@@ -119,7 +119,7 @@ def links(
 
 
 def _write(found: list[Links], place: Path) -> None:
-    from nmt.evaluation.alignment import format_pharaoh
+    from nmt.alignment.formats import format_pharaoh
 
     with open_output(place) as stream:
         stream.writelines(f"{format_pharaoh(links)}\n".encode() for links in found)

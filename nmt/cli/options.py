@@ -15,10 +15,10 @@ from nmt.cli.streams import STANDARD
 from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from nmt.alignment.links import GoldLinks
     from nmt.bundle import Bundle
     from nmt.decoding.shortlist import Shortlist
     from nmt.decoding.translator import Translator
-    from nmt.evaluation.alignment import GoldLinks
 
 WINDOW = 500
 """Lines read ahead and sorted by length for each process: more is hardly faster, and fewer steps would not make a progress bar."""
@@ -216,7 +216,7 @@ def links_place(output: Path | None, gold: Path | None) -> Path | None:
 
 def read_gold_links(path: Path, pairs: int | None, *, flipped: bool) -> list[GoldLinks]:
     """The links of a file, source words first; `flipped` if it has them the other way round. Raises DataError."""
-    from nmt.evaluation.naacl import read_gold
+    from nmt.alignment.formats import read_gold
 
     gold = read_gold(path, pairs)
     return [item.flipped() for item in gold] if flipped else gold

@@ -55,10 +55,10 @@ from nmt.errors import UsageError
 from nmt.wording import counted, perplexity
 
 if TYPE_CHECKING:
+    from nmt.alignment.links import Links
     from nmt.bundle import Bundle
     from nmt.decoding.ancestral import Sampling
     from nmt.decoding.translator import Translation
-    from nmt.evaluation.alignment import Links
 
 logger = logging.getLogger(__name__)
 
@@ -299,7 +299,8 @@ class _Writer:
         bundle = self.aligned_by
         if bundle is None:
             return [None] * len(found.hypotheses)
-        from nmt.aligning import word_alignment, word_links
+        from nmt.alignment.extraction import word_links
+        from nmt.alignment.hypothesis_alignment import word_alignment
 
         links: list[Links | None] = []
         for rank in range(len(found.hypotheses)):
@@ -323,7 +324,7 @@ class _Writer:
 
     def pharaoh(self, links: Sequence[Links | None]) -> Iterator[bytes]:
         """The links of each translation as `i-j`; in the text format also empty lines for those that were not found."""
-        from nmt.evaluation.alignment import format_pharaoh
+        from nmt.alignment.formats import format_pharaoh
 
         missing = (self.n_best or 1) - len(links) if self.form == "text" else 0
         for each in [*links, *[None] * missing]:

@@ -14,7 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from nmt.aligning import aligned_text, error_rate, gold_links, word_alignment, word_links
+from nmt.alignment.error_rate import error_rate
+from nmt.alignment.extraction import word_links
+from nmt.alignment.gold import aligned_text, gold_links
+from nmt.alignment.hypothesis_alignment import word_alignment
+from nmt.alignment.links import GoldLinks
+from nmt.alignment.weights import Alignment, entropy
 from nmt.bundle import WEIGHTS, Bundle, weights_of
 from nmt.comparison.lengths import Bucket, length_buckets, span
 from nmt.comparison.plan import Candidate, write_text
@@ -24,7 +29,6 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
-from nmt.evaluation.alignment import Alignment, GoldLinks, entropy
 from nmt.recipe import Recipe
 from nmt.scripts import splitter
 from nmt.wording import counted

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from nmt.alignment.links import GoldLinks, Links, check_within
+from nmt.alignment.weights import Alignment
 from nmt.errors import DataError, UsageError
-from nmt.evaluation.alignment import Alignment, GoldLinks, Links, check_within
 from nmt.wording import counted
 
 SUFFIXES = (".html", ".htm")

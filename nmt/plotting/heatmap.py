@@ -15,9 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
+from nmt.alignment.links import GoldLinks
+from nmt.alignment.weights import Alignment, Matrix
 from nmt.arguments import as_path, described
 from nmt.errors import DataError, UsageError
-from nmt.evaluation.alignment import Alignment, GoldLinks, Matrix
 from nmt.plotting.fonts import add_font, choose_families, label, text_width
 from nmt.plotting.layout import LABEL_PAD, TITLE_SIZE, Layout, Panel, measure_panels
 from nmt.plotting.style import INK, MAGENTA, ORANGE, file_format, house_style, save, save_pages

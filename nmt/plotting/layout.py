@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Self
 
-from nmt.evaluation.alignment import Alignment
+from nmt.alignment.weights import Alignment
 from nmt.plotting.fonts import is_right_to_left, label, text_width
 
 MARGIN = 0.15

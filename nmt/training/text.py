@@ -10,11 +10,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from nmt.alignment.corpus_links import WordLinks, load_links
 from nmt.data.corpus import ParallelCorpus, load_corpus
 from nmt.data.encoded import EncodedCorpus
 from nmt.data.subwords import Subwords
 from nmt.recipe import Recipe
-from nmt.training.links import WordLinks, load_links
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from nmt.alignment.corpus_links import TokenLinks, splits_of
 from nmt.arguments import as_path
 from nmt.bundle import SOURCE, TARGET, WEIGHTS, Bundle, save_tensors, weights_of
 from nmt.data.batching import plan_batches
@@ -38,7 +39,6 @@ from nmt.training.checkpoint import (
 )
 from nmt.training.folder import check_text, how_to_resume, open_folder
 from nmt.training.guard import LIMIT, BadUpdate, TooLarge, within_memory
-from nmt.training.links import PieceLinks, splits_of
 from nmt.training.lock import only_writer
 from nmt.training.log import Log
 from nmt.training.optim import Clock, MovingAverage, copy_into, using
@@ -178,7 +178,7 @@ class Trainer:
         self.corpus = encode_corpus(text.train, bundle.source, bundle.target, self.recipe.data.filters)
         links = None
         if text.links is not None:
-            links = PieceLinks(text.links, self.corpus, bundle.source, bundle.target, splits_of(text.train))
+            links = TokenLinks(text.links, self.corpus, bundle.source, bundle.target, splits_of(text.train))
         self.learner = Learner(bundle, links, precision=self.precision, device=device)
         self.progress = Progress() if state is None else state.progress
         self.progress.tokenizer = usable_tokenizer(self.recipe, self.progress.tokenizer)

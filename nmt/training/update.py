@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
+from nmt.alignment.corpus_links import TokenLinks
 from nmt.bundle import Bundle
 from nmt.data.batching import Batch, make_batch
 from nmt.device import Precision, autocast
 from nmt.training.guard import check_finite, within_memory
 from nmt.training.guidance import guided_cross_entropy, weight_in_epoch
-from nmt.training.links import PieceLinks
 from nmt.training.loss import loss_of_batch
 from nmt.training.optim import Clock, build_optimizer, rate_factor
 from nmt.training.sampling import gold_probability, mix
@@ -38,7 +38,7 @@ class Measured:
 class Learner:
     """The model and what moves its weights."""
 
-    def __init__(self, bundle: Bundle, links: PieceLinks | None, *, precision: Precision, device: torch.device) -> None:
+    def __init__(self, bundle: Bundle, links: TokenLinks | None, *, precision: Precision, device: torch.device) -> None:
         self.model, self.settings = bundle.model, bundle.recipe.training
         self.links, self.precision, self.device = links, precision, device
         self.optimizer = build_optimizer(self.settings.optimizer, self.model)

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from nmt import recipe
-from nmt.aligning import word_alignment
+from nmt.alignment.hypothesis_alignment import word_alignment
+from nmt.alignment.links import argmax_links
 from nmt.bundle import Bundle
 from nmt.data.subwords import EOS, UNK, Subwords
 from nmt.decoding.hypothesis import Hypothesis
@@ -17,7 +18,6 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.decoding.unknown import UnknownWords, read_lexicon
 from nmt.errors import DataError
-from nmt.evaluation.alignment import argmax_links
 from tests.test_bundle import small_recipe
 
 SOURCE = ["the dog sees a cat", "a cat sleeps", "the old dog sleeps here"]

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nmt.alignment.links import GoldLinks, argmax_links
+from nmt.alignment.weights import Alignment
 from nmt.errors import DataError, UsageError
-from nmt.evaluation.alignment import Alignment, GoldLinks, argmax_links
 from nmt.plotting.explorer import MOST_SENTENCES, Explored, Reading, explorer_page, is_page
 
 HOSTILE = (

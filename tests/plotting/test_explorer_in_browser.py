@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import sync_playwright
 
-from nmt.evaluation.alignment import Alignment, GoldLinks, argmax_links
+from nmt.alignment.links import GoldLinks, argmax_links
+from nmt.alignment.weights import Alignment
 from nmt.plotting.explorer import Explored, Reading, explorer_page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")

@@ -18,8 +18,9 @@ from matplotlib.font_manager import FontProperties, fontManager
 from matplotlib.textpath import TextToPath
 from PIL import Image
 
+from nmt.alignment.links import GoldLinks
+from nmt.alignment.weights import Alignment
 from nmt.errors import DataError, UsageError
-from nmt.evaluation.alignment import Alignment, GoldLinks
 from nmt.plotting import fonts
 from nmt.plotting.heatmap import Heatmap, plot_alignment, plot_heatmaps
 from nmt.plotting.layout import Layout, Panel, cell_side, line_height, measure_panels
@@ -376,7 +377,7 @@ def test_the_same_input_gives_the_same_bytes_whatever_the_users_settings(tmp_pat
 def test_neither_pyplot_nor_a_display_is_touched(tmp_path: Path) -> None:
     program = (
         "import sys, numpy, pathlib\n"
-        "from nmt.evaluation.alignment import Alignment\n"
+        "from nmt.alignment.weights import Alignment\n"
         "from nmt.plotting.heatmap import plot_alignment\n"
         "plot_alignment(Alignment(numpy.eye(2), ('a', 'b'), ('c', 'd')), pathlib.Path(sys.argv[1]))\n"
         "assert not {'matplotlib.pyplot', 'torch', 'tkinter'} & set(sys.modules)\n"

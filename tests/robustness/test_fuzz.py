@@ -21,6 +21,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from nmt.alignment.formats import read_gold, read_pharaoh
+from nmt.alignment.links import GoldLinks
 from nmt.bundle import Bundle, load_tensors
 from nmt.cli.streams import open_input, text_lines
 from nmt.data.corpus import load_corpus
@@ -28,8 +30,6 @@ from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
 from nmt.decoding.unknown import read_lexicon
 from nmt.errors import NmtError
-from nmt.evaluation.alignment import GoldLinks, read_pharaoh
-from nmt.evaluation.naacl import read_gold
 from nmt.recipe import Recipe, load_recipe
 from tests.robustness import tiny
 

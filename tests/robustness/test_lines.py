@@ -21,6 +21,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from nmt import recipe
+from nmt.alignment.formats import parse_pharaoh
 from nmt.cli.aligning import align
 from nmt.cli.linking import links
 from nmt.cli.streams import text_lines
@@ -28,7 +29,6 @@ from nmt.cli.translating import score, translate
 from nmt.decoding.lines import clean
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
-from nmt.evaluation.alignment import parse_pharaoh
 from tests.robustness import tiny
 
 ROOT = Path(__file__).resolve().parents[2]

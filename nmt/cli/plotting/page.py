@@ -45,9 +45,8 @@ def _readings(
 
 
 def _reading(request: Request, index: int, translation: Translation, bundle: Bundle) -> Reading:
-    from nmt.aligning import word_alignment
-    from nmt.aligning.matrices import piece_alignment
-    from nmt.evaluation.alignment import entropy
+    from nmt.alignment.hypothesis_alignment import piece_alignment, word_alignment
+    from nmt.alignment.weights import entropy
     from nmt.plotting.explorer import Reading
 
     words = word_alignment(translation, bundle)

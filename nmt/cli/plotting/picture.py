@@ -15,10 +15,10 @@ from nmt.cli.plotting.request import Request
 from nmt.errors import DataError
 
 if TYPE_CHECKING:
+    from nmt.alignment.weights import Alignment
     from nmt.bundle import Bundle
     from nmt.decoding.translation import Translation, TranslationHypothesis
     from nmt.decoding.translator import Translator
-    from nmt.evaluation.alignment import Alignment
     from nmt.plotting.heatmap import Heatmap
 
 MOST_PANELS = 25
@@ -76,7 +76,7 @@ class _Picture:
 
     def panels(self, number: int, translation: Translation) -> Iterator[Heatmap]:
         """Those of the sentence in line `number`; what there is nothing to draw of is an error only if it stands alone."""
-        from nmt.aligning import word_alignment
+        from nmt.alignment.hypothesis_alignment import word_alignment
 
         alone, ranks, there = len(self.request.sources) == 1, self.look.ranks, len(translation.hypotheses)
         if not translation.source_ids:
@@ -97,10 +97,9 @@ class _Picture:
 
     def _panel(self, number: int, translation: Translation, rank: int, words: Alignment) -> Heatmap:
         """One matrix, with its gold links and its window's centres."""
-        from nmt.aligning.centers import piece_centers, word_centers
-        from nmt.aligning.gold import links_of_pieces
-        from nmt.aligning.matrices import piece_alignment
-        from nmt.evaluation.alignment import check_within
+        from nmt.alignment.centers import piece_centers, word_centers
+        from nmt.alignment.hypothesis_alignment import links_of_pieces, piece_alignment
+        from nmt.alignment.links import check_within
         from nmt.plotting.heatmap import Heatmap
 
         gold = self.request.gold[number - 1] if self.request.gold else None

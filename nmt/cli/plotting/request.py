@@ -12,10 +12,11 @@ from nmt.cli.streams import open_input, text_lines
 from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from nmt.alignment.links import GoldLinks, Links
+    from nmt.alignment.weights import Alignment
     from nmt.bundle import Bundle
     from nmt.decoding.translation import Translation
     from nmt.decoding.translator import Translator
-    from nmt.evaluation.alignment import Alignment, GoldLinks, Links
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,13 @@ class Request:
 
     def links(self, words: Alignment, bundle: Bundle) -> Links:
         """The links that a model makes between the words of a sentence and of its translation."""
-        from nmt.aligning import word_links
+        from nmt.alignment.extraction import word_links
 
         return word_links(words, bundle.recipe, posterior=self.posterior)
 
     def error_rate(self, index: int, words: Alignment, bundle: Bundle) -> float | None:
         """Alignment error rate of those links; None where no gold links are known."""
-        from nmt.aligning import error_rate
+        from nmt.alignment.error_rate import error_rate
 
         return None if self.gold is None else error_rate([self.links(words, bundle)], [self.gold[index]]).aer
 
@@ -83,7 +84,7 @@ def read_request(
     posterior: bool,
 ) -> Request:
     """Gather the sentences from the command line and from files. Raises UsageError or DataError."""
-    from nmt.evaluation.naacl import read_gold
+    from nmt.alignment.formats import read_gold
 
     if bool(sentences) == (source is not None):
         raise UsageError("Give sentences as arguments, or a file of them with -i (- is stdin), and not both.")

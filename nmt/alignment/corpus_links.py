@@ -1,0 +1,165 @@
+"""Word links of a training corpus, and the links between tokens that they are in a batch.
+
+Links are held outside of the encoded text, under the row numbers of the corpus before it was filtered, and become links
+between tokens when a batch is made. So neither filters, nor shuffling, nor segmentations that are drawn anew touch them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from itertools import chain, zip_longest
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from nmt.alignment.formats import parse_pharaoh
+from nmt.alignment.links import Links, check_within
+from nmt.alignment.statistical.aligner import HMMAligner
+from nmt.cache import expand_home
+from nmt.data.catalogue import any_compression
+from nmt.data.corpus import ParallelCorpus, read_lines
+from nmt.data.encoded import EncodedCorpus
+from nmt.data.subwords import Subwords
+from nmt.errors import DataError
+from nmt.scripts import Split, split_characters, splitter, word_spans
+from nmt.wording import counted
+
+_Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
+
+
+@dataclass(frozen=True)
+class WordLinks:
+    """The (source, target) word positions that are linked in each pair of a corpus, one pair after the other."""
+
+    positions: npt.NDArray[np.int32]
+    """[links, 2], each counted from 0 in its own sentence."""
+    starts: npt.NDArray[np.int64]
+    """[pairs + 1]: where the links of each pair begin."""
+
+    @classmethod
+    def of(cls, pairs: Iterable[Links]) -> WordLinks:
+        """The links of each pair in order."""
+        found = [sorted(links) for links in pairs]
+        count = sum(map(len, found))
+        flat = np.fromiter(chain.from_iterable(chain.from_iterable(found)), np.int32, 2 * count)
+        return cls(flat.reshape(-1, 2), np.cumsum([0, *map(len, found)]))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of all links."""
+        return blake2b(self.starts.tobytes() + self.positions.tobytes(), digest_size=16).hexdigest()
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, row: int) -> npt.NDArray[np.int32]:
+        """[links, 2] of one pair."""
+        return self.positions[self.starts[row] : self.starts[row + 1]]
+
+
+class TokenLinks:
+    """Makes the links between the tokens of a batch: two tokens are linked if the words that they are parts of are.
+
+    Words are those of `splits`: where they are characters, a token has the links of all of its own.
+    """
+
+    def __init__(
+        self,
+        words: WordLinks,
+        corpus: EncodedCorpus,
+        source: Subwords,
+        target: Subwords,
+        splits: Sequence[Split] = (str.split, str.split),
+    ) -> None:
+        self.words, self.corpus, self.sides = words, corpus, tuple(zip((source, target), splits, strict=True))
+
+    def of_batch(self, pairs: _Pairs, rows: Sequence[int]) -> Bool[Tensor, "B T S"]:
+        """Which tokens are linked, for pairs of ids and the rows of the encoded corpus that they are of.
+
+        Both sides are padded as in a `Batch`, with an end mark, which like the padding has no link.
+        """
+        sources, targets = (
+            _spans(texts, *side) for texts, side in zip(zip(*pairs, strict=True), self.sides, strict=True)
+        )
+        links = [self.words[original] for original in self.corpus.originals(rows)]
+        of, positions = np.repeat(np.arange(len(rows)), [len(own) for own in links]), np.concatenate(links)
+        width, height = (
+            max(side.max(), positions[:, i].max(initial=0) + 1) for i, side in ((0, sources), (1, targets))
+        )
+        # How many links there are among the first so many target and source words.
+        counts = np.zeros((len(rows), height + 1, width + 1), dtype=np.int64)
+        counts[of, positions[:, 1] + 1, positions[:, 0] + 1] = 1
+        counts = counts.cumsum(1).cumsum(2)
+        every = np.arange(len(rows))[:, None, None]
+        first, end = (targets[:, :, None, i] for i in (0, 1))
+        left, right = (sources[:, None, :, i] for i in (0, 1))
+        inside = counts[every, end, right] - counts[every, first, right]
+        before = counts[every, end, left] - counts[every, first, left]
+        return torch.from_numpy(inside > before)
+
+
+def _spans(texts: Iterable[Sequence[int]], subwords: Subwords, split: Split) -> npt.NDArray[np.int64]:
+    """The first word of every token and the one after its last, [rows, longest + 1, 2]; (0, 0) for end mark and padding."""
+    rows = [_spans_of(ids, subwords, split) for ids in texts]
+    padded = np.zeros((len(rows), max(map(len, rows)) + 1, 2), dtype=np.int64)
+    for row, spans in enumerate(rows):
+        padded[row, : len(spans)] = np.reshape(spans, (-1, 2))
+    return padded
+
+
+def _spans_of(ids: Sequence[int], subwords: Subwords, split: Split) -> Sequence[tuple[int, int]]:
+    if split is split_characters:
+        return word_spans(subwords.characters(ids))
+    return [(word, word + 1) for word in subwords.word_of(ids)]
+
+
+def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
+    """The links of every pair of a corpus. Sure (`i-j`) and possible (`ipj`) ones count alike.
+
+    Args:
+        name: a file in Pharaoh format, also compressed; `gold` for those that the sample corpus carries; `hmm` for those
+            that the corpus itself teaches.
+        corpus: the pairs that they are of, line by line.
+        source: language code of the source side.
+
+    Raises:
+        DataError: there is no such file, it has another number of lines than the corpus has pairs, or a line has something
+            that is no link or a link beyond its sentences; the sentence names file and line.
+    """
+    if name == "gold":
+        from nmt.data import sample  # not at the top: it generates its sentences
+
+        return WordLinks.of(sample.links(corpus.name.removeprefix("sample:"), source=source))
+    if name == "hmm":
+        return WordLinks.of(HMMAligner.learn(corpus.pairs()).links(corpus.pairs()))
+    path = expand_home(name)
+    return WordLinks.of(_of_file(any_compression(path) or path, corpus))
+
+
+def splits_of(corpus: ParallelCorpus) -> tuple[Split, Split]:
+    """What splits the lines of either side into the words that links are between."""
+    return splitter(corpus.source), splitter(corpus.target)
+
+
+def _of_file(path: Path, corpus: ParallelCorpus) -> Iterator[Links]:
+    """The links of each line, held against the pair that it is of."""
+    splits = splits_of(corpus)
+    for number, (line, pair) in enumerate(zip_longest(read_lines(path), corpus.pairs()), start=1):
+        if line is None or pair is None:
+            lines = sum(1 for _ in read_lines(path))
+            raise DataError(
+                f"{path} has {counted(lines, 'line')}, but {corpus.name} has {counted(len(corpus), 'pair')}: "
+                "line n must hold the links of pair n."
+            )
+        where = f"{path}, line {number}"
+        links = parse_pharaoh(line, where).possible
+        source_words, target_words = (len(split(line)) for line, split in zip(pair, splits, strict=True))
+        check_within(links, source_words, target_words, where)
+        yield links

@@ -1,0 +1,113 @@
+"""The alignment error rate with its confidence interval."""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.alignment.links import GoldLinks, Links
+from nmt.errors import DataError
+from nmt.wording import counted
+
+_SEED = 12345
+"""Of the resampling: the same one as sacreBLEU's, so that a figure repeats."""
+
+_Links = Sequence[AbstractSet[tuple[int, int]]]
+
+
+@dataclass(frozen=True)
+class AlignmentErrorRate:
+    """AER, precision and recall of a corpus, as fractions, and the counts they come from.
+
+    Attributes:
+        aer: 1 - (|A&S| + |A&P|) / (|A| + |S|); lower is better.
+        precision: |A&P| / |A|.
+        recall: |A&S| / |S|.
+        links: |A|, links that were predicted.
+        sure: |S|, sure links of the gold standard.
+        sentences: sentence pairs compared.
+        interval: ends of the central 95 % of the AER of bootstrap resamples; None without bootstrap.
+    """
+
+    aer: float
+    precision: float
+    recall: float
+    links: int
+    sure: int
+    sentences: int
+    interval: tuple[float, float] | None = None
+
+    def __str__(self) -> str:
+        ends = "" if self.interval is None else " [{:.1f}, {:.1f}]".format(*(100 * end for end in self.interval))
+        figures = (
+            f"AER {100 * self.aer:.1f}%{ends}  precision {100 * self.precision:.1f}%  recall {100 * self.recall:.1f}%"
+        )
+        return f"{figures}  ({counted(self.links, 'link')}, {self.sure:,} sure, {counted(self.sentences, 'sentence pair')})"
+
+
+def alignment_error_rate(links: _Links, sure: _Links, possible: _Links, *, bootstrap: int = 0) -> AlignmentErrorRate:
+    """Compare predicted links with a gold standard over a whole corpus (Och and Ney 2003, section 5).
+
+        AER(S, P; A) = 1 - (|A & S| + |A & P|) / (|A| + |S|),  P includes S
+
+    with the counts summed over all sentences before dividing. With nothing to count, precision and recall are 1 and
+    AER is 0.
+
+    Args:
+        links: A, a set of (source, target) links a sentence pair.
+        sure: S, likewise.
+        possible: P, likewise; the sure links need not be repeated in it.
+        bootstrap: resamples of as many sentence pairs, drawn with replacement (Koehn 2004), for the interval; below 2
+            there is none. The same data give the same interval.
+
+    Raises:
+        DataError: different numbers of sentence pairs, or none.
+    """
+    if not len(links) == len(sure) == len(possible):
+        gold = f"{len(sure)} (sure) and {len(possible)} (possible)"
+        raise DataError(f"There are alignments of {counted(len(links), 'sentence pair')}, but gold links of {gold}.")
+    if not links:
+        raise DataError("There are no alignments to compare.")
+    counts = np.array([_counts(*sentence) for sentence in zip(links, sure, possible, strict=True)], dtype=np.int64)
+    predicted, certain, hits_sure, hits_possible = map(int, counts.sum(axis=0))
+    return AlignmentErrorRate(
+        aer=_error_rate(counts.sum(axis=0)),
+        precision=_ratio(hits_possible, predicted),
+        recall=_ratio(hits_sure, certain),
+        links=predicted,
+        sure=certain,
+        sentences=len(links),
+        interval=_interval(counts, bootstrap) if bootstrap > 1 else None,
+    )
+
+
+def error_rate(links: Sequence[Links], gold: Sequence[GoldLinks], *, bootstrap: int = 0) -> AlignmentErrorRate:
+    """How far links are from the gold links. Raises DataError if there are not as many."""
+    sure, possible = [item.sure for item in gold], [item.possible for item in gold]
+    return alignment_error_rate(links, sure, possible, bootstrap=bootstrap)
+
+
+def _counts(
+    links: AbstractSet[tuple[int, int]], sure: AbstractSet[tuple[int, int]], possible: AbstractSet[tuple[int, int]]
+) -> tuple[int, int, int, int]:
+    """|A|, |S|, |A & S|, |A & P| of a sentence pair: all that an error rate is made of."""
+    return len(links), len(sure), len(links & sure), len(links & (sure | possible))
+
+
+def _error_rate(counts: NDArray[np.int64]) -> float:
+    predicted, certain, hits_sure, hits_possible = map(int, counts)
+    return 1 - _ratio(hits_sure + hits_possible, predicted + certain)
+
+
+def _interval(counts: NDArray[np.int64], resamples: int) -> tuple[float, float]:
+    """The central 95 % of the error rates of resamples."""
+    draw = np.random.default_rng(_SEED)
+    rates = [_error_rate(counts[draw.integers(len(counts), size=len(counts))].sum(axis=0)) for _ in range(resamples)]
+    low, high = np.quantile(rates, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def _ratio(part: int, whole: int) -> float:
+    return part / whole if whole else 1.0

@@ -1,0 +1,78 @@
+"""Hard links: pairs (source word, target word) of 0-based positions, read off weights or given by annotators."""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nmt.errors import DataError, UsageError
+from nmt.wording import counted
+
+Links = frozenset[tuple[int, int]]
+
+
+def argmax_links(weights: ArrayLike, threshold: float | None = None) -> Links:
+    """Each target word to the source word it read most from: {(argmax_j w_ij, i)}.
+
+    The leftmost of equal weights wins. A row without any weight gets no link, nor one whose largest weight is below
+    the threshold.
+    """
+    matrix = np.asarray(weights, dtype=np.float64)
+    if matrix.size == 0:
+        return frozenset()
+    best = matrix.argmax(axis=1)
+    return frozenset(
+        (int(source), target)
+        for target, source in enumerate(best)
+        if (weight := matrix[target, source]) > 0 and (threshold is None or weight >= threshold)
+    )
+
+
+def threshold_links(weights: ArrayLike, threshold: float) -> Links:
+    """Every pair of words with at least this much weight: {(j, i) : w_ij >= threshold}; a word may have many or none.
+
+    Raises:
+        UsageError: a threshold that is not in (0, 1], at which all words or none would be linked.
+    """
+    if not 0 < threshold <= 1:
+        raise UsageError(f"A link threshold must lie above 0 and not above 1, but is {threshold}.")
+    matrix = np.asarray(weights, dtype=np.float64)
+    return frozenset((int(source), int(target)) for target, source in np.argwhere(matrix >= threshold))
+
+
+@dataclass(frozen=True)
+class GoldLinks:
+    """What annotators linked in one sentence pair (Och and Ney 2003, section 5).
+
+    Attributes:
+        sure: links nobody doubts.
+        possible: links that may be there; always includes the sure ones.
+    """
+
+    sure: Links
+    possible: Links
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sure", frozenset(self.sure))
+        object.__setattr__(self, "possible", frozenset(self.possible) | self.sure)
+
+    def flipped(self) -> Self:
+        """The same links for the opposite translation direction."""
+        return type(self)(flip(self.sure), flip(self.possible))
+
+
+def flip(links: AbstractSet[tuple[int, int]]) -> Links:
+    """Links with source and target exchanged."""
+    return frozenset((target, source) for source, target in links)
+
+
+def check_within(links: AbstractSet[tuple[int, int]], source_words: int, target_words: int, where: str) -> None:
+    """Raise DataError, which begins with `where`, at a link to a word that the sentences do not have."""
+    for source, target in sorted(links):
+        if source >= source_words or target >= target_words:
+            raise DataError(
+                f"{where}: the link {source}-{target} lies beyond the sentences, which have {source_words} source and "
+                f"{counted(target_words, 'target word')}, counted from 0."
+            )

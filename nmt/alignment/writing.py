@@ -1,0 +1,82 @@
+"""Aligned pairs as they go into files, each written as it comes."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import BinaryIO, Literal, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.alignment.extraction import AlignedPair
+from nmt.alignment.formats import format_naacl, format_pharaoh
+
+Format = Literal["pharaoh", "json", "npz", "naacl"]
+Write = Callable[[int, AlignedPair], object]
+"""Takes the number of a line, from 1, and what became of it."""
+
+_DIGITS = 4
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The date of all members of an archive, so that the same pairs give the same bytes."""
+
+
+@contextmanager
+def pair_writer(stream: BinaryIO, form: Format) -> Iterator[Write]:
+    """What writes a pair to the stream.
+
+    * `pharaoh`: a line of links `i-j`, source first, counted from 0.
+    * `json`: a line with an object of `source` and `target` (words), `weights` (a row a target word) and `links`.
+    * `npz`: arrays `weights_N`, `links_N`, `source_N` and `target_N` of line N, for `numpy.load`.
+    * `naacl`: a line `sentence source target S` for each link, all counted from 1.
+    """
+    if form == "npz":
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            yield partial(_add_arrays, archive)
+    else:
+        yield lambda number, pair: stream.write(_text(number, pair, form).encode("utf-8", "replace"))
+
+
+def _text(number: int, pair: AlignedPair, form: Literal["pharaoh", "json", "naacl"]) -> str:
+    match form:
+        case "pharaoh":
+            return format_pharaoh(pair.links) + "\n"
+        case "json":
+            return _json(pair) + "\n"
+        case "naacl":
+            return format_naacl(pair.links, number)
+        case _:
+            assert_never(form)
+
+
+def _json(pair: AlignedPair) -> str:
+    fields = {
+        "source": pair.alignment.source,
+        "target": pair.alignment.target,
+        "weights": pair.alignment.weights.round(_DIGITS).tolist(),
+        "links": sorted(pair.links),
+    }
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def _add_arrays(archive: zipfile.ZipFile, number: int, pair: AlignedPair) -> None:
+    arrays = {
+        "weights": pair.alignment.weights.astype(np.float32),
+        "links": np.array(sorted(pair.links), dtype=np.int32).reshape(-1, 2),
+        "source": np.array(pair.alignment.source, dtype=np.str_),
+        "target": np.array(pair.alignment.target, dtype=np.str_),
+    }
+    for name, array in arrays.items():
+        member = zipfile.ZipInfo(f"{name}_{number}.npy", _EPOCH)
+        archive.writestr(member, _npy(array), zipfile.ZIP_DEFLATED)
+
+
+def _npy(array: NDArray[np.generic]) -> bytes:
+    """The bytes of a .npy file."""
+    content = io.BytesIO()
+    np.lib.format.write_array(content, array, allow_pickle=False)
+    return content.getvalue()

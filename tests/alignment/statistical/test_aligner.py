@@ -1,0 +1,80 @@
+"""Words linked by what text teaches: on the embedded sample's gold links, on unseen text, on text that is odd."""
+
+from __future__ import annotations
+
+import pytest
+
+from nmt.alignment.error_rate import alignment_error_rate
+from nmt.alignment.statistical import aligner
+from nmt.alignment.statistical.aligner import LONGEST, HMMAligner
+from nmt.data import sample
+from nmt.data.corpus import load_corpus
+from nmt.errors import DataError
+
+TEXT = [
+    ("red dog", "hund rot"),
+    ("red cat", "katze rot"),
+    ("big dog", "hund gross"),
+    ("dog", "hund"),
+    ("cat", "katze"),
+] * 20
+
+
+@pytest.fixture(scope="module")
+def taught() -> HMMAligner:
+    return HMMAligner.learn(TEXT)
+
+
+def test_words_are_linked_to_their_translations(taught: HMMAligner) -> None:
+    found = list(taught.links(TEXT[:5]))
+    assert found == [{(0, 1), (1, 0)}, {(0, 1), (1, 0)}, {(0, 1), (1, 0)}, {(0, 0)}, {(0, 0)}]
+
+
+def test_the_characters_of_a_text_without_spaces_are_linked() -> None:
+    words = {"dog": "犬", "cat": "猫", "red": "赤", "big": "大"}
+    text = [(source, "".join(words[word] for word in source.split())) for source, _ in TEXT]
+    assert list(HMMAligner.learn(text).links(text[:4])) == [{(0, 0), (1, 1)}] * 3 + [{(0, 0)}]
+    tokenised = [(source, target.replace("", " ").strip()) for source, target in text]
+    assert list(HMMAligner.learn(tokenised).links(tokenised[:4])) == list(HMMAligner.learn(text).links(text[:4]))
+
+
+def test_case_and_punctuation_do_not_hide_a_word(taught: HMMAligner) -> None:
+    assert next(taught.links([('The "Red" dog .', "Hund, ROT!")])) >= {(1, 1), (2, 0)}
+
+
+def test_lines_keep_their_places(taught: HMMAligner, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = " ".join(["dog"] * (LONGEST + 1))
+    text = [
+        ("dog", "hund"),
+        ("", ""),
+        ("dog", " "),
+        (long, "hund"),
+        ("red dog", "hund rot"),
+        ("unseen", "words here"),
+        ("cat", "katze"),
+    ]
+    whole = list(taught.links(text))
+    assert whole[:5] == [{(0, 0)}, set(), set(), set(), {(0, 1), (1, 0)}]
+    assert whole[6] == {(0, 0)}
+    monkeypatch.setattr(aligner, "_BLOCK", 2)
+    assert list(taught.links(text)) == whole
+
+
+def test_a_large_text_teaches_by_every_other_line(taught: HMMAligner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aligner, "MOST_CELLS", sum(len(x.split()) * len(y.split()) for x, y in TEXT) // 2)
+    found = HMMAligner.learn(TEXT)
+    assert found.forward.jumps.sum() < taught.forward.jumps.sum()
+    assert list(found.links(TEXT[:5])) == list(taught.links(TEXT[:5]))
+
+
+def test_nothing_teaches_nothing() -> None:
+    with pytest.raises(DataError, match="no line has words on both sides"):
+        HMMAligner.learn([("", "a"), ("b", " ")])
+
+
+def test_the_samples_links_are_found() -> None:
+    corpus = load_corpus("sample:train", source="en", target="de")
+    pairs = list(corpus.pairs())[:3000]
+    gold = list(sample.links("train", source="en"))[:3000]
+    rate = alignment_error_rate(list(HMMAligner.learn(pairs).links(pairs)), gold, gold)
+    assert rate.aer < 0.08

@@ -1,0 +1,199 @@
+"""Links of words become links of pieces: read from files or the sample, held against the text, past filters and sampling."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.alignment.corpus_links import TokenLinks, WordLinks, load_links, splits_of
+from nmt.data.batching import make_batch, plan_batches
+from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.data.encoded import encode_corpus
+from nmt.data.sample import examples
+from nmt.data.subwords import Subwords
+from nmt.errors import DataError
+from nmt.recipe import Filters, parse_recipe
+from nmt.training.text import Sampled, TrainingText
+
+SOURCES = ["the dog barks", "", "a cat", "the cat sees the dog", "barks", "a cat  sees a dog "]
+TARGETS = ["der Hund bellt", "nichts", "eine Katze", "die Katze sieht den Hund", "bellt", "eine Katze sieht einen Hund"]
+LINKS = ["0-0 1-1 2-2", "", "1-1", "0-0 0p1 1-1 2-2 3-3 4-4", "0-0", "4-4 0-0 1-1"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, lines in (("text.en", SOURCES), ("text.de", TARGETS), ("text.align", LINKS)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    return tmp_path
+
+
+def corpus_of(folder: Path) -> ParallelCorpus:
+    return load_corpus(f"{folder}/text", source="en", target="de")
+
+
+def load(folder: Path) -> WordLinks:
+    return load_links(f"{folder}/text.align", corpus_of(folder), source="en")
+
+
+def pieces(kind: Any = "char", size: int = 40) -> Subwords:
+    return Subwords.train([*SOURCES, *TARGETS], kind=kind, size=size, byte_fallback=False)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def test_links_are_read_line_by_line_sure_and_possible_alike(folder: Path) -> None:
+    found = load(folder)
+    assert len(found) == 6
+    assert [found[row].tolist() for row in (1, 2)] == [[], [[1, 1]]]
+    assert found[3].tolist() == [[0, 0], [0, 1], [1, 1], [2, 2], [3, 3], [4, 4]]
+
+
+def test_a_compressed_file_is_found_by_its_plain_name_too(folder: Path) -> None:
+    plain = (folder / "text.align").read_bytes()
+    (folder / "text.align.gz").write_bytes(gzip.compress(plain))
+    (folder / "text.align").unlink()
+    assert len(load(folder)) == 6
+    assert len(load_links(f"{folder}/text.align.gz", corpus_of(folder), source="en")) == 6
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (LINKS[:-1], "text.align has 5 lines, but .*text has 6 pairs: line n must hold the links of pair n"),
+        ([*LINKS, ""], "text.align has 7 lines, but .*text has 6 pairs"),
+        ([], "text.align has 0 lines, but"),
+        ([*LINKS[:2], "1:1", *LINKS[3:]], "text.align, line 3: '1:1' is not a link; write i-j"),
+        ([*LINKS[:2], "2-1", *LINKS[3:]], "line 3: the link 2-1 lies beyond .* 2 source and 2 target words"),
+        ([*LINKS[:2], "1-2", *LINKS[3:]], "line 3: the link 1-2 lies beyond"),
+        ([LINKS[0], "0-0", *LINKS[2:]], "line 2: the link 0-0 lies beyond .* 0 source and 1 target word"),
+    ],
+)
+def test_links_that_do_not_fit_the_text_are_refused(folder: Path, lines: list[str], sentence: str) -> None:
+    (folder / "text.align").write_text("".join(f"{line}\n" for line in lines))
+    with pytest.raises(DataError, match=sentence):
+        load(folder)
+
+
+def test_a_missing_file_is_named(folder: Path) -> None:
+    with pytest.raises(DataError, match=r"Cannot open .*none\.align"):
+        load_links(f"{folder}/none.align", corpus_of(folder), source="en")
+
+
+@pytest.mark.parametrize("source", ["en", "de"])
+def test_the_sample_brings_its_own_links_in_either_direction(source: str) -> None:
+    target = {"en": "de", "de": "en"}[source]
+    corpus = load_corpus("sample:valid", source=source, target=target)
+    found = load_links("gold", corpus, source=source)
+    for row, example in enumerate(examples("valid")):
+        links = {(i, j) if source == "en" else (j, i) for i, j in example.links}
+        assert set(map(tuple, found[row].tolist())) == links
+        assert all(i < len(corpus.source[row].split()) and j < len(corpus.target[row].split()) for i, j in links)
+
+
+def test_the_corpus_teaches_its_own_links_if_asked_to() -> None:
+    corpus = load_corpus("sample:valid", source="en", target="de")
+    known, found = (load_links(name, corpus, source="en") for name in ("gold", "hmm"))
+    assert len(found) == len(known) == len(corpus)
+    sure = [(row, *link) for row in range(len(corpus)) for link in known[row].tolist()]
+    made = [(row, *link) for row in range(len(corpus)) for link in found[row].tolist()]
+    assert len(set(sure) & set(made)) > 0.9 * len(made) > 0.6 * len(sure)
+
+
+def test_bad_links_are_found_before_anything_is_trained_or_written(folder: Path) -> None:
+    (folder / "text.align").write_text("0-0\n")
+    tree = {
+        "name": "x",
+        "data": {"source": "en", "target": "de", "train": f"{folder}/text", "valid": f"{folder}/text"},
+        "training": {"guided_alignment": {"links": f"{folder}/text.align"}},
+    }
+    with pytest.raises(DataError, match="has 1 line, but"):
+        TrainingText.load(parse_recipe(tree, "here"))
+
+
+# --- from words to pieces ---------------------------------------------------------------------------------------
+
+
+def expected(links: WordLinks, original: int, source: Subwords, target: Subwords, pair: Any) -> set[tuple[int, int]]:
+    """(target piece, source piece) of one pair, by the words of each."""
+    words = set(map(tuple, links[original].tolist()))
+    return {
+        (t, s)
+        for t, target_word in enumerate(target.word_of(pair[1]))
+        for s, source_word in enumerate(source.word_of(pair[0]))
+        if (source_word, target_word) in words
+    }
+
+
+@pytest.mark.parametrize(("kind", "size"), [("char", 40), ("word", 16), ("bpe", 45)])
+@pytest.mark.parametrize("filters", [None, Filters(), Filters(max_length=16)])
+def test_pieces_are_linked_if_their_words_are(folder: Path, kind: str, size: int, filters: Filters | None) -> None:
+    subwords, links, corpus = pieces(kind, size), load(folder), corpus_of(folder)
+    encoded = encode_corpus(corpus, subwords, subwords, filters)
+    linker = TokenLinks(links, encoded, subwords, subwords)
+    plan = plan_batches(encoded.source_lengths, encoded.target_lengths, batch_tokens=30, seed=1, epoch=0)
+    for rows in (part.tolist() for part in plan):
+        pairs = encoded[rows]
+        batch = make_batch(pairs, rows, linker.of_batch(pairs, rows))
+        assert batch.links is not None
+        assert batch.links.shape == (*batch.target_out.shape, batch.source.shape[1])
+        for index, pair in enumerate(pairs):
+            [original] = encoded.originals([rows[index]])
+            found = set(map(tuple, batch.links[index].nonzero().tolist()))
+            assert found == expected(links, original, subwords, subwords, pair)
+
+
+def test_pieces_of_text_without_spaces_have_the_links_of_their_characters(tmp_path: Path) -> None:
+    sources, targets = ["a cat is here", "a dog is here"] * 9, ["ねこがいる", "いぬがいる"] * 9
+    for name, lines in (("text.en", sources), ("text.ja", targets), ("text.align", ["1-0 1-1 2-3 3-4"] * 18)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    corpus = load_corpus(f"{tmp_path}/text", source="en", target="ja")
+    subwords = Subwords.train([*sources, *targets], kind="bpe", size=40, byte_fallback=False)
+    encoded = encode_corpus(corpus, subwords, subwords, None)
+    links = load_links(f"{tmp_path}/text.align", corpus, source="en")
+    linker = TokenLinks(links, encoded, subwords, subwords, splits_of(corpus))
+    [linked] = linker.of_batch(encoded[[0]], [0])
+    words, position = subwords.word_of(encoded[[0]][0][0]), 0
+    for row, piece in zip(linked, subwords.pieces(encoded[[0]][0][1]), strict=False):
+        end = position + len(piece.replace("▁", ""))
+        of = {{0: 1, 1: 1, 3: 2, 4: 3}.get(character) for character in range(position, end)}
+        assert {words[column] for column in row.nonzero().flatten().tolist()} == of - {None}
+        position = end
+    assert position == len("ねこがいる")
+    assert not linked[-1].any()
+    (tmp_path / "text.align").write_text("0-5\n" * 18)
+    with pytest.raises(DataError, match="line 1: the link 0-5 lies beyond"):
+        load_links(f"{tmp_path}/text.align", corpus, source="en")
+
+
+def test_links_follow_segmentations_that_are_drawn_anew(folder: Path) -> None:
+    subwords, links = pieces("unigram", 33), load(folder)
+    encoded = encode_corpus(corpus_of(folder), subwords, subwords, Filters())
+    linker = TokenLinks(links, encoded, subwords, subwords)
+    rows = list(range(len(encoded)))
+    for seed in range(5):
+        pairs = Sampled(encoded, subwords, subwords, alpha=0.1, seed=seed)[rows]
+        found = linker.of_batch(pairs, rows)
+        for row, pair in enumerate(pairs):
+            [original] = encoded.originals([row])
+            assert set(map(tuple, found[row].nonzero().tolist())) == expected(links, original, subwords, subwords, pair)
+
+
+def test_pairs_without_any_link_make_an_empty_batch_of_links(folder: Path) -> None:
+    subwords = pieces()
+    encoded = encode_corpus(corpus_of(folder), subwords, subwords, None)
+    linker = TokenLinks(WordLinks.of([frozenset()] * 6), encoded, subwords, subwords)
+    assert not linker.of_batch(encoded[[0, 3]], [0, 3]).any()
+
+
+def test_a_word_that_the_pieces_do_not_know_is_linked_to_nothing(folder: Path) -> None:
+    """Pieces may tell fewer words than the text has, where a space is a character that they have never seen."""
+    (folder / "text.en").write_text("the\u3000dog barks\n")
+    (folder / "text.de").write_text("der Hund bellt\n")
+    (folder / "text.align").write_text("0-0 2-2\n")
+    subwords = pieces()
+    encoded = encode_corpus(corpus_of(folder), subwords, subwords, None)
+    links = TokenLinks(load(folder), encoded, subwords, subwords).of_batch(encoded[[0]], [0])[0]
+    assert links.any()
+    assert not links[subwords.word_of(encoded[[0]][0][1]).index(2)].any()

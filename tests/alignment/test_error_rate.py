@@ -1,0 +1,112 @@
+"""The alignment error rate and its interval, against values worked out by hand and against loops."""
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from nmt.alignment.error_rate import alignment_error_rate
+from nmt.alignment.links import flip
+from nmt.errors import DataError
+
+Links = set[tuple[int, int]]
+
+
+def random_text(sentences: int) -> tuple[list[Links], list[Links], list[Links]]:
+    """Predicted, sure and possible links."""
+    generator = random.Random(5)
+
+    def links(share: float) -> Links:
+        return {(j, i) for j in range(6) for i in range(7) if generator.random() < share}
+
+    predicted, sure, possible = ([links(share) for _ in range(sentences)] for share in (0.2, 0.1, 0.3))
+    return predicted, sure, possible
+
+
+def test_alignment_error_rate_worked_out_by_hand() -> None:
+    # A = {00, 11, 22}; S = {00, 12}; P adds {11}: |A&S| = 1, |A&P| = 2, so AER = 1 - 3/5.
+    rate = alignment_error_rate([{(0, 0), (1, 1), (2, 2)}], [{(0, 0), (1, 2)}], [{(1, 1)}])
+    assert [rate.aer, rate.precision, rate.recall] == pytest.approx([2 / 5, 2 / 3, 1 / 2])
+    assert str(rate) == "AER 40.0%  precision 66.7%  recall 50.0%  (3 links, 2 sure, 1 sentence pair)"
+
+
+def test_alignment_error_rate_agrees_with_brute_force_over_a_corpus() -> None:
+    generator = random.Random(3)
+
+    def links(share: float) -> set[tuple[int, int]]:
+        return {(j, i) for j in range(6) for i in range(7) if generator.random() < share}
+
+    predicted, sure, possible = ([links(share) for _ in range(40)] for share in (0.2, 0.1, 0.3))
+    a = s = both_sure = both_possible = 0
+    for n in range(40):
+        for j in range(6):
+            for i in range(7):
+                in_a, in_s = (j, i) in predicted[n], (j, i) in sure[n]
+                in_p = in_s or (j, i) in possible[n]
+                a, s = a + in_a, s + in_s
+                both_sure, both_possible = both_sure + (in_a and in_s), both_possible + (in_a and in_p)
+    rate = alignment_error_rate(predicted, sure, possible)
+    assert rate.aer == pytest.approx(1 - (both_sure + both_possible) / (a + s))
+    assert [rate.precision, rate.recall] == pytest.approx([both_possible / a, both_sure / s])
+
+
+def test_the_counts_are_summed_before_dividing() -> None:
+    easy, hard = {(0, 0)}, {(j, j) for j in range(9)}
+    rate = alignment_error_rate([easy, hard], [easy, flip({(j, j + 1) for j in range(9)})], [set(), set()])
+    assert rate.aer == pytest.approx(1 - 2 / 20)  # a mean over sentences would be 0.5
+
+
+def test_perfect_empty_and_unequal_alignments() -> None:
+    sure = [{(0, 0)}, {(1, 2)}]
+    assert alignment_error_rate(sure, sure, [set(), set()]).aer == 0
+    nothing = alignment_error_rate([set()], [set()], [set()])
+    assert (nothing.aer, nothing.precision, nothing.recall) == (0, 1, 1)
+    with pytest.raises(DataError, match=r"1 sentence pair,.*2 \(sure\)"):
+        alignment_error_rate([set()], sure, sure)
+    with pytest.raises(DataError, match="no alignments"):
+        alignment_error_rate([], [], [])
+
+
+def test_possible_links_never_make_the_error_larger() -> None:
+    predicted, sure = [{(0, 0), (1, 1), (2, 0)}], [{(0, 0), (1, 2)}]
+    rates = [alignment_error_rate(predicted, sure, [p]).aer for p in (set(), {(1, 1)}, {(1, 1), (2, 0)})]
+    assert all(later < earlier for earlier, later in pairwise(rates))
+
+
+# --- its interval -----------------------------------------------------------------------------------------------
+
+
+def test_without_resamples_there_is_no_interval() -> None:
+    assert alignment_error_rate(*random_text(3)).interval is None
+    assert alignment_error_rate(*random_text(3), bootstrap=1).interval is None
+
+
+def test_the_interval_repeats_holds_the_figure_and_narrows_with_more_sentences() -> None:
+    widths = []
+    for sentences in (10, 1000):
+        rate = alignment_error_rate(*random_text(sentences), bootstrap=200)
+        assert rate == alignment_error_rate(*random_text(sentences), bootstrap=200)
+        assert rate.interval is not None
+        low, high = rate.interval
+        assert low < rate.aer < high
+        widths.append(high - low)
+    assert widths[1] == pytest.approx(widths[0] / 10, rel=0.4)  # by the square root of the number of sentences
+
+
+def test_the_interval_is_that_of_resampling_in_loops() -> None:
+    predicted, sure, possible = random_text(40)
+    generator = random.Random(7)
+    rates = []
+    for _ in range(4000):
+        drawn = [generator.randrange(40) for _ in range(40)]
+        hits = sum(len(predicted[n] & sure[n]) + len(predicted[n] & (sure[n] | possible[n])) for n in drawn)
+        rates.append(1 - hits / sum(len(predicted[n]) + len(sure[n]) for n in drawn))
+    rates.sort()
+    interval = alignment_error_rate(predicted, sure, possible, bootstrap=4000).interval
+    assert interval == pytest.approx((rates[100], rates[3899]), abs=0.005)
+
+
+def test_sentences_that_are_all_alike_leave_no_doubt() -> None:
+    rate = alignment_error_rate([{(0, 0), (1, 1)}] * 9, [{(0, 0), (1, 2)}] * 9, [set()] * 9, bootstrap=50)
+    assert rate.interval == (0.5, 0.5)
+    assert str(rate).startswith("AER 50.0% [50.0, 50.0]  precision 50.0%")

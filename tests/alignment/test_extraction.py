@@ -1,0 +1,85 @@
+"""Links read off the matrices of one model or of two."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nmt.alignment.extraction import Extraction, word_links
+from nmt.alignment.weights import Alignment
+from nmt.errors import UsageError
+from nmt.recipe import GuidedAlignment
+from tests.test_bundle import small_recipe
+
+
+def alignment(weights: list[list[float]], source: str, target: str) -> Alignment:
+    return Alignment(np.array(weights), tuple(source.split()), tuple(target.split()))
+
+
+def test_links_are_read_off_by_either_method() -> None:
+    one = alignment([[0.6, 0.4], [0.2, 0.25]], "a b", "c d")
+    assert Extraction().pair(one).links == {(0, 0), (1, 1)}
+    assert Extraction(threshold=0.5).pair(one).links == {(0, 0)}
+    assert Extraction("threshold").pair(one).links == {(0, 0), (1, 0)}
+    assert Extraction("threshold", 0.2).pair(one).links == {(0, 0), (1, 0), (0, 1), (1, 1)}
+
+
+def test_links_are_mutual_where_both_words_choose_each_other() -> None:
+    # d-a: sqrt(.7 .7/.8) = .78; d-b: sqrt(.3 .3/.7) = .36; e-b: sqrt(.4 .4/.7) = .48; f and g share c: sqrt(1/2) = .71 each.
+    one = alignment([[0.7, 0.3, 0.0], [0.1, 0.4, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]], "a b c", "d e f g")
+    assert Extraction("mutual").pair(one).links == {(0, 0), (1, 1), (2, 2), (2, 3)}
+    assert Extraction("threshold").pair(one).links == {(0, 0), (1, 0), (1, 1), (2, 2), (2, 3)}
+    assert Extraction("mutual", 0.75).pair(one).links == {(0, 0)}
+    assert Extraction("mutual").pair(one).alignment is one
+
+
+def test_the_mean_of_mutual_weights_is_read_off_as_it_is() -> None:
+    forward = alignment([[0.8, 0.2], [0.8, 0.2]], "a b", "d e")
+    backward = alignment([[0.5, 0.5], [0.5, 0.5]], "d e", "a b")
+    found = Extraction("mutual", joining="geometric").pair(forward, backward)
+    column = np.sqrt(np.sqrt([0.8 * 0.5, 0.2 * 0.5]) * 0.5)  # of sqrt(.8 .5) and sqrt(.5 .5), the mean
+    np.testing.assert_allclose(found.alignment.weights, [column, column], atol=1e-12)
+    assert found.links == {(0, 0), (0, 1)}
+
+
+@pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5])
+def test_a_threshold_out_of_range_is_refused(threshold: float) -> None:
+    with pytest.raises(UsageError, match="must lie above 0 and not above 1"):
+        Extraction(threshold=threshold)
+
+
+def test_the_other_direction_reads_the_target_and_its_links_are_flipped() -> None:
+    forward = alignment([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]], "a b", "c d e")  # 0-0 0-1 1-2
+    backward = alignment([[0.9, 0.1, 0.0], [0.0, 0.1, 0.9]], "c d e", "a b")  # 0-0 1-2
+    assert Extraction(joining="intersection").pair(forward, backward).links == {(0, 0), (1, 2)}
+    assert Extraction(joining="union").pair(forward, backward).links == {(0, 0), (0, 1), (1, 2)}
+
+
+def test_the_mean_of_both_directions_is_read_off_as_one_matrix() -> None:
+    forward = alignment([[0.6, 0.4, 0.0], [0.5, 0.3, 0.0]], "a b c", "d e")  # the rest of a row is the end mark's
+    backward = alignment([[0.1, 0.9], [0.8, 0.2], [0.3, 0.5]], "d e", "a b c")
+    mean = np.array([[0.35, 0.6, 0.15], [0.7, 0.25, 0.25]])  # (0.6 + 0.1) / 2, (0.4 + 0.8) / 2, (0.0 + 0.3) / 2; ...
+    found = Extraction(joining="mean").pair(forward, backward)
+    np.testing.assert_allclose(found.alignment.weights, mean, atol=1e-12)
+    assert (found.alignment.source, found.alignment.target) == (forward.source, forward.target)
+    assert found.links == {(1, 0), (0, 1)}  # each model alone: 0-0 0-1 and 1-0 0-1 2-1
+    assert Extraction(joining="mean", threshold=0.65).pair(forward, backward).links == {(0, 1)}
+    assert Extraction("threshold", joining="mean").pair(forward, backward).links == {(0, 0), (1, 0), (0, 1)}
+    marks = replace(forward, source=("a", ",", "c"))
+    assert Extraction(joining="mean", punctuation=False).pair(marks, backward).links == {(0, 1)}
+    assert Extraction(joining="mean").pair(forward).links == {(0, 0), (0, 1)}
+
+
+def test_links_of_punctuation_are_dropped_at_either_end() -> None:
+    one = alignment([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.0, 0.3, 0.7], [0.0, 0.0, 1.0]], "a don't !?", "b , c ▁.")
+    assert Extraction().pair(one).links == {(0, 0), (1, 1), (2, 2), (2, 3)}
+    assert Extraction(punctuation=False).pair(one).links == {(0, 0)}
+
+
+def test_the_attention_of_guided_alignment_is_read_off_by_threshold_and_any_other_by_argmax() -> None:
+    one = alignment([[0.6, 0.4], [0.2, 0.25]], "a b", "c d")
+    left_alone = small_recipe()
+    guided = left_alone.training.model_copy(update={"guided_alignment": GuidedAlignment(links="gold")})
+    assert word_links(one, left_alone) == {(0, 0), (1, 1)}
+    assert word_links(one, left_alone.model_copy(update={"training": guided})) == {(0, 0), (1, 0)}
+    assert word_links(one, left_alone, posterior=True) == Extraction("mutual").pair(one).links

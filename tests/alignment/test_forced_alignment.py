@@ -1,0 +1,253 @@
+"""Pairs in, alignments and links out: one for each, in order, a window at a time."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from itertools import islice, pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.alignment.extraction import AlignedPair, Extraction
+from nmt.alignment.forced_alignment import ForcedAligner, align_pairs
+from nmt.alignment.hypothesis_alignment import piece_alignment, word_alignment
+from nmt.alignment.links import argmax_links, flip
+from nmt.alignment.weights import Alignment
+from nmt.alignment.writing import Format, pair_writer
+from nmt.bundle import Bundle
+from nmt.data.subwords import Subwords
+from nmt.decoding.translation import Translation, TranslationHypothesis
+from nmt.decoding.translator import Translator
+from tests.alignment.test_extraction import alignment
+from tests.test_bundle import TEXT, small_recipe
+
+PAIRS = [("the dog sees a cat", "a cat sleeps"), ("a cat", "the old dog sleeps here"), ("a dog", "a"), ("the", "a dog")]
+
+
+@pytest.fixture(scope="module")
+def subwords() -> Subwords:
+    return Subwords.train(TEXT, kind="char", size=20, byte_fallback=False)
+
+
+def forced_aligner(subwords: Subwords, *, seed: int = 1, window: int = 500, **options: object) -> ForcedAligner:
+    made = small_recipe(dropout=0.0).model_copy(update={"seed": seed})
+    bundle = Bundle.fresh(made, subwords, subwords)
+    with torch.no_grad():
+        for parameter in bundle.model.parameters():
+            parameter.mul_(3)  # so that rows are not all flat
+    return ForcedAligner(bundle, Translator([bundle], window=window), **options)  # type: ignore[arg-type]
+
+
+def align(
+    pairs: list[tuple[str, str]], *aligners: ForcedAligner, longest: int = 500, **rule: object
+) -> list[AlignedPair]:
+    extraction = Extraction(**rule)  # type: ignore[arg-type]
+    return list(align_pairs(pairs, *aligners, extraction=extraction, longest=longest))
+
+
+def found_with(weights: list[list[float]], source: str, target: str, subwords: Subwords) -> Translation:
+    """A translation whose alignment is known; columns and rows end with those of the end marks."""
+    ids = tuple(subwords.encode(target))
+    hypothesis = TranslationHypothesis(
+        ids, 0.0, 0.0, (0.0,) * (len(ids) + 1), torch.tensor(weights), finished=True, text=target
+    )
+    return Translation(source, tuple(subwords.encode(source)), (hypothesis,))
+
+
+# --- matrices ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def words() -> Bundle:
+    """A model whose pieces are words."""
+    pieces = Subwords.train(["a b c d"] * 3, kind="word", size=8, byte_fallback=False)
+    return Bundle.fresh(small_recipe(), pieces, pieces)
+
+
+def test_a_shift_moves_rows_between_steps_and_the_end_marks_row_with_them(words: Bundle) -> None:
+    found = found_with([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3], [0.5, 0.5, 0.0]], "a b", "c d", words.source)
+    expected = {
+        0: [[0.1, 0.2], [0.3, 0.4]],
+        1: [[0.0, 0.0], [0.1, 0.2]],
+        -1: [[0.3, 0.4], [0.5, 0.5]],
+        -2: [[0.5, 0.5], [0.0, 0.0]],
+        3: [[0.0, 0.0], [0.0, 0.0]],
+        -9: [[0.0, 0.0], [0.0, 0.0]],
+    }
+    for shift, weights in expected.items():
+        np.testing.assert_allclose(word_alignment(found, words, shift=shift).weights, weights, rtol=1e-6)
+        np.testing.assert_allclose(piece_alignment(found, words, shift=shift).weights, weights, rtol=1e-6)
+
+
+def test_words_are_those_of_the_text_and_pieces_those_of_the_model(words: Bundle) -> None:
+    found = found_with([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3]], "a Zebra", "d", words.source)
+    assert word_alignment(found, words).source == ("a", "Zebra")
+    assert piece_alignment(found, words).target == ("▁d",)
+
+
+def test_a_reader_merges_what_it_reads_between_pieces(subwords: Subwords) -> None:
+    of_words, of_pieces = (
+        next(forced_aligner(subwords, level=level).align(PAIRS[:1])) for level in ("words", "pieces")
+    )
+    assert of_words.source == tuple(PAIRS[0][0].split())
+    assert "".join(of_pieces.target).replace("▁", " ").split() == PAIRS[0][1].split()
+    starts = [place for place, piece in enumerate(of_pieces.source) if piece.startswith("▁")]
+    summed = np.add.reduceat(of_pieces.weights, starts, axis=1)
+    rows = [place for place, piece in enumerate(of_pieces.target) if piece.startswith("▁")]
+    bounds = [*rows, len(of_pieces.target)]
+    merged = [summed[start:end].mean(axis=0) for start, end in pairwise(bounds)]
+    np.testing.assert_allclose(of_words.weights, merged, atol=1e-6)
+
+
+# --- streams ----------------------------------------------------------------------------------------------------
+
+
+def test_every_pair_is_answered_in_order_whatever_the_window(subwords: Subwords) -> None:
+    pairs = [pair for length in range(1, 8) for pair in [(" ".join(["dog"] * length), "a cat"), *PAIRS]]
+    expected = align(pairs, forced_aligner(subwords))
+    for one, pair in zip(expected, pairs, strict=True):
+        assert (" ".join(one.alignment.source), " ".join(one.alignment.target)) == pair
+        assert one.links == argmax_links(one.alignment.weights)
+    for small in (1, 3):
+        found = align(
+            pairs, forced_aligner(subwords, window=small), forced_aligner(subwords, window=small), joining="union"
+        )
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one.alignment.weights, other.alignment.weights, atol=1e-5)
+            assert one.links >= other.links
+
+
+def test_both_directions_together_are_each_of_them_alone(subwords: Subwords) -> None:
+    one, other = forced_aligner(subwords, seed=1), forced_aligner(subwords, seed=2)
+    forward = [pair.links for pair in align(PAIRS, one)]
+    backward = [flip(pair.links) for pair in align([(target, source) for source, target in PAIRS], other)]
+    both = [pair.links for pair in align(PAIRS, one, other, joining="union")]
+    assert both == [mine | theirs for mine, theirs in zip(forward, backward, strict=True)]
+    assert forward != backward
+
+
+def test_a_line_in_which_the_models_see_other_words_has_the_links_of_the_first(
+    subwords: Subwords, caplog: pytest.LogCaptureFixture
+) -> None:
+    spelling = Subwords.train(TEXT, kind="char", size=280, byte_fallback=True)
+    pairs = [PAIRS[0], ("a\u00a0dog sees", "a cat"), PAIRS[1]]  # one word to a model that does not know this space
+    forward, backward = forced_aligner(subwords), forced_aligner(spelling, seed=2)
+    alone = [pair.links for pair in align(pairs, forward)]
+    for joining, others_differ in (("mean", False), ("intersection", True)):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            found = [pair.links for pair in align(pairs, forward, backward, joining=joining)]
+        [record] = caplog.records
+        assert record.getMessage().startswith("Line 2: the two models see other words in it")
+        assert found[1] == alone[1]
+        assert (found != alone) is others_differ
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+def test_no_more_than_a_window_is_read_ahead(subwords: Subwords, directions: int) -> None:
+    taken = 0
+
+    def endless() -> Iterator[tuple[str, str]]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield "a dog", "a cat"
+
+    aligners = [forced_aligner(subwords, window=4) for _ in range(directions)]
+    aligned = align_pairs(endless(), *aligners, extraction=Extraction(), longest=500)
+    assert len(list(islice(aligned, 9))) == 9
+    assert taken <= 12
+
+
+def test_lines_that_can_have_no_links_are_named_and_keep_their_place(
+    subwords: Subwords, caplog: pytest.LogCaptureFixture
+) -> None:
+    pairs = [PAIRS[0], ("", "a dog"), ("a dog", " \t"), ("\x00", ""), ("a " * 100, "a"), ("a", "a " * 100), PAIRS[0]]
+    with caplog.at_level(logging.WARNING):
+        found = align(pairs, forced_aligner(subwords), forced_aligner(subwords), longest=60)
+    assert [bool(pair.links) for pair in found] == [True, *[False] * 5, True]
+    assert [len(pair.alignment.target) for pair in found] == [3, 2, 0, 0, 0, 0, 3]
+    assert [record.getMessage() for record in caplog.records] == [
+        "Line 2 is blank in the source: it gets no links.",
+        "Line 3 is blank in the target: it gets no links.",
+        "Line 4 is blank in the source and in the target: it gets no links.",
+        "Line 5 has 200 tokens, more than 60: it gets no links.",
+        "Line 6 has 200 tokens, more than 60: it gets no links.",
+    ]
+
+
+def test_many_such_lines_are_named_up_to_ten(subwords: Subwords, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        align([("", "")] * 25, forced_aligner(subwords))
+    assert len(caplog.records) == 11
+    assert caplog.records[-1].getMessage() == "25 lines in all get no links."
+
+
+# --- formats ----------------------------------------------------------------------------------------------------
+
+
+def written(pairs: list[AlignedPair], form: Format) -> bytes:
+    stream = io.BytesIO()
+    with pair_writer(stream, form) as write:
+        for number, pair in enumerate(pairs, start=1):
+            write(number, pair)
+    return stream.getvalue()
+
+
+@pytest.fixture
+def aligned() -> list[AlignedPair]:
+    first = alignment([[0.123456, 0.8], [0.5, 0.25], [1.0, 0.0]], "ein Hund", "a “dog” 犬")
+    none = Alignment(np.zeros((0, 0)), (), ())
+    return [
+        AlignedPair(first, frozenset({(1, 0), (0, 1)})),
+        AlignedPair(none, frozenset()),
+        AlignedPair(first, frozenset()),
+    ]
+
+
+def test_links_alone_are_written_in_two_formats(aligned: list[AlignedPair]) -> None:
+    assert written(aligned, "pharaoh") == b"0-1 1-0\n\n\n"
+    assert written(aligned, "naacl") == b"1 1 2 S\n1 2 1 S\n"
+
+
+def test_json_lines_hold_words_weights_and_links(aligned: list[AlignedPair]) -> None:
+    lines = written(aligned, "json").decode().splitlines()
+    first, none, _ = map(json.loads, lines)
+    assert first == {
+        "source": ["ein", "Hund"],
+        "target": ["a", "“dog”", "犬"],
+        "weights": [[0.1235, 0.8], [0.5, 0.25], [1.0, 0.0]],
+        "links": [[0, 1], [1, 0]],
+    }
+    assert none == {"source": [], "target": [], "weights": [], "links": []}
+    assert "犬" in lines[0]
+
+
+def test_arrays_are_read_back_without_pickles(aligned: list[AlignedPair]) -> None:
+    content = written(aligned, "npz")
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        assert len(arrays.files) == 12
+        np.testing.assert_allclose(arrays["weights_1"], aligned[0].alignment.weights, rtol=1e-6)
+        assert arrays["links_1"].tolist() == [[0, 1], [1, 0]]
+        assert arrays["target_3"].tolist() == ["a", "“dog”", "犬"]
+        assert arrays["weights_2"].shape == (0, 0)
+        assert arrays["links_2"].shape == (0, 2)
+        assert arrays["source_2"].tolist() == []
+    assert content == written(aligned, "npz")
+
+
+# --- text without spaces ----------------------------------------------------------------------------------------
+
+
+def test_words_of_a_side_without_spaces_are_pieces_which_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    kana = ["ねこがいる", "いぬがいる", "ねことねこ"]
+    ours = Subwords.train([*TEXT, *kana], kind="char", size=32, byte_fallback=False)
+    pairs = [("a cat", kana[0]), ("the dog", kana[1])]
+    with caplog.at_level(logging.WARNING):
+        found = align(pairs, forced_aligner(ours))
+    assert [pair.alignment.source for pair in found] == [("a", "cat"), ("the", "dog")]
+    assert [pair.alignment.target for pair in found] == [tuple(line) for line in kana[:2]]
+    assert [pair.alignment.weights.shape for pair in found] == [(5, 2), (5, 2)]
+    assert caplog.messages == ["The target is written without spaces: its words are the model's pieces."]

@@ -1,0 +1,79 @@
+"""Shortlists that are learnt from text."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from nmt.alignment import shortlist_learning
+from nmt.alignment.shortlist_learning import learn_shortlist
+from nmt.alignment.statistical.ibm1 import learn_counts
+from nmt.data.subwords import EOS, UNK, Subwords
+from nmt.errors import DataError, UsageError
+
+WORDS = {"red": "rot", "dog": "hund", "cat": "katze", "sees": "sieht", "the": "die", "big": "gross", "42": "42"}
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[tuple[str, str]]:
+    draw = random.Random(2)
+    sources = [draw.sample(list(WORDS), k=draw.randint(2, 4)) for _ in range(200)]
+    return [(" ".join(words), " ".join(WORDS[word] for word in words)) for words in sources]
+
+
+@pytest.fixture(scope="module")
+def sides(pairs: list[tuple[str, str]]) -> list[Subwords]:
+    return [Subwords.train(lines, kind="word", size=11, byte_fallback=False) for lines in zip(*pairs, strict=True)]
+
+
+def listed(sides: list[Subwords], pairs: list[tuple[str, str]], word: str, **options: int) -> list[str]:
+    """What a word may become, but for the end mark and the unknown piece."""
+    import torch
+
+    made = learn_shortlist(pairs, *sides, **options)
+    own, _ = made.own(torch.tensor([sides[0].encode(word)]))
+    ids = sorted([*made.shared.tolist(), *own.tolist()])
+    assert {UNK, EOS} <= set(ids)
+    return [sides[1].decode([index]) for index in ids if index not in (UNK, EOS)]
+
+
+def test_the_best_candidate_of_a_word_is_its_translation(pairs: list[tuple[str, str]], sides: list[Subwords]) -> None:
+    for word, translation in WORDS.items():
+        assert listed(sides, pairs, word, candidates=1, frequent=0) == [translation]
+        assert translation in listed(sides, pairs, word, candidates=3, frequent=0)
+
+
+def test_words_that_are_spelt_alike_are_copied_and_frequent_ones_always_listed(
+    pairs: list[tuple[str, str]], sides: list[Subwords]
+) -> None:
+    assert listed(sides, pairs, "42", candidates=0, frequent=0) == ["42"]
+    assert listed(sides, pairs, "dog", candidates=0, frequent=0) == []
+    many = [*pairs, *[("red", "rot")] * 500]
+    assert listed(sides, many, "dog", candidates=0, frequent=1) == ["rot"]
+    assert len(listed(sides, pairs, "dog", candidates=0, frequent=99)) == len(WORDS)
+
+
+def test_a_long_text_is_thinned_out_evenly(
+    pairs: list[tuple[str, str]], sides: list[Subwords], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    monkeypatch.setattr(
+        shortlist_learning, "MOST_CELLS", sum((len(x.split()) + 1) * len(y.split()) for x, y in pairs) // 3
+    )
+    monkeypatch.setattr(
+        shortlist_learning,
+        "learn_counts",
+        lambda cells: read.append(sum(len(group.rows) for group in cells.groups)) or learn_counts(cells),
+    )
+    learn_shortlist(pairs, *sides, candidates=2, frequent=2)
+    assert read == [50]
+
+
+def test_impossible_requests_are_refused_in_a_sentence(pairs: list[tuple[str, str]], sides: list[Subwords]) -> None:
+    with pytest.raises(UsageError, match="candidates must be at least 0, but is -1"):
+        learn_shortlist(pairs, *sides, candidates=-1, frequent=0)
+    with pytest.raises(UsageError, match="frequent must be at least 0, but is -2"):
+        learn_shortlist(pairs, *sides, candidates=0, frequent=-2)
+    with pytest.raises(DataError, match="no text to learn a shortlist from"):
+        learn_shortlist([], *sides, candidates=1, frequent=1)

@@ -1,0 +1,96 @@
+"""Words out of pieces and entropy, against values worked out by hand."""
+
+from math import log
+
+import numpy as np
+import pytest
+
+from nmt.alignment.weights import Alignment, entropy, merge_to_words
+
+
+def random_rows(targets: int, sources: int) -> np.ndarray:
+    return np.random.default_rng(0).dirichlet(np.ones(sources), size=targets)
+
+
+# --- the carrier ------------------------------------------------------------------------------------------------
+
+
+def test_alignment_keeps_its_own_unchangeable_weights() -> None:
+    weights = np.array([[0.25, 0.75]])
+    alignment = Alignment(weights, ("a", "b"), ("c",))
+    weights[0, 0] = 9
+    assert alignment.weights.tolist() == [[0.25, 0.75]]
+    with pytest.raises(ValueError, match="read-only"):
+        alignment.weights[0, 0] = 1
+
+
+@pytest.mark.parametrize(
+    ("weights", "complaint"),
+    [([[1.0, 0.0]], r"\(2, 1\)"), ([[-0.1], [0.1]], "negative"), ([[np.nan], [0.1]], "finite")],
+)
+def test_alignment_refuses_what_is_no_weight_matrix(weights: list[list[float]], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Alignment(np.array(weights), ("a",), ("b", "c"))
+
+
+# --- merging ----------------------------------------------------------------------------------------------------
+
+
+def test_source_pieces_are_summed_and_target_pieces_averaged() -> None:
+    weights = [[0.5, 0.25, 0.25], [0.125, 0.125, 0.75], [0.0, 1.0, 0.0]]
+    merged = merge_to_words(weights, [0, 0, 1], [0, 1, 1])
+    #  word 0: [.5+.25, .25]   word 1: mean of [.25, .75] and [1, 0]
+    assert merged.tolist() == [[0.75, 0.25], [0.625, 0.375]]
+
+
+def test_rows_that_sum_to_one_still_do() -> None:
+    merged = merge_to_words(random_rows(7, 9), [0, 0, 1, 2, 2, 2, 3, 4, 4], [0, 1, 1, 1, 2, 3, 3])
+    assert merged.shape == (4, 5)
+    np.testing.assert_allclose(merged.sum(axis=1), 1)
+
+
+def test_merging_agrees_with_loops_over_scattered_pieces() -> None:
+    weights, source_word_of, target_word_of = random_rows(6, 5), [2, 0, -1, 2, 1], [1, 0, 1, -1, 0, 2]
+    expected = np.zeros((3, 3))
+    for word in range(3):
+        rows = [row for row, owner in zip(weights, target_word_of, strict=True) if owner == word]
+        for row in rows:
+            for weight, owner in zip(row, source_word_of, strict=True):
+                if owner >= 0:
+                    expected[word, owner] += weight / len(rows)
+    np.testing.assert_allclose(merge_to_words(weights, source_word_of, target_word_of), expected)
+
+
+def test_end_marks_are_dropped_and_their_weight_is_only_given_back_on_request() -> None:
+    weights = [[0.3, 0.3, 0.4], [0.0, 0.0, 1.0]]
+    assert merge_to_words(weights, [0, 1, -1], [0, -1]).tolist() == [[0.3, 0.3]]
+    assert merge_to_words(weights, [0, 1, -1], [0, -1], renormalise=True).tolist() == [[0.5, 0.5]]
+
+
+def test_renormalising_leaves_a_row_of_zeros_alone() -> None:
+    assert merge_to_words([[0.0, 1.0]], [0, -1], [0], renormalise=True).tolist() == [[0.0]]
+
+
+def test_words_without_pieces_get_rows_and_columns_of_zeros() -> None:
+    assert merge_to_words([[1.0]], [0], [0], size=(2, 3)).tolist() == [[1, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("source_word_of", "target_word_of", "size"),
+    [([0], [0], None), ([0, -2], [0], None), ([0, 3], [0], (1, 3)), ([0, 1], [0, 0], None)],
+)
+def test_indices_that_do_not_fit_are_refused(
+    source_word_of: list[int], target_word_of: list[int], size: tuple[int, int] | None
+) -> None:
+    with pytest.raises(ValueError, match="must"):
+        merge_to_words([[0.5, 0.5]], source_word_of, target_word_of, size=size)
+
+
+# --- entropy ----------------------------------------------------------------------------------------------------
+
+
+def test_entropy_of_hard_uniform_and_skewed_rows() -> None:
+    rows = np.array([[1, 0, 0, 0], [0.25, 0.25, 0.25, 0.25], [0.5, 0.25, 0.125, 0.125], [0, 0, 0, 0]])
+    assert entropy(rows, unit="bits").tolist() == [0, 2, 1.75, 0]
+    assert entropy(rows)[1] == pytest.approx(log(4))
+    assert entropy([[0.2, 0.2]], unit="bits") == pytest.approx([1])  # scaled to sum to 1 first

@@ -32,7 +32,7 @@ def run_cli(arguments: Iterable[str]) -> str:
     return f"sys.argv = {['nmt', *arguments]!r}; from nmt.cli import main; main()"
 
 
-def test_rooms_import_only_what_they_may() -> None:
+def test_packages_import_only_what_they_may() -> None:
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert ended.returncode == 0, ended.stdout

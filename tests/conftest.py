@@ -1,6 +1,7 @@
 """What every test shares: checked shapes, one thread, a cache of its own, and the public corpora where they are at hand."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,13 +9,19 @@ import pytest
 from jaxtyping import install_import_hook
 
 # Before anything of nmt is imported: annotated shapes and types are checked at every call.
-_training = [f"nmt.training.{name}" for name in ("guidance", "links", "loss", "sampling")]
-_checked = ["nmt.model", "nmt.data.batching", "nmt.decoding", "nmt.evened", "nmt.native", "nmt.ragged", *_training]
+_training = [f"nmt.training.{name}" for name in ("guidance", "loss", "sampling")]
+_data = ["nmt.alignment.corpus_links", "nmt.data.batching"]
+_checked = ["nmt.model", *_data, "nmt.decoding", "nmt.evened", "nmt.native", "nmt.ragged", *_training]
 _hook = install_import_hook(_checked, "beartype.beartype")
 
 import torch  # noqa: E402 -- the hook comes first
 
 torch.set_num_threads(1)
+
+# A shell's background ignores SIGINT and nohup SIGHUP; what tests start would inherit that.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "corpora"
 

@@ -35,7 +35,7 @@ def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, based:
     for override in [overrides] if isinstance(overrides, str) else overrides:
         _set(tree, override)
         inherited = {key: base for key, base in inherited.items() if not is_within(key, override.partition("=")[0])}
-    if "data" not in tree:
+    if based and "data" not in tree:
         raise UsageError(_without_text(path))
     return parse_recipe(tree, str(path), inherited)
 

@@ -127,7 +127,7 @@ class _CompiledStates(torch.autograd.Function):
         (batch, steps, gates), width = projected.shape, start.shape[1]
         hidden = projected.new_empty(steps + 1, batch, width)
         kept, recurrent = projected.new_empty(steps, batch, 4, width), projected.new_empty(batch, gates)
-        narrow = weight.to(projected.dtype)
+        narrow, bias = weight.to(projected.dtype), bias.float()
         hidden[0] = start
         for step in range(steps):
             torch.mm(hidden[step], narrow.T, out=recurrent)

@@ -25,10 +25,6 @@ def can_use(*tensors: Tensor) -> bool:
     )
 
 
-def _is_narrow(values: Tensor) -> bool:
-    return values.dtype == torch.bfloat16
-
-
 def softmax_gradient_(
     logits: Float[Tensor, "N V"], bias: Float[Tensor, " V"], gold: Int[Tensor, " N"], gold_share: float, real: int
 ) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"], Float[Tensor, " V"]]:
@@ -39,8 +35,8 @@ def softmax_gradient_(
     threads = torch.get_num_threads()
     log_sums, chosen = bias.new_empty(len(gold)), bias.new_empty(len(gold))
     sums, scratch = bias.new_empty(2, threads, len(bias))
-    tensors = logits, bias, gold, number(gold_share), log_sums, chosen, sums, scratch
-    call("softmax_gradient", tensors, threads, len(gold), real, len(bias), _is_narrow(logits))
+    tensors = logits, bias.contiguous(), gold, number(gold_share), log_sums, chosen, sums, scratch
+    call("softmax_gradient", tensors, threads, real)
     return log_sums, chosen, sums.sum(0)
 
 
@@ -53,10 +49,7 @@ def gru_step(
     kept: Float[Tensor, "B 4 H"],
 ) -> None:
     """Write s' of W x, U s + b and s, and what its gradient needs: r, z, n and (U s + b) of n."""
-    rows, width = hidden.shape
-    tensors = projected, recurrent, bias, hidden, following, kept
-    strides = projected.stride(0), recurrent.stride(0), hidden.stride(0)
-    call("gru_step", tensors, threads_for(_GATES * projected.numel()), rows, width, *strides, _is_narrow(hidden))
+    call("gru_step", (projected, recurrent, bias, hidden, following, kept), threads_for(_GATES * projected.numel()))
 
 
 def gru_step_back(
@@ -69,10 +62,8 @@ def gru_step_back(
     d_hidden: Float[Tensor, "B H"],
 ) -> None:
     """Write the gradients of W x, of U s + b and, beside that, of s, for one of s' that is the sum of two; `d_hidden` may be one."""
-    rows, width = hidden.shape
     tensors = upstream, carried, kept, hidden, d_projected, d_recurrent, d_hidden
-    strides = upstream.stride(0), hidden.stride(0), d_projected.stride(0)
-    call("gru_step_back", tensors, threads_for(_GATES * hidden.numel()), rows, width, *strides, _is_narrow(hidden))
+    call("gru_step_back", tensors, threads_for(_GATES * hidden.numel()))
 
 
 def additive_attention_back(
@@ -88,11 +79,10 @@ def additive_attention_back(
 
     With x = e^(2 q) e^(2 k):  1 - tanh^2 (q + k) = 4 x / (1 + x)^2.
     """
-    (rows, length, width), annotation = odds.shape, annotations.shape[2]
     d_scores, d_queries = torch.empty_like(weights), torch.empty_like(asked)
     read = d_contexts.contiguous(), d_weights.contiguous(), asked, odds, v, annotations.contiguous(), weights
     tensors = *read, d_scores, d_queries
-    call("additive_attention_back", tensors, threads_for(odds.numel()), rows, length, width, annotation)
+    call("additive_attention_back", tensors, threads_for(odds.numel()))
     return d_scores, d_queries
 
 
@@ -106,9 +96,9 @@ def additive_keys_back(
 
     d k_j = sum_t g_tj v (1 - tanh^2 (q_t + k_j));  d v = sum_tj g_tj tanh(q_t + k_j).
     """
-    (steps, rows, width), length, threads = asked.shape, odds.shape[1], torch.get_num_threads()
-    d_keys, d_v = torch.empty_like(odds), v.new_empty(threads, width)
-    call("additive_keys_back", (asked, d_scores, odds, v, d_keys, d_v), threads, steps, rows, length, width)
+    threads = torch.get_num_threads()
+    d_keys, d_v = torch.empty_like(odds), v.new_empty(threads, len(v))
+    call("additive_keys_back", (asked, d_scores, odds, v, d_keys, d_v), threads)
     return d_keys, d_v.sum(0)
 
 
@@ -118,6 +108,5 @@ def dropped(
     """Values times the scale where what was drawn is below a bound, 0 elsewhere."""
     values = values.contiguous()
     kept = torch.empty_like(values)
-    tensors = values, drawn, number(scale), kept
-    call("drop", tensors, threads_for(values.numel()), values.numel(), below, _is_narrow(values))
+    call("drop", (values, drawn, number(scale), kept), threads_for(values.numel()), below)
     return kept

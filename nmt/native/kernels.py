@@ -42,7 +42,8 @@ def odds_of(keys: Float[Tensor, "G S D"]) -> Float[Tensor, "G S D"] | None:
     """e^(2 k), for `additive_attention`; None if a key is too large for it."""
     keys = keys.contiguous()
     odds = torch.empty_like(keys)
-    largest = call("odds_of", (keys, odds), threads_for(keys.numel()), keys.numel())
+    largest = call("odds_of", (keys, odds), threads_for(keys.numel()))
+    assert largest is not None
     return odds if largest <= _LARGEST_KEY else None
 
 
@@ -63,8 +64,7 @@ def additive_attention(
     asked, weights = queries.new_empty(rows, width), queries.new_empty(rows, length)
     contexts = queries.new_empty(rows, annotation)
     read = tuple(map(Tensor.contiguous, (queries, odds, v, mask, annotations, group)))
-    threads = threads_for(rows * length * width)
-    call("additive_attention", (*read, asked, weights, contexts), threads, rows, length, width, annotation)
+    call("additive_attention", (*read, asked, weights, contexts), threads_for(rows * length * width))
     return contexts, weights, asked
 
 
@@ -72,11 +72,8 @@ def gru_gates(
     projected: Float[Tensor, "B G"], recurrent: Float[Tensor, "B G"], hidden: Float[Tensor, "B H"]
 ) -> Float[Tensor, "B H"]:
     """s' of W x, U s and s, as `nmt.model.cells.gru_gates`."""
-    rows, width = hidden.shape
-    following = hidden.new_empty(rows, width)
-    read = projected, recurrent, hidden
-    threads = threads_for(_GATES * projected.numel())
-    call("gru_gates", (*read, following), threads, rows, width, *(tensor.stride(0) for tensor in read))
+    following = hidden.new_empty(hidden.shape)
+    call("gru_gates", (projected, recurrent, hidden, following), threads_for(_GATES * projected.numel()))
     return following
 
 
@@ -96,17 +93,10 @@ def most_probable(
     number. The time grows with `size`.
     """
     logits = logits.contiguous()
-    rows, width = logits.shape
+    rows = logits.shape[0]
     log_probs, ids = logits.new_empty(rows, size), logits.new_empty(rows, size, dtype=torch.long)
-    call(
-        "most_probable",
-        (logits, pieces, group, _ids(forbid), log_probs, ids),
-        threads_for(logits.numel()),
-        rows,
-        width,
-        size,
-        len(forbid),
-    )
+    columns = (None, None) if pieces is None else (pieces, group)
+    call("most_probable", (logits, *columns, _ids(forbid), log_probs, ids), threads_for(logits.numel()))
     return log_probs, ids
 
 
@@ -129,12 +119,12 @@ def best_continuations(
     Rows are those of a group after one another, `group` rising, each with its best tokens first. Of equals the earlier row
     wins, then the earlier token; what there is too little of is -inf, and so is what is more than `prune` below the best.
     """
-    (count, each), shape = ids.shape, (groups, size)
+    shape = groups, size
     best, best_log_probs = totals.new_empty(shape), totals.new_empty(shape)
     rows, tokens = ids.new_empty(shape), ids.new_empty(shape)
     read = tuple(map(Tensor.contiguous, (totals, log_probs, ids, group)))
     limit = None if prune is None else number(prune)
-    call("best_continuations", (*read, limit, best, rows, tokens, best_log_probs), count, each, groups, size)
+    call("best_continuations", (*read, limit, best, rows, tokens, best_log_probs))
     return best, rows, tokens, best_log_probs
 
 
@@ -168,16 +158,15 @@ def settle(
     """
     going = torch.empty_like(totals)
     read = tuple(map(Tensor.contiguous, (totals, tokens, max_lengths.long(), penalties)))
-    numbers = *totals.shape, scores.shape[1], first, length, len(penalties) if horizon is None else horizon, eos
-    call("settle", (*read, scores, nodes, going), *numbers)
+    within = penalties.shape[0] if horizon is None else horizon
+    call("settle", (*read, scores, nodes, going), first, length, within, eos)
     return going
 
 
 def round_rows(values: Float[Tensor, "N D"], most: int) -> tuple[UInt8[Tensor, "N D"], Float[Tensor, " N"]]:
     """x' = x / s + most + 1, rounded, and s = max |x| / most of each row, 1 if all are 0; s is nan where x has no finite size."""
-    rows, width = values.shape
-    rounded, steps = torch.empty(values.shape, dtype=torch.uint8), values.new_empty(rows)
-    call("round_rows", (values, rounded, steps), threads_for(values.numel()), rows, width, values.stride(0), most)
+    rounded, steps = torch.empty(values.shape, dtype=torch.uint8), values.new_empty(values.shape[0])
+    call("round_rows", (values, rounded, steps), threads_for(values.numel()), most)
     return rounded, steps
 
 
@@ -228,7 +217,7 @@ def _laid_out(
     """Some rows of a matrix as outputs of panels; where their number is -1 there is nothing, and the bias is `absent`."""
     count, inputs = len(rows), rounded.shape[1]
     panels = torch.empty(count // _PANEL, -(-inputs // 4), _PANEL, 4, dtype=torch.int8)
-    call("lay_panels", (rounded.contiguous(), rows, panels), threads_for(panels.numel()), count, inputs)
+    call("lay_panels", (rounded.contiguous(), rows, panels), threads_for(panels.numel()))
     read, nothing = rows.clamp(min=0), rows < 0
     shifts, read_steps = (part[read].masked_fill_(nothing, 0) for part in (sums * 128, steps))
     read_bias = steps.new_zeros(count) if bias is None else bias[read]
@@ -281,9 +270,9 @@ def int8_products_of_groups(
     """The products of `int8_product` of each row with the matrix of its group; `group` rises. -inf beyond a group's outputs."""
     panels = matrices.panels
     factors = _factors(panels, values)
-    product = values.new_empty(len(values), panels.outputs) if into is None else into
-    numbers = _threads_for(panels, values), *values.shape, panels.outputs, factors[0].stride(0), product.stride(0)
-    call("int8_products_of_groups", (*factors, group, matrices.first, matrices.count, product), *numbers)
+    product = values.new_empty(values.shape[0], panels.outputs) if into is None else into
+    tensors = *factors, group, matrices.first, matrices.count, product
+    call("int8_products_of_groups", tensors, _threads_for(panels, values))
     return product
 
 
@@ -298,12 +287,9 @@ def int8_product(
     Added to `onto` and written to `into`, columns of a matrix, if they are given.
     """
     factors = _factors(panels, values)
-    product = values.new_empty(len(values), panels.outputs) if into is None else into
+    product = values.new_empty(values.shape[0], panels.outputs) if into is None else into
     onto = onto if onto is None or onto.stride(1) == 1 else onto.contiguous()
-    strides = factors[0].stride(0), 0 if onto is None else onto.stride(0), product.stride(0)
-    call(
-        "int8_product", (*factors, onto, product), _threads_for(panels, values), *values.shape, panels.outputs, *strides
-    )
+    call("int8_product", (*factors, onto, product), _threads_for(panels, values))
     return product
 
 
@@ -323,14 +309,11 @@ def int8_gru_step(
         recurrent: U and b.
         hidden: s.
     """
-    rows, width = hidden.shape
-    following = hidden.new_empty(rows, width)
-    of_hidden = _factors(recurrent, hidden)
+    following = hidden.new_empty(hidden.shape)
+    of_words = (words, None, None) if ids is None else (None, words, ids)
     of_other: tuple[Tensor | None, ...] = _NOTHING if other is None else _factors(*other)
-    inputs = 0 if other is None else other[1].shape[1]
-    strides = (0 if part is None else part.stride(0) for part in (words, of_other[0], of_hidden[0]))
-    threads = _threads_for(recurrent, hidden)
-    call("int8_gru_step", (words, ids, *of_other, *of_hidden, following), threads, rows, inputs, width, *strides)
+    tensors = *of_words, *of_other, *_factors(recurrent, hidden), following
+    call("int8_gru_step", tensors, _threads_for(recurrent, hidden))
     return following
 
 
@@ -344,8 +327,9 @@ _NOTHING = (None,) * 7
 def _factors(panels: Panels, values: Float[Tensor, "N D"]) -> _Factors:
     """A matrix and the values that it is multiplied with, as all products in int8 read them; places for the values' bytes and steps."""
     values = values if values.stride(1) == 1 else values.contiguous()
-    bytes_ = torch.empty(len(values), panels.rounded.shape[1] * 4, dtype=torch.uint8)
-    return values, panels.rounded, panels.shifts, panels.steps, panels.bias, bytes_, values.new_empty(len(values))
+    rows, bytes_per_row = values.shape[0], panels.rounded.shape[1] * 4
+    bytes_ = torch.empty(rows, bytes_per_row, dtype=torch.uint8)
+    return values, panels.rounded, panels.shifts, panels.steps, panels.bias, bytes_, values.new_empty(rows)
 
 
 def _threads_for(panels: Panels, values: Float[Tensor, "N D"]) -> int:

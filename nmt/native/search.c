@@ -139,9 +139,12 @@ void best_continuations(const float *totals, const float *log_probs, const int64
     }
 }
 
-void settle(const float *totals, const int64_t *tokens, const int64_t *max_lengths, const float *penalties, float *scores, int64_t *nodes,
-            float *going, int64_t sentences, int64_t width, int64_t places, int64_t first, int64_t length, int64_t horizon, int64_t eos) {
-    for (int64_t of = 0; of < sentences; of++, totals += width, tokens += width, going += width, scores += places, nodes += places) {
+void settle(const float *totals, const int64_t *tokens, const int64_t *max_lengths, const float *penalties, float *all_scores,
+            int64_t *all_nodes, float *going, int64_t sentences, int64_t width, int64_t places, int64_t lengths, int64_t all_scores_stride,
+            int64_t all_nodes_stride, int64_t first, int64_t length, int64_t horizon, int64_t eos) {
+    for (int64_t of = 0; of < sentences; of++, totals += width, tokens += width, going += width) {
+        float *scores = all_scores + of * all_scores_stride;
+        int64_t *nodes = all_nodes + of * all_nodes_stride;
         int is_last = max_lengths[of] <= length;
         float best = -INFINITY; /* of what goes on */
         for (int64_t place = 0; place < width; place++) {
@@ -156,7 +159,8 @@ void settle(const float *totals, const int64_t *tokens, const int64_t *max_lengt
             float score = totals[place] / penalties[length];
             if (score > scores[places - 1]) insert(score, first + of * width + place, scores, nodes, places);
         }
-        int64_t until = length + horizon < max_lengths[of] ? length + horizon : max_lengths[of];
+        int64_t longest = max_lengths[of] < lengths ? max_lengths[of] : lengths - 1;
+        int64_t until = length + horizon < longest ? length + horizon : longest;
         if (best / penalties[until] <= scores[places - 1])
             for (int64_t place = 0; place < width; place++) going[place] = -INFINITY;
     }
@@ -190,9 +194,9 @@ static void round_apart(const float *values, uint8_t *bytes, float *steps, int64
     for (int64_t row = 0; row < rows; row++) steps[row] = round_row(values + row * stride, bytes + row * bytes_stride, width, most);
 }
 
-void round_rows(const float *values, uint8_t *bytes, float *steps, int64_t threads, int64_t rows, int64_t width, int64_t stride,
+void round_rows(const float *values, uint8_t *bytes, float *steps, int64_t threads, int64_t rows, int64_t width, int64_t values_stride,
                 int64_t most) {
-    round_apart(values, bytes, steps, threads, rows, width, stride, width, most);
+    round_apart(values, bytes, steps, threads, rows, width, values_stride, width, most);
 }
 
 #ifdef __AVX512VNNI__
@@ -247,9 +251,9 @@ static inline void scale(const int32_t *sums, const int32_t *shifts, const float
 
 void int8_product(const float *values, const int8_t *panels, const int32_t *shifts, const float *steps, const float *bias,
                   uint8_t *bytes, float *row_steps, const float *onto, float *product, int64_t threads, int64_t rows, int64_t inputs,
-                  int64_t outputs, int64_t stride, int64_t onto_stride, int64_t product_stride) {
+                  int64_t outputs, int64_t values_stride, int64_t onto_stride, int64_t product_stride) {
     int64_t fours = (inputs + 3) / 4, shares = (rows + SHARE - 1) / SHARE, tasks = (outputs + PANEL - 1) / PANEL * shares;
-    round_apart(values, bytes, row_steps, threads, rows, inputs, stride, fours * 4, INT8_MAX); /* more bytes meet 0 */
+    round_apart(values, bytes, row_steps, threads, rows, inputs, values_stride, fours * 4, INT8_MAX); /* more bytes meet 0 */
     PARALLEL(threads)
     for (int64_t task = 0; task < tasks; task++) { /* some rows by one panel, which stays in the cache for the next rows */
         int64_t first = task / shares * PANEL, width = outputs - first < PANEL ? outputs - first : PANEL;
@@ -272,10 +276,10 @@ void int8_product(const float *values, const int8_t *panels, const int32_t *shif
 
 void int8_products_of_groups(const float *values, const int8_t *panels, const int32_t *shifts, const float *steps, const float *bias,
                              uint8_t *bytes, float *row_steps, const int64_t *group, const int64_t *first, const int64_t *panel_count,
-                             float *product, int64_t threads, int64_t rows, int64_t inputs, int64_t outputs, int64_t stride,
+                             float *product, int64_t threads, int64_t rows, int64_t inputs, int64_t outputs, int64_t values_stride,
                              int64_t product_stride) {
     int64_t fours = (inputs + 3) / 4;
-    round_apart(values, bytes, row_steps, threads, rows, inputs, stride, fours * 4, INT8_MAX);
+    round_apart(values, bytes, row_steps, threads, rows, inputs, values_stride, fours * 4, INT8_MAX);
     PARALLEL(threads)
     for (int64_t start = 0; start < rows; start++) { /* the first row of each group */
         if (start > 0 && group[start] == group[start - 1]) continue;
@@ -316,11 +320,11 @@ static void add_products(const uint8_t *bytes, const float *row_steps, const int
 
 #define GATES 3
 
-void int8_gru_step(const float *words, const int64_t *ids, const float *values, const int8_t *panels, const int32_t *shifts,
+void int8_gru_step(const float *projected, const float *table, const int64_t *ids, const float *values, const int8_t *panels, const int32_t *shifts,
                    const float *steps, const float *bias, uint8_t *bytes, float *row_steps, const float *hidden,
                    const int8_t *recurrent_panels, const int32_t *recurrent_shifts, const float *recurrent_steps,
                    const float *recurrent_bias, uint8_t *hidden_bytes, float *hidden_steps, float *next, int64_t threads, int64_t rows,
-                   int64_t inputs, int64_t width, int64_t words_stride, int64_t values_stride, int64_t hidden_stride) {
+                   int64_t inputs, int64_t width, int64_t projected_stride, int64_t values_stride, int64_t hidden_stride) {
     int64_t fours = (inputs + 3) / 4, hidden_fours = (width + 3) / 4, blocks = (width + PANEL - 1) / PANEL;
     int64_t shares = (rows + SHARE - 1) / SHARE, tasks = blocks * shares;
     if (values != NULL) round_apart(values, bytes, row_steps, threads, rows, inputs, values_stride, fours * 4, INT8_MAX);
@@ -331,10 +335,11 @@ void int8_gru_step(const float *words, const int64_t *ids, const float *values, 
         int64_t block = task / shares, first = block * PANEL, count = width - first < PANEL ? width - first : PANEL;
         int64_t start = task % shares * SHARE, of_share = rows - start < SHARE ? rows - start : SHARE;
         for (int64_t gate = 0; gate <= GATES; gate++) memset(read[gate], 0, (size_t)of_share * sizeof read[gate][0]);
-        for (int64_t gate = 0; words != NULL && gate < GATES; gate++)
-            for (int64_t r = 0; r < of_share; r++)
-                memcpy(read[gate][r], words + (ids == NULL ? start + r : ids[start + r]) * words_stride + gate * width + first,
-                       (size_t)count * sizeof(float));
+        for (int64_t r = 0; r < of_share && (projected != NULL || table != NULL); r++) {
+            const float *word = projected != NULL ? projected + (start + r) * projected_stride : table + ids[start + r] * GATES * width;
+            for (int64_t gate = 0; gate < GATES; gate++)
+                memcpy(read[gate][r], word + gate * width + first, (size_t)count * sizeof(float));
+        }
         for (int64_t gate = 0; gate < GATES; gate++) {
             int64_t of = (gate * blocks + block) * PANEL;
             if (values != NULL)

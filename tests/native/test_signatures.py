@@ -1,0 +1,222 @@
+"""The declared signatures of the kernels: against the prototypes in C, and that a call which does not fit is refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.decoding.hypothesis import Pool
+from nmt.model.cells import GruCell
+from nmt.model.gathering import gathering
+from nmt.native import gradients, kernels
+from nmt.native.build import SOURCES
+from nmt.native.calls import checked
+from nmt.native.signatures import SIGNATURES, WIDE_OR_NARROW, Array, Signature
+from tests.machine import needs_compiler
+
+C_TYPES = {
+    torch.float32: "float",
+    torch.int64: "int64_t",
+    torch.int32: "int32_t",
+    torch.int16: "int16_t",
+    torch.int8: "int8_t",
+    torch.uint8: "uint8_t",
+    torch.bool: "uint8_t",
+}
+PROTOTYPE = re.compile(r"^(void|double) (\w+)\(([^)]*)\) \{", re.MULTILINE)
+SIZES = {"count": 64, "each": 5, "width": 6, "rows": 4, "outputs": 60, "length": 3, "panel_count": 1, "lengths": 9}
+
+
+def prototypes() -> dict[str, tuple[str, list[str]]]:
+    """The return type and the arguments of each function that is not static."""
+    matches = [match for source in SOURCES for match in PROTOTYPE.finditer(source.read_text(encoding="utf-8"))]
+    return {
+        name: (returned, re.split(r",\s*", arguments)) for returned, name, arguments in (m.groups() for m in matches)
+    }
+
+
+def prototype(signature: Signature) -> tuple[str, list[str]]:
+    """What C must say where Python says this."""
+    pointers = [f"{'' if each.is_written else 'const '}{c_type(each)} *{each.name}" for each in signature.arrays]
+    numbers = [f"int64_t {name}" for name in signature.numbers]
+    return "double" if signature.returns_number else "void", [*pointers, *numbers] or ["void"]
+
+
+def c_type(array: Array) -> str:
+    return "void" if array.dtypes == WIDE_OR_NARROW else C_TYPES[array.dtypes[0]]
+
+
+def test_signatures_are_the_prototypes_in_c() -> None:
+    assert prototypes() == {name: prototype(signature) for name, signature in SIGNATURES.items()}
+
+
+def test_narrow_is_told_of_every_kernel_that_takes_both_types() -> None:
+    for signature in SIGNATURES.values():
+        takes_both = any(array.dtypes == WIDE_OR_NARROW for array in signature.arrays)
+        assert ("narrow" in signature.numbers) == takes_both
+        assert not signature.sizes & {array.name for array in signature.arrays}
+
+
+# --- calls that do not fit ----------------------------------------------------------------------------------------
+
+
+class Kernel:
+    """One that does nothing, with arguments that fit, and what reached it."""
+
+    def __init__(self, name: str, dtype: torch.dtype = torch.float32) -> None:
+        self.signature = SIGNATURES[name]
+        self.received: list[tuple[int | None, ...]] = []
+        self.function = checked(self.signature, lambda *arguments: self.received.append(arguments))
+        sizes = dict.fromkeys(self.signature.sizes, 2) | {"threads": 2} | SIZES
+        self.tensors = {array.name: zeros(array, sizes, dtype) for array in self.signature.arrays}
+
+    def call(self, **changed: Tensor | None) -> None:
+        """Call it, with some arguments changed."""
+        self.function(*(self.tensors | changed).values(), *[2] * len(self.signature.given))
+
+
+def zeros(array: Array, sizes: dict[str, int], dtype: torch.dtype) -> Tensor:
+    shape = [eval(size.removeprefix("*"), dict(sizes)) for size in array.sizes]
+    return torch.zeros(shape, dtype=dtype if array.dtypes == WIDE_OR_NARROW else array.dtypes[0])
+
+
+EVERY = pytest.mark.parametrize("name", SIGNATURES)
+
+
+@EVERY
+def test_arguments_that_fit_reach_the_kernel_with_their_sizes(name: str) -> None:
+    kernel = Kernel(name)
+    kernel.call()
+    ((*addresses,), count) = kernel.received[0], len(kernel.tensors)
+    assert addresses[:count] == [tensor.data_ptr() for tensor in kernel.tensors.values()]
+    sizes = dict.fromkeys(kernel.signature.numbers, 2) | {"narrow": False} | SIZES | {"length": SIZES["length"]}
+    strides = {f"{key}_stride": value.stride(0) for key, value in kernel.tensors.items() if value.dim()}
+    given = dict.fromkeys(kernel.signature.given, 2)
+    expected = [(sizes | strides | given)[number] for number in kernel.signature.numbers]
+    assert addresses[count:] == expected
+
+
+@EVERY
+def test_another_type_is_refused(name: str) -> None:
+    kernel = Kernel(name)
+    for array in kernel.signature.arrays:
+        for dtype in {torch.float64, torch.bfloat16, torch.int64, torch.int32} - set(array.dtypes):
+            with pytest.raises(TypeError, match=rf"^{name}: {array.name} must be .*, but is {dtype} "):
+                kernel.call(**{array.name: kernel.tensors[array.name].to(dtype)})
+    assert kernel.received == []
+
+
+@EVERY
+def test_arguments_are_all_narrow_or_none(name: str) -> None:
+    kernel = Kernel(name, torch.bfloat16)
+    kernel.call()
+    free = [array for array in kernel.signature.arrays if array.dtypes == WIDE_OR_NARROW]
+    for array in free if len(free) > 1 else ():
+        with pytest.raises(TypeError, match=rf"^{name}: "):
+            kernel.call(**{array.name: kernel.tensors[array.name].float()})
+    assert len(kernel.received) == 1
+
+
+@EVERY
+def test_another_size_is_refused(name: str) -> None:
+    """Unless no other argument depends on it, or it is rounded up to fours or down to panels."""
+    kernel = Kernel(name)
+    for array in kernel.signature.arrays:
+        others = " ".join(other.shape for other in kernel.signature.arrays if other is not array)
+        tensor = kernel.tensors[array.name]
+        wrong = [] if array.shape.startswith("*") else [tensor.unsqueeze(0)]
+        for dim, size in enumerate(array.sizes):
+            if size not in {"inputs", "count"} and (not size.isidentifier() or re.search(rf"\b{size}\b", others)):
+                wrong.append(tensor.narrow(dim, 0, tensor.shape[dim] - 1).contiguous())
+                wrong.append(torch.cat([tensor, tensor.narrow(dim, 0, 1)], dim))
+        for each in wrong:
+            with pytest.raises(ValueError, match=rf"^{name}: "):
+                kernel.call(**{array.name: each})
+    assert kernel.received == []
+
+
+@EVERY
+def test_other_strides_are_refused_unless_they_are_those_of_rows(name: str) -> None:
+    kernel = Kernel(name)
+    for array in kernel.signature.arrays:
+        tensor = kernel.tensors[array.name]
+        wrong = [torch.stack([tensor, tensor], -1)[..., 0]] if tensor.dim() else []
+        if array.has_strided_rows:
+            kernel.call(**{array.name: torch.cat([tensor, tensor], 1)[:, : tensor.shape[1]]})
+            wrong += [tensor[:1].expand_as(tensor)] if array.is_written else []
+        for each in wrong:
+            with pytest.raises(ValueError, match=rf"^{name}: {array.name} must be .* with strides"):
+                kernel.call(**{array.name: each})
+    assert len(kernel.received) == sum(array.has_strided_rows for array in kernel.signature.arrays)
+
+
+@EVERY
+def test_what_is_missing_is_refused(name: str) -> None:
+    kernel = Kernel(name)
+    together = {each for names in kernel.signature.together for each in names}
+    alone = [array.name for array in kernel.signature.arrays if array.is_optional and array.name not in together]
+    for missing in kernel.tensors.keys() - set(alone):
+        with pytest.raises((TypeError, ValueError), match=rf"^{name}: .*\b{missing}\b"):
+            kernel.call(**{missing: None})
+    kernel.call(**dict.fromkeys([*alone, *together]))
+    assert len(kernel.received) == 1
+
+
+def test_another_device_is_refused() -> None:
+    kernel = Kernel("gru_gates")
+    with pytest.raises(TypeError, match=r"gru_gates: hidden must be .* in the memory of the CPU, but is .* on meta"):
+        kernel.call(hidden=kernel.tensors["hidden"].to("meta"))
+    assert kernel.received == []
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("round_rows", [1, 128]), ("drop", [1, 40000]), ("gru_gates", [0])])
+def test_numbers_are_checked_too(name: str, wrong: list[int]) -> None:
+    kernel = Kernel(name)
+    with pytest.raises(ValueError, match=f"^{name}: this must hold"):
+        kernel.function(*kernel.tensors.values(), *wrong)
+
+
+# --- callers that passed what does not fit ------------------------------------------------------------------------
+
+
+@needs_compiler
+def test_a_gru_whose_weights_are_bf16_has_the_states_of_its_equations() -> None:
+    torch.manual_seed(3)
+    cell = GruCell(5).bfloat16()
+    torch.nn.init.normal_(cell.recurrent.bias)
+    projected, start = torch.randn(2, 4, 15).bfloat16(), torch.randn(2, 5).bfloat16()
+    expected = cell.float().states(projected.float(), start.float())
+    with gathering():
+        states = cell.bfloat16().states(projected, start)
+    torch.testing.assert_close(states.float(), expected, atol=0.05, rtol=0)
+
+
+@needs_compiler
+def test_a_bias_in_bf16_does_not_reach_a_kernel_that_reads_fp32() -> None:
+    steps, hidden = torch.zeros(2, 9), torch.zeros(2, 3)
+    with pytest.raises(
+        TypeError, match=r"gru_step: bias must be torch.float32 \[3 \* width\], .*, but is torch.bfloat16"
+    ):
+        gradients.gru_step(steps, steps, torch.zeros(9).bfloat16(), hidden, hidden.clone(), torch.zeros(2, 4, 3))
+
+
+@needs_compiler
+def test_places_of_a_pool_that_lie_apart_are_settled_where_they_are() -> None:
+    """`Pool.add` leaves the first columns of wider matrices."""
+    scores = torch.tensor([[-1.0, -4.0], [-2.0, -3.0]])
+    pool = Pool(2, 2, torch.device("cpu"))
+    pool.add(scores, first=0, ended=torch.ones(2, 2, dtype=torch.bool), last=torch.zeros(2, dtype=torch.bool))
+    assert not pool.scores.is_contiguous()
+    kernels.settle(
+        *(torch.tensor([[-2.0], [-1.0]]), torch.tensor([[3], [3]]), pool.scores, pool.nodes),
+        *(torch.full((2,), 9), torch.ones(10)),
+        first=10,
+        length=1,
+        horizon=None,
+        eos=3,
+    )
+    assert pool.scores.tolist() == [[-1.0, -2.0], [-1.0, -2.0]]
+    assert pool.nodes.tolist() == [[0, 10], [11, 2]]

@@ -27,9 +27,11 @@ static inline float exponential(float x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
-    uint32_t bits = ((uint32_t)(int32_t)n + 127u) << 23;
-    float power; /* 2^n */
-    memcpy(&power, &bits, sizeof power);
+    float power = n + 12582912.0f; /* 2^23 + 2^22: n is in the last bits now. To convert what is not a number would be undefined. */
+    uint32_t bits;
+    memcpy(&bits, &power, sizeof bits);
+    bits = (bits + 127u) << 23;
+    memcpy(&power, &bits, sizeof power); /* 2^n */
     return p * power;
 }
 

@@ -179,11 +179,13 @@ double odds_of(const float *keys, float *odds, int64_t threads, int64_t count) {
     return largest_size(keys, count);
 }
 
-/* x' = x / step + most + 1, rounded, of one row; the step is max |x| / most, 1 if all are 0, and no number if one is not finite. */
+/* x' = x / step + most + 1, rounded, of one row; the step is max |x| / most, 1 if 1 / step is not finite, and no number if an x is not. */
 static inline float round_row(const float *values, uint8_t *bytes, int64_t count, int64_t most) {
     float largest = largest_size(values, count);
     if (!(largest < INFINITY)) return NAN;
-    float step = largest > 0.0f ? largest / (float)most : 1.0f, scale = 1.0f / step, shift = (float)most + 1.5f;
+    float step = largest / (float)most, shift = (float)most + 1.5f;
+    if (!(1.0f / step < INFINITY)) step = 1.0f;
+    float scale = 1.0f / step;
     for (int64_t i = 0; i < count; i++) bytes[i] = (uint8_t)(int32_t)(values[i] * scale + shift);
     return step;
 }
@@ -246,7 +248,8 @@ static inline void multiply_tile(const uint8_t *bytes, const int8_t *panel, int6
 /* s_i s_g sum + b_g of one row and the outputs of a panel. */
 static inline void scale(const int32_t *sums, const int32_t *shifts, const float *steps, const float *bias, float row_step,
                          float scaled[PANEL]) {
-    for (int64_t g = 0; g < PANEL; g++) scaled[g] = (float)(sums[g] - shifts[g]) * (row_step * steps[g]) + bias[g];
+    for (int64_t g = 0; g < PANEL; g++) /* what goes round in 32 bits goes back */
+        scaled[g] = (float)(int32_t)((uint32_t)sums[g] - (uint32_t)shifts[g]) * (row_step * steps[g]) + bias[g];
 }
 
 void int8_product(const float *values, const int8_t *panels, const int32_t *shifts, const float *steps, const float *bias,

@@ -267,6 +267,12 @@ def test_rows_of_nothing_and_of_what_is_not_a_number() -> None:
         assert kernels.round_rows(values, 127)[1].isnan().tolist() == [True, False]
 
 
+def test_rows_too_small_for_a_step_are_rounded_to_nothing() -> None:
+    rounded, steps = kernels.round_rows(torch.tensor([[1e-44, 0.0, -1e-44], [1e-37, 0.0, -1e-37]]), 127)
+    assert rounded.tolist() == [[128] * 3, [128] * 3]
+    assert steps.tolist() == [1, 1]
+
+
 @needs_int8_kernel
 @pytest.mark.parametrize("rows", [0, 1, 5, 6, 7, 49, 100])
 @pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (3, 64), (8, 65), (66, 130)])

@@ -16,6 +16,8 @@ _hook = install_import_hook(_checked, "beartype.beartype")
 
 import torch  # noqa: E402 -- the hook comes first
 
+from nmt.native.build import prepare_kernels  # noqa: E402
+
 torch.set_num_threads(1)
 
 # A shell's background ignores SIGINT and nohup SIGHUP; what tests start would inherit that.
@@ -28,11 +30,12 @@ _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "corpora"
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache folder that ends with the tests, for this process and for those it starts."""
+    """A cache folder that ends with the tests, for this process and for those it starts; the kernels are in it."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NMT_CACHE", str(folder))
         patch.setenv("OMP_NUM_THREADS", "1")
+        prepare_kernels()
         yield folder
 
 

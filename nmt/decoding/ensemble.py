@@ -31,7 +31,7 @@ from nmt.model.output import Output, listed_output
 from nmt.model.packed import packed, restricted
 from nmt.model.seq2seq import Seq2Seq
 from nmt.native import kernels
-from nmt.native.build import library
+from nmt.native.build import prepare_kernels
 from nmt.ragged import Ragged
 
 _LOGITS_AT_ONCE = 2048
@@ -162,13 +162,13 @@ class Ensemble:
         precision: DecodingPrecision,
         shortlist: Shortlist | None = None,
     ) -> None:
+        self.device = next(models[0].parameters()).device
+        if self.device.type == "cpu":
+            prepare_kernels()  # before matrices are laid out for them, and before there are processes
         self.models = tuple(packed(model, precision) for model in models)
         self.same_source = same_source
         self.precision = precision
         self.shortlist = shortlist
-        self.device = next(self.models[0].parameters()).device
-        if self.device.type == "cpu":
-            library()  # compiled before there are processes, once for all
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""The compiled kernels: made by the system's C compiler where they are first used, and kept in the cache."""
+"""The compiled kernels: made by the system's C compiler where search or training is set up, and kept in the cache."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import platform
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.cache import cache_folder, is_private
@@ -27,19 +30,58 @@ FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fPIC")
 """Vector instructions of this processor."""
 RELAXED = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
 """Sums may be added in any order; infinities and what is not a number stay what they are."""
+PATIENCE = 2.0
+"""Seconds after which one is told what is waited for."""
 _SECONDS = 60
 
 
-@cache
+@dataclass
+class Prepared:
+    """What there is of the kernels in this process."""
+
+    library: ctypes.CDLL | None = None
+    is_done: bool = False
+
+
+prepared = Prepared()
+_preparing = threading.Lock()
+
+
 def library() -> ctypes.CDLL | None:
-    """The kernels; None if `NMT_NATIVE` is 0, or where there is no C compiler, or none that can compile them."""
-    if os.environ.get("NMT_NATIVE") == "0":
-        return None
+    """The kernels, if `prepare_kernels` has loaded them. To ask takes no time."""
+    return prepared.library
+
+
+def prepare_kernels() -> None:
+    """Compile the kernels, or load them from the cache; the first call in a process does it.
+
+    There are none if `NMT_NATIVE` is 0, or where there is no C compiler, or none that can compile them.
+    """
+    with _preparing:
+        if not prepared.is_done and os.environ.get("NMT_NATIVE") != "0":
+            prepared.library = _loaded()
+        prepared.is_done = True
+
+
+def _loaded() -> ctypes.CDLL | None:
     try:
-        return ctypes.CDLL(str(_built()))
+        with _said_if_slow("Compiling the C kernels for this processor, once: this may take a minute."):
+            return ctypes.CDLL(str(_built()))
     except (DataError, OSError, subprocess.SubprocessError) as error:
         logger.debug("It goes on without compiled kernels, a little slower: %s", error)
         return None
+
+
+@contextmanager
+def _said_if_slow(message: str) -> Iterator[None]:
+    """Log a message once what runs within has taken `PATIENCE` seconds."""
+    timer = threading.Timer(PATIENCE, logger.warning, [message])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _built() -> Path:

@@ -5,25 +5,33 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
 from nmt.decoding.translator import Translator
-from nmt.native import build, kernels
+from nmt.native import build, gradients, kernels
 from nmt.recipe import Decoding
 from tests.decoding.test_translator import LINES, bundle
 from tests.machine import needs_compiler
 
 
 @pytest.fixture(autouse=True)
-def anew() -> Iterator[None]:
-    """The kernels are looked for in every test, and again after it."""
-    build.library.cache_clear()
-    yield
-    build.library.cache_clear()
+def anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every test nothing is prepared yet; after it all is as it was."""
+    forget(monkeypatch)
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "prepared", build.Prepared())
+
+
+def has_kernels() -> bool:
+    """Whether there are kernels once they have been prepared."""
+    build.prepare_kernels()
+    return build.library() is not None
 
 
 @pytest.fixture
@@ -46,27 +54,27 @@ def built(folder: Path) -> list[Path]:
 
 
 @needs_compiler
-def test_they_are_compiled_once_without_a_warning(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "FLAGS", (*build.FLAGS, "-Wall", "-Wextra", "-Werror"))
-    assert build.library() is not None
+@pytest.mark.usefixtures("quickly")
+def test_they_are_compiled_once(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert has_kernels()
     (made,) = built(own_cache)
     before = made.stat()
-    build.library.cache_clear()
-    assert build.library() is not None
+    forget(monkeypatch)
+    assert has_kernels()
     assert made.stat().st_mtime_ns == before.st_mtime_ns
     assert before.st_mode & 0o077 == 0
 
 
 @needs_compiler
 @pytest.mark.usefixtures("quickly")
-def test_what_somebody_else_can_write_is_made_anew(own_cache: Path) -> None:
-    assert build.library() is not None
+def test_what_somebody_else_can_write_is_made_anew(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert has_kernels()
     (made,) = built(own_cache)
     made.unlink()
     made.write_bytes(b"not a library")
     made.chmod(0o666)
-    build.library.cache_clear()
-    assert build.library() is not None
+    forget(monkeypatch)
+    assert has_kernels()
     assert made.read_bytes()[:4] != b"not "
     assert made.stat().st_mode & 0o022 == 0
 
@@ -75,14 +83,14 @@ def test_what_somebody_else_can_write_is_made_anew(own_cache: Path) -> None:
 def test_a_folder_that_others_can_write_is_not_used(own_cache: Path) -> None:
     own_cache.mkdir()
     own_cache.chmod(0o777)
-    assert build.library() is None
+    assert not has_kernels()
     assert built(own_cache) == []
 
 
 @pytest.mark.parametrize("compiler", ["false", "no-such-compiler"])
 def test_without_a_compiler_there_are_none(compiler: str, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", compiler)
-    assert build.library() is None
+    assert not has_kernels()
     assert not own_cache.exists() or built(own_cache) == []
     with torch.inference_mode():
         assert not kernels.can_use(torch.randn(2, 2))
@@ -91,12 +99,12 @@ def test_without_a_compiler_there_are_none(compiler: str, own_cache: Path, monke
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("NMT_CACHE", str(tmp_path / "file"))
-    assert build.library() is None
+    assert not has_kernels()
 
 
 def test_they_can_be_turned_off(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NMT_NATIVE", "0")
-    assert build.library() is None
+    assert not has_kernels()
     assert not own_cache.exists()
 
 
@@ -106,13 +114,41 @@ def test_a_compiler_that_hangs_is_given_up(own_cache: Path, tmp_path: Path, monk
     slow.chmod(0o755)
     monkeypatch.setenv("CC", str(slow))
     monkeypatch.setattr(build, "_SECONDS", 0.2)
-    assert build.library() is None
+    assert not has_kernels()
     assert built(own_cache) == []
 
 
 @needs_compiler
+def test_to_ask_for_kernels_compiles_nothing(own_cache: Path) -> None:
+    with torch.inference_mode():
+        assert not kernels.can_use(torch.randn(2, 2))
+    assert not gradients.can_use(torch.randn(2, 2))
+    assert not kernels.multiplies_int8()
+    assert not own_cache.exists()
+
+
+@pytest.mark.parametrize(("patience", "lines"), [(0.0, 1), (60.0, 0)])
+def test_one_is_told_what_is_waited_for(
+    patience: float, lines: int, own_cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("CC", "false")
+    monkeypatch.setattr(build, "PATIENCE", patience)
+    compile_ = build._built
+
+    def wait_a_little() -> Path:
+        time.sleep(0.2)
+        return compile_()
+
+    monkeypatch.setattr(build, "_built", wait_a_little)
+    assert not has_kernels()
+    assert not has_kernels()  # nor tried again
+    assert len(caplog.messages) == lines
+    assert all("Compiling the C kernels" in line for line in caplog.messages)
+
+
+@needs_compiler
 def test_several_processes_may_compile_at_once(own_cache: Path) -> None:
-    code = f"from nmt.native import build; build.FLAGS = {QUICKLY}; assert build.library() is not None"
+    code = f"from nmt.native import build; build.FLAGS = {QUICKLY}; build.prepare_kernels(); assert build.library()"
     command = [sys.executable, "-c", code]
     running = [subprocess.Popen(command, env=os.environ | {"NMT_CACHE": str(own_cache.parent)}) for _ in range(3)]
     assert [process.wait(timeout=60) for process in running] == [0, 0, 0]
@@ -123,7 +159,7 @@ def test_several_processes_may_compile_at_once(own_cache: Path) -> None:
 @pytest.mark.parametrize(("name", "beam"), [("bahdanau", 1), ("bahdanau", 4), ("luong-local-p", 4)])
 def test_search_finds_the_same_with_and_without(name: str, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def found() -> list[tuple[object, ...]]:
-        build.library.cache_clear()
+        forget(monkeypatch)
         translator = Translator([bundle(name)], decoding=Decoding(beam_size=beam), n_best=beam)
         ranked = [one for each in translator.translate(LINES) for one in each.hypotheses]
         return [(one.ids, pytest.approx(one.score, abs=1e-4), one.alignment.shape) for one in ranked]

@@ -91,9 +91,10 @@ def ceiling(device: str, size: int, windows: int) -> dict[str, Any]:
 
     from nmt.device import DTYPES, choose_device, choose_precision, processor
     from nmt.model.packed import can_pack, packed_linear
-    from nmt.native.build import library
+    from nmt.native.build import library, prepare_kernels
 
     place = choose_device(device)
+    prepare_kernels()
     found: dict[str, Any] = {
         "device": place.type,
         "processor": processor(place),

@@ -130,7 +130,7 @@ def test_the_most_probable_are_those_of_the_whole_table(width: int, size: int, f
     found, ids = kernels.most_probable(logits, size, forbid=forbid)
     wanted, places = LogProbs(torch.log_softmax(logits, 1)).top(size, forbid)
     possible = wanted > -math.inf
-    torch.testing.assert_close(found, wanted, atol=2e-6, rtol=2e-6)
+    torch.testing.assert_close(found, wanted, atol=2e-5, rtol=0)  # the order of a sum
     assert torch.equal(ids[possible], places[possible])
 
 

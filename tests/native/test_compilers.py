@@ -1,0 +1,80 @@
+"""The C sources under the compilers that there are: without warnings, and with sanitizers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt.native import build
+
+ROOT = Path(__file__).resolve().parents[2]
+WARNINGS = ("-Wall", "-Wextra", "-Werror")
+SANITIZERS = "address,undefined,float-cast-overflow"
+
+
+def path_of(compiler: str) -> str:
+    path = shutil.which(compiler)
+    if path is None:
+        pytest.skip(f"there is no {compiler} here")
+    return path
+
+
+def compiled(compiler: str, source: Path, *flags: str) -> str:
+    """What the compiler says."""
+    command = [path_of(compiler), "-c", *build.FLAGS, *build.RELAXED, *WARNINGS, *flags, str(source), "-o", os.devnull]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stderr
+
+
+@pytest.mark.parametrize("source", build.SOURCES, ids=lambda source: source.name)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_there_are_no_warnings(compiler: str, source: Path) -> None:
+    assert compiled(compiler, source, "-fopenmp") == ""
+
+
+@pytest.mark.parametrize("source", build.SOURCES, ids=lambda source: source.name)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_nor_without_threads_and_the_instructions_of_this_processor(compiler: str, source: Path) -> None:
+    baseline = () if os.uname().machine != "x86_64" else ("-march=x86-64",)
+    assert compiled(compiler, source, *baseline, "-O1") == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "warning"), [("int f(void) { int unused; return 0; }", "unused"), ("int f(", "error")]
+)
+def test_a_warning_would_be_seen(code: str, warning: str, tmp_path: Path) -> None:
+    source = tmp_path / "bad.c"
+    source.write_text(code)
+    assert warning in compiled("gcc", source)
+
+
+@pytest.mark.slow
+def test_the_sanitizers_have_nothing_to_say(tmp_path: Path) -> None:
+    """All tests of the kernels, with kernels that abort at the first access out of bounds and at undefined behaviour."""
+    gcc = path_of("gcc")
+    compiler = tmp_path / "sanitizing"
+    compiler.write_text(f'#!/bin/sh\nexec {gcc} "$@" -g -fsanitize={SANITIZERS} -fno-sanitize-recover=all\n')
+    compiler.chmod(0o700)
+    libraries = [run(gcc, f"-print-file-name=lib{name}.so") for name in ("asan", "ubsan")]
+    if not all(map(os.path.isabs, libraries)):
+        pytest.skip("gcc has no sanitizers here")
+    environment = {
+        "CC": str(compiler),
+        "LD_PRELOAD": " ".join(libraries),
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "OMP_NUM_THREADS": "1",
+    }
+    tests = [str(Path(__file__).with_name(f"test_{name}.py")) for name in ("kernels", "gradients", "signatures")]
+    command = [sys.executable, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
+    ended = subprocess.run(
+        command, env=os.environ | environment, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False
+    )
+    assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
+
+
+def run(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

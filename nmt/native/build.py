@@ -106,18 +106,28 @@ def _built() -> Path:
 
 
 def _compile(path: Path, compiler: str, flags: tuple[str, ...], threads: tuple[str, ...]) -> None:
-    """In two steps: linked with -fopenmp it would bring threads of its own."""
+    """With threads if they can be those of the library that is given: clang's code needs another one."""
     with replacing(path) as beside:
-        compiled = [beside.with_suffix(f".{source.stem}.o") for source in SOURCES]
         try:
-            with ThreadPoolExecutor() as pool:
-                commands = zip(SOURCES, compiled, strict=True)
-                list(pool.map(lambda each: _run(compiler, "-c", *flags, str(each[0]), "-o", str(each[1])), commands))
-            _run(compiler, "-shared", *map(str, compiled), "-o", str(beside), *threads, "-lm")
-        finally:
-            for to in compiled:
-                to.unlink(missing_ok=True)
+            _compile_and_link(beside, compiler, flags, (*threads, "-Wl,--no-undefined") if threads else ())
+        except subprocess.CalledProcessError:
+            if not threads:
+                raise
+            _compile_and_link(beside, compiler, tuple(flag for flag in flags if flag != "-fopenmp"), ())
         beside.chmod(0o700)
+
+
+def _compile_and_link(path: Path, compiler: str, flags: tuple[str, ...], libraries: tuple[str, ...]) -> None:
+    """In two steps: linked with -fopenmp it would bring threads of its own."""
+    compiled = [path.with_suffix(f".{source.stem}.o") for source in SOURCES]
+    try:
+        with ThreadPoolExecutor() as pool:
+            commands = zip(SOURCES, compiled, strict=True)
+            list(pool.map(lambda each: _run(compiler, "-c", *flags, str(each[0]), "-o", str(each[1])), commands))
+        _run(compiler, "-shared", *map(str, compiled), "-o", str(path), *libraries, "-lm")
+    finally:
+        for to in compiled:
+            to.unlink(missing_ok=True)
 
 
 def _run(*command: str) -> None:

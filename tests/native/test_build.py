@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -85,6 +86,17 @@ def test_a_folder_that_others_can_write_is_not_used(own_cache: Path) -> None:
     own_cache.chmod(0o777)
     assert not has_kernels()
     assert built(own_cache) == []
+
+
+@pytest.mark.usefixtures("quickly")
+def test_clang_compiles_them_too(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without threads, where PyTorch has those of GNU: the code of clang cannot use them."""
+    if shutil.which("clang") is None:
+        pytest.skip("there is no clang here")
+    monkeypatch.setenv("CC", "clang")
+    assert has_kernels()
+    with torch.inference_mode():
+        assert kernels.most_probable(torch.tensor([[0.0, 2.0, 1.0]]), 2)[1].tolist() == [[1, 2]]
 
 
 @pytest.mark.parametrize("compiler", ["false", "no-such-compiler"])

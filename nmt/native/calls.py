@@ -125,14 +125,16 @@ def _checks(signature: Signature) -> Iterator[tuple[Array | None, str]]:
     """Expressions that are true of good arguments, with the array that each is about."""
     for names in signature.together:
         yield None, " == ".join(f"({name} is None)" for name in names)
+    bindings = list(_bindings(signature))
     for array in signature.arrays:
-        check = " and ".join(_checks_of(array))
+        gives_sizes = (array, _unpacked(array, array.sizes, "shape")) in bindings  # and has them
+        check = " and ".join(_checks_of(array, has_sizes=gives_sizes))
         yield array, f"{array.name} is None or {check}" if array.is_optional else check
     threads = ("threads > 0",) if "threads" in signature.numbers else ()
     yield from ((None, condition) for condition in (*threads, *signature.conditions))
 
 
-def _checks_of(array: Array) -> Iterator[str]:
+def _checks_of(array: Array, *, has_sizes: bool) -> Iterator[str]:
     name, rows_lie_apart = array.name, array.has_strided_rows
     yield f"{name}.is_cpu"
     if array.dtypes == WIDE_OR_NARROW:
@@ -141,7 +143,7 @@ def _checks_of(array: Array) -> Iterator[str]:
         yield f"{name}.dtype is {array.dtypes[0]}"
     if array.shape.startswith("*"):
         yield f"{name}.numel() == {array.shape[1:]}"
-    else:
+    elif not has_sizes:
         yield f"{name}.shape == ({''.join(f'{size}, ' for size in array.sizes)})"
     yield f"({name}_last == 1 or {name}.shape[1] < 2)" if rows_lie_apart else f"{name}.is_contiguous()"
     if rows_lie_apart and array.is_written:  # rows that share memory would overwrite one another

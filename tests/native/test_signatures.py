@@ -27,7 +27,7 @@ C_TYPES = {
     torch.bool: "uint8_t",
 }
 PROTOTYPE = re.compile(r"^(void|double) (\w+)\(([^)]*)\) \{", re.MULTILINE)
-SIZES = {"count": 64, "each": 5, "width": 6, "rows": 4, "outputs": 60, "length": 3, "panel_count": 1, "lengths": 9}
+SIZES = {"count": 64, "each": 5, "width": 6, "rows": 4, "outputs": 60, "length": 3, "panel_count": 3, "lengths": 9}
 
 
 def prototypes() -> dict[str, tuple[str, list[str]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -130,7 +131,10 @@ def test_the_most_probable_are_those_of_the_whole_table(width: int, size: int, f
     found, ids = kernels.most_probable(logits, size, forbid=forbid)
     wanted, places = LogProbs(torch.log_softmax(logits, 1)).top(size, forbid)
     possible = wanted > -math.inf
-    torch.testing.assert_close(found, wanted, atol=2e-5, rtol=0)  # the order of a sum
+    within = (
+        2e-5 if "asan" in os.environ.get("LD_PRELOAD", "") else 2e-6
+    )  # sanitised code adds one number after another
+    torch.testing.assert_close(found, wanted, atol=within, rtol=within)
     assert torch.equal(ids[possible], places[possible])
 
 

@@ -230,7 +230,7 @@ def test_a_table_is_refused_where_lines_are_read(model: Path, tmp_path: Path, ar
     (tmp_path / "t.en").write_text("a\nb\n")
     command = [model if word == "MODEL" else word for word in arguments]
     assert bad(nmt(*command, cwd=tmp_path), 2).startswith(
-        "t.csv is a table, but a file with a sentence a line is needed"
+        "t.csv is a table, but a file with one sentence per line is needed"
     )
 
 

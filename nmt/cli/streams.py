@@ -83,7 +83,7 @@ def _refuse_table(path: Path) -> None:
 
     if is_table(path):
         raise UsageError(
-            f"{path} is a table, but a file with a sentence a line is needed here: write the column to a file of its own, "
+            f"{path} is a table, but a file with one sentence per line is needed here: write the column to a file of its own, "
             "or rename it if it has none."
         )
 

@@ -19,6 +19,7 @@ import yaml
 
 from nmt.alignment.gold import aligned_text, gold_links
 from nmt.bundle import Bundle
+from nmt.comparison import measure as measure_module
 from nmt.comparison.lengths import SMALLEST, length_buckets
 from nmt.comparison.measure import Figures, HeldOut, LengthScore, find_fault, known_figures, measure
 from nmt.comparison.plan import Candidate, check_folder, find_candidates, locked, write_recipes
@@ -409,8 +410,16 @@ def test_all_sizes_are_warm_before_the_clock_starts(
 
     monkeypatch.setattr(Translator, "translate", watched)
     measure(good, text, "here", device=torch.device("cpu"), shown=unshown)
-    warm, timed = passes
-    assert warm == timed == list(text.corpus.source)
+    warm, *timed = passes
+    assert len(timed) == 3
+    assert all(lines == warm == list(text.corpus.source) for lines in timed)
+
+
+def test_the_fastest_pass_counts_and_a_long_one_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, 5.0, 5.0, 7.0, 7.0, 11.0, 20.0, 60.0])
+    monkeypatch.setattr(measure_module.time, "perf_counter", lambda: next(times))
+    assert measure_module.fastest(lambda: "text") == ("text", 2.0)
+    assert measure_module.fastest(lambda: "text") == ("text", 40.0)
 
 
 def test_perplexities_of_different_vocabularies_have_no_best(corpus: Path) -> None:

@@ -125,7 +125,7 @@ class Table:
             )
         said.append(
             "Entropy is that of a target word's attention over source words, in nats. Training speed is in target tokens "
-            "per second; decoding speed is that of the beam search of the recipe over the whole text, one model at a time."
+            "per second; decoding speed is that of the recipe's beam search over the whole text, the fastest of up to three passes."
         )
         signatures = "  \n".join(f"{name}: `{signature}`" for name, signature in figures.signatures.items())
         return "\n\n".join([*_faults(self.rows), " ".join(said), signatures])

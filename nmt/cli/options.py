@@ -263,8 +263,7 @@ def build_translator(
 
     from nmt.decoding.translator import Translator
 
-    given = {key: value for key, value in (decoding or {}).items() if value is not None}
-    settings = {key: None if value == NONE else value for key, value in given.items()}
+    settings = {key: None if value == NONE else value for key, value in (decoding or {}).items() if value is not None}
     settings.setdefault("beam_size", max(bundles[0].recipe.decoding.beam_size, options.get("n_best", 1)))
     device = next(bundles[0].model.parameters()).device
     processes = torch.get_num_threads() if device.type == "cpu" else 1

@@ -26,7 +26,7 @@ from nmt.cli.inspecting import info
 from nmt.data.catalogue import CATALOGUE
 from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
-from nmt.recipe import GuidedAlignment, load_recipe, shipped_recipes
+from nmt.recipe import GuidedAlignmentConfig, load_recipe, shipped_recipes
 from tests.commands import NMT, ROOT, Finished, bad, good, nmt
 from tests.machine import needs_int8
 from tests.test_bundle import FILES, small_recipe
@@ -652,7 +652,7 @@ def test_info_is_one_json_object_for_programs(model: Path) -> None:
 def test_info_tells_what_the_attention_was_guided_by(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     subwords = Subwords.train(["a dog", "a cat"], kind="char", size=10, byte_fallback=False)
     recipe = small_recipe()
-    guidance = GuidedAlignment(links="hmm", weight=0.25, decay=0.5)
+    guidance = GuidedAlignmentConfig(links="hmm", weight=0.25, decay=0.5)
     guided = recipe.model_copy(update={"training": recipe.training.model_copy(update={"guided_alignment": guidance})})
     Bundle.fresh(recipe, subwords, subwords).save(tmp_path / "plain")
     Bundle.fresh(guided, subwords, subwords).save(tmp_path / "guided")

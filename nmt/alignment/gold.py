@@ -12,7 +12,7 @@ from nmt.data import catalogue
 from nmt.errors import DataError
 
 if TYPE_CHECKING:
-    from nmt.recipe import Data
+    from nmt.recipe import DataConfig
 
 _SAMPLE = "sample:"
 _LINKS = "align"
@@ -44,7 +44,7 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
     return gold if source == first else [item.flipped() for item in gold]
 
 
-def aligned_text(data: Data, locator: str) -> str | None:
+def aligned_text(data: DataConfig, locator: str) -> str | None:
     """The text on which alignments can be judged: the one named if its links are known, else one of the same corpus."""
     if gold_links(locator, source=data.source) is not None:
         return locator

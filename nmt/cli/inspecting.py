@@ -17,7 +17,7 @@ from nmt.wording import counted, perplexity
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
     from nmt.data.catalogue import NamedCorpus
-    from nmt.recipe import Attention, Decoder, Encoder, GuidedAlignment
+    from nmt.recipe import AttentionConfig, DecoderConfig, EncoderConfig, GuidedAlignmentConfig
 
 recipe_app = typer.Typer(name="recipe", cls=SubCommands, help="List and show recipes, and print their JSON Schema.")
 corpora_app = typer.Typer(
@@ -88,7 +88,7 @@ def _description(bundle: Bundle) -> dict[str, str]:
 _WAYS = {"both": "bidirectional", "forward": "left-to-right", "reversed": "right-to-left"}
 
 
-def _stack(chosen: Encoder | Decoder) -> str:
+def _stack(chosen: EncoderConfig | DecoderConfig) -> str:
     """Cell, layers and width of an encoder or decoder, and what they have beside."""
     twice = "2 x " if getattr(chosen, "direction", None) == "both" else ""
     layers = counted(chosen.layers, "layer")
@@ -96,12 +96,12 @@ def _stack(chosen: Encoder | Decoder) -> str:
     return f"{chosen.cell.upper()}, {layers} of {twice}{chosen.hidden}{residual}{', layer-normed' * chosen.layer_norm}"
 
 
-def _attention(chosen: Attention) -> str:
+def _attention(chosen: AttentionConfig) -> str:
     heads = f", {chosen.heads} heads" if chosen.heads > 1 else ""
     return f"{chosen.score.kind}, {chosen.window.kind}{heads}{', coverage' * getattr(chosen.score, 'coverage', False)}"
 
 
-def _guidance(guided: GuidedAlignment | None) -> dict[str, str]:
+def _guidance(guided: GuidedAlignmentConfig | None) -> dict[str, str]:
     """Which links the attention was trained on, if on any."""
     if guided is None:
         return {}

@@ -20,7 +20,7 @@ from nmt.data.filters import FilterReport, first_occurrences, keep
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.files import replacing
-from nmt.recipe import Filters
+from nmt.recipe import FiltersConfig
 
 _FORMAT = 1  # raise it when the file's layout or the meaning of its parts changes
 _BATCH = 16_384
@@ -82,7 +82,7 @@ def encode_corpus(
     corpus: ParallelCorpus,
     source_subwords: Subwords,
     target_subwords: Subwords,
-    filters: Filters | None,
+    filters: FiltersConfig | None,
     cache: Path | None = None,
 ) -> EncodedCorpus:
     """Encode and filter a corpus, or find it already done in the cache.
@@ -106,13 +106,13 @@ def encode_corpus(
     return EncodedCorpus(table, corpus, report)
 
 
-def _fingerprint(corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: Filters | None) -> str:
+def _fingerprint(corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: FiltersConfig | None) -> str:
     """What the ids depend on, as a name."""
     parts = [_FORMAT, corpus.fingerprint, *(side.fingerprint for side in sides), filters and filters.model_dump_json()]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
-def _open(file: Path, filters: Filters | None) -> _Opened | None:
+def _open(file: Path, filters: FiltersConfig | None) -> _Opened | None:
     """The table in a file and the report of how it was made; None if there is no such file or it is damaged."""
     if not file.is_file():
         return None
@@ -132,7 +132,9 @@ def _open(file: Path, filters: Filters | None) -> _Opened | None:
         return None
 
 
-def _make(file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: Filters | None) -> _Opened:
+def _make(
+    file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: FiltersConfig | None
+) -> _Opened:
     """Write the file, in a temporary folder if need be, and open it."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +155,7 @@ def _make(file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], 
 
 
 def _written(
-    file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: Filters | None
+    file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: FiltersConfig | None
 ) -> _Opened | None:
     """Encode batch by batch into a file beside, rename it, and open it."""
     first = np.ones(len(corpus), dtype=np.bool_)
@@ -171,7 +173,10 @@ def _written(
 
 
 def _encoded(
-    corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: Filters | None, first: npt.NDArray[np.bool_]
+    corpus: ParallelCorpus,
+    sides: tuple[Subwords, Subwords],
+    filters: FiltersConfig | None,
+    first: npt.NDArray[np.bool_],
 ) -> Iterator[tuple[pa.RecordBatch, FilterReport]]:
     """The ids of the pairs that stay, batch by batch, each with its own report."""
     start = 0

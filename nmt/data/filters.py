@@ -7,7 +7,7 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-from nmt.recipe import Filters
+from nmt.recipe import FiltersConfig
 from nmt.wording import counted
 
 
@@ -20,7 +20,7 @@ class FilterReport:
     too_long: int = 0
     ratio: int = 0
     duplicate: int = 0
-    filters: Filters | None = None
+    filters: FiltersConfig | None = None
 
     @property
     def total(self) -> int:
@@ -32,7 +32,7 @@ class FilterReport:
         return FilterReport(**counts, filters=self.filters)
 
     def __str__(self) -> str:
-        limits = self.filters or Filters()
+        limits = self.filters or FiltersConfig()
         reasons = {
             "empty": self.empty,
             f"longer than {counted(limits.max_length, 'token')}": self.too_long,
@@ -46,7 +46,7 @@ class FilterReport:
 def keep(
     source_lengths: npt.NDArray[np.integer],
     target_lengths: npt.NDArray[np.integer],
-    filters: Filters | None,
+    filters: FiltersConfig | None,
     *,
     first: npt.NDArray[np.bool_] | None = None,
 ) -> tuple[npt.NDArray[np.bool_], FilterReport]:

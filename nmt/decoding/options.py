@@ -15,7 +15,7 @@ from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.unknown import Lexicon
 from nmt.device import DecodingPrecision
 from nmt.errors import UsageError
-from nmt.recipe import Decoding, change_decoding
+from nmt.recipe import DecodingConfig, change_decoding
 
 ItemT = TypeVar("ItemT")
 
@@ -26,7 +26,7 @@ Pair = tuple[str, str | Sequence[int]]
 class Options(TypedDict, total=False):
     """The options of a `Translator`; `nmt.load` says what they mean."""
 
-    decoding: Decoding | Mapping[str, Any] | None
+    decoding: DecodingConfig | Mapping[str, Any] | None
     n_best: int
     batch_tokens: int
     window: int
@@ -43,15 +43,15 @@ class Options(TypedDict, total=False):
 def refuse_unknown(names: Iterable[str]) -> None:
     """Raise UsageError if there is any option that a translator does not have."""
     for name in names:
-        if name in Decoding.model_fields:
+        if name in DecodingConfig.model_fields:
             raise UsageError(f'{name} is one of the decoding settings: give decoding={{"{name}": ...}}.')
         guess = difflib.get_close_matches(name, Options.__annotations__, n=1)
         raise UsageError(f"There is no option '{name}'" + (f"; did you mean '{guess[0]}'?" if guess else "."))
 
 
-def lay_over(own: Decoding, decoding: object) -> Decoding:
+def lay_over(own: DecodingConfig, decoding: object) -> DecodingConfig:
     """A model's own decoding settings with those that were given in their place. Raises UsageError."""
-    if decoding is None or isinstance(decoding, Decoding):
+    if decoding is None or isinstance(decoding, DecodingConfig):
         return decoding or own
     if isinstance(decoding, Mapping):
         return change_decoding(own, decoding, "Options")

@@ -126,7 +126,7 @@ class Translator:
         self,
         members: Member | Sequence[Member],
         *,
-        decoding: recipe.Decoding | Mapping[str, Any] | None = None,
+        decoding: recipe.DecodingConfig | Mapping[str, Any] | None = None,
         n_best: int = 1,
         batch_tokens: int = 8192,
         window: int = 2000,
@@ -202,7 +202,7 @@ class Translator:
         source: Subwords,
         target: Subwords,
         *,
-        decoding: recipe.Decoding,
+        decoding: recipe.DecodingConfig,
         batch_tokens: int = 8192,
         alignments: bool = True,
         precision: DecodingPrecision = "fp32",
@@ -412,8 +412,8 @@ class Translator:
         return batches
 
 
-def _own_decoding(member: Member) -> recipe.Decoding:
-    return member.recipe.decoding if isinstance(member, RecipeMember) else recipe.Decoding()
+def _own_decoding(member: Member) -> recipe.DecodingConfig:
+    return member.recipe.decoding if isinstance(member, RecipeMember) else recipe.DecodingConfig()
 
 
 def _checked_members(members: object) -> tuple[Member, ...]:

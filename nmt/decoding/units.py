@@ -45,7 +45,7 @@ class UnitDecoder:
         ensemble: Ensemble,
         target: Subwords,
         *,
-        decoding: recipe.Decoding,
+        decoding: recipe.DecodingConfig,
         n_best: int,
         alignments: bool,
         posterior: bool,

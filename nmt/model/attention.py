@@ -80,7 +80,7 @@ class Memory:
 class Attention(nn.Module):
     """Weights alpha_ij and context c_i of one decoder step."""
 
-    def __init__(self, chosen: recipe.Attention, *, query: int, annotation: int) -> None:
+    def __init__(self, chosen: recipe.AttentionConfig, *, query: int, annotation: int) -> None:
         super().__init__()
         self.score = build_score(chosen.score, query=query, annotation=annotation)
         self.window = build_window(chosen.window, query=query)
@@ -156,7 +156,7 @@ class MultiHeadAttention(nn.Module):
     and that coverage counts, are their mean over the heads.
     """
 
-    def __init__(self, chosen: recipe.Attention, *, query: int, annotation: int) -> None:
+    def __init__(self, chosen: recipe.AttentionConfig, *, query: int, annotation: int) -> None:
         super().__init__()
         self.heads = chosen.heads
         self.query = StepLinear(query, query, bias=False)
@@ -202,9 +202,9 @@ class MultiHeadAttention(nn.Module):
         __call__ = forward
 
 
-def _share(score: recipe.Score, heads: int) -> recipe.Score:
+def _share(score: recipe.ScoreConfig, heads: int) -> recipe.ScoreConfig:
     """The score of one of several heads, which share the width of its hidden layer."""
-    if isinstance(score, recipe.AdditiveScore | recipe.ConcatScore):
+    if isinstance(score, recipe.AdditiveScoreConfig | recipe.ConcatScoreConfig):
         return score.model_copy(update={"size": score.size // heads})
     return score
 
@@ -243,7 +243,7 @@ def masked_softmax(scores: Float[Tensor, "*N S"], allowed: Bool[Tensor, "*#N S"]
     return torch.softmax(scores, dim=-1) * allowed
 
 
-def build_attention(chosen: recipe.Attention, *, query: int, annotation: int) -> Attention | MultiHeadAttention:
+def build_attention(chosen: recipe.AttentionConfig, *, query: int, annotation: int) -> Attention | MultiHeadAttention:
     """The attention of a recipe, for queries [B query] and annotations [B S annotation]."""
     kind = Attention if chosen.heads == 1 else MultiHeadAttention
     return kind(chosen, query=query, annotation=annotation)

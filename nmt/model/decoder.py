@@ -66,7 +66,7 @@ class Recurrence(nn.Module):
     read, from the second layer on (Wu et al. 2016, 3.1).
     """
 
-    def __init__(self, chosen: recipe.Decoder, *, inputs: dict[str, int], dropout: recipe.Dropout) -> None:
+    def __init__(self, chosen: recipe.DecoderConfig, *, inputs: dict[str, int], dropout: recipe.DropoutConfig) -> None:
         super().__init__()
         self.cells = nn.ModuleList(
             build_cell(chosen.cell, chosen.hidden, layer_norm=chosen.layer_norm) for _ in range(chosen.layers)
@@ -180,7 +180,7 @@ class Recurrence(nn.Module):
 class AttentionalDecoder(nn.Module):
     """What both orders share: an attention that a state asks, and a count of the steps and of what was attended to."""
 
-    def __init__(self, model: recipe.Model) -> None:
+    def __init__(self, model: recipe.ModelConfig) -> None:
         super().__init__()
         annotation, hidden = model.encoder.annotation, model.decoder.hidden
         self.attention = build_attention(model.attention, query=hidden, annotation=annotation)
@@ -244,7 +244,7 @@ class AttendThenUpdate(AttentionalDecoder):
     s'_i = f(s_{i-1}, E y_{i-1});  c_i = attend(s'_i);  s_i = g(s'_i, c_i).
     """
 
-    def __init__(self, model: recipe.Model, *, conditional: bool) -> None:
+    def __init__(self, model: recipe.ModelConfig, *, conditional: bool) -> None:
         super().__init__(model)
         annotation = model.encoder.annotation
         reads = {"context": annotation} if conditional else {"word": model.embedding, "context": annotation}
@@ -295,7 +295,7 @@ class UpdateThenAttend(AttentionalDecoder):
     length moves the state too fast: it then costs several BLEU where it should help (measured in recipes/README.md).
     """
 
-    def __init__(self, model: recipe.Model, *, input_feeding: bool) -> None:
+    def __init__(self, model: recipe.ModelConfig, *, input_feeding: bool) -> None:
         super().__init__(model)
         self.feeds = model.decoder.readout.size if input_feeding else 0
         self.feed_scale = model.embedding_scale * model.decoder.readout.size**-0.5
@@ -356,7 +356,7 @@ class Bridge(nn.Module):
     mean annotation; or each layer's final state as it is (Luong et al. 2015, as Sutskever et al. 2014).
     """
 
-    def __init__(self, model: recipe.Model) -> None:
+    def __init__(self, model: recipe.ModelConfig) -> None:
         super().__init__()
         chosen, encoder = model.decoder, model.encoder
         self.reads, self.shape, self.lstm = chosen.bridge, (chosen.layers, chosen.hidden), chosen.cell == "lstm"
@@ -391,11 +391,11 @@ class Bridge(nn.Module):
         __call__ = forward
 
 
-def build_decoder(model: recipe.Model) -> AttendThenUpdate | UpdateThenAttend:
+def build_decoder(model: recipe.ModelConfig) -> AttendThenUpdate | UpdateThenAttend:
     match model.decoder.order:
-        case recipe.AttendThenUpdate() as order:
+        case recipe.AttendThenUpdateConfig() as order:
             return AttendThenUpdate(model, conditional=order.conditional)
-        case recipe.UpdateThenAttend() as order:
+        case recipe.UpdateThenAttendConfig() as order:
             return UpdateThenAttend(model, input_feeding=order.input_feeding)
         case _:
             assert_never(model.decoder.order)

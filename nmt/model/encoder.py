@@ -42,7 +42,7 @@ class Read:
 class UnrolledLayer(nn.Module):
     """A recurrent layer step by step, for cells that no fused kernel computes: s_j = f(s_{j-1}, W x_j)."""
 
-    def __init__(self, chosen: recipe.Encoder, width: int) -> None:
+    def __init__(self, chosen: recipe.EncoderConfig, width: int) -> None:
         super().__init__()
         self.cell = build_cell(chosen.cell, chosen.hidden, layer_norm=chosen.layer_norm)
         self.input = nn.Linear(width, GATES[chosen.cell] * chosen.hidden)
@@ -72,7 +72,7 @@ class Encoder(nn.Module):
     """
 
     def __init__(
-        self, chosen: recipe.Encoder, *, embedding: int, dropout: recipe.Dropout, keeps_cells: bool = False
+        self, chosen: recipe.EncoderConfig, *, embedding: int, dropout: recipe.DropoutConfig, keeps_cells: bool = False
     ) -> None:
         super().__init__()
         widths = [embedding, *[chosen.annotation] * (chosen.layers - 1)]
@@ -162,7 +162,7 @@ def _learns_on_cpu(layer: nn.Module) -> TypeGuard[nn.GRU]:
     return isinstance(layer, nn.GRU) and torch.is_grad_enabled() and layer.all_weights[0][0].device.type == "cpu"
 
 
-def build_layer(chosen: recipe.Encoder, width: int) -> UnrolledLayer | nn.GRU | nn.LSTM:
+def build_layer(chosen: recipe.EncoderConfig, width: int) -> UnrolledLayer | nn.GRU | nn.LSTM:
     """One direction of one layer that reads values of the given width; a fused kernel wherever there is one."""
     if chosen.layer_norm:
         return UnrolledLayer(chosen, width)

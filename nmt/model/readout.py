@@ -66,14 +66,16 @@ class AttentionalReadout(nn.Module):
         __call__ = forward
 
 
-def build_readout(chosen: recipe.Readout, *, hidden: int, embedding: int, context: int) -> Readout | AttentionalReadout:
+def build_readout(
+    chosen: recipe.ReadoutConfig, *, hidden: int, embedding: int, context: int
+) -> Readout | AttentionalReadout:
     """The readout of a recipe, for states, words and contexts of the given widths."""
     match chosen:
-        case recipe.MaxoutReadout():
+        case recipe.MaxoutReadoutConfig():
             return MaxoutReadout(hidden=hidden, embedding=embedding, context=context, size=chosen.size)
-        case recipe.TanhReadout():
+        case recipe.TanhReadoutConfig():
             return Readout(hidden=hidden, embedding=embedding, context=context, size=chosen.size)
-        case recipe.AttentionalReadout():
+        case recipe.AttentionalReadoutConfig():
             return AttentionalReadout(hidden=hidden, context=context, size=chosen.size)
         case _:
             assert_never(chosen)

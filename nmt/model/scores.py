@@ -155,20 +155,20 @@ class LocationScore(Score):
         return scores.gather(2, positions.clamp(max=known - 1)).masked_fill(positions >= known, float("-inf"))
 
 
-def build_score(chosen: recipe.Score, *, query: int, annotation: int) -> Score | None:
+def build_score(chosen: recipe.ScoreConfig, *, query: int, annotation: int) -> Score | None:
     """The score function of a recipe, for queries [B query] and annotations [B S annotation]; None is no attention."""
     match chosen:
-        case recipe.AdditiveScore():
+        case recipe.AdditiveScoreConfig():
             return AdditiveScore(query, annotation, chosen.size, coverage=chosen.coverage)
-        case recipe.ConcatScore():
+        case recipe.ConcatScoreConfig():
             return ConcatScore(query, annotation, chosen.size, coverage=chosen.coverage)
-        case recipe.DotScore():
+        case recipe.DotScoreConfig():
             return DotScore()
-        case recipe.GeneralScore():
+        case recipe.GeneralScoreConfig():
             return GeneralScore(query, annotation)
-        case recipe.LocationScore():
+        case recipe.LocationScoreConfig():
             return LocationScore(query, chosen.max_source)
-        case recipe.NoScore():
+        case recipe.NoScoreConfig():
             return None
         case _:
             assert_never(chosen)

@@ -39,7 +39,7 @@ class WordEmbedding(nn.Embedding):
 class Seq2Seq(nn.Module):
     """Attentional encoder-decoder. All state is passed; nothing of a sentence stays on the module."""
 
-    def __init__(self, model: recipe.Model, *, source_size: int, target_size: int) -> None:
+    def __init__(self, model: recipe.ModelConfig, *, source_size: int, target_size: int) -> None:
         super().__init__()
         self.source_embedding = WordEmbedding(source_size, model.embedding, model.embedding_scale)
         self.target_embedding = (
@@ -97,12 +97,12 @@ class Seq2Seq(nn.Module):
         __call__ = forward
 
 
-def build_model(model: recipe.Model, *, source_size: int, target_size: int) -> Seq2Seq:
+def build_model(model: recipe.ModelConfig, *, source_size: int, target_size: int) -> Seq2Seq:
     """A freshly initialised model for vocabularies of the given sizes; seed torch first for the same one again."""
     return Seq2Seq(model, source_size=source_size, target_size=target_size)
 
 
-def outline_model(model: recipe.Model, *, source_size: int, target_size: int) -> Seq2Seq:
+def outline_model(model: recipe.ModelConfig, *, source_size: int, target_size: int) -> Seq2Seq:
     """The shapes of such a model, without memory for its weights."""
     with torch.device("meta"), _Undrawn():
         return build_model(model, source_size=source_size, target_size=target_size)

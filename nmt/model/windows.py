@@ -87,14 +87,14 @@ class LocalPredictiveWindow(Window):
         return gaussian * (away <= self.half_width)
 
 
-def build_window(chosen: recipe.Window, *, query: int) -> Window | None:
+def build_window(chosen: recipe.WindowConfig, *, query: int) -> Window | None:
     """The window of a recipe; None is the global one, which looks everywhere."""
     match chosen:
-        case recipe.GlobalWindow():
+        case recipe.GlobalWindowConfig():
             return None
-        case recipe.LocalMonotonicWindow():
+        case recipe.LocalMonotonicWindowConfig():
             return LocalMonotonicWindow(chosen.half_width, chosen.ratio)
-        case recipe.LocalPredictiveWindow():
+        case recipe.LocalPredictiveWindowConfig():
             return LocalPredictiveWindow(query, chosen.half_width)
         case _:
             assert_never(chosen)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from nmt.arguments import as_path
 from nmt.errors import UsageError
 from nmt.recipe.messages import describe_errors, is_within, name_type
-from nmt.recipe.schema import Decoding, Recipe, SectionT
+from nmt.recipe.schema import DecodingConfig, Recipe, SectionT
 from nmt.recipe.shipped import find_recipe, is_file, shipped_recipes
 from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
 
@@ -141,9 +141,9 @@ def parse_recipe(tree: Mapping[str, Any], where: str, inherited: Mapping[str, Pa
     return _validated(Recipe, tree, where, inherited=inherited or {})
 
 
-def change_decoding(decoding: Decoding, settings: Mapping[str, Any], where: str) -> Decoding:
+def change_decoding(decoding: DecodingConfig, settings: Mapping[str, Any], where: str) -> DecodingConfig:
     """Decoding settings with others laid over them; `where` names these in errors. Raises UsageError naming every wrong key."""
-    return _validated(Decoding, {**decoding.model_dump(mode="json"), **settings}, where, within=("decoding",))
+    return _validated(DecodingConfig, {**decoding.model_dump(mode="json"), **settings}, where, within=("decoding",))
 
 
 def _validated(

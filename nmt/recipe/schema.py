@@ -69,7 +69,7 @@ _BY_KIND = Field(discriminator="kind")
 # --- data -------------------------------------------------------------------------------------------------------
 
 
-class Filters(Section):
+class FiltersConfig(Section):
     """Which training pairs are left out. Lengths are in tokens (subwords), counted before the end mark."""
 
     max_length: Size = 100
@@ -80,7 +80,7 @@ class Filters(Section):
     """Whether a pair that occurs again is kept."""
 
 
-class Data(Section):
+class DataConfig(Section):
     """The parallel text, as locators: `dir/train.{en,de}.gz`, a table, `hf:owner/name:split`, `multi30k/train`, `sample:train`."""
 
     source: str
@@ -91,10 +91,10 @@ class Data(Section):
     valid: str
     test: str | None = None
     """Held-out text for `nmt evaluate`; never looked at in training."""
-    filters: Filters = Filters()
+    filters: FiltersConfig = FiltersConfig()
 
 
-class Subwords(Section):
+class SubwordsConfig(Section):
     """SentencePiece models, trained by `nmt train` on the training text unless files are given."""
 
     kind: Literal["unigram", "bpe", "char", "word"] = "unigram"
@@ -126,7 +126,7 @@ class Subwords(Section):
 # --- model ------------------------------------------------------------------------------------------------------
 
 
-class AdditiveScore(Section):
+class AdditiveScoreConfig(Section):
     """v_a^T tanh(W_a s + U_a h_j) (Bahdanau et al. 2015, A.1.2)."""
 
     kind: Literal["additive"] = "additive"
@@ -136,19 +136,19 @@ class AdditiveScore(Section):
     """Let the score see how much weight each word has had so far (Tu et al. 2016)."""
 
 
-class DotScore(Section):
+class DotScoreConfig(Section):
     """h_t^T h_s (Luong et al. 2015, eq. 8); needs annotations as wide as the decoder state."""
 
     kind: Literal["dot"] = "dot"
 
 
-class GeneralScore(Section):
+class GeneralScoreConfig(Section):
     """h_t^T W_a h_s (Luong et al. 2015, eq. 8)."""
 
     kind: Literal["general"] = "general"
 
 
-class ConcatScore(Section):
+class ConcatScoreConfig(Section):
     """v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, eq. 8)."""
 
     kind: Literal["concat"] = "concat"
@@ -157,31 +157,33 @@ class ConcatScore(Section):
     coverage: bool = False
 
 
-class LocationScore(Section):
+class LocationScoreConfig(Section):
     """a_t = softmax(W_a h_t) (Luong et al. 2015, eq. 7); positions beyond max_source get no weight."""
 
     kind: Literal["location"] = "location"
     max_source: Width = 120
 
 
-class NoScore(Section):
+class NoScoreConfig(Section):
     """No attention: the context is the encoder's final state at every step (Cho et al. 2014)."""
 
     kind: Literal["none"] = "none"
 
 
-Score = Annotated[
-    AdditiveScore | DotScore | GeneralScore | ConcatScore | LocationScore | NoScore, _BY_KIND, _kind("additive")
+ScoreConfig = Annotated[
+    AdditiveScoreConfig | DotScoreConfig | GeneralScoreConfig | ConcatScoreConfig | LocationScoreConfig | NoScoreConfig,
+    _BY_KIND,
+    _kind("additive"),
 ]
 
 
-class GlobalWindow(Section):
+class GlobalWindowConfig(Section):
     """Every source position is attended to."""
 
     kind: Literal["global"] = "global"
 
 
-class LocalMonotonicWindow(Section):
+class LocalMonotonicWindowConfig(Section):
     """Positions within D of p_t = t (Luong et al. 2015, 3.2)."""
 
     kind: Literal["local-m"] = "local-m"
@@ -191,19 +193,21 @@ class LocalMonotonicWindow(Section):
     """Source tokens per target token, for languages of different length: p_t = ratio t, rounded."""
 
 
-class LocalPredictiveWindow(Section):
+class LocalPredictiveWindowConfig(Section):
     """Positions within D of a predicted centre p_t, under a Gaussian (Luong et al. 2015, eq. 9 and 10)."""
 
     kind: Literal["local-p"] = "local-p"
     half_width: Width = 10
 
 
-Window = Annotated[GlobalWindow | LocalMonotonicWindow | LocalPredictiveWindow, _BY_KIND, _kind("global")]
+WindowConfig = Annotated[
+    GlobalWindowConfig | LocalMonotonicWindowConfig | LocalPredictiveWindowConfig, _BY_KIND, _kind("global")
+]
 
 
-class Attention(Section):
-    score: Score = AdditiveScore()
-    window: Window = GlobalWindow()
+class AttentionConfig(Section):
+    score: ScoreConfig = AdditiveScoreConfig()
+    window: WindowConfig = GlobalWindowConfig()
     heads: Heads = 1
     """Attentions side by side, each over its own share of projected state and annotations (Vaswani et al. 2017, 3.2.2)."""
 
@@ -240,7 +244,7 @@ def _next_multiple(number: int, of: int) -> int:
     return -(-number // of) * of
 
 
-class Encoder(Section):
+class EncoderConfig(Section):
     """Recurrent encoder."""
 
     cell: Literal["gru", "lstm"] = "gru"
@@ -267,7 +271,7 @@ class Encoder(Section):
         return self.directions * self.hidden
 
 
-class AttendThenUpdate(Section):
+class AttendThenUpdateConfig(Section):
     """s_{i-1} asks, the context enters the recurrence (Bahdanau et al. 2015, 3.1)."""
 
     kind: Literal["attend-then-update"] = "attend-then-update"
@@ -275,7 +279,7 @@ class AttendThenUpdate(Section):
     """Let the state read y_{i-1} before it asks: the conditional GRU of dl4mt and Nematus (Sennrich et al. 2017)."""
 
 
-class UpdateThenAttend(Section):
+class UpdateThenAttendConfig(Section):
     """h_t asks, the attentional state is read from context and h_t (Luong et al. 2015, 3)."""
 
     kind: Literal["update-then-attend"] = "update-then-attend"
@@ -283,10 +287,10 @@ class UpdateThenAttend(Section):
     """Feed the attentional state into the next step (Luong et al. 2015, 3.3)."""
 
 
-Order = Annotated[AttendThenUpdate | UpdateThenAttend, _BY_KIND, _kind("attend-then-update")]
+OrderConfig = Annotated[AttendThenUpdateConfig | UpdateThenAttendConfig, _BY_KIND, _kind("attend-then-update")]
 
 
-class MaxoutReadout(Section):
+class MaxoutReadoutConfig(Section):
     """t_i = max over pairs of U_o s + V_o E y_{i-1} + C_o c_i (Bahdanau et al. 2015, A.2.2)."""
 
     kind: Literal["maxout"] = "maxout"
@@ -294,7 +298,7 @@ class MaxoutReadout(Section):
     """Width after the maximum, l in the paper. By default that of `embedding`."""
 
 
-class TanhReadout(Section):
+class TanhReadoutConfig(Section):
     """tanh(U_o s + V_o E y_{i-1} + C_o c_i): the same inputs through one tanh layer (Pascanu et al. 2014)."""
 
     kind: Literal["tanh"] = "tanh"
@@ -302,7 +306,7 @@ class TanhReadout(Section):
     """By default that of `embedding`."""
 
 
-class AttentionalReadout(Section):
+class AttentionalReadoutConfig(Section):
     """h~_t = tanh(W_c [c_t; h_t]) (Luong et al. 2015, eq. 5)."""
 
     kind: Literal["attentional"] = "attentional"
@@ -310,16 +314,16 @@ class AttentionalReadout(Section):
     """By default that of `embedding`."""
 
 
-Readout = Annotated[MaxoutReadout | TanhReadout | AttentionalReadout, _BY_KIND, _kind("maxout")]
+ReadoutConfig = Annotated[MaxoutReadoutConfig | TanhReadoutConfig | AttentionalReadoutConfig, _BY_KIND, _kind("maxout")]
 
 
-class Decoder(Section):
+class DecoderConfig(Section):
     cell: Literal["gru", "lstm"] = "gru"
     hidden: Width = _derived(512)
     """By default the width of an annotation."""
     layers: Layers = 1
-    order: Order = AttendThenUpdate()
-    readout: Readout = MaxoutReadout()
+    order: OrderConfig = AttendThenUpdateConfig()
+    readout: ReadoutConfig = MaxoutReadoutConfig()
     bridge: Literal["backward", "final", "mean", "copy", "zero"] = _derived("backward")
     """What s_0 is made of: the backward state at the first word (Bahdanau), the final states of the top layer, the mean
     annotation, the final states of each layer as they are (Luong), nothing. By default `backward`, or `final` where the
@@ -330,7 +334,7 @@ class Decoder(Section):
     """As in the encoder."""
 
 
-class Dropout(Section):
+class DropoutConfig(Section):
     """Rates of dropout in training, one a place; `dropout: 0.3` sets embedding, annotations and readout at once."""
 
     embedding: Fraction = 0.2
@@ -352,7 +356,7 @@ def _from_rate(value: object) -> object:
     return value
 
 
-class Model(Section):
+class ModelConfig(Section):
     """The network. A width that is not given follows from those that are, so that a recipe may give any one of them alone."""
 
     embedding: Width = _derived(256)
@@ -363,10 +367,10 @@ class Model(Section):
     """What an embedded word, which has length 1 at first, is multiplied by; h~ is fed at the same length. The root of `embedding`
     (Vaswani et al. 2017, 3.4) makes its components as large as a state's: additive and concat scores then learn much faster.
     Products of states, as in dot and general, do not bear as much: try 4."""
-    encoder: Encoder = Encoder()
-    attention: Attention = Attention()
-    decoder: Decoder = Decoder()
-    dropout: Annotated[Dropout, BeforeValidator(_from_rate)] = Dropout()
+    encoder: EncoderConfig = EncoderConfig()
+    attention: AttentionConfig = AttentionConfig()
+    decoder: DecoderConfig = DecoderConfig()
+    dropout: Annotated[DropoutConfig, BeforeValidator(_from_rate)] = DropoutConfig()
 
     @model_validator(mode="after")
     def _follow(self) -> Self:
@@ -379,7 +383,7 @@ class Model(Section):
         self.__dict__.update(embedding=embedding, encoder=encoder, decoder=decoder)
         return self
 
-    def _stacks(self) -> tuple[Encoder, Decoder]:
+    def _stacks(self) -> tuple[EncoderConfig, DecoderConfig]:
         """Encoder and decoder, each with what follows from the other."""
         encoder, decoder, heads = self.encoder, self.decoder, self.attention.heads
         decoder = _complete(decoder, bridge="final" if encoder.direction == "forward" else "backward")
@@ -462,7 +466,7 @@ class Model(Section):
 # --- training and decoding --------------------------------------------------------------------------------------
 
 
-class Adam(Section):
+class AdamConfig(Section):
     kind: Literal["adam", "adamw"] = "adam"
     rate: Positive = 1e-3
     betas: Annotated[tuple[Fraction, Fraction], Field(strict=False)] = (0.9, 0.999)
@@ -470,27 +474,27 @@ class Adam(Section):
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
 
-class Sgd(Section):
+class SgdConfig(Section):
     kind: Literal["sgd"] = "sgd"
     rate: Positive = 1.0
     momentum: Fraction = 0.0
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
 
-class ConstantSchedule(Section):
+class ConstantScheduleConfig(Section):
     kind: Literal["constant"] = "constant"
     warmup: Annotated[int, Field(ge=0)] = 0
     """Updates in which the rate rises linearly from 0."""
 
 
-class InverseSqrtSchedule(Section):
+class InverseSqrtScheduleConfig(Section):
     """rate x min(u / warmup, sqrt(warmup / u)) at update u."""
 
     kind: Literal["inverse-sqrt"] = "inverse-sqrt"
     warmup: Size = 1000
 
 
-class CosineSchedule(Section):
+class CosineScheduleConfig(Section):
     """A half cosine from the rate down to `final` times it at the last update."""
 
     kind: Literal["cosine"] = "cosine"
@@ -498,7 +502,7 @@ class CosineSchedule(Section):
     final: Fraction = 0.0
 
 
-class PlateauSchedule(Section):
+class PlateauScheduleConfig(Section):
     """The rate times `factor` whenever `patience` validations in a row brought no better score."""
 
     kind: Literal["plateau"] = "plateau"
@@ -507,7 +511,7 @@ class PlateauSchedule(Section):
     patience: Size = 2
 
 
-class HalvingSchedule(Section):
+class HalvingScheduleConfig(Section):
     """Halve the rate every `every` epochs once `start` epochs are done (Luong et al. 2015, 4.1)."""
 
     kind: Literal["halving"] = "halving"
@@ -516,9 +520,13 @@ class HalvingSchedule(Section):
     every: Positive = 1.0
 
 
-Optimizer = Annotated[Adam | Sgd, _BY_KIND, _kind("adam")]
-Schedule = Annotated[
-    ConstantSchedule | InverseSqrtSchedule | CosineSchedule | PlateauSchedule | HalvingSchedule,
+OptimizerConfig = Annotated[AdamConfig | SgdConfig, _BY_KIND, _kind("adam")]
+ScheduleConfig = Annotated[
+    ConstantScheduleConfig
+    | InverseSqrtScheduleConfig
+    | CosineScheduleConfig
+    | PlateauScheduleConfig
+    | HalvingScheduleConfig,
     _BY_KIND,
     _kind("constant"),
 ]
@@ -534,7 +542,7 @@ def _listed(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-class Validation(Section):
+class ValidationConfig(Section):
     """When and how the model is judged in training, and what follows from it."""
 
     every: Size | None = None
@@ -553,7 +561,7 @@ class Validation(Section):
     """How many of the best checkpoints stay; with more than one their average becomes the model if it validates better."""
 
 
-class GuidedAlignment(Section):
+class GuidedAlignmentConfig(Section):
     """Cross-entropy of the attention against given word links, beside that of the words (Chen et al. 2016; Mi et al. 2016)."""
 
     links: str
@@ -565,7 +573,7 @@ class GuidedAlignment(Section):
     """What the weight is multiplied with after every epoch, for links that are only to show the way."""
 
 
-class LinearDecay(Section):
+class LinearDecayConfig(Section):
     """min(1, max(floor, offset - slope u))."""
 
     kind: Literal["linear"] = "linear"
@@ -577,7 +585,7 @@ class LinearDecay(Section):
     """Of one update; c in the paper."""
 
 
-class ExponentialDecay(Section):
+class ExponentialDecayConfig(Section):
     """base^u."""
 
     kind: Literal["exponential"] = "exponential"
@@ -585,7 +593,7 @@ class ExponentialDecay(Section):
     """k in the paper."""
 
 
-class InverseSigmoidDecay(Section):
+class InverseSigmoidDecayConfig(Section):
     """scale / (scale + exp(u / scale)): near 1 at first, 1/2 at update scale x ln(scale)."""
 
     kind: Literal["inverse-sigmoid"] = "inverse-sigmoid"
@@ -593,10 +601,12 @@ class InverseSigmoidDecay(Section):
     """k in the paper, in updates; the larger, the slower."""
 
 
-ScheduledSampling = Annotated[LinearDecay | ExponentialDecay | InverseSigmoidDecay, _BY_KIND, _kind("inverse-sigmoid")]
+ScheduledSamplingConfig = Annotated[
+    LinearDecayConfig | ExponentialDecayConfig | InverseSigmoidDecayConfig, _BY_KIND, _kind("inverse-sigmoid")
+]
 
 
-class Training(Section):
+class TrainingConfig(Section):
     epochs: Size = 30
     updates: Size | None = None
     """Stop after this many updates, whatever the epoch."""
@@ -604,20 +614,20 @@ class Training(Section):
     """Target tokens in a batch, padding included."""
     accumulate: Size = 1
     """Batches whose gradients are summed into one update."""
-    optimizer: Optimizer = Adam()
-    schedule: Schedule = ConstantSchedule()
+    optimizer: OptimizerConfig = AdamConfig()
+    schedule: ScheduleConfig = ConstantScheduleConfig()
     clip_norm: Positive | None = 1.0
     label_smoothing: Fraction = 0.1
-    guided_alignment: GuidedAlignment | None = None
+    guided_alignment: GuidedAlignmentConfig | None = None
     """Train the attention on word links too; null leaves it to itself."""
-    scheduled_sampling: ScheduledSampling | None = None
+    scheduled_sampling: ScheduledSamplingConfig | None = None
     """How the probability of feeding the decoder the reference's word, not one it drew itself, falls with update u (Bengio et al.
     2015, 2.4); null always feeds the reference."""
     ema: Fraction | None = None
     """Decay of an exponential moving average of the weights, which is then what is validated and saved."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Matrix products in bf16 where the machine is fast at it (auto), always, or never."""
-    validation: Validation = Validation()
+    validation: ValidationConfig = ValidationConfig()
     log_every: Size = 50
     """Updates between two lines of the log."""
     tensorboard: bool = False
@@ -629,7 +639,7 @@ Tokenizer = Literal[
 """All of sacreBLEU's, which is not imported to read a recipe."""
 
 
-class Decoding(Section):
+class DecodingConfig(Section):
     """Defaults of `nmt translate` and `nmt evaluate` for this model."""
 
     beam_size: Annotated[int, Field(ge=1, le=10_000)] = 5
@@ -647,7 +657,7 @@ class Decoding(Section):
     Freitag and Al-Onaizan 2017), and is so much faster; null drops nothing."""
 
 
-class Evaluation(Section):
+class EvaluationConfig(Section):
     """How translations are scored, by validation and `nmt evaluate`."""
 
     tokenize: Tokenizer | None = None
@@ -661,12 +671,12 @@ class Recipe(Section):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     """Also the default output folder, under `runs/`."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    data: Data
-    subwords: Subwords = Subwords()
-    model: Model = Model()
-    training: Training = Training()
-    decoding: Decoding = Decoding()
-    evaluation: Evaluation = Evaluation()
+    data: DataConfig
+    subwords: SubwordsConfig = SubwordsConfig()
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
+    decoding: DecodingConfig = DecodingConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

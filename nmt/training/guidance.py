@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from nmt.recipe import GuidedAlignment
+from nmt.recipe import GuidedAlignmentConfig
 
 FLOOR = 1e-9
 """The least weight that is told apart from none: what lies outside of a window costs 20.7 nats and pulls nothing."""
@@ -34,6 +34,6 @@ def guided_cross_entropy(
     return total, int(torch.count_nonzero(degrees))
 
 
-def weight_in_epoch(chosen: GuidedAlignment, epoch: int) -> float:
+def weight_in_epoch(chosen: GuidedAlignmentConfig, epoch: int) -> float:
     """w after so many whole epochs: weight x decay^epoch."""
     return float(chosen.weight * chosen.decay**epoch)

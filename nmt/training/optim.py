@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from nmt import recipe
 
 
-def build_optimizer(chosen: recipe.Optimizer, model: nn.Module) -> torch.optim.Optimizer:
+def build_optimizer(chosen: recipe.OptimizerConfig, model: nn.Module) -> torch.optim.Optimizer:
     """The optimiser of a recipe. Weight decay is decoupled in adamw (Loshchilov and Hutter 2019) and L2 elsewhere."""
     groups = parameter_groups(model)
     match chosen:
-        case recipe.Adam():
+        case recipe.AdamConfig():
             kind = torch.optim.AdamW if chosen.kind == "adamw" else torch.optim.Adam
             return kind(
                 groups,
@@ -28,7 +28,7 @@ def build_optimizer(chosen: recipe.Optimizer, model: nn.Module) -> torch.optim.O
                 weight_decay=chosen.weight_decay,
                 fused=True,
             )
-        case recipe.Sgd():
+        case recipe.SgdConfig():
             return torch.optim.SGD(
                 groups, lr=chosen.rate, momentum=chosen.momentum, weight_decay=chosen.weight_decay, fused=True
             )
@@ -59,20 +59,20 @@ class Clock:
     """How often validation has stood still for as long as a plateau schedule waits."""
 
 
-def rate_factor(schedule: recipe.Schedule, clock: Clock) -> float:
+def rate_factor(schedule: recipe.ScheduleConfig, clock: Clock) -> float:
     """What the recipe's rate is multiplied with for the update to come."""
     update = clock.update + 1
     warm = min(1.0, update / schedule.warmup) if schedule.warmup else 1.0
     match schedule:
-        case recipe.ConstantSchedule():
+        case recipe.ConstantScheduleConfig():
             return warm
-        case recipe.InverseSqrtSchedule():
+        case recipe.InverseSqrtScheduleConfig():
             return min(warm, math.sqrt(schedule.warmup / update))
-        case recipe.CosineSchedule():
+        case recipe.CosineScheduleConfig():
             return warm * (schedule.final + (1 - schedule.final) * (1 + math.cos(math.pi * min(clock.share, 1.0))) / 2)
-        case recipe.PlateauSchedule():
+        case recipe.PlateauScheduleConfig():
             return warm * float(schedule.factor**clock.plateaus)
-        case recipe.HalvingSchedule():
+        case recipe.HalvingScheduleConfig():
             halvings = math.floor((clock.epochs - schedule.start) / schedule.every) + 1
             return warm * 0.5 ** max(halvings, 0)
         case _:

@@ -19,17 +19,17 @@ from torch import Tensor
 from nmt.data.batching import Batch
 from nmt.data.subwords import BOS, EOS, PAD
 from nmt.model.seq2seq import Seq2Seq
-from nmt.recipe import ExponentialDecay, InverseSigmoidDecay, LinearDecay, ScheduledSampling
+from nmt.recipe import ExponentialDecayConfig, InverseSigmoidDecayConfig, LinearDecayConfig, ScheduledSamplingConfig
 
 
-def gold_probability(decay: ScheduledSampling, update: int) -> float:
+def gold_probability(decay: ScheduledSamplingConfig, update: int) -> float:
     """epsilon_u: how likely each word that the decoder reads is the reference's, u updates into training (2.4)."""
     match decay:
-        case LinearDecay():
+        case LinearDecayConfig():
             return min(1.0, max(decay.floor, decay.offset - decay.slope * update))
-        case ExponentialDecay():
+        case ExponentialDecayConfig():
             return float(decay.base**update)
-        case InverseSigmoidDecay():
+        case InverseSigmoidDecayConfig():
             decayed = decay.scale * math.exp(
                 -update / decay.scale
             )  # the equation times exp(-u/k), which cannot overflow

@@ -13,7 +13,7 @@ from nmt.data.encoded import encode_corpus
 from nmt.data.sample import examples
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
-from nmt.recipe import Filters, parse_recipe
+from nmt.recipe import FiltersConfig, parse_recipe
 from nmt.training.text import Sampled, TrainingText
 
 SOURCES = ["the dog barks", "", "a cat", "the cat sees the dog", "barks", "a cat  sees a dog "]
@@ -127,8 +127,10 @@ def expected(links: WordLinks, original: int, source: Subwords, target: Subwords
 
 
 @pytest.mark.parametrize(("kind", "size"), [("char", 40), ("word", 16), ("bpe", 45)])
-@pytest.mark.parametrize("filters", [None, Filters(), Filters(max_length=16)])
-def test_pieces_are_linked_if_their_words_are(folder: Path, kind: str, size: int, filters: Filters | None) -> None:
+@pytest.mark.parametrize("filters", [None, FiltersConfig(), FiltersConfig(max_length=16)])
+def test_pieces_are_linked_if_their_words_are(
+    folder: Path, kind: str, size: int, filters: FiltersConfig | None
+) -> None:
     subwords, links, corpus = pieces(kind, size), load(folder), corpus_of(folder)
     encoded = encode_corpus(corpus, subwords, subwords, filters)
     linker = TokenLinks(links, encoded, subwords, subwords)
@@ -169,7 +171,7 @@ def test_pieces_of_text_without_spaces_have_the_links_of_their_characters(tmp_pa
 
 def test_links_follow_segmentations_that_are_drawn_anew(folder: Path) -> None:
     subwords, links = pieces("unigram", 33), load(folder)
-    encoded = encode_corpus(corpus_of(folder), subwords, subwords, Filters())
+    encoded = encode_corpus(corpus_of(folder), subwords, subwords, FiltersConfig())
     linker = TokenLinks(links, encoded, subwords, subwords)
     rows = list(range(len(encoded)))
     for seed in range(5):

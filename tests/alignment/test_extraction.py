@@ -8,7 +8,7 @@ import pytest
 from nmt.alignment.extraction import Extraction, word_links
 from nmt.alignment.weights import Alignment
 from nmt.errors import UsageError
-from nmt.recipe import GuidedAlignment
+from nmt.recipe import GuidedAlignmentConfig
 from tests.test_bundle import small_recipe
 
 
@@ -79,7 +79,7 @@ def test_links_of_punctuation_are_dropped_at_either_end() -> None:
 def test_the_attention_of_guided_alignment_is_read_off_by_threshold_and_any_other_by_argmax() -> None:
     one = alignment([[0.6, 0.4], [0.2, 0.25]], "a b", "c d")
     left_alone = small_recipe()
-    guided = left_alone.training.model_copy(update={"guided_alignment": GuidedAlignment(links="gold")})
+    guided = left_alone.training.model_copy(update={"guided_alignment": GuidedAlignmentConfig(links="gold")})
     assert word_links(one, left_alone) == {(0, 0), (1, 1)}
     assert word_links(one, left_alone.model_copy(update={"training": guided})) == {(0, 0), (1, 0)}
     assert word_links(one, left_alone, posterior=True) == Extraction("mutual").pair(one).links

@@ -13,7 +13,7 @@ from nmt.data.encoded import EncodedCorpus, encode_corpus
 from nmt.data.filters import FilterReport
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
-from nmt.recipe import Filters
+from nmt.recipe import FiltersConfig
 
 PAIRS = [
     ("a small house", "ein kleines Haus"),
@@ -23,7 +23,7 @@ PAIRS = [
     ("a small house", "ein kleines Haus"),
     ("grün 日", "😀 \u2028 x"),
 ]
-FILTERS = Filters(max_length=40, max_ratio=9.0, duplicates=False)
+FILTERS = FiltersConfig(max_length=40, max_ratio=9.0, duplicates=False)
 KEPT = [0, 2, 5]
 
 
@@ -115,7 +115,7 @@ def test_whatever_decides_the_ids_misses_the_cache(tmp_path: Path, subwords: Sub
     changed = [*PAIRS[:2], ("the house is SMALL", PAIRS[2][1]), *PAIRS[3:]]
     encode_corpus(_corpus(tmp_path), subwords, subwords, FILTERS, cache)
     encode_corpus(_corpus(tmp_path), subwords, subwords, None, cache)
-    encode_corpus(_corpus(tmp_path), subwords, subwords, Filters(max_length=41, duplicates=False), cache)
+    encode_corpus(_corpus(tmp_path), subwords, subwords, FiltersConfig(max_length=41, duplicates=False), cache)
     encode_corpus(_corpus(tmp_path), subwords, other, FILTERS, cache)
     encode_corpus(_corpus(tmp_path), other, subwords, FILTERS, cache)
     assert len(_files(cache)) == 5

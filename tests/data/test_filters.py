@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.filters import FilterReport, first_occurrences, keep
-from nmt.recipe import Filters
+from nmt.recipe import FiltersConfig
 
 lengths = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12), st.booleans()), max_size=20)
 
 
 def _keep(
-    pairs: list[tuple[int, int]], filters: Filters | None, first: list[bool] | None = None
+    pairs: list[tuple[int, int]], filters: FiltersConfig | None, first: list[bool] | None = None
 ) -> tuple[list[bool], FilterReport]:
     source, target = (np.array([pair[side] for pair in pairs], np.int32) for side in (0, 1))
     mask, report = keep(source, target, filters, first=None if first is None else np.array(first, np.bool_))
@@ -20,7 +20,7 @@ def _keep(
 
 
 def test_each_pair_is_counted_under_its_first_reason() -> None:
-    filters = Filters(max_length=10, max_ratio=3.0, duplicates=False)
+    filters = FiltersConfig(max_length=10, max_ratio=3.0, duplicates=False)
     pairs = [(10, 10), (0, 5), (5, 0), (0, 0), (11, 1), (1, 11), (9, 3), (10, 3), (3, 10), (4, 4), (0, 50)]
     first = [True] * 9 + [False, False]
     mask, report = _keep(pairs, filters, first)
@@ -34,7 +34,7 @@ def test_each_pair_is_counted_under_its_first_reason() -> None:
 def test_filters_agree_with_a_plain_reading(
     rows: list[tuple[int, int, bool]], max_length: int, max_ratio: float | None, duplicates: bool
 ) -> None:
-    filters = Filters(max_length=max_length, max_ratio=max_ratio, duplicates=duplicates)
+    filters = FiltersConfig(max_length=max_length, max_ratio=max_ratio, duplicates=duplicates)
     mask, report = _keep([row[:2] for row in rows], filters, [row[2] for row in rows])
     expected = [
         min(source, target) > 0
@@ -54,18 +54,18 @@ def test_no_filters_keep_everything() -> None:
 
 
 def test_without_a_ratio_empty_lines_are_no_problem() -> None:
-    mask, report = _keep([(0, 3), (0, 0), (50, 1)], Filters(max_ratio=None))
+    mask, report = _keep([(0, 3), (0, 0), (50, 1)], FiltersConfig(max_ratio=None))
     assert mask == [False, False, True]
     assert str(report) == "kept 1 of 3 pairs; dropped 2 empty"
 
 
 def test_duplicates_stay_unless_the_filters_say_otherwise() -> None:
-    assert _keep([(2, 2)] * 2, Filters(duplicates=True), [True, False])[0] == [True, True]
-    assert _keep([(2, 2)] * 2, Filters(duplicates=False), [True, False])[0] == [True, False]
+    assert _keep([(2, 2)] * 2, FiltersConfig(duplicates=True), [True, False])[0] == [True, True]
+    assert _keep([(2, 2)] * 2, FiltersConfig(duplicates=False), [True, False])[0] == [True, False]
 
 
 def test_reports_add_up() -> None:
-    filters = Filters(max_length=7)
+    filters = FiltersConfig(max_length=7)
     total = FilterReport(kept=1000, empty=1, filters=filters) + FilterReport(kept=500, too_long=2, duplicate=3)
     assert total == FilterReport(kept=1500, empty=1, too_long=2, duplicate=3, filters=filters)
     assert str(total) == "kept 1,500 of 1,506 pairs; dropped 1 empty, 2 longer than 7 tokens, 3 duplicates"
@@ -79,5 +79,5 @@ def test_only_a_whole_pair_is_a_duplicate() -> None:
 
 @pytest.mark.parametrize("ratio", [9.0, 2.5])
 def test_a_ratio_is_a_limit_that_may_be_reached(ratio: float) -> None:
-    mask, _ = _keep([(int(2 * ratio), 2), (int(2 * ratio) + 1, 2)], Filters(max_ratio=ratio))
+    mask, _ = _keep([(int(2 * ratio), 2), (int(2 * ratio) + 1, 2)], FiltersConfig(max_ratio=ratio))
     assert mask == [True, False]

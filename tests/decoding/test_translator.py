@@ -120,7 +120,7 @@ def test_the_models_under_test_decide_end_and_differ() -> None:
     ("name", "beam_size"), [*((name, 3) for name in MODELS), ("bahdanau", 1), ("heads-coverage-copy", 1)]
 )
 def test_companions_change_nothing(name: str, beam_size: int) -> None:
-    decoding = recipe.Decoding(beam_size=beam_size, max_ratio=0.5, coverage_penalty=0.1)
+    decoding = recipe.DecodingConfig(beam_size=beam_size, max_ratio=0.5, coverage_penalty=0.1)
     options = {"decoding": decoding, "n_best": beam_size}
     together = translate([bundle(name)], **options)
     backwards = translate([bundle(name)], LINES[::-1], batch_tokens=120, window=3, **options)[::-1]
@@ -262,7 +262,7 @@ def test_blank_and_awkward_lines_keep_their_place() -> None:
 
 def test_the_horizon_of_the_settings_is_that_of_the_search() -> None:
     """A long one changes nothing; the shortest gives up on some hypotheses that would have won."""
-    settings = recipe.Decoding(beam_size=3, max_ratio=0.5, length_penalty=3.0, horizon=None)
+    settings = recipe.DecodingConfig(beam_size=3, max_ratio=0.5, length_penalty=3.0, horizon=None)
     wanted, far, near = (
         translate([bundle("luong")], decoding=settings.model_copy(update={"horizon": horizon}))
         for horizon in (None, 1000, 1)
@@ -276,7 +276,7 @@ def test_the_horizon_of_the_settings_is_that_of_the_search() -> None:
 
 def test_the_pruning_of_the_settings_is_that_of_the_search() -> None:
     """Dropping all but the best of each step is greedy search."""
-    settings = recipe.Decoding(beam_size=3)
+    settings = recipe.DecodingConfig(beam_size=3)
     pruned = translate([bundle("luong")], decoding=settings.model_copy(update={"prune": 0.0}))
     greedy = translate([bundle("luong")], decoding=settings.model_copy(update={"beam_size": 1}))
     for one, other in zip(pruned, greedy, strict=True):

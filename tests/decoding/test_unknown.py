@@ -141,7 +141,7 @@ def bundle() -> Bundle:
 
 
 def translate(bundle: Bundle, **options: Any) -> list[Translation]:
-    decoding = recipe.Decoding(beam_size=3, max_ratio=1.0)
+    decoding = recipe.DecodingConfig(beam_size=3, max_ratio=1.0)
     return list(Translator([bundle], decoding=decoding, **options).translate(LINES))
 
 
@@ -171,7 +171,7 @@ def test_every_hypothesis_holds_the_words_that_its_links_name(bundle: Bundle, al
 
 
 def test_a_line_in_parts_has_words_of_each_part(bundle: Bundle) -> None:
-    decoding = recipe.Decoding(beam_size=2, max_ratio=1.0)
+    decoding = recipe.DecodingConfig(beam_size=2, max_ratio=1.0)
     options = {"decoding": decoding, "replace_unknown": {}}
     whole = next(Translator([bundle], max_source=4, **options).translate(["Ann Zoe Bob. Cid Eve Dan."]))
     parts = list(Translator([bundle], **options).translate(["Ann Zoe Bob.", "Cid Eve Dan."]))

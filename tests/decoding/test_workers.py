@@ -136,7 +136,7 @@ def test_processes_end_with_the_one_that_started_them() -> None:
 @pytest.mark.parametrize("posterior", [False, True])
 def test_translations_and_scores_are_those_of_one_process(posterior: bool) -> None:
     settings = {
-        "decoding": recipe.Decoding(beam_size=2, max_ratio=0.2),
+        "decoding": recipe.DecodingConfig(beam_size=2, max_ratio=0.2),
         "n_best": 2,
         "batch_tokens": 24,
         "posterior": posterior,

@@ -23,7 +23,7 @@ def random_model(tree: dict, seed: int = 1) -> Seq2Seq:
     """A model in float64 whose every weight, biases included, is random and large enough to matter."""
     torch.manual_seed(seed)
     sizes = {"source_size": TARGET_SIZE if tree["tie"] == "all" else SOURCE_SIZE, "target_size": TARGET_SIZE}
-    model = build_model(recipe.Model.model_validate(tree), **sizes).double().eval()
+    model = build_model(recipe.ModelConfig.model_validate(tree), **sizes).double().eval()
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.6)
     return model

@@ -28,7 +28,7 @@ COVERING = ("additive", "concat")
 def attention_of(settings: dict) -> Attention | MultiHeadAttention:
     """An attention in float64 whose every weight, biases included, is random."""
     torch.manual_seed(1)
-    chosen = recipe.Attention.model_validate(settings["attention"])
+    chosen = recipe.AttentionConfig.model_validate(settings["attention"])
     annotation = 2 * settings["encoder"]["hidden"]
     attention = build_attention(chosen, query=settings["decoder"]["hidden"], annotation=annotation)
     for weight in attention.parameters():

@@ -15,7 +15,11 @@ from nmt.model.readout import build_readout
 from tests.reference import decoder, recurrent
 from tests.reference.settings import CELLS, DIRECTIONS, READOUTS
 
-READOUT = {"maxout": recipe.MaxoutReadout, "tanh": recipe.TanhReadout, "attentional": recipe.AttentionalReadout}
+READOUT = {
+    "maxout": recipe.MaxoutReadoutConfig,
+    "tanh": recipe.TanhReadoutConfig,
+    "attentional": recipe.AttentionalReadoutConfig,
+}
 
 
 def randomised(module: torch.nn.Module) -> torch.nn.Module:
@@ -105,8 +109,8 @@ NAMES = [f"{kind['cell']}-{kind['direction']}-{kind['layers']}{'-normed' * kind[
 
 
 def encoder_of(kind: dict, *, keeps_cells: bool = False) -> Encoder:
-    chosen = recipe.Encoder.model_validate({**kind, "hidden": 2})
-    dropout = recipe.Dropout(annotations=0, recurrent=0)
+    chosen = recipe.EncoderConfig.model_validate({**kind, "hidden": 2})
+    dropout = recipe.DropoutConfig(annotations=0, recurrent=0)
     return randomised(Encoder(chosen, embedding=3, dropout=dropout, keeps_cells=keeps_cells))
 
 
@@ -191,7 +195,7 @@ def test_gradients_of_the_encoder(kind: dict) -> None:
 def test_the_copy_bridge_has_no_weights_and_hands_on_each_layers_own_states(cell: str) -> None:
     sizes = {"cell": cell, "layers": 2}
     tree = {"encoder": {**sizes, "hidden": 2}, "decoder": {**sizes, "hidden": 4, "bridge": "copy"}}
-    bridge = Bridge(recipe.Model.model_validate(tree))
+    bridge = Bridge(recipe.ModelConfig.model_validate(tree))
     final, second = doubles(3, 2, 4), doubles(3, 2, 4) if cell == "lstm" else None
     state = bridge(Encoded(doubles(3, 5, 4), torch.ones(3, 5, dtype=torch.bool), final, second))
     assert not list(bridge.parameters())

@@ -95,7 +95,7 @@ def build(score: str, window: str, order: str, changes: dict[str, Any] | None = 
     for section, values in (changes or {}).items():
         tree[section] |= values
     torch.manual_seed(1)
-    return build_model(recipe.Model.model_validate(tree), source_size=SIZE, target_size=SIZE)
+    return build_model(recipe.ModelConfig.model_validate(tree), source_size=SIZE, target_size=SIZE)
 
 
 def train(model: Seq2Seq, task: Task = REVERSE, *, updates: int = UPDATES, aligned: float = ALIGNED) -> Result:

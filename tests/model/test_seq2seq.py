@@ -25,7 +25,7 @@ NAMES = [f"{score}-{window}-{order}" for (score, window), order in PRESETS]
 
 def build(tree: dict, *, seed: int = 1) -> Seq2Seq:
     torch.manual_seed(seed)
-    return build_model(recipe.Model.model_validate(tree), source_size=SIZE, target_size=SIZE).double().eval()
+    return build_model(recipe.ModelConfig.model_validate(tree), source_size=SIZE, target_size=SIZE).double().eval()
 
 
 def switched(switch: str, **settings: Any) -> dict:

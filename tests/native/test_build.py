@@ -14,7 +14,7 @@ import torch
 
 from nmt.decoding.translator import Translator
 from nmt.native import build, gradients, kernels
-from nmt.recipe import Decoding
+from nmt.recipe import DecodingConfig
 from tests.decoding.test_translator import LINES, bundle
 from tests.machine import needs_compiler
 
@@ -172,7 +172,7 @@ def test_several_processes_may_compile_at_once(own_cache: Path) -> None:
 def test_search_finds_the_same_with_and_without(name: str, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def found() -> list[tuple[object, ...]]:
         forget(monkeypatch)
-        translator = Translator([bundle(name)], decoding=Decoding(beam_size=beam), n_best=beam)
+        translator = Translator([bundle(name)], decoding=DecodingConfig(beam_size=beam), n_best=beam)
         ranked = [one for each in translator.translate(LINES) for one in each.hypotheses]
         return [(one.ids, pytest.approx(one.score, abs=1e-4), one.alignment.shape) for one in ranked]
 

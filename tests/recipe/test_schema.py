@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from nmt.errors import UsageError
 from nmt.model.seq2seq import build_model
 from nmt.recipe import (
-    AdditiveScore,
-    Attention,
-    Model,
+    AdditiveScoreConfig,
+    AttentionConfig,
+    ModelConfig,
     Recipe,
     Tokenizer,
-    Validation,
+    ValidationConfig,
     dump_recipe,
     load_recipe,
     parse_recipe,
@@ -98,7 +98,7 @@ def test_validation_takes_one_metric_or_several(minimal: Path) -> None:
     assert metrics("metrics=chrf") == ("chrf",)
     assert metrics("metrics=[bleu, chrf]") == ("bleu", "chrf")
     assert metrics("metric=perplexity") == ("perplexity",), "recipes of 0.1 say metric"
-    assert Validation(metrics="chrf") == Validation(metrics=["chrf"])
+    assert ValidationConfig(metrics="chrf") == ValidationConfig(metrics=["chrf"])
 
 
 def test_every_tokeniser_of_sacrebleu_can_be_named(minimal: Path) -> None:
@@ -238,9 +238,9 @@ def flat(tree: dict[str, Any], at: str = "") -> dict[str, Any]:
 
 
 def test_a_model_is_completed_wherever_it_is_made() -> None:
-    assert Model(embedding=64).decoder.readout.size == 64
-    assert Model.model_validate(Model(embedding=64)) == Model(embedding=64)
-    assert Attention(heads=3).score == AdditiveScore(size=258)
+    assert ModelConfig(embedding=64).decoder.readout.size == 64
+    assert ModelConfig.model_validate(ModelConfig(embedding=64)) == ModelConfig(embedding=64)
+    assert AttentionConfig(heads=3).score == AdditiveScoreConfig(size=258)
 
 
 WIDTHS = st.sampled_from([1, 2, 3, 4, 7, 12, 48, 65536])
@@ -304,5 +304,5 @@ def test_the_schema_describes_every_key_for_editors() -> None:
     assert json.loads(json.dumps(schema)) == schema
     assert set(schema["properties"]) == {*Recipe.model_fields, "base"}
     assert schema["additionalProperties"] is False
-    assert "Papineni" not in schema["$defs"]["AdditiveScore"]["description"]
-    assert "Bahdanau" in schema["$defs"]["AdditiveScore"]["description"]
+    assert "Papineni" not in schema["$defs"]["AdditiveScoreConfig"]["description"]
+    assert "Bahdanau" in schema["$defs"]["AdditiveScoreConfig"]["description"]

@@ -136,7 +136,7 @@ def _translate_around(model: Path, folder: Path, long: str) -> None:
     translate([model], **places, beam_size=1, max_ratio=0.05, quiet=True)
     first, _, last = output_lines((folder / "out").read_bytes())
     assert len(output_lines((folder / "links").read_bytes())) == 3
-    translator = Translator([tiny.bundle()], decoding=recipe.Decoding(beam_size=1, max_ratio=0.05))
+    translator = Translator([tiny.bundle()], decoding=recipe.DecodingConfig(beam_size=1, max_ratio=0.05))
     assert [first, last] == [found.text for found in translator.translate(["a cat", "a dog"])]
 
 
@@ -282,5 +282,5 @@ finally:
 
 
 def _expected(line: bytes) -> str:
-    translator = Translator([tiny.bundle()], decoding=recipe.Decoding(beam_size=1, max_ratio=0.1))
+    translator = Translator([tiny.bundle()], decoding=recipe.DecodingConfig(beam_size=1, max_ratio=0.1))
     return next(translator.translate([line.decode(errors="replace")])).text

@@ -43,7 +43,7 @@ int8 are exact."""
 def model(preset: tuple[str, str, str], scale: float) -> Seq2Seq:
     """Random weights, times `scale`: at 2.5 they decide, at 1 they are as a new model's."""
     score, window, order = preset
-    chosen = recipe.Model.model_validate(small(score=score, window=window, order=order))
+    chosen = recipe.ModelConfig.model_validate(small(score=score, window=window, order=order))
     torch.manual_seed(1)
     made = build_model(chosen, source_size=len(subwords()), target_size=len(subwords())).eval()
     with torch.no_grad():
@@ -60,7 +60,9 @@ def subwords() -> Subwords:
 
 def translator(models: Sequence[Seq2Seq], precision: DecodingPrecision = "fp32") -> Translator:
     members = [_Member(subwords(), subwords(), each) for each in models]
-    return Translator(members, decoding=recipe.Decoding(beam_size=3, max_ratio=0.3), n_best=2, precision=precision)
+    return Translator(
+        members, decoding=recipe.DecodingConfig(beam_size=3, max_ratio=0.3), n_best=2, precision=precision
+    )
 
 
 class _Member:

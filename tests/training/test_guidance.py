@@ -16,7 +16,7 @@ from nmt.alignment.links import argmax_links
 from nmt.bundle import Bundle
 from nmt.data.corpus import load_corpus
 from nmt.decoding.translator import Translator
-from nmt.recipe import GuidedAlignment
+from nmt.recipe import GuidedAlignmentConfig
 from nmt.training.guidance import FLOOR, guided_cross_entropy, weight_in_epoch
 from nmt.training.trainer import train
 from tests.reference import guidance as reference
@@ -93,9 +93,9 @@ def test_batch_companions_and_padding_add_nothing() -> None:
 
 
 def test_the_weight_decays_by_epoch() -> None:
-    chosen = GuidedAlignment(links="gold", weight=0.8, decay=0.5)
+    chosen = GuidedAlignmentConfig(links="gold", weight=0.8, decay=0.5)
     assert [weight_in_epoch(chosen, epoch) for epoch in range(3)] == [0.8, 0.4, 0.2]
-    assert weight_in_epoch(GuidedAlignment(links="gold"), 100) == 0.5
+    assert weight_in_epoch(GuidedAlignmentConfig(links="gold"), 100) == 0.5
 
 
 # --- what it does -----------------------------------------------------------------------------------------------

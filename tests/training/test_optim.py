@@ -14,19 +14,19 @@ def clock(update: int = 0, epochs: float = 0.0, share: float = 0.0, plateaus: in
 @pytest.mark.parametrize(
     ("schedule", "at", "expected"),
     [
-        (recipe.ConstantSchedule(), clock(999), 1.0),
-        (recipe.ConstantSchedule(warmup=10), clock(4), 0.5),
-        (recipe.InverseSqrtSchedule(warmup=100), clock(24), 0.25),
-        (recipe.InverseSqrtSchedule(warmup=100), clock(399), 0.5),
-        (recipe.CosineSchedule(), clock(share=0.5), 0.5),
-        (recipe.CosineSchedule(final=0.1), clock(share=1.0), 0.1),
-        (recipe.PlateauSchedule(factor=0.5), clock(plateaus=3), 0.125),
-        (recipe.HalvingSchedule(start=5), clock(epochs=4.99), 1.0),
-        (recipe.HalvingSchedule(start=5), clock(epochs=5.0), 0.5),
-        (recipe.HalvingSchedule(start=8, every=0.5), clock(epochs=9.2), 0.125),
+        (recipe.ConstantScheduleConfig(), clock(999), 1.0),
+        (recipe.ConstantScheduleConfig(warmup=10), clock(4), 0.5),
+        (recipe.InverseSqrtScheduleConfig(warmup=100), clock(24), 0.25),
+        (recipe.InverseSqrtScheduleConfig(warmup=100), clock(399), 0.5),
+        (recipe.CosineScheduleConfig(), clock(share=0.5), 0.5),
+        (recipe.CosineScheduleConfig(final=0.1), clock(share=1.0), 0.1),
+        (recipe.PlateauScheduleConfig(factor=0.5), clock(plateaus=3), 0.125),
+        (recipe.HalvingScheduleConfig(start=5), clock(epochs=4.99), 1.0),
+        (recipe.HalvingScheduleConfig(start=5), clock(epochs=5.0), 0.5),
+        (recipe.HalvingScheduleConfig(start=8, every=0.5), clock(epochs=9.2), 0.125),
     ],
 )
-def test_rate(schedule: recipe.Schedule, at: Clock, expected: float) -> None:
+def test_rate(schedule: recipe.ScheduleConfig, at: Clock, expected: float) -> None:
     assert rate_factor(schedule, at) == pytest.approx(expected)
 
 
@@ -64,11 +64,15 @@ class Layer(torch.nn.Module):
             torch.nn.init.constant_(parameter, 2.0)
 
 
-OPTIMIZERS = [recipe.Adam(rate=0.1), recipe.Adam(kind="adamw", rate=0.1), recipe.Sgd(rate=0.1, momentum=0.9)]
+OPTIMIZERS = [
+    recipe.AdamConfig(rate=0.1),
+    recipe.AdamConfig(kind="adamw", rate=0.1),
+    recipe.SgdConfig(rate=0.1, momentum=0.9),
+]
 
 
 @pytest.mark.parametrize("chosen", OPTIMIZERS)
-def test_every_optimiser_goes_downhill(chosen: recipe.Optimizer) -> None:
+def test_every_optimiser_goes_downhill(chosen: recipe.OptimizerConfig) -> None:
     layer = Layer()
     optimizer = build_optimizer(chosen, layer)
     for _ in range(100):
@@ -78,7 +82,7 @@ def test_every_optimiser_goes_downhill(chosen: recipe.Optimizer) -> None:
     assert all(parameter.abs().max() < 0.5 for parameter in layer.parameters())
 
 
-def step_of(chosen: recipe.Optimizer, gradient: float) -> dict[str, float]:
+def step_of(chosen: recipe.OptimizerConfig, gradient: float) -> dict[str, float]:
     """Where the parameters of a layer, all 2, are after one step against the same gradient everywhere."""
     layer = Layer()
     optimizer = build_optimizer(chosen, layer)
@@ -92,18 +96,18 @@ def step_of(chosen: recipe.Optimizer, gradient: float) -> dict[str, float]:
     ("chosen", "expected"),
     [
         # L2: the gradient becomes 0.5 + 0.2 x 2 = 0.9, and the step is the rate times that.
-        (recipe.Sgd(rate=0.1, weight_decay=0.2), 2 - 0.1 * 0.9),
+        (recipe.SgdConfig(rate=0.1, weight_decay=0.2), 2 - 0.1 * 0.9),
         # In Adam's first step the size of the gradient does not matter, so neither does what L2 adds to it.
-        (recipe.Adam(rate=0.1, weight_decay=0.2), 2 - 0.1),
+        (recipe.AdamConfig(rate=0.1, weight_decay=0.2), 2 - 0.1),
         # Decoupled: the weight shrinks by rate x decay, whatever the gradient.
-        (recipe.Adam(kind="adamw", rate=0.1, weight_decay=0.2), 2 * (1 - 0.1 * 0.2) - 0.1),
+        (recipe.AdamConfig(kind="adamw", rate=0.1, weight_decay=0.2), 2 * (1 - 0.1 * 0.2) - 0.1),
     ],
 )
-def test_weight_decay_shrinks_matrices_as_its_optimiser_says(chosen: recipe.Optimizer, expected: float) -> None:
+def test_weight_decay_shrinks_matrices_as_its_optimiser_says(chosen: recipe.OptimizerConfig, expected: float) -> None:
     assert step_of(chosen, 0.5)["linear.weight"] == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("chosen", OPTIMIZERS)
-def test_weight_decay_spares_biases_norms_and_embeddings(chosen: recipe.Optimizer) -> None:
+def test_weight_decay_spares_biases_norms_and_embeddings(chosen: recipe.OptimizerConfig) -> None:
     plain, decayed = (step_of(chosen.model_copy(update={"weight_decay": decay}), 0.0) for decay in (0.0, 0.5))
     assert {name for name, value in plain.items() if decayed[name] != value} == {"linear.weight"}

@@ -32,24 +32,26 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize(
     ("decay", "update", "expected"),
     [
-        (recipe.LinearDecay(floor=0.2, slope=1e-3), 0, 1.0),
-        (recipe.LinearDecay(floor=0.2, slope=1e-3), 300, 0.7),
-        (recipe.LinearDecay(floor=0.2, slope=1e-3), 5000, 0.2),
-        (recipe.LinearDecay(floor=0.2, slope=1e-3, offset=1.5), 400, 1.0),
-        (recipe.ExponentialDecay(base=0.9), 0, 1.0),
-        (recipe.ExponentialDecay(base=0.9), 3, 0.729),
-        (recipe.InverseSigmoidDecay(scale=10), 0, 10 / 11),
-        (recipe.InverseSigmoidDecay(scale=10), 7, 10 / (10 + math.exp(0.7))),
-        (recipe.InverseSigmoidDecay(scale=1000), 6908, 1000 / (1000 + math.exp(6.908))),
-        (recipe.InverseSigmoidDecay(scale=1), 10**6, 0.0),
+        (recipe.LinearDecayConfig(floor=0.2, slope=1e-3), 0, 1.0),
+        (recipe.LinearDecayConfig(floor=0.2, slope=1e-3), 300, 0.7),
+        (recipe.LinearDecayConfig(floor=0.2, slope=1e-3), 5000, 0.2),
+        (recipe.LinearDecayConfig(floor=0.2, slope=1e-3, offset=1.5), 400, 1.0),
+        (recipe.ExponentialDecayConfig(base=0.9), 0, 1.0),
+        (recipe.ExponentialDecayConfig(base=0.9), 3, 0.729),
+        (recipe.InverseSigmoidDecayConfig(scale=10), 0, 10 / 11),
+        (recipe.InverseSigmoidDecayConfig(scale=10), 7, 10 / (10 + math.exp(0.7))),
+        (recipe.InverseSigmoidDecayConfig(scale=1000), 6908, 1000 / (1000 + math.exp(6.908))),
+        (recipe.InverseSigmoidDecayConfig(scale=1), 10**6, 0.0),
     ],
 )
-def test_decays_follow_their_equations(decay: recipe.ScheduledSampling, update: int, expected: float) -> None:
+def test_decays_follow_their_equations(decay: recipe.ScheduledSamplingConfig, update: int, expected: float) -> None:
     assert gold_probability(decay, update) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("decay", [recipe.LinearDecay(), recipe.ExponentialDecay(), recipe.InverseSigmoidDecay()])
-def test_defaults_begin_at_the_reference_and_never_rise(decay: recipe.ScheduledSampling) -> None:
+@pytest.mark.parametrize(
+    "decay", [recipe.LinearDecayConfig(), recipe.ExponentialDecayConfig(), recipe.InverseSigmoidDecayConfig()]
+)
+def test_defaults_begin_at_the_reference_and_never_rise(decay: recipe.ScheduledSamplingConfig) -> None:
     values = [gold_probability(decay, update) for update in range(0, 20_000, 500)]
     assert values[0] > 0.99
     assert all(later <= earlier for earlier, later in pairwise(values))
@@ -61,7 +63,7 @@ def test_defaults_begin_at_the_reference_and_never_rise(decay: recipe.ScheduledS
 
 def build(**settings: Any) -> Seq2Seq:
     torch.manual_seed(1)
-    model = build_model(recipe.Model.model_validate(small(**settings)), source_size=SIZE, target_size=SIZE)
+    model = build_model(recipe.ModelConfig.model_validate(small(**settings)), source_size=SIZE, target_size=SIZE)
     return model.train()
 
 

@@ -54,7 +54,7 @@ def step(score: str, window: str, windows: int) -> dict[str, Any]:
     from .worker import timed
 
     torch.manual_seed(1)
-    chosen = recipe.Attention.model_validate({"score": score, "window": window})
+    chosen = recipe.AttentionConfig.model_validate({"score": score, "window": window})
     attention = build_attention(chosen, query=WIDTH, annotation=WIDTH)
     queries = torch.randn(STEPS, BATCH, WIDTH, requires_grad=True)
     positions = torch.arange(STEPS).unsqueeze(1).expand(-1, BATCH)

@@ -28,12 +28,12 @@ def _model(vocabulary: int, device: str) -> Any:
     from nmt.model.seq2seq import build_model
 
     torch.manual_seed(1)
-    settings = recipe.Model(
+    settings = recipe.ModelConfig(
         embedding=EMBEDDING,
         tie="none",
-        encoder=recipe.Encoder(hidden=ENCODER),
-        attention=recipe.Attention(score=recipe.AdditiveScore(size=HIDDEN)),
-        decoder=recipe.Decoder(hidden=HIDDEN, readout=recipe.TanhReadout(size=HIDDEN)),
+        encoder=recipe.EncoderConfig(hidden=ENCODER),
+        attention=recipe.AttentionConfig(score=recipe.AdditiveScoreConfig(size=HIDDEN)),
+        decoder=recipe.DecoderConfig(hidden=HIDDEN, readout=recipe.TanhReadoutConfig(size=HIDDEN)),
     )
     return build_model(settings, source_size=vocabulary, target_size=vocabulary).to(device)
 

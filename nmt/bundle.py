@@ -25,7 +25,8 @@ from nmt.arguments import as_path
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
 from nmt.files import write_atomically
-from nmt.model.seq2seq import Seq2Seq, build_model, outline_model
+from nmt.model.interface import TranslationModel
+from nmt.model.recurrent import build_model, outline_model
 from nmt.recipe import Recipe, dump_recipe, load_recipe
 
 FORMAT = 2
@@ -47,7 +48,7 @@ class Bundle:
     recipe: Recipe
     source: Subwords
     target: Subwords
-    model: Seq2Seq
+    model: TranslationModel[Any, Any]
 
     @classmethod
     def fresh(cls, recipe: Recipe, source: Subwords, target: Subwords) -> Bundle:

@@ -9,14 +9,14 @@ import pytest
 from jaxtyping import install_import_hook
 
 # Before anything of nmt is imported: annotated shapes and types are checked at every call.
-_training = [f"nmt.training.{name}" for name in ("guidance", "loss", "sampling")]
+_training = [f"nmt.training.{name}" for name in ("guidance", "sampling")]
 _data = ["nmt.alignment.corpus_links", "nmt.data.batching"]
-_checked = ["nmt.model", *_data, "nmt.decoding", "nmt.evened", "nmt.native", "nmt.ragged", *_training]
+_checked = ["nmt.model", "nmt.fast", *_data, "nmt.decoding", "nmt.evened", "nmt.ragged", *_training]
 _hook = install_import_hook(_checked, "beartype.beartype")
 
 import torch  # noqa: E402 -- the hook comes first
 
-from nmt.native.build import prepare_kernels  # noqa: E402
+from nmt.fast.kernels.build import prepare_kernels  # noqa: E402
 
 torch.set_num_threads(1)
 

@@ -1,30 +1,26 @@
-"""Where the local window of each step stood: p_t of local-m and local-p (Luong et al. 2015, 3.2), which no search keeps."""
+"""Window centres p_t of local attention, for each step of a known target (Luong et al. 2015, 3.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from nmt.alignment.weights import Matrix
 from nmt.data.subwords import BOS, EOS
 from nmt.decoding.words import words_of
-from nmt.model.attention import Attention, Memory, MultiHeadAttention
+from nmt.model.interface import TranslationModel, device_of
 
 if TYPE_CHECKING:
     from nmt.bundle import Bundle
     from nmt.decoding.translation import Translation
-    from nmt.model.seq2seq import Seq2Seq
 
 
-def window_centers(model: Seq2Seq, source: Sequence[int], target: Sequence[int]) -> Matrix | None:
-    """p_t of the steps that predict known target pieces; None where the attention is global.
+def window_centers(model: TranslationModel[Any, Any], source: Sequence[int], target: Sequence[int]) -> Matrix | None:
+    """p_t of the steps that predict known target tokens; None where the attention is global.
 
-    The target is forced step by step, and the window is asked for its centre once more by each state that attends:
     p_t = t (local-m), or p_t = S sigmoid(v_p^T tanh(W_p h_t)) (local-p, Luong et al. 2015, eq. 9).
 
     Args:
@@ -33,36 +29,20 @@ def window_centers(model: Seq2Seq, source: Sequence[int], target: Sequence[int])
         target: ids without special marks.
 
     Returns:
-        [T K] for K heads, in source pieces from 0 to S, the end mark being one of the S.
+        [T K] for K heads, in source tokens from 0 to S, the end mark being one of the S.
     """
-    attention = model.decoder.attention
-    each = attention.each if isinstance(attention, MultiHeadAttention) else attention
-    if each.window is None:
-        return None
-    device = model.output.weight.device
-    read = torch.tensor([[*source, EOS]], device=device)
-    with torch.inference_mode(), _asked_again(each) as centers:
-        memory, state = model.encode(read, torch.ones_like(read, dtype=torch.bool))
-        for token in [BOS, *target][: len(target)]:
-            _, _, state = model.step(torch.tensor([token], device=device), state, memory)
-    return torch.stack(centers).double().cpu().numpy() if centers else np.zeros((0, memory.heads))
-
-
-@contextmanager
-def _asked_again(attention: Attention) -> Iterator[list[Tensor]]:
-    """Within it, a list gets the centre [K] of each step that attends, a head a row."""
-    centers: list[Tensor] = []
-
-    def ask(_: Any, asked: tuple[Tensor, Tensor, Memory], __: Any) -> None:
-        query, position, memory = asked
-        assert attention.window is not None
-        centers.append(attention.window.center(query, position, memory.mask))
-
-    handle = attention.register_forward_hook(ask)
-    try:
-        yield centers
-    finally:
-        handle.remove()
+    device, centers = device_of(model), []
+    with torch.inference_mode():
+        ids = torch.tensor([[*source, EOS]], device=device)
+        memory = model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
+        state, rows = model.start(memory), torch.zeros(1, dtype=torch.long, device=device)
+        for token in [BOS, *target]:  # one step more than tokens, so that an empty target shows the number of heads
+            step = model.step(torch.tensor([token], device=device), state, memory, rows)
+            if step.centers is None:
+                return None
+            centers.append(step.centers)
+            state = step.state
+    return torch.cat(centers)[: len(target)].double().cpu().numpy()
 
 
 def word_centers(found: Translation, bundle: Bundle, rank: int = 0) -> Matrix | None:

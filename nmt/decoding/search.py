@@ -7,85 +7,83 @@ find nothing better leave the batch, and what was found is read back from the tr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from nmt.decoding.hypothesis import IMPOSSIBLE, Hypothesis, Penalties, Picked, Pool, Trace
-from nmt.native import kernels
 from nmt.ragged import Ragged
 
-__all__ = ["Hypothesis", "LogProbs", "Outlook", "State", "Step", "beam_search", "greedy", "sample"]
+__all__ = ["Hypothesis", "StepFunction", "StepResult", "beam_search", "greedy", "sample"]
 
 COMPACT_AT = 0.25
 """Share that must be done before the rest is moved together, of sentences and of rows that need not be moved anyway: it is a copy."""
+_ROWS_AT_ONCE = 512
+"""Hypotheses whose log-probabilities are held at a time."""
 
 SelfT = TypeVar("SelfT")
 
 
 @runtime_checkable
-class State(Protocol):
-    """Whatever a step needs to go on, one row a hypothesis."""
+class Selectable(Protocol):
+    """A state, with one row per hypothesis, or a memory, with one row per sentence."""
 
     def select(self: SelfT, rows: Int[Tensor, " N"]) -> SelfT:  # noqa: PYI019 -- the tests' checker refuses Self
-        """The state whose row i is this one's row `rows[i]`."""
+        """The one whose row i is this one's row `rows[i]`."""
         ...
-
-
-StateT = TypeVar("StateT", bound=State)
 
 
 @runtime_checkable
-class Outlook(Protocol):
-    """log P(y_t | y_<t, x) of N rows, of which a search only asks for the largest."""
+class IndexedLogProbs(Protocol):
+    """log p(y_t | y_<t, x) [N V]: a tensor, or what computes the rows that it is indexed with. -inf is allowed."""
 
-    def top(self, size: int | None, forbid: tuple[int, ...] = ()) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
-        """Log-probability and id of the `size` most probable tokens of each row, or of all if they are fewer or it is None.
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: slice) -> Float[Tensor, "n V"]: ...
 
-        Best first, lower ids first of equals. Where there are fewer that are not forbidden the rest is -inf; so is what is
-        not a number.
-        """
+
+@runtime_checkable
+class RankedLogProbs(IndexedLogProbs, Protocol):
+    """Log-probabilities that may know a faster way to the best continuations than to compute all of them."""
+
+    def best_continuations(
+        self,
+        totals: Float[Tensor, " N"],
+        sentences: Ragged,
+        size: int,
+        forbid: tuple[int, ...],
+        prune: float | None,
+    ) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"], Float[Tensor, "B W"]] | None:
+        """As `_best_continuations`, of hypotheses with these log-probabilities and sentences; None if it knows no faster way."""
         ...
 
-    def draw(
-        self, uniform: Float[Tensor, " N"], temperature: float, forbid: tuple[int, ...] = ()
-    ) -> tuple[Float[Tensor, " N"], Int[Tensor, " N"]]:
-        """Log-probability and id of one token of each row, see `drawn`."""
-        ...
+
+@runtime_checkable
+class StepResult(Protocol):
+    """The result of one decoder step for N hypotheses."""
+
+    @property
+    def log_probs(self) -> Any: ...
+    @property
+    def weights(self) -> Float[Tensor, "N S"]: ...
+    @property
+    def state(self) -> Any: ...
 
 
-@dataclass(frozen=True)
-class LogProbs:
-    """The outlook that is a table of all log-probabilities: -inf is allowed."""
-
-    values: Float[Tensor, "N V"]
-
-    def top(self, size: int | None, forbid: tuple[int, ...] = ()) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
-        width = self.values.shape[1]
-        values, ids = self.values.topk(width if size is None else min(size + len(forbid), width), dim=1)
-        return allowed(values, ids, size, forbid)
-
-    def draw(
-        self, uniform: Float[Tensor, " N"], temperature: float, forbid: tuple[int, ...] = ()
-    ) -> tuple[Float[Tensor, " N"], Int[Tensor, " N"]]:
-        ids = torch.arange(self.values.shape[1], device=uniform.device).expand_as(self.values)
-        return drawn(self.values, ids, uniform, temperature, forbid)
-
-
-Step = Callable[[Int[Tensor, " N"], StateT], tuple[Outlook, Float[Tensor, "N S"], StateT]]
-"""(tokens, state) -> (outlook, weights, state): one time step for N rows."""
-Pick = Callable[["_Front", Outlook], Picked]
-"""(front, outlook of its rows) -> the candidates to keep."""
+StepFunction = Callable[[Int[Tensor, " N"], Any, Any, Int[Tensor, " N"]], StepResult]
+"""(tokens, state, memory, rows) -> result: one step for N hypotheses, of which number n reads row `rows[n]` of the memory."""
+Pick = Callable[["_Front", IndexedLogProbs], Picked]
+"""(front, log-probabilities of its rows) -> the candidates to keep."""
 
 
 def greedy(
-    step: Step[StateT],
-    state: StateT,
+    step: StepFunction,
+    state: Selectable,
+    memory: Selectable,
     *,
     batch: int,
     max_lengths: Int[Tensor, " B"],
@@ -100,12 +98,13 @@ def greedy(
     penalties = _check(batch, max_lengths, length_penalty, coverage_penalty)
     pick = partial(_pick_best, size=1, forbid=forbid)
     limits = _Limits(max_lengths, penalties, source_mask, n_best=1, bos=bos, eos=eos)
-    return [found[0] for found in _walk(step, state, pick, batch, limits)]
+    return [found[0] for found in _walk(step, state, memory, pick, batch, limits)]
 
 
 def beam_search(
-    step: Step[StateT],
-    state: StateT,
+    step: StepFunction,
+    state: Selectable,
+    memory: Selectable,
     *,
     batch: int,
     beam_size: int,
@@ -128,8 +127,9 @@ def beam_search(
     it is enough that none could by ending within so many tokens, even if these had probability 1.
 
     Args:
-        step: one time step for N rows, see `Step`.
-        state: one row a sentence, on the device of `max_lengths`.
+        step: one decoder step for N hypotheses, see `StepFunction`.
+        state: the state before the first step, one row per sentence, on the device of `max_lengths`.
+        memory: what the step reads of the source, one row per sentence.
         batch: sentences, B.
         beam_size: hypotheses kept alive for each, K.
         max_lengths: the most tokens of an output, end mark included. What has not ended by then is cut, and is
@@ -164,12 +164,15 @@ def beam_search(
     if prune is not None and not prune >= 0:
         raise ValueError(f"prune must be at least 0, but is {prune}.")
     pick = partial(_pick_best, size=beam_size, prune=prune, forbid=forbid)
-    return _walk(step, state, pick, batch, _Limits(max_lengths, penalties, source_mask, n_best, bos, eos, horizon))
+    return _walk(
+        step, state, memory, pick, batch, _Limits(max_lengths, penalties, source_mask, n_best, bos, eos, horizon)
+    )
 
 
 def sample(
-    step: Step[StateT],
-    state: StateT,
+    step: StepFunction,
+    state: Selectable,
+    memory: Selectable,
     *,
     uniform: Float[Tensor, "B n L"],
     max_lengths: Int[Tensor, " B"],
@@ -202,7 +205,9 @@ def sample(
     sentences = torch.arange(batch, device=max_lengths.device).repeat_interleave(samples)
     mask = None if source_mask is None else source_mask[sentences]
     limits = _Limits(max_lengths[sentences], penalties, mask, n_best=1, bos=bos, eos=eos)
-    hypotheses = [best for [best] in _walk(step, state.select(sentences), pick, len(sentences), limits)]
+    hypotheses = [
+        best for [best] in _walk(step, state.select(sentences), memory.select(sentences), pick, len(sentences), limits)
+    ]
     return [hypotheses[start : start + samples] for start in range(0, len(hypotheses), samples)]
 
 
@@ -268,25 +273,46 @@ class _Front:
     coverage: Float[Tensor, "N S"] | None
 
 
-def _walk(step: Step[StateT], state: StateT, pick: Pick, batch: int, limits: _Limits) -> list[list[Hypothesis]]:
-    """Step until no sentence can find anything better, then read back what was found."""
+def _walk(
+    step: StepFunction, state: Selectable, memory: Selectable, pick: Pick, batch: int, limits: _Limits
+) -> list[list[Hypothesis]]:
+    """Step until no sentence can find anything better, then read back the hypotheses."""
     if not batch:
         return []
     everyone = torch.arange(batch, device=limits.max_lengths.device)
     trace, pool = Trace(), Pool(batch, limits.n_best, everyone.device)
     start, tokens = torch.zeros(batch, device=everyone.device), torch.full_like(everyone, limits.bos)
     front = _Front(0, Ragged(everyone, batch), start, tokens, everyone, None)
+    sources = _Sources(memory, everyone, everyone)
     for time in range(int(limits.max_lengths.max())):
-        outlook, weights, state = step(front.tokens, state)
-        picked = pick(front, outlook)
-        first = trace.add(picked, weights, front.nodes)
-        coverage = _cover(front.coverage, weights, picked.rows) if limits.penalties.coverage else None
+        result = step(front.tokens, state, sources.memory, sources.rows)
+        picked = pick(front, result.log_probs)
+        first = trace.add(picked, result.weights, front.nodes)
+        coverage = _cover(front.coverage, result.weights, picked.rows) if limits.penalties.coverage else None
         total = _settle(picked, coverage, pool, first, time, limits)
         front = _advance(front, picked, total, coverage)
         if not len(front.nodes):
             break
-        state = _reorder(state, picked.rows.flatten()[front.nodes], rows=len(weights))
+        state = _reorder(result.state, picked.rows.flatten()[front.nodes], rows=len(result.weights))
+        sources = sources.of(front.rows.group)
     return pool.hypotheses(trace, limits.eos)
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """The memory, and which of its rows each hypothesis reads."""
+
+    memory: Selectable
+    sentences: Int[Tensor, " M"]
+    """The sentence that each row of the memory is of, rising."""
+    rows: Int[Tensor, " N"]
+
+    def of(self, group: Int[Tensor, " N"]) -> _Sources:
+        """For the hypotheses of the given sentences, rising. The memory loses those that are done once they are many."""
+        going, rows = torch.unique_consecutive(group, return_inverse=True)
+        if len(going) <= (1 - COMPACT_AT) * len(self.sentences):
+            return _Sources(self.memory.select(torch.searchsorted(self.sentences, going)), going, rows)
+        return _Sources(self.memory, self.sentences, torch.searchsorted(self.sentences, group))
 
 
 def _cover(
@@ -303,14 +329,6 @@ def _settle(
 
     That of the others is -inf.
     """
-    if coverage is None and kernels.can_use(picked.total):
-        return kernels.settle(
-            *(picked.total, picked.tokens, pool.scores, pool.nodes, limits.max_lengths, limits.length_penalties),
-            first=first,
-            length=time + 1,
-            horizon=limits.horizon,
-            eos=limits.eos,
-        )
     total = _end(picked, coverage, pool, first, time, limits)
     return total.masked_fill(_is_done(total, pool, time, limits)[:, None], IMPOSSIBLE)
 
@@ -358,7 +376,7 @@ def _going_on(rows: Ragged, alive: Bool[Tensor, "B W"]) -> Int[Tensor, " M"]:
     return nodes
 
 
-def _reorder(state: StateT, order: Int[Tensor, " N"], *, rows: int) -> StateT:
+def _reorder(state: Selectable, order: Int[Tensor, " N"], *, rows: int) -> Selectable:
     """Select rows of the state, unless that would change nothing."""
     if len(order) == rows and torch.equal(order, torch.arange(rows, device=order.device)):
         return state
@@ -369,23 +387,26 @@ def _reorder(state: StateT, order: Int[Tensor, " N"], *, rows: int) -> StateT:
 
 
 def _pick_best(
-    front: _Front, outlook: Outlook, *, size: int, forbid: tuple[int, ...], prune: float | None = None
+    front: _Front, log_probs: IndexedLogProbs, *, size: int, forbid: tuple[int, ...], prune: float | None = None
 ) -> Picked:
-    """The `size` most probable continuations of each sentence, or all if they are fewer; none that is pruned.
-
-    In two stages: the best tokens of each row, then the best of those. Of equals the earlier row, then the lower id.
-    """
-    values, ids = outlook.top(size, forbid)
-    total, row, tokens, log_probs = _best_continuations(front, values, ids, size, prune)
-    return Picked(rows=row, tokens=tokens, log_probs=log_probs, total=total)
+    """The `size` most probable continuations of each sentence, or all if they are fewer; none that is pruned."""
+    best = None
+    if isinstance(log_probs, RankedLogProbs):
+        best = log_probs.best_continuations(front.total, front.rows, size, forbid, prune)
+    if best is None:
+        best = _best_continuations(front, *top_tokens(log_probs, size, forbid), size, prune)
+    total, row, tokens, of_tokens = best
+    return Picked(rows=row, tokens=tokens, log_probs=of_tokens, total=total)
 
 
 def _best_continuations(
     front: _Front, log_probs: Float[Tensor, "N k"], ids: Int[Tensor, "N k"], size: int, prune: float | None
 ) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"], Float[Tensor, "B W"]]:
-    """Of each sentence's paths the best: their log-probabilities, rows, tokens, and those of the tokens."""
-    if kernels.can_use(front.total, log_probs):
-        return kernels.best_continuations(front.total, log_probs, ids, front.rows.group, front.rows.groups, size, prune)
+    """The best paths of each sentence, from the best tokens of each row: of equals the earlier row, then the lower id.
+
+    Returns:
+        Their log-probabilities, the rows that they continue, their last tokens, and the log-probabilities of these.
+    """
     each = ids.shape[1]
     candidates = front.rows.spread(front.total.unsqueeze(1) + log_probs, IMPOSSIBLE).flatten(1)
     best, choice = candidates.sort(dim=1, descending=True, stable=True)
@@ -396,9 +417,30 @@ def _best_continuations(
     return best, row, ids[row, token], log_probs[row, token]
 
 
+def top_tokens(
+    log_probs: IndexedLogProbs, size: int, forbid: tuple[int, ...] = ()
+) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
+    """Log-probability and id of the `size` most probable tokens of each row, or of all if they are fewer.
+
+    Best first, of equals the lower id. Where there are fewer that are not forbidden the rest is -inf; so is what is not a number.
+    """
+    parts = []
+    for part in _parts(log_probs):
+        values, ids = part.topk(min(size + len(forbid), part.shape[1]), dim=1)
+        parts.append(_allowed(values, ids, size, forbid))
+    values, ids = (torch.cat(columns) for columns in zip(*parts, strict=True))
+    return values, ids
+
+
+def _parts(log_probs: IndexedLogProbs) -> Iterator[Float[Tensor, "n V"]]:
+    """All rows, so many at a time as may be held."""
+    for start in range(0, len(log_probs), _ROWS_AT_ONCE):
+        yield log_probs[start : start + _ROWS_AT_ONCE]
+
+
 def _pick_drawn(
     front: _Front,
-    outlook: Outlook,
+    log_probs: IndexedLogProbs,
     *,
     uniform: Float[Tensor, "B L"],
     temperature: float,
@@ -407,13 +449,29 @@ def _pick_drawn(
 ) -> Picked:
     """One continuation of each sentence that is alive, drawn at random."""
     numbers = uniform[front.rows.group, front.time]
-    if top_k is None:
-        log_prob, token = outlook.draw(numbers, temperature, forbid)
-    else:
-        log_prob, token = drawn(*by_id(*outlook.top(top_k, forbid)), numbers, temperature, forbid)
+    log_prob, token = _draw(log_probs, numbers, temperature, top_k, forbid)
     row = torch.arange(len(token), device=token.device)
-    rows, tokens, log_probs = (front.rows.spread(part) for part in (row, token, log_prob))
-    return Picked(rows, tokens, log_probs, front.rows.spread(front.total + log_prob, IMPOSSIBLE))
+    rows, tokens, of_tokens = (front.rows.spread(part) for part in (row, token, log_prob))
+    return Picked(rows, tokens, of_tokens, front.rows.spread(front.total + log_prob, IMPOSSIBLE))
+
+
+def _draw(
+    log_probs: IndexedLogProbs,
+    uniform: Float[Tensor, " N"],
+    temperature: float,
+    top_k: int | None,
+    forbid: tuple[int, ...],
+) -> tuple[Float[Tensor, " N"], Int[Tensor, " N"]]:
+    """Log-probability and id of one token of each row."""
+    if top_k is not None:
+        return drawn(*by_id(*top_tokens(log_probs, top_k, forbid)), uniform, temperature, forbid)
+    parts, start = [], 0
+    for part in _parts(log_probs):
+        ids = torch.arange(part.shape[1], device=part.device).expand_as(part)
+        parts.append(drawn(part, ids, uniform[start : start + len(part)], temperature, forbid))
+        start += len(part)
+    values, tokens = (torch.cat(columns) for columns in zip(*parts, strict=True))
+    return values, tokens
 
 
 def drawn(
@@ -452,10 +510,10 @@ def _possible(values: Float[Tensor, "N m"], ids: Int[Tensor, "N m"], forbid: tup
     return values.masked_fill(banned, IMPOSSIBLE)
 
 
-def allowed(
-    values: Float[Tensor, "N m"], ids: Int[Tensor, "N m"], size: int | None, forbid: tuple[int, ...]
+def _allowed(
+    values: Float[Tensor, "N m"], ids: Int[Tensor, "N m"], size: int, forbid: tuple[int, ...]
 ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
-    """What an `Outlook` answers, of the `size` most probable tokens and as many more as are forbidden, or of all."""
+    """The `size` most probable tokens that are allowed, of these and as many more as are forbidden."""
     values, ids = by_id(values, ids)
     values, order = _possible(values, ids, forbid).sort(dim=1, descending=True, stable=True)
     return values[:, :size], ids.gather(1, order)[:, :size]

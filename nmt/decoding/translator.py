@@ -40,7 +40,7 @@ from nmt.decoding.workers import Workers
 from nmt.device import DTYPES, DecodingPrecision, choose_precision
 from nmt.errors import DataError, UsageError
 from nmt.evened import even_within
-from nmt.model.seq2seq import Seq2Seq
+from nmt.model.interface import TranslationModel, device_of
 
 __all__ = ["Translation", "TranslationHypothesis", "Translator"]
 
@@ -66,7 +66,7 @@ class Member(Protocol):
     @property
     def target(self) -> Subwords: ...
     @property
-    def model(self) -> Seq2Seq: ...
+    def model(self) -> TranslationModel[Any, Any]: ...
 
 
 @runtime_checkable
@@ -83,7 +83,7 @@ class _Bare:
 
     source: Subwords
     target: Subwords
-    model: Seq2Seq
+    model: TranslationModel[Any, Any]
 
 
 _Known = tuple[Unit, Sequence[int]]
@@ -169,7 +169,7 @@ class Translator:
         ensemble = Ensemble(
             [member.model for member in self._members],
             same_source=len({member.source.fingerprint for member in self._members}) == 1,
-            precision=choose_precision(precision, next(self._members[0].model.parameters()).device),
+            precision=choose_precision(precision, device_of(self._members[0].model)),
             shortlist=as_shortlist(shortlist, source, target),
         )
         self._decoder = UnitDecoder(
@@ -198,7 +198,7 @@ class Translator:
     @classmethod
     def of(
         cls,
-        model: Seq2Seq,
+        model: TranslationModel[Any, Any],
         source: Subwords,
         target: Subwords,
         *,

@@ -107,7 +107,8 @@ class UnitDecoder:
     def _search(self, units: Sequence[Unit]) -> list[list[Hypothesis]]:
         sources = self._sources(units)
         longest = [int(self.decoding.max_ratio * len(unit.ids[0])) + 11 for unit in units]  # 10 and the end mark
-        state = self.ensemble.encode(sources)
+        memory = self.ensemble.encode(sources)
+        state = self.ensemble.start(memory)
         common: dict[str, Any] = {
             "max_lengths": torch.tensor(longest, device=self.ensemble.device),
             "length_penalty": self.penalties.length,
@@ -121,6 +122,7 @@ class UnitDecoder:
             return sample(
                 self.ensemble.step,
                 state,
+                memory,
                 uniform=self.sampling.uniform([unit.place for unit in units], self.n_best, max(longest)).to(
                     self.ensemble.device
                 ),
@@ -132,6 +134,7 @@ class UnitDecoder:
             return beam_search(
                 self.ensemble.step,
                 state,
+                memory,
                 batch=len(units),
                 beam_size=self.decoding.beam_size,
                 n_best=self.n_best,
@@ -139,7 +142,7 @@ class UnitDecoder:
                 prune=self.decoding.prune,
                 **common,
             )
-        return [[best] for best in greedy(self.ensemble.step, state, batch=len(units), **common)]
+        return [[best] for best in greedy(self.ensemble.step, state, memory, batch=len(units), **common)]
 
     def _text(self, unit: Unit, hypothesis: Hypothesis) -> str:
         if self.unknown is None:

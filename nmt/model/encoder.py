@@ -1,38 +1,36 @@
-"""Recurrent encoder: source -> annotations, h_j = [h_j->; h_j<-] where both directions read (Bahdanau et al. 2015, 3.2)."""
+"""Recurrent encoder: source -> annotations h_j = [h_j->; h_j<-] (Bahdanau et al. 2015, 3.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, assert_never
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt import recipe
-from nmt.model.cells import GATES, Dropout, build_cell, orthogonal_per_gate_
-from nmt.model.gathering import gathering
-from nmt.model.gru import learn_gru_states
+from nmt.model.cells import build_cell, gates_of, orthogonal_per_gate_
+from nmt.model.dropout import Dropout
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """What the encoder made of a batch. Two directions stand side by side, left to right first."""
+class EncoderOutput:
+    """Annotations and final states of a batch. Two directions stand side by side, left to right first."""
 
     annotations: Float[Tensor, "B S A"]
     mask: Bool[Tensor, "B S"]
     final: Float[Tensor, "B L A"]
     """The state of each layer that has read the whole source, [h_S->; h_1<-]."""
     cell: Float[Tensor, "B L A"] | None
-    """The LSTM's second state there, where the decoder copies it."""
+    """The cell of an LSTM there, if the decoder copies it."""
 
 
 @dataclass(frozen=True)
-class Read:
-    """What a layer read: its states, and where it ended."""
+class LayerOutput:
+    """The states of one layer, and its state and cell after the last token."""
 
     states: Float[Tensor, "B S N"]
     final: Float[Tensor, "B N"]
@@ -40,99 +38,101 @@ class Read:
 
 
 class UnrolledLayer(nn.Module):
-    """A recurrent layer step by step, for cells that no fused kernel computes: s_j = f(s_{j-1}, W x_j)."""
+    """A recurrent layer step by step, for cells that PyTorch has no layer for: s_j = f(s_{j-1}, W x_j)."""
 
-    def __init__(self, chosen: recipe.EncoderConfig, width: int) -> None:
+    def __init__(self, config: recipe.EncoderConfig, width: int) -> None:
         super().__init__()
-        self.cell = build_cell(chosen.cell, chosen.hidden, layer_norm=chosen.layer_norm)
-        self.input = nn.Linear(width, GATES[chosen.cell] * chosen.hidden)
-        self.width, self.lstm = chosen.hidden, chosen.cell == "lstm"
+        self.cell = build_cell(config.cell, config.hidden, layer_norm=config.layer_norm)
+        self.input = nn.Linear(width, gates_of(config.cell) * config.hidden)
+        self.width, self.has_cell = config.hidden, config.cell == "lstm"
         nn.init.xavier_uniform_(self.input.weight)
 
     def forward(self, values: Float[Tensor, "B S D"]) -> tuple[Float[Tensor, "B S N"], Float[Tensor, "B S N"] | None]:
-        """The states of all steps, and the LSTM's second ones."""
+        """The states of all steps, and the cells of an LSTM."""
         hidden = values.new_zeros(len(values), self.width)
-        cell = torch.zeros_like(hidden) if self.lstm else None
+        cell = torch.zeros_like(hidden) if self.has_cell else None
         states, cells = [], []
         for projected in self.input(values).unbind(1):
             hidden, cell = self.cell(projected, hidden, cell)
             states.append(hidden)
             cells.append(cell)
-        return torch.stack(states, 1), torch.stack(cells, 1) if self.lstm else None
+        return torch.stack(states, 1), torch.stack([each for each in cells if each is not None], 1) if cells[
+            0
+        ] is not None else None
 
     if TYPE_CHECKING:
         __call__ = forward
 
 
 class Encoder(nn.Module):
-    """Layers of a GRU or LSTM over embedded words, in both directions or in one.
+    """Layers of a GRU or LSTM over embedded tokens, in both directions or in one.
 
-    The backward direction reads every sentence reversed within its own length, so padding comes after the words for both
-    and changes nothing. `keeps_cells` asks for the LSTM's second state as well.
+    The backward direction reads every sentence reversed within its own length, so padding comes last in both directions and changes
+    nothing. `keeps_cells` asks for the final cells of an LSTM.
     """
 
     def __init__(
-        self, chosen: recipe.EncoderConfig, *, embedding: int, dropout: recipe.DropoutConfig, keeps_cells: bool = False
+        self, config: recipe.EncoderConfig, *, embedding: int, dropout: recipe.DropoutConfig, keeps_cells: bool = False
     ) -> None:
         super().__init__()
-        widths = [embedding, *[chosen.annotation] * (chosen.layers - 1)]
-        rightward = widths if chosen.direction != "reversed" else []
-        leftward = widths if chosen.direction != "forward" else []
-        self.rightward = nn.ModuleList(build_layer(chosen, width) for width in rightward)
-        self.leftward = nn.ModuleList(build_layer(chosen, width) for width in leftward)
-        self.layers, self.residual, self.keeps_cells = chosen.layers, chosen.residual, keeps_cells
+        widths = [embedding, *[config.annotation] * (config.layers - 1)]
+        rightward = widths if config.direction != "reversed" else []
+        leftward = widths if config.direction != "forward" else []
+        self.rightward = nn.ModuleList(build_layer(config, width) for width in rightward)
+        self.leftward = nn.ModuleList(build_layer(config, width) for width in leftward)
+        self.layers, self.residual, self.keeps_cells = config.layers, config.residual, keeps_cells
         self.between = Dropout(dropout.layers, variational=dropout.variational)
         self.dropout = Dropout(dropout.annotations, variational=dropout.variational)
 
-    def forward(self, embedded: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"]) -> Encoded:
+    def forward(self, embedded: Num[Tensor, "B S E"], mask: Bool[Tensor, "B S"]) -> EncoderOutput:
         lengths = mask.sum(1)
         backwards = reversal(lengths, mask.shape[1])
         values, layers = embedded, []
         for depth in range(self.layers):
-            read = self._layer(depth, self.between(values) if depth else values, lengths, backwards)
-            values = read.states + values if self.residual and depth else read.states
-            layers.append(read)
+            layer = self._layer(depth, self.between(values) if depth else values, lengths, backwards)
+            values = layer.states + values if self.residual and depth else layer.states
+            layers.append(layer)
         annotations = self.dropout(values * mask.unsqueeze(-1))
         cells = [layer.cell for layer in layers if layer.cell is not None]
         final = torch.stack([layer.final for layer in layers], 1)
-        return Encoded(annotations, mask, final, torch.stack(cells, 1) if cells else None)
+        return EncoderOutput(annotations, mask, final, torch.stack(cells, 1) if cells else None)
 
-    def _layer(self, depth: int, values: Tensor, lengths: Tensor, backwards: Tensor) -> Read:
+    def _layer(self, depth: int, values: Tensor, lengths: Tensor, backwards: Tensor) -> LayerOutput:
         """One layer, its directions side by side."""
-        sides = []
+        directions = []
         if len(self.rightward):
-            sides.append(self._read(self.rightward[depth], values, lengths))
+            directions.append(self._read(self.rightward[depth], values, lengths))
         if len(self.leftward):
-            side = self._read(self.leftward[depth], take(values, backwards), lengths)
-            sides.append(replace(side, states=take(side.states, backwards)))
-        return side_by_side(sides)
+            reverse = self._read(self.leftward[depth], take(values, backwards), lengths)
+            directions.append(replace(reverse, states=take(reverse.states, backwards)))
+        return side_by_side(directions)
 
-    def _read(self, layer: nn.Module, values: Float[Tensor, "B S D"], lengths: Int[Tensor, " B"]) -> Read:
-        """One direction of one layer. The fused LSTM shows its second state at a sentence's end only to packed sentences."""
+    def _read(self, layer: nn.Module, values: Num[Tensor, "B S D"], lengths: Int[Tensor, " B"]) -> LayerOutput:
+        """One direction of one layer. PyTorch's LSTM gives its cell at the end of a sentence only for packed sentences."""
         ends = torch.arange(len(lengths), device=lengths.device), lengths - 1
         if self.keeps_cells and isinstance(layer, nn.LSTM):
             packed = pack_padded_sequence(values, lengths.cpu(), batch_first=True, enforce_sorted=False)
             packed_states, (final, cell) = layer(packed)
             states, _ = pad_packed_sequence(packed_states, batch_first=True, total_length=values.shape[1])
-            return Read(states, final[0], cell[0])
-        if _learns_on_cpu(layer):
-            states = gru_steps(layer, values)
-            return Read(states, states[ends], None)
+            return LayerOutput(states, final[0], cell[0])
         states, cells = layer(values)
-        kept = cells[ends] if self.keeps_cells and isinstance(layer, UnrolledLayer) else None
-        return Read(states, states[ends], kept)
+        cell = cells[ends] if self.keeps_cells and isinstance(layer, UnrolledLayer) else None
+        return LayerOutput(states, states[ends], cell)
 
     if TYPE_CHECKING:
         __call__ = forward
 
 
-def side_by_side(sides: Sequence[Read]) -> Read:
+def side_by_side(directions: Sequence[LayerOutput]) -> LayerOutput:
     """The directions of a layer as one."""
-    if len(sides) == 1:
-        return sides[0]
-    cells = [side.cell for side in sides if side.cell is not None]
-    states, final = torch.cat([side.states for side in sides], -1), torch.cat([side.final for side in sides], -1)
-    return Read(states, final, torch.cat(cells, -1) if cells else None)
+    if len(directions) == 1:
+        return directions[0]
+    states, final = (
+        torch.cat([each.states for each in directions], -1),
+        torch.cat([each.final for each in directions], -1),
+    )
+    cells = [each.cell for each in directions if each.cell is not None]
+    return LayerOutput(states, final, torch.cat(cells, -1) if cells else None)
 
 
 def reversal(lengths: Int[Tensor, " B"], width: int) -> Int[Tensor, "B S"]:
@@ -142,31 +142,23 @@ def reversal(lengths: Int[Tensor, " B"], width: int) -> Int[Tensor, "B S"]:
     return torch.where(mirrored >= 0, mirrored, positions)
 
 
-def take(values: Float[Tensor, "N S D"], positions: Int[Tensor, "N W"]) -> Float[Tensor, "N W D"]:
+def take(values: Num[Tensor, "N S D"], positions: Int[Tensor, "N W"]) -> Num[Tensor, "N W D"]:
     """The values at the given positions of each sentence."""
     return values.gather(1, positions.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
 
 
-def gru_steps(layer: nn.GRU, values: Float[Tensor, "B S D"]) -> Float[Tensor, "B S N"]:
-    """The states of all steps, as the layer itself gives them, but with gradients that are formed as `gathering` describes."""
-    reading, recurring, read_bias, recurrent_bias = layer.all_weights[0]
-    projected = functional.linear(values, reading, read_bias)
-    with gathering():
-        return learn_gru_states(
-            projected, recurring, recurrent_bias, projected.new_zeros(len(values), layer.hidden_size)
-        )
-
-
-def _learns_on_cpu(layer: nn.Module) -> TypeGuard[nn.GRU]:
-    """Whether its steps one by one are faster than the layer: in training, where no kernel computes all of them in one go."""
-    return isinstance(layer, nn.GRU) and torch.is_grad_enabled() and layer.all_weights[0][0].device.type == "cpu"
-
-
-def build_layer(chosen: recipe.EncoderConfig, width: int) -> UnrolledLayer | nn.GRU | nn.LSTM:
-    """One direction of one layer that reads values of the given width; a fused kernel wherever there is one."""
-    if chosen.layer_norm:
-        return UnrolledLayer(chosen, width)
-    layer = (nn.GRU if chosen.cell == "gru" else nn.LSTM)(width, chosen.hidden, batch_first=True)
+def build_layer(config: recipe.EncoderConfig, width: int) -> UnrolledLayer | nn.GRU | nn.LSTM:
+    """One direction of one layer that reads values of the given width."""
+    if config.layer_norm:
+        return UnrolledLayer(config, width)
+    layer: nn.GRU | nn.LSTM
+    match config.cell:
+        case "gru":
+            layer = nn.GRU(width, config.hidden, batch_first=True)
+        case "lstm":
+            layer = nn.LSTM(width, config.hidden, batch_first=True)
+        case _:
+            assert_never(config.cell)
     weights = dict(layer.named_parameters())
     orthogonal_per_gate_(weights["weight_hh_l0"])
     nn.init.xavier_uniform_(weights["weight_ih_l0"])

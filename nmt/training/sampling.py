@@ -10,7 +10,7 @@ had been given.
 from __future__ import annotations
 
 import math
-from typing import assert_never
+from typing import Any, assert_never
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nmt.data.batching import Batch
 from nmt.data.subwords import BOS, EOS, PAD
-from nmt.model.seq2seq import Seq2Seq
+from nmt.model.interface import TranslationModel
 from nmt.recipe import ExponentialDecayConfig, InverseSigmoidDecayConfig, LinearDecayConfig, ScheduledSamplingConfig
 
 
@@ -39,7 +39,7 @@ def gold_probability(decay: ScheduledSamplingConfig, update: int) -> float:
 
 
 @torch.no_grad()
-def mix(model: Seq2Seq, batch: Batch, gold_probability: float) -> Int[Tensor, "B T"]:
+def mix(model: TranslationModel[Any, Any], batch: Batch, gold_probability: float) -> Int[Tensor, "B T"]:
     """`target_in` with some of its words replaced by ones that the model draws, rolled forward without dropout.
 
     BOS and padding stay. Marks are never drawn: a decoder is not fed them when it translates. Coins and words come from
@@ -57,20 +57,23 @@ def mix(model: Seq2Seq, batch: Batch, gold_probability: float) -> Int[Tensor, "B
         model.train(was_training)
 
 
-def _roll(model: Seq2Seq, batch: Batch, mixed: Int[Tensor, "B T"], own: Bool[Tensor, "B T"]) -> Int[Tensor, "B T"]:
+def _roll(
+    model: TranslationModel[Any, Any], batch: Batch, mixed: Int[Tensor, "B T"], own: Bool[Tensor, "B T"]
+) -> Int[Tensor, "B T"]:
     """Fill in, step by step, the places that are the model's own."""
-    memory, state = model.encode(batch.source, batch.source_mask)
+    memory = model.encode(batch.source, batch.source_mask)
+    state, rows = model.start(memory), torch.arange(len(mixed), device=mixed.device)
     last = int(own.any(dim=0).nonzero().max())
-    for step in range(last):
-        readout, _, state = model.step(mixed[:, step], state, memory)
-        drawn = own[:, step + 1]
+    for time in range(last):
+        step = model.step(mixed[:, time], state, memory, rows)
+        drawn, state = own[:, time + 1], step.state
         if drawn.any():
-            mixed[drawn, step + 1] = _draw(model.logits(readout[drawn]))
+            mixed[drawn, time + 1] = _draw(step.log_probs[drawn])
     return mixed
 
 
-def _draw(logits: Float[Tensor, "N V"]) -> Int[Tensor, " N"]:
+def _draw(log_probs: Float[Tensor, "N V"]) -> Int[Tensor, " N"]:
     """One word a row, from the model's distribution over all but the marks."""
-    logits = logits.float().nan_to_num()  # weights that have gone wrong show in the loss, and must not end here
-    logits[:, [PAD, BOS, EOS]] = float("-inf")
-    return torch.multinomial(torch.softmax(logits, dim=-1), 1).squeeze(1)
+    log_probs = log_probs.float().nan_to_num()  # weights that have gone wrong show in the loss, and must not end here
+    log_probs[:, [PAD, BOS, EOS]] = float("-inf")
+    return torch.multinomial(torch.softmax(log_probs, dim=-1), 1).squeeze(1)

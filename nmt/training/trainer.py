@@ -22,7 +22,6 @@ from nmt.data.encoded import encode_corpus
 from nmt.data.subwords import Subwords
 from nmt.device import as_device, choose_precision
 from nmt.errors import DataError, NmtError
-from nmt.native.build import prepare_kernels
 from nmt.recipe import Recipe, load_recipe
 from nmt.training.advice import Extent, advise
 from nmt.training.best import BestCheckpoints
@@ -176,8 +175,6 @@ class Trainer:
         self.weights = weights_of(bundle.model)
         self.average = MovingAverage(self.weights, self.settings.ema) if self.settings.ema else None
         self.precision = choose_precision(self.settings.precision, device)
-        if device.type == "cpu":
-            prepare_kernels()
         self.corpus = encode_corpus(text.train, bundle.source, bundle.target, self.recipe.data.filters)
         links = None
         if text.links is not None:

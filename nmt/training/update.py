@@ -13,9 +13,9 @@ from nmt.alignment.corpus_links import TokenLinks
 from nmt.bundle import Bundle
 from nmt.data.batching import Batch, make_batch
 from nmt.device import Precision, autocast
+from nmt.fast import accelerate
 from nmt.training.guard import check_finite, within_memory
 from nmt.training.guidance import guided_cross_entropy, weight_in_epoch
-from nmt.training.loss import loss_of_batch
 from nmt.training.optim import Clock, build_optimizer, rate_factor
 from nmt.training.sampling import gold_probability, mix
 from nmt.training.text import Encoded
@@ -39,7 +39,7 @@ class Learner:
     """The model and what moves its weights."""
 
     def __init__(self, bundle: Bundle, links: TokenLinks | None, *, precision: Precision, device: torch.device) -> None:
-        self.model, self.settings = bundle.model, bundle.recipe.training
+        self.model, self.settings = accelerate(bundle.model), bundle.recipe.training
         self.links, self.precision, self.device = links, precision, device
         self.optimizer = build_optimizer(self.settings.optimizer, self.model)
 
@@ -94,12 +94,11 @@ class Learner:
     def _loss(self, batch: Batch, clock: Clock, measured: Measured) -> Tensor:
         """What a batch is trained on, the sum over its target pieces; its plain parts are added to what was measured."""
         with autocast(self.precision, self.device):
-            readouts, alignment = self.model(batch.source, batch.source_mask, batch.target_in)
-            smoothing = self.settings.label_smoothing
-            loss, plain = loss_of_batch(readouts, self.model.output, batch, smoothing=smoothing)
-        measured.nll += float(plain)
+            output = self.model(batch, self.settings.label_smoothing)
+        loss = output.loss
+        measured.nll += float(output.nll)
         if self.settings.guided_alignment is not None and batch.links is not None:
-            guidance, guided = guided_cross_entropy(alignment, batch.links)
+            guidance, guided = guided_cross_entropy(output.alignment, batch.links)
             loss = loss + weight_in_epoch(self.settings.guided_alignment, int(clock.epochs)) * guidance
             measured.guidance += float(guidance.detach())
             measured.guided += guided

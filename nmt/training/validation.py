@@ -17,10 +17,10 @@ from nmt.decoding.translator import Translator
 from nmt.device import Precision, autocast
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import Score
+from nmt.fast import accelerate
 from nmt.recipe import Recipe
 from nmt.training.checkpoint import Rank
 from nmt.training.guard import Diverged
-from nmt.training.loss import loss_of_batch
 
 HOPELESS = 100.0
 """A loss, in nats per token, that no model has which could still learn: knowing nothing costs the logarithm of the vocabulary."""
@@ -68,15 +68,15 @@ class Validator:
     @torch.inference_mode()
     def _loss(self) -> float:
         """Negative log-likelihood a target piece, in nats."""
-        corpus, model = self.corpus, self.bundle.model
+        corpus, model = self.corpus, accelerate(self.bundle.model)
         order = np.argsort(corpus.target_lengths, kind="stable")
         nll, words = 0.0, 0
         for rows in cut(order, corpus.source_lengths + 1, corpus.target_lengths + 1, self.settings.batch_tokens):
             batch = make_batch(corpus[rows.tolist()]).to(self.device)
             with autocast(self.precision, self.device):
-                readouts, _ = model(batch.source, batch.source_mask, batch.target_in)
-                nll += float(loss_of_batch(readouts, model.output, batch, smoothing=0.0)[1])
-            words += batch.tokens
+                output = model(batch)
+            nll += float(output.nll)
+            words += output.tokens
         return nll / words
 
     def _scores(self) -> dict[str, Score]:

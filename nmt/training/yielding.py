@@ -21,7 +21,7 @@ from typing import Self
 import torch
 
 from nmt.device import usable_cores
-from nmt.native.build import openmp_libraries
+from nmt.fast.kernels.build import openmp_libraries
 
 INTERVAL = 1.0
 """Seconds between two looks at how long threads had to wait."""

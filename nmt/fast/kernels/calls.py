@@ -16,8 +16,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from nmt.native.build import library
-from nmt.native.signatures import SIGNATURES, WIDE_OR_NARROW, Array, Signature
+from nmt.fast.kernels.build import library
+from nmt.fast.kernels.signatures import SIGNATURES, WIDE_OR_NARROW, Array, Signature
 
 _SHARED = 2**17
 """Numbers from which on threads share them."""

@@ -13,8 +13,8 @@ from jaxtyping import Bool, Float, Int, Int8, Int32, UInt8
 from torch import Tensor
 from torch.nn.functional import pad
 
-from nmt.native.build import library
-from nmt.native.calls import call, number, threads_for
+from nmt.fast.kernels.build import library
+from nmt.fast.kernels.calls import call, number, threads_for
 from nmt.ragged import Ragged
 
 _LARGEST_KEY = 30.0

@@ -10,8 +10,7 @@ from jaxtyping import Float, Int, Int8, Int32, UInt8
 from torch import Tensor, nn
 
 from nmt.evened import with_even_rows
-from nmt.model.gathering import StepLinear
-from nmt.native import kernels
+from nmt.fast.kernels import decoding as kernels
 from nmt.ragged import Ragged
 
 _MOST = 127
@@ -29,7 +28,7 @@ class _Product(Protocol):
     ) -> Float[Tensor, "N G"]: ...
 
 
-class Int8Linear(StepLinear):
+class Int8Linear(nn.Linear):
     """y_ig = s_i s_g (x'_i - z) . A'_g + b_g for y = x A^T + b: integers are multiplied and summed in 32 bits.
 
     Each row of A is rounded to multiples of s_g = max |A_g| / 127, once, and each row of x to multiples of s_i = max |x_i| / 127

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float, Int, Int16
 from torch import Tensor
 
-from nmt.native.build import library
-from nmt.native.calls import call, number, threads_for
+from nmt.fast.kernels.build import library
+from nmt.fast.kernels.calls import call, number, threads_for
 
 _GATES = 4
 """How many times as long a gate takes as other arithmetic."""

@@ -1,0 +1,11 @@
+"""The plain modules of `nmt.model`, faster: `accelerate` for training, `pack` for decoding.
+
+Each fast class is a subclass of a plain one, with the same parameters and the same results to within rounding. `NMT_FAST=0` switches
+all of it off; `NMT_NATIVE=0` only the compiled kernels.
+"""
+
+from nmt.fast.accelerate import accelerate
+from nmt.fast.pack import pack
+from nmt.fast.switch import arithmetic, is_on
+
+__all__ = ["accelerate", "arithmetic", "is_on", "pack"]

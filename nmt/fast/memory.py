@@ -1,0 +1,50 @@
+"""Memory that several hypotheses of a sentence read without a copy of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from nmt.model.attention import AttentionMemory
+from nmt.ragged import Ragged
+
+
+@dataclass(frozen=True)
+class SharedMemory(AttentionMemory):
+    """Annotations and keys, one row per sentence, for hypotheses that say which sentence they read."""
+
+    rows: Ragged | None = None
+    """The sentence of each hypothesis; None where hypothesis i reads sentence i."""
+    exp_keys: Float[Tensor, "B S D"] | None = None
+    """e^(2 k_j), where a kernel computes the additive score from it."""
+
+    @classmethod
+    def of(cls, memory: AttentionMemory) -> SharedMemory:
+        """A plain memory as one that can be shared."""
+        if isinstance(memory, SharedMemory):
+            return memory
+        return cls(memory.annotations, memory.keys, memory.mask, memory.summary)
+
+    def read_by(self, rows: Int[Tensor, " N"]) -> SharedMemory:
+        """The same memory, read by N hypotheses."""
+        sentences = len(self.mask)
+        if len(rows) == sentences and torch.equal(rows, torch.arange(sentences, device=rows.device)):
+            return self
+        return replace(self, rows=Ragged(rows, sentences))
+
+    def in_bf16(self) -> SharedMemory:
+        """The memory in bf16, if every step multiplies with it in bf16."""
+        if self.exp_keys is not None:
+            return self
+        annotations = self.annotations.to(torch.bfloat16)
+        keys = annotations if self.keys is self.annotations else self.keys.to(torch.bfloat16)
+        return replace(self, annotations=annotations, keys=keys)
+
+    def select(self, rows: Int[Tensor, " M"]) -> SharedMemory:
+        """The memory of the given sentences, in their order."""
+        selected = super().select(rows)
+        assert isinstance(selected, SharedMemory)
+        return selected if self.exp_keys is None else replace(selected, exp_keys=self.exp_keys[rows])

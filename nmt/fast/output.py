@@ -1,0 +1,179 @@
+"""The output layer in search: log-probabilities of the whole vocabulary, or for each sentence of the tokens on a list of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import starmap
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from nmt.evened import even_within
+from nmt.fast.int8 import Int8Linear
+from nmt.fast.kernels import decoding as kernels
+from nmt.fast.linear import PackedLinear, packed_linear
+from nmt.fast.loss import ChunkedOutputLayer
+from nmt.model.output import OutputLayer
+from nmt.ragged import Ragged
+
+_IN_CACHE = 2**20
+"""Logits at a time on a CPU, so that they are still in its cache when the largest are picked."""
+_ON_DEVICE = 2**28
+"""The same for other devices."""
+_FEW = 64
+"""Number of tokens up to which the kernel that looks for the most probable ones is fast."""
+
+
+class PackedOutputLayer(ChunkedOutputLayer):
+    """The output layer with a packed matrix."""
+
+    def __init__(self, output: OutputLayer, dtype: torch.dtype) -> None:
+        nn.Module.__init__(self)
+        self.in_features, self.out_features = output.in_features, output.out_features
+        self.weight, self.bias = output.weight, output.bias
+        self.linear = packed_linear(output, dtype)
+
+    def forward(self, readouts: Float[Tensor, "... R"]) -> Float[Tensor, "... V"]:
+        return self.linear(readouts)
+
+
+@dataclass(frozen=True)
+class OwnWeights:
+    """The rows of W_o and b of each sentence's own tokens; where a sentence has fewer than another, b is -inf."""
+
+    weight: Float[Tensor, "B W R"]
+    bias: Float[Tensor, "B W"]
+
+    @property
+    def width(self) -> int:
+        return self.bias.shape[1]
+
+    def __call__(self, shared: nn.Linear, readouts: Float[Tensor, "N R"], rows: Ragged) -> Float[Tensor, "N C"]:
+        padded = rows.spread(readouts.to(self.weight.dtype))
+        own = torch.baddbmm(self.bias.unsqueeze(1), padded, self.weight.transpose(1, 2))
+        return torch.cat([shared(readouts), rows.collect(own)], 1)
+
+    def select(self, sentences: Int[Tensor, " M"]) -> OwnWeights:
+        return OwnWeights(self.weight[sentences], self.bias[sentences])
+
+
+@dataclass(frozen=True)
+class OwnPanels:
+    """The same in int8, for a kernel."""
+
+    panels: kernels.GroupPanels
+
+    @property
+    def width(self) -> int:
+        return self.panels.outputs
+
+    def __call__(self, shared: nn.Linear, readouts: Float[Tensor, "N R"], rows: Ragged) -> Float[Tensor, "N C"]:
+        assert isinstance(shared, Int8Linear)
+        logits = readouts.new_empty(len(readouts), shared.out_features + self.width)
+        shared.write(readouts, logits[:, : shared.out_features])
+        kernels.int8_products_of_groups(self.panels, readouts, rows.group, logits[:, shared.out_features :])
+        return logits
+
+    def select(self, sentences: Int[Tensor, " M"]) -> OwnPanels:
+        return OwnPanels(self.panels.select(sentences))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The output layer for lists of tokens: those that all sentences share, then those of each sentence's own."""
+
+    shared: nn.Linear
+    own: OwnWeights | OwnPanels
+    tokens: Int[Tensor, "B C"]
+    """The tokens that the logits of each sentence stand for."""
+
+    def __call__(self, readouts: Float[Tensor, "N R"], rows: Ragged) -> Float[Tensor, "N C"]:
+        """Logits of N readouts; `rows` says which sentence each belongs to. -inf where a sentence has fewer tokens than another."""
+        return self.own(self.shared, readouts, rows)
+
+    def select(self, sentences: Int[Tensor, " M"]) -> Listed:
+        """The same for the given sentences, in their order."""
+        return replace(self, own=self.own.select(sentences), tokens=self.tokens[sentences])
+
+
+def listed_output(
+    output: OutputLayer, shared: nn.Linear, shared_ids: Int[Tensor, " F"], own: Int[Tensor, " M"], sentences: Ragged
+) -> Listed:
+    """The lists of an output layer.
+
+    Args:
+        output: the whole layer.
+        shared: the rows of it that are on every list, see `restricted`.
+        shared_ids: their tokens.
+        own: the other tokens of each sentence, those of the first sentence first.
+        sentences: the sentence of each of these.
+    """
+    linear = output.linear if isinstance(output, PackedOutputLayer) else output
+    listed = shared_ids.expand(sentences.groups, -1), sentences.spread(own)
+    tokens = torch.cat(listed, 1)
+    if isinstance(linear, Int8Linear) and kernels.multiplies_int8():
+        return Listed(shared, OwnPanels(linear.panels_of(own, sentences)), tokens)
+    dtype = linear.dtype if isinstance(linear, PackedLinear) else output.weight.dtype
+    weight, bias = output.weight[own].to(dtype), output.bias[own].to(dtype)
+    return Listed(shared, OwnWeights(sentences.spread(weight), sentences.spread(bias, float("-inf"))), tokens)
+
+
+@dataclass(frozen=True)
+class SearchLogProbs:
+    """log p(y_t | y_<t, x) of N hypotheses, for some rows at a time: the table [N V] is never held."""
+
+    readouts: Float[Tensor, "N R"]
+    output: OutputLayer
+    rows: Ragged
+    """The sentence of each hypothesis."""
+    listed: Listed | None = None
+    """Lists that the vocabulary is restricted to; probabilities are normalised over them."""
+
+    def __len__(self) -> int:
+        return len(self.readouts)
+
+    def __getitem__(self, rows: slice | Tensor) -> Float[Tensor, "n V"]:
+        log_probs = torch.log_softmax(self._logits(rows), dim=-1)
+        if self.listed is None:
+            return log_probs
+        table = log_probs.new_full((len(log_probs), self.output.out_features), float("-inf"))
+        tokens = self.listed.tokens[self.rows.group[rows]]
+        return table.scatter_reduce_(1, tokens, log_probs, "amax")  # an empty place of a list is some token, at -inf
+
+    def best_continuations(
+        self,
+        totals: Float[Tensor, " N"],
+        sentences: Ragged,
+        size: int,
+        forbid: tuple[int, ...],
+        prune: float | None,
+    ) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"], Float[Tensor, "B W"]] | None:
+        """The `size` most probable paths of each sentence, best first, by kernels; None where there are none for it.
+
+        Returns:
+            Their log-probabilities, the hypotheses that they continue, their last tokens, and the log-probabilities of these.
+        """
+        if size > _FEW or not kernels.can_use(self.readouts, totals):
+            return None
+        log_probs, tokens = (
+            torch.cat(parts) for parts in zip(*starmap(self._top, self._chunks(size, forbid)), strict=True)
+        )
+        return kernels.best_continuations(totals, log_probs, tokens, sentences.group, sentences.groups, size, prune)
+
+    def _chunks(self, size: int, forbid: tuple[int, ...]) -> list[tuple[slice, int, tuple[int, ...]]]:
+        """As many rows at a time as the cache holds with all their logits."""
+        width = self.output.out_features if self.listed is None else self.listed.tokens.shape[1]
+        count = even_within(max((_IN_CACHE if self.readouts.device.type == "cpu" else _ON_DEVICE) // width, 1))
+        return [(slice(start, start + count), min(size, width), forbid) for start in range(0, len(self), count)]
+
+    def _top(self, rows: slice, size: int, forbid: tuple[int, ...]) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
+        tokens = None if self.listed is None else self.listed.tokens
+        group = self.rows.group[rows]
+        return kernels.most_probable(self._logits(rows), size, pieces=tokens, group=group, forbid=forbid)
+
+    def _logits(self, rows: slice | Tensor) -> Float[Tensor, "n C"]:
+        if self.listed is None:
+            logits: Tensor = self.output(self.readouts[rows])
+            return logits.float()
+        return self.listed(self.readouts[rows], Ragged(self.rows.group[rows], self.rows.groups)).float()

@@ -1,0 +1,273 @@
+"""Decoding faster: `pack(model, precision)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float, Int, Num
+from torch import Tensor, nn
+
+from nmt.device import DTYPES, DecodingPrecision
+from nmt.errors import UsageError
+from nmt.fast.gru import FastGruCell, gru_gates, unrolled
+from nmt.fast.int8 import Int8Linear, has_int8_kernel
+from nmt.fast.kernels import decoding as kernels
+from nmt.fast.kernels.build import prepare_kernels
+from nmt.fast.linear import added_product, can_pack, packed_linear, plain_linear, restricted
+from nmt.fast.loss import ChunkedOutputLayer
+from nmt.fast.output import PackedOutputLayer
+from nmt.fast.recurrent import SearchModel
+from nmt.fast.shared_attention import FusedAttention, ProjectedAttention, SharedAttention, SharedMultiHeadAttention
+from nmt.fast.switch import is_on
+from nmt.fast.tables import TokenIds, TokenTable
+from nmt.fast.twins import twin
+from nmt.model.attention import Attention, MultiHeadAttention
+from nmt.model.cells import GruCell
+from nmt.model.decoder import Recurrence, RecurrentState, UpdateThenAttend
+from nmt.model.interface import TranslationModel, device_of
+from nmt.model.output import OutputLayer
+from nmt.model.readout import AttentionalReadout, MaxoutReadout, TanhReadout
+from nmt.model.recurrent import RecurrentModel, TokenEmbedding
+from nmt.model.scores import AdditiveScore, ConcatScore
+
+_LARGEST_TABLE = 2**24
+"""Numbers in a `TokenTable` at the most: it may come to take as much memory."""
+
+SEARCH_TWINS: dict[type[nn.Module], type[nn.Module]] = {
+    RecurrentModel: SearchModel,
+    Attention: SharedAttention,
+    MultiHeadAttention: SharedMultiHeadAttention,
+    GruCell: FastGruCell,
+    OutputLayer: ChunkedOutputLayer,
+}
+"""What is faster on every device."""
+
+
+def pack(
+    model: TranslationModel[Any, Any], precision: DecodingPrecision, shared_tokens: Int[Tensor, " F"] | None = None
+) -> TranslationModel[Any, Any]:
+    """A copy of a model as it is now, on the same device, in evaluation mode, ready for decoding.
+
+    On a CPU its matrices are laid out for the processor in the given precision; in int8 PyTorch's LSTM layers stay in fp32. What only
+    tokens are multiplied with becomes a table, if that is not too large. With `NMT_FAST=0` it is a plain copy.
+
+    Args:
+        model: any model; what has no fast twin stays as it is.
+        precision: of the matrix products. In bf16 they also need autocast, see `nmt.device.autocast`.
+        shared_tokens: the tokens that are on every shortlist, if shortlists will be used.
+
+    Raises:
+        UsageError: int8 is asked for where it cannot be computed.
+    """
+    copied = deepcopy(model).eval().requires_grad_(False)
+    for layer in copied.modules():
+        if isinstance(layer, nn.RNNBase):
+            layer.flatten_parameters()  # cuDNN wants all weights in one block, but the copy has a block for each
+    if is_on() and isinstance(copied, RecurrentModel):
+        return _packed(copied, precision, shared_tokens)
+    if precision == "int8":
+        raise UsageError(
+            "Decoding in int8 needs a recurrent model and the fast modules (NMT_FAST is 0): use fp32 or bf16."
+        )
+    return copied
+
+
+def _packed(
+    model: RecurrentModel, precision: DecodingPrecision, shared_tokens: Int[Tensor, " F"] | None
+) -> SearchModel:
+    if device_of(model).type == "cpu":
+        prepare_kernels()
+    fast, dtype = twin(model, SEARCH_TWINS), DTYPES[precision]
+    assert isinstance(fast, SearchModel)
+    fast.in_bf16 = precision == "bf16"
+    if can_pack(fast.output.weight, dtype):
+        _pack_children(fast, dtype)
+        _tabulate(fast)
+    elif precision == "int8":
+        raise UsageError("Decoding in int8 needs a model in fp32 on a CPU that oneDNN knows: use fp32 or bf16 instead.")
+    if shared_tokens is not None:
+        fast.shared_tokens = shared_tokens.to(device_of(model))
+        linear = fast.output.linear if isinstance(fast.output, PackedOutputLayer) else fast.output
+        fast.shared_output = restricted(linear, fast.shared_tokens)
+    return fast
+
+
+def _pack_children(module: nn.Module, dtype: torch.dtype) -> None:
+    """Replace modules by packed ones, inner ones first."""
+    for name, child in module.named_children():
+        _pack_children(child, dtype)
+        packer = PACKERS.get(type(child))
+        if packer is not None:
+            setattr(module, name, packer(child, dtype))
+
+
+def _tabulate(model: RecurrentModel) -> None:
+    """Put tables in the place of the layers that read tokens, on each side where all of them can be; an LSTM's cannot."""
+    encoder, modules = model.encoder, list(model.decoder.modules())
+    first = [(layer, "input") for sides in (encoder.rightward, encoder.leftward) for layer in list(sides)[:1]]
+    recurrent = [(part.inputs, "word") for part in modules if isinstance(part, Recurrence) and "word" in part.inputs]
+    readout = [(part, "word") for part in modules if isinstance(part, TanhReadout)]
+    for side, places in (("source_embedding", first), ("target_embedding", [*recurrent, *readout])):
+        embedding: TokenEmbedding = getattr(model, side)
+        widest = _LARGEST_TABLE // embedding.num_embeddings
+        layers = [getattr(holder, name, None) for holder, name in places]
+        readers = [layer for layer in layers if isinstance(layer, nn.Linear) and layer.out_features <= widest]
+        if len(readers) == len(places):
+            for (holder, name), reader in zip(places, readers, strict=True):
+                setattr(holder, name, TokenTable(embedding, reader))
+            setattr(model, side, TokenIds())
+
+
+# --- packed modules -----------------------------------------------------------------------------------------------
+
+
+class PackedGru(nn.Module):
+    """The states of a GRU layer, each step through packed matrices."""
+
+    def __init__(self, layer: nn.GRU, dtype: torch.dtype) -> None:
+        super().__init__()
+        weight, recurrent, bias, recurrent_bias = layer.all_weights[0]
+        self.input: nn.Linear | TokenTable = packed_linear(plain_linear(weight, bias), dtype)
+        self.recurrent = packed_linear(plain_linear(recurrent, recurrent_bias), dtype)
+        self._panels = _panels_of_gates(self.recurrent) if _has_gru_kernel(self.recurrent) else None
+
+    def forward(self, values: Num[Tensor, "B S D"]) -> tuple[Float[Tensor, "B S N"], None]:
+        """The states of all steps."""
+        projected = self.input(values)
+        start = projected.new_zeros(len(values), projected.shape[2] // GruCell.gates)
+        return unrolled(projected, self._step, start), None
+
+    def _step(self, projected: Float[Tensor, "B G"], hidden: Float[Tensor, "B N"]) -> Float[Tensor, "B N"]:
+        if self._panels is None:
+            return gru_gates(projected, self.recurrent(hidden), hidden)
+        return kernels.int8_gru_step(projected, None, None, self._panels, hidden)
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class Int8Recurrence(Recurrence):
+    """Layers of a GRU in int8: one step of a layer, with the products of its inputs, is one kernel call."""
+
+    def __init__(self, recurrence: Recurrence) -> None:
+        nn.Module.__init__(self)
+        self.__dict__.update(recurrence.__dict__)
+        reads_other = range(1 if self.other is None else 0, self.layers)
+        self._other = {depth: _panels_of_gates(self.input_of(depth)) for depth in reads_other}
+        self._recurrent = [_panels_of_gates(cell.recurrent) for cell in self.cells if isinstance(cell, GruCell)]
+
+    def project_words(self, embedded: Num[Tensor, "... E"]) -> Num[Tensor, "... G"]:
+        """W E y, or the id of a token whose W E y is in a table."""
+        return embedded if isinstance(self._word, TokenTable) else super().project_words(embedded)
+
+    @property
+    def _word(self) -> nn.Module | None:
+        return getattr(self.inputs, "word", None)
+
+    def layer(
+        self,
+        depth: int,
+        word: Num[Tensor, "B G"] | None,
+        other: Float[Tensor, "B D"] | None,
+        state: RecurrentState,
+        masks: Float[Tensor, "B L H"] | None,
+    ) -> tuple[Float[Tensor, "B H"], None]:
+        words, ids = word, None
+        if word is not None and isinstance(self._word, TokenTable):
+            ids = word.squeeze(-1).contiguous()
+            words = self._word.rows_for(ids)
+        factors = None if other is None else (self._other[depth], other)
+        return kernels.int8_gru_step(words, ids, factors, self._recurrent[depth], state.hidden[:, depth]), None
+
+
+class PackedTanhReadout(TanhReadout):
+    """U_o s + V_o E y + C_o c, each product added in one pass where it can be."""
+
+    def total(self, hidden: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        return added_product(self.context, context, added_product(self.state, hidden, self.word(embedded)))
+
+
+class PackedMaxoutReadout(PackedTanhReadout, MaxoutReadout):
+    """The same for maxout."""
+
+
+class ProjectedReadout(AttentionalReadout):
+    """h~_t = tanh(W_c [c_t; h_t]) from the part of W_c for h_t and contexts that are multiplied with the other part already."""
+
+    def __init__(self, state: nn.Linear) -> None:
+        nn.Module.__init__(self)
+        self.state = state
+
+    def forward(
+        self, hidden: Float[Tensor, "... H"], embedded: Num[Tensor, "... E"], context: Float[Tensor, "... R"]
+    ) -> Float[Tensor, "... R"]:
+        return torch.tanh(added_product(self.state, hidden, context))
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+# --- what each plain type becomes ---------------------------------------------------------------------------------
+
+
+def _pack_linear(linear: nn.Linear, dtype: torch.dtype) -> nn.Module:
+    return packed_linear(linear, dtype) if min(linear.in_features, linear.out_features) > 1 else linear
+
+
+def _pack_attention(attention: Attention, _: torch.dtype) -> nn.Module:
+    is_additive = type(attention.score) in (AdditiveScore, ConcatScore) and not attention.has_coverage
+    return _as(FusedAttention, attention) if is_additive and attention.window is None else attention
+
+
+def _pack_recurrence(recurrence: Recurrence, _: torch.dtype) -> nn.Module:
+    cells = [cell for cell in recurrence.cells if isinstance(cell, FastGruCell) and cell.is_plain]
+    others = [recurrence.input_of(depth) for depth in range(1 if recurrence.other is None else 0, recurrence.layers)]
+    if len(cells) < recurrence.layers or not _has_gru_kernel(*others, *(cell.recurrent for cell in cells)):
+        return recurrence
+    return Int8Recurrence(recurrence)
+
+
+def _pack_decoder(decoder: UpdateThenAttend, dtype: torch.dtype) -> nn.Module:
+    """Multiply annotations with what the readout multiplies contexts with, if nothing else reads these, and it is no wider."""
+    attention, readout = decoder.attention, decoder.readout
+    if isinstance(attention, Attention) and attention.score and isinstance(readout, AttentionalReadout):
+        weight = readout.combine.weight
+        context_size = readout.context_size
+        of_context, of_state = torch.split(weight, [context_size, weight.shape[1] - context_size], dim=1)
+        if len(of_context) <= context_size:
+            decoder.attention = ProjectedAttention(attention, packed_linear(plain_linear(of_context, None), dtype))
+            decoder.readout = ProjectedReadout(packed_linear(plain_linear(of_state, None), dtype))
+    return decoder
+
+
+def _as(kind: type[nn.Module], module: nn.Module) -> nn.Module:
+    """A module as a subclass of its type."""
+    fast = object.__new__(kind)
+    fast.__dict__.update(module.__dict__)
+    return fast
+
+
+def _panels_of_gates(layer: nn.Module) -> kernels.Panels:
+    assert isinstance(layer, Int8Linear)
+    return layer.panels_of_parts(GruCell.gates)
+
+
+def _has_gru_kernel(*layers: nn.Module) -> bool:
+    """Whether the kernel for a whole step of a GRU multiplies with such layers, and fast."""
+    return has_int8_kernel() and all(isinstance(layer, Int8Linear) for layer in layers)
+
+
+PACKERS: dict[type[nn.Module], Callable[[Any, torch.dtype], nn.Module]] = {
+    nn.Linear: _pack_linear,
+    nn.GRU: PackedGru,
+    ChunkedOutputLayer: PackedOutputLayer,
+    SharedAttention: _pack_attention,
+    Recurrence: _pack_recurrence,
+    TanhReadout: lambda readout, _: _as(PackedTanhReadout, readout),
+    MaxoutReadout: lambda readout, _: _as(PackedMaxoutReadout, readout),
+    UpdateThenAttend: _pack_decoder,
+}
+"""What each type becomes on a CPU that oneDNN knows."""

@@ -1,0 +1,65 @@
+"""The recurrent model in decoding: hypotheses share the memory of their sentence, and the vocabulary may be restricted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from jaxtyping import Bool, Int
+from torch import Tensor, nn
+
+from nmt.fast.memory import SharedMemory
+from nmt.fast.output import Listed, SearchLogProbs, listed_output
+from nmt.model.decoder import RecurrentState
+from nmt.model.interface import Step
+from nmt.model.recurrent import RecurrentMemory, RecurrentModel
+from nmt.ragged import Ragged
+
+
+@dataclass(frozen=True)
+class SearchMemory(RecurrentMemory):
+    """The memory of the recurrent model, and the lists of tokens that its sentences may be translated with."""
+
+    attention: SharedMemory
+    listed: Listed | None = None
+
+    def select(self, rows: Int[Tensor, " M"]) -> SearchMemory:
+        listed = None if self.listed is None else self.listed.select(rows)
+        return SearchMemory(self.attention.select(rows), self.start.select(rows), listed)
+
+
+class SearchModel(RecurrentModel):
+    """A recurrent model whose steps copy nothing of the memory."""
+
+    in_bf16: bool
+    """Whether steps multiply with the memory in bf16."""
+    shared_tokens: Int[Tensor, " F"]
+    """The tokens that are on every list."""
+    shared_output: nn.Linear
+    """Their rows of the output layer."""
+
+    def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> SearchMemory:
+        memory = super().encode(source, source_mask)
+        shared = SharedMemory.of(memory.attention)
+        return SearchMemory(shared.in_bf16() if self.in_bf16 else shared, memory.start)
+
+    def restrict(self, memory: SearchMemory, own: Int[Tensor, " M"], sentences: Ragged) -> SearchMemory:
+        """The memory of sentences that may be translated with listed tokens only: the shared ones, and their own.
+
+        Args:
+            memory: of sentences that may be translated with all tokens.
+            own: the own tokens of each sentence, those of the first sentence first.
+            sentences: the sentence of each of these.
+        """
+        return replace(
+            memory, listed=listed_output(self.output, self.shared_output, self.shared_tokens, own, sentences)
+        )
+
+    def step(
+        self, tokens: Int[Tensor, " N"], state: RecurrentState, memory: RecurrentMemory, rows: Int[Tensor, " N"]
+    ) -> Step:
+        assert isinstance(memory, SearchMemory)
+        decoded = self.decoder(self.embed(tokens.unsqueeze(1)), state, memory.attention.read_by(rows))
+        centers = None if decoded.centers is None else decoded.centers[:, 0]
+        of = Ragged(rows, len(memory.attention.mask))
+        log_probs = SearchLogProbs(decoded.readouts[:, 0], self.output, of, memory.listed)
+        return Step(log_probs, decoded.alignment[:, 0], decoded.state, centers)

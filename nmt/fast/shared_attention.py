@@ -1,0 +1,128 @@
+"""Attention in decoding, where several hypotheses read the same sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from nmt.fast.kernels import decoding as kernels
+from nmt.fast.memory import SharedMemory
+from nmt.model.attention import Attended, Attention, AttentionMemory, MultiHeadAttention
+from nmt.model.scores import AdditiveScore
+
+
+class SharedAttention(Attention):
+    """The hypotheses of a sentence query its memory as if they were time steps: it is read once for all of them."""
+
+    def forward(
+        self,
+        queries: Float[Tensor, "N T H"],
+        positions: Int[Tensor, "N T"],
+        memory: AttentionMemory,
+        coverage: Float[Tensor, "N T S"] | None = None,
+    ) -> Attended:
+        if not isinstance(memory, SharedMemory) or memory.rows is None:
+            return super().forward(queries, positions, memory, coverage)
+        grid = super().forward(*_on_grid(queries, positions, memory, coverage))
+        return _of_hypotheses(grid, memory)
+
+
+class SharedMultiHeadAttention(MultiHeadAttention):
+    """The same for several heads."""
+
+    def forward(
+        self,
+        queries: Float[Tensor, "N T H"],
+        positions: Int[Tensor, "N T"],
+        memory: AttentionMemory,
+        coverage: Float[Tensor, "N T S"] | None = None,
+    ) -> Attended:
+        if not isinstance(memory, SharedMemory) or memory.rows is None:
+            return super().forward(queries, positions, memory, coverage)
+        grid = super().forward(*_on_grid(queries, positions, memory, coverage))
+        return _of_hypotheses(grid, memory)
+
+
+def _on_grid(
+    queries: Float[Tensor, "N 1 H"],
+    positions: Int[Tensor, "N 1"],
+    memory: SharedMemory,
+    coverage: Float[Tensor, "N 1 S"] | None,
+) -> tuple[Tensor, Tensor, SharedMemory, Tensor | None]:
+    """The arguments of attention with the hypotheses of a sentence in the place of steps; one with fewer has empty places."""
+    rows = memory.rows
+    assert rows is not None
+    spread = None if coverage is None else rows.spread(coverage.squeeze(1))
+    return rows.spread(queries.squeeze(1)), rows.spread(positions.squeeze(1)), replace(memory, rows=None), spread
+
+
+def _of_hypotheses(grid: Attended, memory: SharedMemory) -> Attended:
+    """The results of the hypotheses alone, one step each."""
+    rows = memory.rows
+    assert rows is not None
+    centers = None if grid.centers is None else rows.collect(grid.centers).unsqueeze(1)
+    return Attended(rows.collect(grid.contexts).unsqueeze(1), rows.collect(grid.weights).unsqueeze(1), centers)
+
+
+class FusedAttention(SharedAttention):
+    """Global attention with an additive score in one kernel call per step.
+
+    Reads e^(2 k_j) instead of the keys. If a key is so large that this is no fp32 number, it falls back to the plain arithmetic.
+    """
+
+    def remember(
+        self, annotations: Float[Tensor, "B S A"], mask: Bool[Tensor, "B S"], summary: Float[Tensor, "B C"]
+    ) -> SharedMemory:
+        memory = SharedMemory.of(super().remember(annotations.float(), mask, summary))
+        keys = memory.keys.float()
+        return replace(memory, exp_keys=kernels.odds_of(keys) if kernels.can_use(keys) else None)
+
+    def forward(
+        self,
+        queries: Float[Tensor, "N T H"],
+        positions: Int[Tensor, "N T"],
+        memory: AttentionMemory,
+        coverage: Float[Tensor, "N T S"] | None = None,
+    ) -> Attended:
+        if not isinstance(memory, SharedMemory) or memory.exp_keys is None:
+            return super().forward(queries, positions, memory, coverage)
+        count, steps = queries.shape[:2]
+        rows = torch.arange(count) if memory.rows is None else memory.rows.group
+        score = self.score
+        assert isinstance(score, AdditiveScore)
+        contexts, weights, _ = kernels.additive_attention(
+            score.query(queries.flatten(0, 1)).float(),
+            memory.exp_keys,
+            score.v.weight.squeeze(0),
+            memory.mask,
+            memory.annotations,
+            rows.repeat_interleave(steps) if steps > 1 else rows,
+        )
+        return Attended(contexts.view(count, steps, -1), weights.view(count, steps, -1))
+
+
+class ProjectedAttention(Attention):
+    """An attention whose contexts are W c_i = sum_j alpha_ij W h_j: W h_j is computed once, and not W c_i at every step."""
+
+    def __init__(self, attention: Attention, projection: nn.Linear) -> None:
+        nn.Module.__init__(self)
+        self.score, self.window = attention.score, attention.window
+        self.attention, self.projection = attention, projection
+
+    def remember(
+        self, annotations: Float[Tensor, "B S A"], mask: Bool[Tensor, "B S"], summary: Float[Tensor, "B C"]
+    ) -> AttentionMemory:
+        memory = self.attention.remember(annotations, mask, summary)
+        return replace(memory, annotations=self.projection(memory.annotations).to(memory.annotations.dtype))
+
+    def forward(
+        self,
+        queries: Float[Tensor, "N T H"],
+        positions: Int[Tensor, "N T"],
+        memory: AttentionMemory,
+        coverage: Float[Tensor, "N T S"] | None = None,
+    ) -> Attended:
+        return self.attention(queries, positions, memory, coverage)

@@ -1,0 +1,151 @@
+"""The attentional encoder-decoder of both papers behind the interface of a translation model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Bool, Float, Int, Num
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from nmt import recipe
+from nmt.model.attention import AttentionMemory
+from nmt.model.bridge import Bridge
+from nmt.model.decoder import RecurrentState, build_decoder
+from nmt.model.dropout import Dropout, WordDropout
+from nmt.model.encoder import Encoder
+from nmt.model.interface import ModelOutput, SentencePairs, Step, TranslationModel
+from nmt.model.output import OutputLayer
+
+
+@dataclass(frozen=True)
+class RecurrentMemory:
+    """What the decoder reads of each sentence, and the state it starts from."""
+
+    attention: AttentionMemory
+    start: RecurrentState
+
+    def select(self, rows: Int[Tensor, " M"]) -> RecurrentMemory:
+        """The memory of the given sentences, in their order."""
+        return RecurrentMemory(self.attention.select(rows), self.start.select(rows))
+
+
+class TokenEmbedding(nn.Embedding):
+    """g E y: rows of a table, of length 1 at first as a tied output layer needs them, times a constant g.
+
+    With g = sqrt(E) the components of an embedded token are as large as those of a state (Vaswani et al. 2017, 3.4). With g = 1 they
+    are sqrt(E) times smaller, and Adam takes long to make up for it (measured in recipes/README.md).
+    """
+
+    def __init__(self, size: int, width: int, scale: float) -> None:
+        super().__init__(size, width)
+        self.scale = scale
+
+    def forward(self, ids: Int[Tensor, "*ids"]) -> Float[Tensor, "*ids E"]:
+        return super().forward(ids) * self.scale
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
+    """RNN encoder, attention, RNN decoder: every model of Bahdanau et al. (2015) and Luong et al. (2015)."""
+
+    def __init__(self, config: recipe.ModelConfig, *, source_size: int, target_size: int) -> None:
+        super().__init__()
+        self.source_embedding = TokenEmbedding(source_size, config.embedding, config.embedding_scale)
+        self.target_embedding = (
+            self.source_embedding
+            if config.tie == "all"
+            else TokenEmbedding(target_size, config.embedding, config.embedding_scale)
+        )
+        keeps_cells = config.decoder.bridge == "copy" and config.decoder.cell == "lstm"
+        self.encoder = Encoder(
+            config.encoder, embedding=config.embedding, dropout=config.dropout, keeps_cells=keeps_cells
+        )
+        self.bridge = Bridge(config)
+        self.decoder = build_decoder(config)
+        self.output = OutputLayer(config.decoder.readout.size, target_size)
+        embedding_dropout = Dropout(config.dropout.embedding, variational=config.dropout.variational)
+        self.dropout = nn.Sequential(WordDropout(config.dropout.word), embedding_dropout)
+        self.readout_dropout = Dropout(config.dropout.readout, variational=config.dropout.variational)
+        for embedding in (self.source_embedding, self.target_embedding):
+            nn.init.normal_(embedding.weight, std=config.embedding**-0.5)
+        nn.init.zeros_(self.output.bias)
+        if config.tie == "none":
+            nn.init.normal_(self.output.weight, std=config.decoder.readout.size**-0.5)
+        else:
+            self.output.weight = self.target_embedding.weight
+
+    def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> RecurrentMemory:
+        """Annotations of the source, and s_0."""
+        encoded = self.encoder(self.dropout(self.source_embedding(source)), source_mask)
+        memory = self.decoder.attention.remember(encoded.annotations, source_mask, encoded.final[:, -1])
+        return RecurrentMemory(memory, self.decoder.start(self.bridge(encoded), memory))
+
+    def start(self, memory: RecurrentMemory) -> RecurrentState:
+        return memory.start
+
+    def step(
+        self, tokens: Int[Tensor, " N"], state: RecurrentState, memory: RecurrentMemory, rows: Int[Tensor, " N"]
+    ) -> Step:
+        decoded = self.decoder(self.embed(tokens.unsqueeze(1)), state, memory.attention.select(rows))
+        centers = None if decoded.centers is None else decoded.centers[:, 0]
+        log_probs = self.output.log_probs(decoded.readouts[:, 0])
+        return Step(log_probs, decoded.alignment[:, 0], decoded.state, centers)
+
+    def forward(self, batch: SentencePairs, label_smoothing: float = 0.0) -> ModelOutput:
+        memory = self.encode(batch.source, batch.source_mask)
+        decoded = self.decoder(self.embed(batch.target_in), self.start(memory), memory.attention)
+        mask, readouts = batch.target_mask, self.readout_dropout(decoded.readouts)
+        loss, gold_log_probs = self.output.loss(readouts[mask], batch.target_out[mask], label_smoothing)
+        token_log_probs = gold_log_probs.new_zeros(mask.shape).masked_scatter(mask, gold_log_probs)
+        return ModelOutput(loss, token_log_probs, decoded.alignment, tokens=len(gold_log_probs))
+
+    def position_log_probs(
+        self,
+        tokens: Int[Tensor, " B"],
+        gold: Int[Tensor, " B"],
+        state: RecurrentState,
+        memory: RecurrentMemory,
+        positions: Bool[Tensor, "B S"],
+    ) -> Float[Tensor, "B S"]:
+        """log p(y_t = gold | y_<t, c_t = h_j) for the positions j that are True, -inf for the others."""
+        readouts = self.decoder.position_readouts(self.embed(tokens), state, memory.attention)
+        gold = gold.unsqueeze(1).expand_as(positions)
+        log_probs = self.output.gold_log_probs(readouts[positions], gold[positions])
+        return log_probs.new_full(positions.shape, float("-inf")).masked_scatter(positions, log_probs)
+
+    def embed(self, target: Int[Tensor, "*ids"]) -> Num[Tensor, "*ids E"]:
+        """Embedded target tokens."""
+        embedded: Tensor = self.dropout(self.target_embedding(target))
+        return embedded
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+def build_model(config: recipe.ModelConfig, *, source_size: int, target_size: int) -> RecurrentModel:
+    """A freshly initialised model for vocabularies of the given sizes. Seed torch first to get the same one again."""
+    return RecurrentModel(config, source_size=source_size, target_size=target_size)
+
+
+def outline_model(config: recipe.ModelConfig, *, source_size: int, target_size: int) -> RecurrentModel:
+    """The shapes of such a model, without memory for its weights."""
+    with torch.device("meta"), _WithoutInitialisation():
+        return build_model(config, source_size=source_size, target_size=target_size)
+
+
+class _WithoutInitialisation(TorchFunctionMode):
+    """Skips draws from a normal distribution: for tensors without values torch would import its compiler to make them."""
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        given = kwargs or {}
+        if function in (Tensor.normal_, nn.init.normal_):
+            return given.get("tensor", args[0] if args else None)
+        return function(*args, **given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, TypeVar
 
 import torch
@@ -210,16 +211,83 @@ class Trace:
         return Paths(tokens, log_probs, alignment, total, last_step + 1)
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What does not change during a search."""
+
+    max_lengths: Int[Tensor, " B"]
+    penalties: Penalties
+    source_mask: Bool[Tensor, "B S"] | None
+    n_best: int
+    bos: int
+    eos: int
+    horizon: int | None = None
+
+    @cached_property
+    def shortest(self) -> int:
+        """The least of the maximum lengths."""
+        return int(self.max_lengths.min())
+
+    @cached_property
+    def length_penalties(self) -> Float[Tensor, " L"]:
+        """What a log-probability is divided by, of each length up to the largest."""
+        return self.penalties.of_lengths(int(self.max_lengths.max()), self.max_lengths.device)
+
+    def longest(self, time: int) -> Int[Tensor, " B"] | int:
+        """The length that what is alive at a step is given to end in, of each sentence or of all."""
+        if self.horizon is None:
+            return self.max_lengths
+        within = time + 1 + self.horizon
+        return within if within <= self.shortest else self.max_lengths.clamp(max=within)
+
+
 class Pool:
-    """The n best ended hypotheses of each sentence, best first; an empty place scores -inf.
+    """The n best finished hypotheses of each sentence, best first; an empty place scores -inf.
 
     Finished ones rank by score. One that was cut at its maximum length gets a place only if nothing has finished.
     """
 
-    def __init__(self, batch: int, size: int, device: torch.device) -> None:
-        self.scores = torch.full((batch, size), IMPOSSIBLE, device=device)
-        self.nodes = torch.zeros((batch, size), dtype=torch.long, device=device)
+    def __init__(self, limits: Limits) -> None:
+        self.limits, device = limits, limits.max_lengths.device
+        shape = len(limits.max_lengths), limits.n_best
+        self.scores = torch.full(shape, IMPOSSIBLE, device=device)
+        self.nodes = torch.zeros(shape, dtype=torch.long, device=device)
         """The last node of each, by its number in the trace."""
+
+    def settle(
+        self, picked: Picked, coverage: Float[Tensor, "B W S"] | None, first: int, time: int
+    ) -> Float[Tensor, "B W"]:
+        """Take in the candidates that end at a step; return the log-probability of those that live on, -inf for the others.
+
+        None lives on in a sentence that can find nothing better.
+
+        Args:
+            picked: the candidates.
+            coverage: the sum of the attention weights of each, for a coverage penalty.
+            first: the number of the step's first node in the trace.
+            time: the number of the step.
+        """
+        total = self._end(picked, coverage, first, time)
+        return total.masked_fill(self._is_done(total, time)[:, None], IMPOSSIBLE)
+
+    def _end(
+        self, picked: Picked, coverage: Float[Tensor, "B W S"] | None, first: int, time: int
+    ) -> Float[Tensor, "B W"]:
+        """Take in the candidates that end; return the log-probability of the others."""
+        limits = self.limits
+        ended = (picked.tokens == limits.eos) & (picked.total > IMPOSSIBLE)
+        if time + 1 < limits.shortest and not bool(ended.any()):
+            return picked.total
+        last = limits.max_lengths <= time + 1
+        mask = None if limits.source_mask is None else limits.source_mask[:, None, :]
+        scores = limits.penalties.score(picked.total, time + 1, coverage, mask)
+        self.add(scores, first=first, ended=ended, last=last)
+        return picked.total.masked_fill(ended | last[:, None], IMPOSSIBLE)
+
+    def _is_done(self, total: Float[Tensor, "B W"], time: int) -> Bool[Tensor, " B"]:
+        """Whether nothing alive can get into the pool any more, within the horizon; also true where nothing is alive."""
+        best = self.limits.penalties.bound(total.amax(dim=1), self.limits.longest(time))
+        return best <= self.scores[:, -1]
 
     def add(
         self,

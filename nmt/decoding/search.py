@@ -8,21 +8,21 @@ find nothing better leave the batch, and what was found is read back from the tr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from nmt.decoding.hypothesis import IMPOSSIBLE, Hypothesis, Penalties, Picked, Pool, Trace
+from nmt.decoding.hypothesis import IMPOSSIBLE, Hypothesis, Limits, Penalties, Picked, Pool, Trace
 from nmt.ragged import Ragged
 
 __all__ = ["Hypothesis", "StepFunction", "StepResult", "beam_search", "greedy", "sample"]
 
 COMPACT_AT = 0.25
-"""Share that must be done before the rest is moved together, of sentences and of rows that need not be moved anyway: it is a copy."""
+"""Share of hypotheses of greedy search that must be done before the rest is moved together, which is a copy."""
 _ROWS_AT_ONCE = 512
 """Hypotheses whose log-probabilities are held at a time."""
 
@@ -93,12 +93,13 @@ def greedy(
     bos: int = 2,
     eos: int = 3,
     forbid: tuple[int, ...] = (0, 2),
+    pool_type: type[Pool] = Pool,
 ) -> list[Hypothesis]:
     """Take the most probable token at every step; arguments as in `beam_search`. Of equals the lowest id wins."""
     penalties = _check(batch, max_lengths, length_penalty, coverage_penalty)
     pick = partial(_pick_best, size=1, forbid=forbid)
-    limits = _Limits(max_lengths, penalties, source_mask, n_best=1, bos=bos, eos=eos)
-    return [found[0] for found in _walk(step, state, memory, pick, batch, limits)]
+    limits = Limits(max_lengths, penalties, source_mask, n_best=1, bos=bos, eos=eos)
+    return [found[0] for found in _walk(step, state, memory, pick, limits, pool_type)]
 
 
 def beam_search(
@@ -118,6 +119,7 @@ def beam_search(
     bos: int = 2,
     eos: int = 3,
     forbid: tuple[int, ...] = (0, 2),
+    pool_type: type[Pool] = Pool,
 ) -> list[list[Hypothesis]]:
     """The best hypotheses that a beam comes across, by log P(y | x) / lp(y) + cp(x; y) (Wu et al. 2016, eq. 14).
 
@@ -146,6 +148,7 @@ def beam_search(
         bos: the token that starts an output.
         eos: the token that ends one.
         forbid: tokens that are never produced.
+        pool_type: `Pool`, or a subclass that does the same faster.
 
     Returns:
         For each sentence 1 to `n_best` hypotheses, best first. If every path has probability 0 that is an empty,
@@ -164,9 +167,8 @@ def beam_search(
     if prune is not None and not prune >= 0:
         raise ValueError(f"prune must be at least 0, but is {prune}.")
     pick = partial(_pick_best, size=beam_size, prune=prune, forbid=forbid)
-    return _walk(
-        step, state, memory, pick, batch, _Limits(max_lengths, penalties, source_mask, n_best, bos, eos, horizon)
-    )
+    limits = Limits(max_lengths, penalties, source_mask, n_best, bos, eos, horizon)
+    return _walk(step, state, memory, pick, limits, pool_type)
 
 
 def sample(
@@ -184,6 +186,7 @@ def sample(
     bos: int = 2,
     eos: int = 3,
     forbid: tuple[int, ...] = (0, 2),
+    pool_type: type[Pool] = Pool,
 ) -> list[list[Hypothesis]]:
     """Draw n outputs of each sentence, in the order of their random numbers.
 
@@ -204,9 +207,9 @@ def sample(
     pick = partial(_pick_drawn, uniform=uniform.flatten(0, 1), temperature=temperature, top_k=top_k, forbid=forbid)
     sentences = torch.arange(batch, device=max_lengths.device).repeat_interleave(samples)
     mask = None if source_mask is None else source_mask[sentences]
-    limits = _Limits(max_lengths[sentences], penalties, mask, n_best=1, bos=bos, eos=eos)
+    limits = Limits(max_lengths[sentences], penalties, mask, n_best=1, bos=bos, eos=eos)
     hypotheses = [
-        best for [best] in _walk(step, state.select(sentences), memory.select(sentences), pick, len(sentences), limits)
+        best for [best] in _walk(step, state.select(sentences), memory.select(sentences), pick, limits, pool_type)
     ]
     return [hypotheses[start : start + samples] for start in range(0, len(hypotheses), samples)]
 
@@ -227,36 +230,6 @@ def _check(batch: int, max_lengths: Tensor, length_penalty: float, coverage_pena
 
 
 @dataclass(frozen=True)
-class _Limits:
-    """What does not change during a walk."""
-
-    max_lengths: Int[Tensor, " B"]
-    penalties: Penalties
-    source_mask: Bool[Tensor, "B S"] | None
-    n_best: int
-    bos: int
-    eos: int
-    horizon: int | None = None
-
-    @cached_property
-    def shortest(self) -> int:
-        """The least of the maximum lengths."""
-        return int(self.max_lengths.min())
-
-    @cached_property
-    def length_penalties(self) -> Float[Tensor, " L"]:
-        """What a log-probability is divided by, of each length up to the largest."""
-        return self.penalties.of_lengths(int(self.max_lengths.max()), self.max_lengths.device)
-
-    def longest(self, time: int) -> Int[Tensor, " B"] | int:
-        """The length that what is alive at a step is given to end in, of each sentence or of all."""
-        if self.horizon is None:
-            return self.max_lengths
-        within = time + 1 + self.horizon
-        return within if within <= self.shortest else self.max_lengths.clamp(max=within)
-
-
-@dataclass(frozen=True)
 class _Front:
     """The N live hypotheses that the next step starts from, a row each.
 
@@ -274,27 +247,36 @@ class _Front:
 
 
 def _walk(
-    step: StepFunction, state: Selectable, memory: Selectable, pick: Pick, batch: int, limits: _Limits
+    step: StepFunction,
+    state: Selectable,
+    memory: Selectable,
+    pick: Pick,
+    limits: Limits,
+    pool_type: type[Pool],
 ) -> list[list[Hypothesis]]:
     """Step until no sentence can find anything better, then read back the hypotheses."""
+    batch = len(limits.max_lengths)
     if not batch:
         return []
     everyone = torch.arange(batch, device=limits.max_lengths.device)
-    trace, pool = Trace(), Pool(batch, limits.n_best, everyone.device)
+    trace, pool = Trace(), pool_type(limits)
     start, tokens = torch.zeros(batch, device=everyone.device), torch.full_like(everyone, limits.bos)
     front = _Front(0, Ragged(everyone, batch), start, tokens, everyone, None)
-    sources = _Sources(memory, everyone, everyone)
+    sources = _Sources(memory, everyone, everyone, most=0)
     for time in range(int(limits.max_lengths.max())):
         result = step(front.tokens, state, sources.memory, sources.rows)
         picked = pick(front, result.log_probs)
         first = trace.add(picked, result.weights, front.nodes)
         coverage = _cover(front.coverage, result.weights, picked.rows) if limits.penalties.coverage else None
-        total = _settle(picked, coverage, pool, first, time, limits)
+        total = pool.settle(picked, coverage, first, time)
         front = _advance(front, picked, total, coverage)
         if not len(front.nodes):
             break
-        state = _reorder(result.state, picked.rows.flatten()[front.nodes], rows=len(result.weights))
-        sources = sources.of(front.rows.group)
+        order = picked.rows.flatten()[front.nodes]
+        if not _is_identity(order, len(result.weights)):
+            state, sources = result.state.select(order), sources.of(front.rows.group)
+        else:
+            state = result.state
     return pool.hypotheses(trace, limits.eos)
 
 
@@ -306,13 +288,16 @@ class _Sources:
     sentences: Int[Tensor, " M"]
     """The sentence that each row of the memory is of, rising."""
     rows: Int[Tensor, " N"]
+    most: int
+    """The most hypotheses there have been since the memory was last selected from."""
 
     def of(self, group: Int[Tensor, " N"]) -> _Sources:
-        """For the hypotheses of the given sentences, rising. The memory loses those that are done once they are many."""
-        going, rows = torch.unique_consecutive(group, return_inverse=True)
-        if len(going) <= (1 - COMPACT_AT) * len(self.sentences):
-            return _Sources(self.memory.select(torch.searchsorted(self.sentences, going)), going, rows)
-        return _Sources(self.memory, self.sentences, torch.searchsorted(self.sentences, group))
+        """For the hypotheses of the given sentences, rising. Once half of them are gone, the memory of done sentences is dropped."""
+        if 2 * len(group) <= self.most:
+            going, rows = torch.unique_consecutive(group, return_inverse=True)
+            return _Sources(self.memory.select(torch.searchsorted(self.sentences, going)), going, rows, len(group))
+        rows = torch.searchsorted(self.sentences, group)
+        return replace(self, rows=rows, most=max(self.most, len(group)))
 
 
 def _cover(
@@ -320,42 +305,6 @@ def _cover(
 ) -> Float[Tensor, "B W S"]:
     """sum_i a_ij of each candidate."""
     return (weights.float() if coverage is None else coverage + weights.float())[rows]
-
-
-def _settle(
-    picked: Picked, coverage: Float[Tensor, "B W S"] | None, pool: Pool, first: int, time: int, limits: _Limits
-) -> Float[Tensor, "B W"]:
-    """Move the candidates that end here to the pool; return the total of those that live on, of sentences that are not done.
-
-    That of the others is -inf.
-    """
-    total = _end(picked, coverage, pool, first, time, limits)
-    return total.masked_fill(_is_done(total, pool, time, limits)[:, None], IMPOSSIBLE)
-
-
-def _end(
-    picked: Picked,
-    coverage: Float[Tensor, "B W S"] | None,
-    pool: Pool,
-    first: int,
-    time: int,
-    limits: _Limits,
-) -> Float[Tensor, "B W"]:
-    """Move the candidates that end here to the pool; return the total of those that live on, -inf for the others."""
-    ended = (picked.tokens == limits.eos) & (picked.total > IMPOSSIBLE)
-    if time + 1 < limits.shortest and not bool(ended.any()):
-        return picked.total
-    last = limits.max_lengths <= time + 1
-    mask = None if limits.source_mask is None else limits.source_mask[:, None, :]
-    scores = limits.penalties.score(picked.total, time + 1, coverage, mask)
-    pool.add(scores, first=first, ended=ended, last=last)
-    return picked.total.masked_fill(ended | last[:, None], IMPOSSIBLE)
-
-
-def _is_done(total: Float[Tensor, "B W"], pool: Pool, time: int, limits: _Limits) -> Bool[Tensor, " B"]:
-    """Whether nothing alive can get into the pool any more, within the horizon; also true where nothing is alive."""
-    best = limits.penalties.bound(total.amax(dim=1), limits.longest(time))
-    return best <= pool.scores[:, -1]
 
 
 def _advance(
@@ -376,11 +325,9 @@ def _going_on(rows: Ragged, alive: Bool[Tensor, "B W"]) -> Int[Tensor, " M"]:
     return nodes
 
 
-def _reorder(state: Selectable, order: Int[Tensor, " N"], *, rows: int) -> Selectable:
-    """Select rows of the state, unless that would change nothing."""
-    if len(order) == rows and torch.equal(order, torch.arange(rows, device=order.device)):
-        return state
-    return state.select(order)
+def _is_identity(order: Int[Tensor, " N"], rows: int) -> bool:
+    """Whether to select these rows would change nothing."""
+    return len(order) == rows and torch.equal(order, torch.arange(rows, device=order.device))
 
 
 # --- how a step picks -------------------------------------------------------------------------------------------

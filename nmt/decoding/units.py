@@ -16,6 +16,7 @@ from nmt.data.subwords import BOS, EOS, PAD, Subwords
 from nmt.decoding.ancestral import Sampling
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import Hypothesis, Penalties
+from nmt.decoding.kernel_pool import KernelPool
 from nmt.decoding.lines import clean
 from nmt.decoding.search import beam_search, greedy, sample
 from nmt.decoding.translation import TranslationHypothesis
@@ -117,6 +118,7 @@ class UnitDecoder:
             "bos": BOS,
             "eos": EOS,
             "forbid": (PAD, BOS),
+            "pool_type": KernelPool,
         }
         if self.sampling is not None:
             return sample(

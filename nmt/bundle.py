@@ -9,8 +9,7 @@ weights.safetensors    parameters, with the format version and a digest in its m
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,17 +19,18 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from nmt.arguments import as_path
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
 from nmt.files import write_atomically
-from nmt.model.interface import TranslationModel
-from nmt.model.recurrent import build_model, outline_model
+from nmt.model.interface import ModelBuilder, TranslationModel
+from nmt.model.recurrent import build_model
 from nmt.recipe import Recipe, dump_recipe, load_recipe
 
 FORMAT = 2
-"""Of safetensors files. Those of format 2 hold a digest; format 1 is read too."""
+"""Of safetensors files: the only one that is read. Files of format 1 had no digest."""
 RECIPE, SOURCE, TARGET, WEIGHTS = "recipe.yaml", "source.model", "target.model", "weights.safetensors"
 _STAMP = "nmt_format"
 """Metadata of a safetensors file: the format and the SHA-256 of the file. One entry, as several come in any order."""
@@ -51,7 +51,9 @@ class Bundle:
     model: TranslationModel[Any, Any]
 
     @classmethod
-    def fresh(cls, recipe: Recipe, source: Subwords, target: Subwords) -> Bundle:
+    def fresh(
+        cls, recipe: Recipe, source: Subwords, target: Subwords, build_model: ModelBuilder = build_model
+    ) -> Bundle:
         """A new model for this recipe; its first weights depend on the recipe's seed alone."""
         torch.manual_seed(recipe.seed)
         return cls(recipe, source, target, build_model(recipe.model, source_size=len(source), target_size=len(target)))
@@ -70,7 +72,14 @@ class Bundle:
         write_atomically(folder / TARGET, lambda path: path.write_bytes(target))
 
     @classmethod
-    def load(cls, folder: str | Path, device: torch.device | str = "cpu", *, weights: bool = True) -> Bundle:
+    def load(
+        cls,
+        folder: str | Path,
+        device: torch.device | str = "cpu",
+        *,
+        weights: bool = True,
+        build_model: ModelBuilder = build_model,
+    ) -> Bundle:
         """Read a model folder, or all but its weights.
 
         Whoever made the folder: nothing in it is run, no other file is opened (symbolic links are followed), and no memory is
@@ -92,13 +101,26 @@ class Bundle:
                 f"{folder} ties all embeddings, so {SOURCE} and {TARGET} must be the same, but they differ."
             )
         if weights:
-            outline = outline_model(recipe.model, source_size=len(source), target_size=len(target))
+            with torch.device("meta"), _WithoutInitialisation():  # the shapes, without memory for weights
+                outline = build_model(recipe.model, source_size=len(source), target_size=len(target))
             check_weights(outline, folder / WEIGHTS)
-        bundle = cls.fresh(recipe, source, target)
+        bundle = cls.fresh(recipe, source, target, build_model)
         if weights:
             _load_weights(bundle.model, folder / WEIGHTS)
         bundle.model.to(device).eval()
         return bundle
+
+
+class _WithoutInitialisation(TorchFunctionMode):
+    """Skips draws from a normal distribution: for tensors without values torch would import its compiler to make them."""
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        arguments = kwargs or {}
+        if function in (Tensor.normal_, torch.nn.init.normal_):
+            return arguments.get("tensor", args[0] if args else None)
+        return function(*args, **arguments)
 
 
 def check_folder(folder: Path, needed: list[str]) -> None:
@@ -183,10 +205,8 @@ def _stamp(opened: Any) -> tuple[str, str]:
 
 
 def _check_digest(path: Path, opened: Any) -> None:
-    """Raise DataError if an opened file is not the one that was written; one of format 1 without a digest may be."""
-    version, stored = _stamp(opened)
-    if not stored and int(version) < 2:
-        return
+    """Raise DataError if an opened file is not the one that was written."""
+    _, stored = _stamp(opened)
     with path.open("rb") as file:
         start = file.read(8)
         header = start + file.read(_header_size(start) - 8)
@@ -208,8 +228,12 @@ def _open_tensors(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, framework="pt") as file:
             version, _ = _stamp(file)
-            if re.fullmatch("[0-9]{1,9}", version) is None or int(version) > FORMAT:
-                raise DataError(f"{path} has format {version}, but this nmt reads up to {FORMAT}: install a newer nmt.")
+            if version in ("0", "1"):
+                raise DataError(
+                    f"{path} has format {version} of an early nmt, but this nmt reads {FORMAT}: train the model anew."
+                )
+            if version != str(FORMAT):
+                raise DataError(f"{path} has format {version}, but this nmt reads {FORMAT}: install a newer nmt.")
             yield file
     except (OSError, MemoryError, SafetensorError) as error:
         raise DataError(f"Cannot read the weights {path}: {error}.") from None

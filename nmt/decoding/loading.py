@@ -14,12 +14,18 @@ from nmt.bundle import Bundle
 from nmt.decoding.options import Options
 from nmt.decoding.translator import Translator
 from nmt.device import as_device
+from nmt.model.interface import ModelBuilder
+from nmt.model.recurrent import build_model
 
 Folder = str | os.PathLike[str]
 
 
 def load(
-    folders: Folder | Sequence[Folder], device: str | torch.device = "auto", **options: Unpack[Options]
+    folders: Folder | Sequence[Folder],
+    device: str | torch.device = "auto",
+    *,
+    build_model: ModelBuilder = build_model,
+    **options: Unpack[Options],
 ) -> Translator:
     """The model of a folder, ready to translate; of several folders, an ensemble.
 
@@ -34,6 +40,7 @@ def load(
         folders: a model folder as `nmt train` makes it, or several, whose probabilities are averaged. These need the same
             target vocabulary; each may have source subwords of its own.
         device: `auto` (the GPU if there is one), `cpu`, `cuda`, ...
+        build_model: makes the models of the recipes, as `nmt.train` did.
         decoding: beam size, penalties, longest output: `{"beam_size": 10}` is laid over what the (first) model's recipe says; a
             `Decoding` takes its place. Default: the recipe's.
         n_best: most hypotheses per line, up to the beam size; with `sampling`, so many are drawn. Default: 1.
@@ -62,6 +69,6 @@ def load(
     listed = folders if isinstance(folders, Sequence) and not isinstance(folders, str | bytes) else [folders]
     paths = [as_path(folder, "A model folder").absolute() for folder in listed]
     place = as_device(device)
-    translator = Translator([Bundle.load(path, place) for path in paths], **options)
-    translator.reload = partial(load, paths, str(place), **options)
+    translator = Translator([Bundle.load(path, place, build_model=build_model) for path in paths], **options)
+    translator.reload = partial(load, paths, str(place), build_model=build_model, **options)
     return translator

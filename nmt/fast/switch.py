@@ -13,7 +13,10 @@ def is_on() -> bool:
 
 
 def arithmetic() -> str:
-    """What computes: `plain`, `fast` or `fast with kernels`. Rounding, and with it a trained model, differs between them."""
+    """What computes: "plain PyTorch", "fast modules" or "fast modules and kernels".
+
+    They round differently, and so train slightly different models.
+    """
     if not is_on():
-        return "plain"
-    return "fast" if library() is None else "fast with kernels"
+        return "plain PyTorch"
+    return "fast modules" if library() is None else "fast modules and kernels"

@@ -15,6 +15,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from nmt import recipe
+
 SelfT = TypeVar("SelfT")
 
 
@@ -118,6 +120,15 @@ class TranslationModel(nn.Module, Generic[MemoryT, StateT]):
 
     if TYPE_CHECKING:
         __call__ = forward
+
+
+@runtime_checkable
+class ModelBuilder(Protocol):
+    """Makes a freshly initialised model for vocabularies of the given sizes. Seed torch first to get the same one again."""
+
+    def __call__(
+        self, config: recipe.ModelConfig, *, source_size: int, target_size: int
+    ) -> TranslationModel[Any, Any]: ...
 
 
 @runtime_checkable

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import torch
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from nmt import recipe
 from nmt.model.attention import AttentionMemory
@@ -131,21 +128,3 @@ class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
 def build_model(config: recipe.ModelConfig, *, source_size: int, target_size: int) -> RecurrentModel:
     """A freshly initialised model for vocabularies of the given sizes. Seed torch first to get the same one again."""
     return RecurrentModel(config, source_size=source_size, target_size=target_size)
-
-
-def outline_model(config: recipe.ModelConfig, *, source_size: int, target_size: int) -> RecurrentModel:
-    """The shapes of such a model, without memory for its weights."""
-    with torch.device("meta"), _WithoutInitialisation():
-        return build_model(config, source_size=source_size, target_size=target_size)
-
-
-class _WithoutInitialisation(TorchFunctionMode):
-    """Skips draws from a normal distribution: for tensors without values torch would import its compiler to make them."""
-
-    def __torch_function__(
-        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        given = kwargs or {}
-        if function in (Tensor.normal_, nn.init.normal_):
-            return given.get("tensor", args[0] if args else None)
-        return function(*args, **given)

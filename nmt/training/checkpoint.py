@@ -79,6 +79,7 @@ class State:
         optimizer: what the optimiser keeps of each parameter, as `INDEX.NAME`.
         generators: the state of the random generator of each device, under its type.
         threads: of the CPU that it was computed with; None if it is not known.
+        arithmetic: what computed it, see `nmt.fast.arithmetic`; None if it is not known.
     """
 
     progress: Progress
@@ -89,6 +90,7 @@ class State:
     optimizer: Tensors
     generators: Tensors
     threads: int | None
+    arithmetic: str | None = None
 
 
 _GROUPS = ("weights", "average", "optimizer", "generators")
@@ -101,6 +103,7 @@ def save_state(run: Path, state: State) -> None:
         "text": dict(state.text),
         "kind": state.kind,
         "threads": state.threads,
+        "arithmetic": state.arithmetic,
     }
     named = {f"{group}.{name}": value for group in _GROUPS for name, value in getattr(state, group).items()}
     named[_NUMBERS] = torch.tensor(list(json.dumps(numbers).encode()), dtype=torch.uint8)
@@ -121,7 +124,8 @@ def load_state(run: Path) -> State:
         for name, value in named.items():
             group, _, own = name.partition(".")
             groups[group][own] = value
-        return State(progress, numbers["text"], numbers["kind"], **groups, threads=numbers.get("threads"))
+        threads, arithmetic = numbers.get("threads"), numbers.get("arithmetic")
+        return State(progress, numbers["text"], numbers["kind"], **groups, threads=threads, arithmetic=arithmetic)
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(f"{run / STATE} is damaged: {error}.") from None
 

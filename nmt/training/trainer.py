@@ -22,6 +22,9 @@ from nmt.data.encoded import encode_corpus
 from nmt.data.subwords import Subwords
 from nmt.device import as_device, choose_precision
 from nmt.errors import DataError, NmtError
+from nmt.fast import arithmetic
+from nmt.model.interface import ModelBuilder
+from nmt.model.recurrent import build_model
 from nmt.recipe import Recipe, load_recipe
 from nmt.training.advice import Extent, advise
 from nmt.training.best import BestCheckpoints
@@ -91,11 +94,12 @@ def train(
     resume: bool = False,
     force: bool = False,
     quiet: bool = False,
+    build_model: ModelBuilder = build_model,
 ) -> Result:
     """Train the model of a recipe into a run folder, which is a model folder from the first validation on.
 
-    On one machine with the same number of threads the same recipe and text give the same bytes of weights on a CPU, however
-    often the run was stopped or killed and resumed on the way.
+    On one machine with the same number of threads and the same arithmetic (fast or plain, with kernels or without) the same recipe
+    and text give the same bytes of weights on a CPU, however often the run was stopped or killed and resumed on the way.
 
     Args:
         recipe: what to train on, with and how; or its file, or the name of one that ships with the toolkit.
@@ -104,6 +108,7 @@ def train(
         resume: go on from the state in the folder.
         force: resume even if the recipe or the text is not the one that the run was started with.
         quiet: say nothing on stderr.
+        build_model: makes the model of the recipe. Any `TranslationModel` will do; `nmt.load` then needs the same argument.
 
     Raises:
         DataError: the text, or the folder, cannot be used, or training diverged or ran out of memory.
@@ -118,7 +123,9 @@ def train(
         try:
             with only_writer(folder):
                 with stopping.at_once():
-                    trainer = _prepare(recipe, folder, stopping, device=device, resume=resume, force=force, quiet=quiet)
+                    trainer = _prepare(
+                        recipe, folder, stopping, build_model, device=device, resume=resume, force=force, quiet=quiet
+                    )
                 return trainer.run()
         except (Stop, KeyboardInterrupt):
             begun = f"The last saved state is kept; go on with: {how_to_resume(folder, device)}"
@@ -129,7 +136,15 @@ def train(
 
 
 def _prepare(
-    recipe: Recipe, folder: Path, stopping: Stopping, *, device: torch.device, resume: bool, force: bool, quiet: bool
+    recipe: Recipe,
+    folder: Path,
+    stopping: Stopping,
+    build_model: ModelBuilder,
+    *,
+    device: torch.device,
+    resume: bool,
+    force: bool,
+    quiet: bool,
 ) -> Trainer:
     """Read all that training needs, and write down what the model will be."""
     state = open_folder(recipe, folder, resume=resume, force=force)
@@ -141,7 +156,7 @@ def _prepare(
         source, target = Subwords.load(folder / SOURCE), Subwords.load(folder / TARGET)
         if not force:
             check_text(state, text, folder)
-    bundle = Bundle.fresh(recipe, source, target)
+    bundle = Bundle.fresh(recipe, source, target, build_model)
     bundle.model.to(device)
     trainer = Trainer(bundle, text, folder, stopping, state, device=device, quiet=quiet)
     bundle.save_description(folder)
@@ -438,6 +453,7 @@ class Trainer:
                 optimizer_tensors(self.learner.optimizer),
                 generator_states(self.device),
                 torch.get_num_threads(),
+                arithmetic(),
             ),
         )
         self.saved = time.monotonic()
@@ -452,6 +468,13 @@ class Trainer:
                 self.folder,
                 state.threads,
                 threads,
+            )
+        if state.arithmetic not in (None, arithmetic()):
+            _log.warning(
+                "The run in %s computed with %s and goes on with %s: it will come to another model than one that was never ended.",
+                self.folder,
+                state.arithmetic,
+                arithmetic(),
             )
         if changed := _reshaped(self.weights, state.weights):
             raise DataError(

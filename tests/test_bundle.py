@@ -66,11 +66,9 @@ def refusal(folder: Path) -> str:
 def test_a_loaded_model_computes_the_same_logits(bundle: Bundle, folder: Path, subwords: Subwords) -> None:
     loaded = Bundle.load(folder)
     batch = make_batch([(subwords.encode(line), subwords.encode(line)) for line in TEXT[:3]])
-    inputs = batch.source, batch.source_mask, batch.target_in
     bundle.model.eval()
     with torch.inference_mode():
-        expected = bundle.model.output(bundle.model(*inputs)[0])
-        assert torch.equal(loaded.model.output(loaded.model(*inputs)[0]), expected)
+        assert torch.equal(loaded.model(batch).token_log_probs, bundle.model(batch).token_log_probs)
     assert not loaded.model.training
     assert loaded.recipe == bundle.recipe
     assert loaded.source.fingerprint == subwords.fingerprint
@@ -132,7 +130,7 @@ def test_weights_with_other_names_are_refused(folder: Path) -> None:
 def test_weights_of_a_newer_format_ask_for_a_newer_version(folder: Path) -> None:
     tensors = load_tensors(folder / "weights.safetensors")
     save_file(tensors, folder / "weights.safetensors", {"nmt_format": "99"})
-    assert "has format 99, but this nmt reads up to 2: install a newer nmt." in refusal(folder)
+    assert "has format 99, but this nmt reads 2: install a newer nmt." in refusal(folder)
 
 
 def damage(path: Path, at: int, count: int) -> None:
@@ -174,7 +172,8 @@ def test_the_digest_is_that_of_the_file_and_must_be_there(tmp_path: Path) -> Non
     with pytest.raises(DataError, match="is damaged"):
         load_tensors(path)
     save_file(tensors, path, {"nmt_format": "1"})
-    assert load_tensors(path).keys() == tensors.keys()
+    with pytest.raises(DataError, match="train the model anew"):
+        load_tensors(path)
 
 
 def test_saving_again_replaces_the_model_and_leaves_no_other_file(bundle: Bundle, folder: Path) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 
 from nmt import device
 from nmt.device import choose_device, choose_precision, processor, usable_cores
 from nmt.errors import UsageError
-from nmt.model.cells import Dropout
 
 CPU = torch.device("cpu")
 
@@ -97,20 +94,6 @@ def test_cores_are_counted_on_every_system(monkeypatch: pytest.MonkeyPatch) -> N
     assert usable_cores() == 8
     monkeypatch.setattr(device.os, "cpu_count", lambda: None)
     assert usable_cores() == 1
-
-
-def test_metal_draws_sixteen_bits_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    randint, kinds = torch.randint, []
-
-    def on_cpu(*bounds: Any, device: torch.device, **options: Any) -> torch.Tensor:
-        kinds.append(device.type)
-        return randint(*bounds, **options)
-
-    monkeypatch.setattr(torch, "randint", on_cpu)
-    drawn, below, scale = Dropout(0.25, variational=False)._drawn(10_000, torch.device("mps"))
-    assert kinds == ["mps"]
-    assert (len(drawn), scale) == (10_000, pytest.approx(1 / 0.75, rel=1e-4))
-    assert (drawn < below).double().mean() == pytest.approx(0.75, abs=0.02)
 
 
 def test_threads_beyond_the_cores_are_left_out_with_a_note(

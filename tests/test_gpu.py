@@ -14,8 +14,8 @@ from torch import Tensor
 from nmt.bundle import Bundle
 from nmt.data.batching import Batch, make_batch
 from nmt.device import choose_device
-from nmt.model.seq2seq import Seq2Seq
-from nmt.training.loss import loss_of_batch
+from nmt.fast import accelerate
+from nmt.model.recurrent import RecurrentModel
 from nmt.training.trainer import train
 from tests.decoding.test_translator import LINES, MODELS, TEXT, bundle, translate
 from tests.training import toy
@@ -27,19 +27,22 @@ def moved(of: Bundle, device: torch.device) -> Bundle:
     return replace(of, model=deepcopy(of.model).to(device))
 
 
-def losses_and_gradients(model: Seq2Seq, batch: Batch) -> dict[str, Tensor]:
+def losses_and_gradients(model: RecurrentModel, batch: Batch) -> dict[str, Tensor]:
     """The smoothed loss, the alignment, and the gradient of every weight, brought to the CPU.
 
     In training mode, without which cuDNN gives no gradients, but with nothing dropped.
     """
-    for module in model.train().modules():
+    fast = accelerate(model).train()
+    for module in fast.modules():
         for rate in {"rate", "p"} & vars(module).keys():
             setattr(module, rate, 0.0)
-    readouts, alignment = model(batch.source, batch.source_mask, batch.target_in)
-    loss, _ = loss_of_batch(readouts, model.output, batch, smoothing=0.1)
-    loss.backward()
+    output = fast(batch, 0.1)
+    output.loss.backward()
     gradients = {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
-    return {name: value.detach().cpu() for name, value in {"loss": loss, "alignment": alignment, **gradients}.items()}
+    return {
+        name: value.detach().cpu()
+        for name, value in {"loss": output.loss, "alignment": output.alignment, **gradients}.items()
+    }
 
 
 @pytest.mark.parametrize("name", MODELS)

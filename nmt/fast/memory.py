@@ -45,6 +45,6 @@ class SharedMemory(AttentionMemory):
 
     def select(self, rows: Int[Tensor, " M"]) -> SharedMemory:
         """The memory of the given sentences, in their order."""
-        selected = super().select(rows)
-        assert isinstance(selected, SharedMemory)
-        return selected if self.exp_keys is None else replace(selected, exp_keys=self.exp_keys[rows])
+        plain = AttentionMemory(self.annotations, self.keys, self.mask, self.summary).select(rows)
+        exp_keys = None if self.exp_keys is None else self.exp_keys[rows]
+        return replace(SharedMemory.of(plain), exp_keys=exp_keys)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Num
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -35,7 +35,7 @@ class WordDropout(nn.Module):
         super().__init__()
         self.rate = rate
 
-    def forward(self, embedded: Float[Tensor, "B T E"]) -> Float[Tensor, "B T E"]:
+    def forward(self, embedded: Num[Tensor, "B T E"]) -> Num[Tensor, "B T E"]:
         if not self.training or self.rate == 0:
             return embedded
         return embedded * functional.dropout(torch.ones_like(embedded[..., :1]), self.rate)

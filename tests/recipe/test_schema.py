@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.errors import UsageError
-from nmt.model.seq2seq import build_model
+from nmt.model.recurrent import build_model
 from nmt.recipe import (
     AdditiveScoreConfig,
     AttentionConfig,

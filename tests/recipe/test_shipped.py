@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UsageError
-from nmt.model.seq2seq import build_model
+from nmt.model.recurrent import build_model
 from nmt.recipe import EXAMPLE_DATA, find_recipe, leaves_data_open, load_recipe, recipe_title, shipped_recipes
 from tests.recipe.minimal import MINIMAL, refusal
 

@@ -14,7 +14,7 @@ from nmt.data.subwords import EOS, Subwords
 from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.translator import Translator
 from nmt.device import DecodingPrecision
-from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.model.recurrent import RecurrentModel, build_model
 from nmt.training.best import mean_weights
 from tests.machine import needs_int8
 from tests.reference.settings import ATTENTIONS, ORDERS, small
@@ -40,7 +40,7 @@ int8 are exact."""
 
 
 @cache
-def model(preset: tuple[str, str, str], scale: float) -> Seq2Seq:
+def model(preset: tuple[str, str, str], scale: float) -> RecurrentModel:
     """Random weights, times `scale`: at 2.5 they decide, at 1 they are as a new model's."""
     score, window, order = preset
     chosen = recipe.ModelConfig.model_validate(small(score=score, window=window, order=order))
@@ -58,7 +58,7 @@ def subwords() -> Subwords:
     return tiny.bundle().source
 
 
-def translator(models: Sequence[Seq2Seq], precision: DecodingPrecision = "fp32") -> Translator:
+def translator(models: Sequence[RecurrentModel], precision: DecodingPrecision = "fp32") -> Translator:
     members = [_Member(subwords(), subwords(), each) for each in models]
     return Translator(
         members, decoding=recipe.DecodingConfig(beam_size=3, max_ratio=0.3), n_best=2, precision=precision
@@ -66,7 +66,7 @@ def translator(models: Sequence[Seq2Seq], precision: DecodingPrecision = "fp32")
 
 
 class _Member:
-    def __init__(self, source: Subwords, target: Subwords, model: Seq2Seq) -> None:
+    def __init__(self, source: Subwords, target: Subwords, model: RecurrentModel) -> None:
         self.source, self.target, self.model = source, target, model
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from nmt.model.int8 import can_multiply_int8
+from nmt.fast.int8 import can_multiply_int8
 from nmt.recipe import parse_recipe
 from nmt.training.log import METRICS
 from tools.benchmarks import decoding, joey, onmt, report, training, worker
@@ -115,7 +115,7 @@ def test_nmt_logs_what_the_benchmark_reads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
 def test_operations_are_those_of_the_weights_that_are_multiplied(variant: Any, tmp_path: Path) -> None:
-    from nmt.model.seq2seq import build_model
+    from nmt.model.recurrent import build_model
 
     tree = yaml.safe_load(
         variant.recipe(tmp_path, precision="fp32", updates=20, batch_tokens=4096).replace("1e-3", "0.001")

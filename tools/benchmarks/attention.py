@@ -54,10 +54,10 @@ def step(score: str, window: str, windows: int) -> dict[str, Any]:
     from .worker import timed
 
     torch.manual_seed(1)
-    chosen = recipe.AttentionConfig.model_validate({"score": score, "window": window})
-    attention = build_attention(chosen, query=WIDTH, annotation=WIDTH)
-    queries = torch.randn(STEPS, BATCH, WIDTH, requires_grad=True)
-    positions = torch.arange(STEPS).unsqueeze(1).expand(-1, BATCH)
+    config = recipe.AttentionConfig.model_validate({"score": score, "window": window})
+    attention = build_attention(config, query=WIDTH, annotation=WIDTH)
+    queries = torch.randn(STEPS, BATCH, 1, WIDTH, requires_grad=True)
+    positions = torch.arange(STEPS).view(-1, 1, 1).expand(-1, BATCH, 1)
 
     def at_length(length: int) -> dict[str, Any]:
         annotations = torch.randn(BATCH, length, WIDTH, requires_grad=True)
@@ -72,7 +72,7 @@ def step(score: str, window: str, windows: int) -> dict[str, Any]:
         def train() -> None:
             memory = attention.remember(annotations, mask, annotations[:, 0])
             contexts = [
-                attention(query, position, memory)[0] for query, position in zip(queries, positions, strict=True)
+                attention(query, position, memory).contexts for query, position in zip(queries, positions, strict=True)
             ]
             torch.autograd.backward(torch.stack(contexts).sum())
 

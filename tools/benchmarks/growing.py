@@ -25,7 +25,7 @@ def _model(vocabulary: int, device: str) -> Any:
     import torch
 
     from nmt import recipe
-    from nmt.model.seq2seq import build_model
+    from nmt.model.recurrent import build_model
 
     torch.manual_seed(1)
     settings = recipe.ModelConfig(
@@ -54,12 +54,12 @@ def train_step(
 
     from nmt.data.batching import make_batch
     from nmt.device import autocast, choose_device, choose_precision
-    from nmt.training.loss import loss_of_batch
+    from nmt.fast import accelerate
 
     from .worker import timed
 
     place = choose_device(device)
-    model = _model(vocabulary, place.type).train()
+    model = accelerate(_model(vocabulary, place.type)).train()
     optimizer = torch.optim.Adam(model.parameters())
     pairs = zip(_ids(batch, source, vocabulary), _ids(batch, TARGET, vocabulary), strict=True)
     words = make_batch(list(pairs)).to(place)
@@ -67,9 +67,8 @@ def train_step(
 
     def update() -> None:
         with autocast(digits, place):
-            readouts, _ = model(words.source, words.source_mask, words.target_in)
-            loss, _ = loss_of_batch(readouts, model.output, words, smoothing=0.0)
-        torch.autograd.backward(loss / words.tokens)
+            output = model(words)
+        torch.autograd.backward(output.loss / output.tokens)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
@@ -85,6 +84,7 @@ def search(
     from nmt.data.batching import pad
     from nmt.data.subwords import BOS, EOS, PAD
     from nmt.decoding.ensemble import Ensemble
+    from nmt.decoding.kernel_pool import KernelPool
     from nmt.decoding.search import beam_search
     from nmt.device import choose_device, choose_precision
 
@@ -100,15 +100,18 @@ def search(
     lengths = torch.full((batch,), TARGET, device=place)
 
     def find() -> None:
+        memory = ensemble.encode([words])
         beam_search(
             ensemble.step,
-            ensemble.encode([words]),
+            ensemble.start(memory),
+            memory,
             batch=batch,
             beam_size=beam,
             max_lengths=lengths,
             bos=BOS,
             eos=EOS,
             forbid=(PAD, BOS, EOS),
+            pool_type=KernelPool,
         )
 
     with ensemble.evaluating():

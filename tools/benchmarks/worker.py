@@ -90,8 +90,8 @@ def ceiling(device: str, size: int, windows: int) -> dict[str, Any]:
     from torch import nn
 
     from nmt.device import DTYPES, choose_device, choose_precision, processor
-    from nmt.model.packed import can_pack, packed_linear
-    from nmt.native.build import library, prepare_kernels
+    from nmt.fast.kernels.build import library, prepare_kernels
+    from nmt.fast.linear import can_pack, packed_linear
 
     place = choose_device(device)
     prepare_kernels()

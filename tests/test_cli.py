@@ -13,9 +13,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 import yaml
@@ -202,8 +203,8 @@ def test_a_vocabulary_larger_than_the_text_allows_says_how_large_it_may_be(corpu
 def test_a_hub_corpus_without_network_says_what_to_do(corpus: Path, tmp_path: Path) -> None:
     recipe = write_recipe(corpus)
     arguments = ["--set", "data.train=hf:nobody/nothing:train", "--out", tmp_path / "run"]
-    offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(tmp_path)}
-    sentence = bad(nmt("train", recipe, *arguments, **offline), 1)
+    ended = nmt("train", recipe, *arguments, HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_HOME=str(tmp_path))
+    sentence = bad(ended, 1)
     assert sentence.startswith("Cannot load hf:nobody/nothing:train: ")
     assert "copy its cache" in sentence
 
@@ -369,8 +370,8 @@ def test_translating_that_cannot_be_is_refused_at_once(arguments: list[str], sen
 
 def test_a_pipe_that_waits_for_each_answer_gets_it(model: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*NMT, "translate", str(model), "--window", "1"], env=environment, **pipes) as process:
+    command = [*NMT, "translate", str(model), "--window", "1"]
+    with subprocess.Popen(command, env=environment, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for _ in range(3):
@@ -401,8 +402,8 @@ def test_at_a_terminal_each_line_is_answered_at_once(model: Path) -> None:
 
 def test_a_reader_that_leaves_early_is_no_error(model: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*NMT, "translate", str(model)], env=environment, **pipes) as process:
+    command = [*NMT, "translate", str(model)]
+    with subprocess.Popen(command, env=environment, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
         assert process.stdout is not None
         process.stdout.close()
         _, errors = process.communicate(b"the dog\n" * 100, timeout=60)
@@ -433,12 +434,17 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_bar_appears_only_before_a_person_who_waits(monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
+    def slowly() -> Iterator[int]:
+        for item in range(3):
+            time.sleep(0.1)
+            yield item
+
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(progress, "DELAY", 0.05)
     quick = list(progress.shown(range(3), "translating", total=3, quiet=quiet))
     assert screen.getvalue() == ""
-    slow = list(progress.shown((time.sleep(0.1) or item for item in range(3)), "translating", total=3, quiet=quiet))
+    slow = list(progress.shown(slowly(), "translating", total=3, quiet=quiet))
     assert quick == slow == [0, 1, 2]
     assert ("translating" in screen.getvalue()) is not quiet
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.bundle import Bundle
-from nmt.data.subwords import Subwords
+from nmt.data.subwords import Kind, Subwords
 from tests.commands import bad, good, nmt
 from tests.test_bundle import TEXT, small_recipe
 
@@ -18,7 +18,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / name).write_text("".join(f"{line}\n" for line in lines))
     made = small_recipe()
     data = made.data.model_copy(update={"train": "text"})
-    for name, kind, size in (("model", "char", 20), ("words", "word", 13)):
+    models: list[tuple[str, Kind, int]] = [("model", "char", 20), ("words", "word", 13)]
+    for name, kind, size in models:
         subwords = Subwords.train(TEXT, kind=kind, size=size, byte_fallback=False)
         Bundle.fresh(made.model_copy(update={"data": data}), subwords, subwords).save(root / name)
     return root

@@ -40,7 +40,7 @@ SHARE = Share(jobs=2, threads=1, device="cpu", processor="test")
 
 def tree(folder: Path, name: str, *, score: str = "general", **training: Any) -> dict[str, Any]:
     """A recipe that trains in seconds, on the reversal corpus in `folder`."""
-    own = json.loads(
+    own: dict[str, Any] = json.loads(
         toy.recipe(folder, training={"epochs": 20, "updates": 20, "batch_tokens": 512, **training}).model_dump_json()
     )
     own["name"] = name
@@ -417,7 +417,7 @@ def test_all_sizes_are_warm_before_the_clock_starts(
 
 def test_the_fastest_pass_counts_and_a_long_one_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([0.0, 5.0, 5.0, 7.0, 7.0, 11.0, 20.0, 60.0])
-    monkeypatch.setattr(measure_module.time, "perf_counter", lambda: next(times))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(times))
     assert measure_module.fastest(lambda: "text") == ("text", 2.0)
     assert measure_module.fastest(lambda: "text") == ("text", 40.0)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 
@@ -87,19 +89,19 @@ def test_devices_that_are_there_are_used(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_cores_are_counted_on_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device.os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
     assert usable_cores() == 3
-    monkeypatch.delattr(device.os, "sched_getaffinity")  # macOS
-    monkeypatch.setattr(device.os, "cpu_count", lambda: 8)
+    monkeypatch.delattr(os, "sched_getaffinity")  # macOS
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
     assert usable_cores() == 8
-    monkeypatch.setattr(device.os, "cpu_count", lambda: None)
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert usable_cores() == 1
 
 
 def test_threads_beyond_the_cores_are_left_out_with_a_note(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(device.os, "sched_getaffinity", lambda _: {0, 3}, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3}, raising=False)
     assert [device.at_most_cores(threads) for threads in (1, 2)] == [1, 2]
     assert not caplog.records
     assert device.at_most_cores(10_000) == 2

@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Iterator
 from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,19 +32,17 @@ def subwords() -> Subwords:
     return Subwords.train(TEXT, kind="char", size=20, byte_fallback=False)
 
 
-def forced_aligner(subwords: Subwords, *, seed: int = 1, window: int = 500, **options: object) -> ForcedAligner:
+def forced_aligner(subwords: Subwords, *, seed: int = 1, window: int = 500, **options: Any) -> ForcedAligner:
     made = small_recipe(dropout=0.0).model_copy(update={"seed": seed})
     bundle = Bundle.fresh(made, subwords, subwords)
     with torch.no_grad():
         for parameter in bundle.model.parameters():
             parameter.mul_(3)  # so that rows are not all flat
-    return ForcedAligner(bundle, Translator([bundle], window=window), **options)  # type: ignore[arg-type]
+    return ForcedAligner(bundle, Translator([bundle], window=window), **options)
 
 
-def align(
-    pairs: list[tuple[str, str]], *aligners: ForcedAligner, longest: int = 500, **rule: object
-) -> list[AlignedPair]:
-    extraction = Extraction(**rule)  # type: ignore[arg-type]
+def align(pairs: list[tuple[str, str]], *aligners: ForcedAligner, longest: int = 500, **rule: Any) -> list[AlignedPair]:
+    extraction = Extraction(**rule)
     return list(align_pairs(pairs, *aligners, extraction=extraction, longest=longest))
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from nmt.alignment import shortlist_learning
 from nmt.alignment.shortlist_learning import learn_shortlist
-from nmt.alignment.statistical.ibm1 import learn_counts
+from nmt.alignment.statistical.cells import Cells
+from nmt.alignment.statistical.ibm1 import Lexicon, learn_counts
 from nmt.data.subwords import EOS, UNK, Subwords
 from nmt.errors import DataError, UsageError
 
@@ -27,11 +28,13 @@ def sides(pairs: list[tuple[str, str]]) -> list[Subwords]:
     return [Subwords.train(lines, kind="word", size=11, byte_fallback=False) for lines in zip(*pairs, strict=True)]
 
 
-def listed(sides: list[Subwords], pairs: list[tuple[str, str]], word: str, **options: int) -> list[str]:
+def listed(
+    sides: list[Subwords], pairs: list[tuple[str, str]], word: str, *, candidates: int, frequent: int
+) -> list[str]:
     """What a word may become, but for the end mark and the unknown piece."""
     import torch
 
-    made = learn_shortlist(pairs, *sides, **options)
+    made = learn_shortlist(pairs, *sides, candidates=candidates, frequent=frequent)
     own, _ = made.own(torch.tensor([sides[0].encode(word)]))
     ids = sorted([*made.shared.tolist(), *own.tolist()])
     assert {UNK, EOS} <= set(ids)
@@ -58,14 +61,15 @@ def test_a_long_text_is_thinned_out_evenly(
     pairs: list[tuple[str, str]], sides: list[Subwords], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = []
+
+    def watched(cells: Cells) -> Lexicon:
+        read.append(sum(len(group.rows) for group in cells.groups))
+        return learn_counts(cells)
+
     monkeypatch.setattr(
         shortlist_learning, "MOST_CELLS", sum((len(x.split()) + 1) * len(y.split()) for x, y in pairs) // 3
     )
-    monkeypatch.setattr(
-        shortlist_learning,
-        "learn_counts",
-        lambda cells: read.append(sum(len(group.rows) for group in cells.groups)) or learn_counts(cells),
-    )
+    monkeypatch.setattr(shortlist_learning, "learn_counts", watched)
     learn_shortlist(pairs, *sides, candidates=2, frequent=2)
     assert read == [50]
 

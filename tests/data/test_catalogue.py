@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,9 +25,9 @@ TEXT = {"en": b"one\ntwo\nthree\n", "de": "eins\nzwei\ngrün\n".encode()}
 class _Handler(BaseHTTPRequestHandler):
     """Serves `contents`; `/short/...` promises more than comes."""
 
-    def __init__(self, contents: dict[str, bytes], *rest: object) -> None:
+    def __init__(self, contents: dict[str, bytes], *rest: Any) -> None:
         self.contents = contents
-        super().__init__(*rest)  # type: ignore[arg-type]
+        super().__init__(*rest)
 
     def do_GET(self) -> None:
         content = self.contents.get(self.path)

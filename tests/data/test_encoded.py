@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -64,7 +65,8 @@ def test_the_pairs_that_pass_are_encoded(tmp_path: Path, subwords: Subwords) -> 
         assert lengths.dtype == np.int32
         assert lengths.tolist() == [len(pair[side]) for pair in expected]
     assert encoded[[2, 0]] == [expected[2], expected[0]]
-    assert encoded[np.array([1])] == [expected[1]]  # type: ignore[index]
+    rows: Any = np.array([1])
+    assert encoded[rows] == [expected[1]]
     assert encoded.text([2, 0]) == [PAIRS[5], PAIRS[0]]
     for row in (3, -1):
         with pytest.raises(IndexError):

@@ -5,13 +5,14 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.subwords import BOS, EOS, PAD, UNK, Subwords
+from nmt.data.subwords import BOS, EOS, PAD, UNK, Kind, Subwords
 from nmt.decoding.lines import clean
 from nmt.errors import DataError
 
@@ -22,7 +23,7 @@ LINES = [
     for number in ("one", "a dozen", "the quick brown")
     for thing in ("guitar", "bicycles", "Straßenbahn", "jumping fox")
 ]
-KINDS = {"unigram": 300, "bpe": 330, "char": 290, "word": 280}
+KINDS: dict[Kind, int] = {"unigram": 300, "bpe": 330, "char": 290, "word": 280}
 STAND_IN = "\U0010ffff"
 
 # Everything a line can hold: control names, SentencePiece's own marks, NUL, odd spaces, combining and astral characters.
@@ -37,10 +38,7 @@ texts = awkward | st.text(st.characters(exclude_categories=["Cs"], exclude_chara
 
 @pytest.fixture(scope="module")
 def models() -> dict[str, Subwords]:
-    return {
-        kind: Subwords.train(LINES, kind=kind, size=size, byte_fallback=True)  # type: ignore[arg-type]
-        for kind, size in KINDS.items()
-    }
+    return {kind: Subwords.train(LINES, kind=kind, size=size, byte_fallback=True) for kind, size in KINDS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +89,8 @@ def test_word_marks_and_bytes_go_where_they_belong(unigram: Subwords) -> None:
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "char", "word"])
-def test_without_bytes_an_unknown_character_is_one_mark_inside_its_word(kind: str) -> None:
-    model = Subwords.train(LINES, kind=kind, size=22 if kind == "word" else 45, byte_fallback=False)  # type: ignore[arg-type]
+def test_without_bytes_an_unknown_character_is_one_mark_inside_its_word(kind: Kind) -> None:
+    model = Subwords.train(LINES, kind=kind, size=22 if kind == "word" else 45, byte_fallback=False)
     ids = model.encode("A ЖЖman Ж sees")
     assert ids.count(UNK) >= 2
     decoded = model.decode(ids).split()
@@ -156,11 +154,11 @@ def test_sampling_varies_and_repeats_with_its_seed(models: dict[str, Subwords], 
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "word"])
-def test_too_large_a_vocabulary_names_the_largest_possible_one(kind: str) -> None:
+def test_too_large_a_vocabulary_names_the_largest_possible_one(kind: Kind) -> None:
     with pytest.raises(DataError, match=r"subwords.size 90000 is larger .* at most (\d+)") as caught:
-        Subwords.train(LINES, kind=kind, size=90_000, byte_fallback=True)  # type: ignore[arg-type]
+        Subwords.train(LINES, kind=kind, size=90_000, byte_fallback=True)
     largest = int(str(caught.value).rstrip(".").rsplit(" ", 1)[1])
-    assert len(Subwords.train(LINES, kind=kind, size=largest, byte_fallback=True)) == largest  # type: ignore[arg-type]
+    assert len(Subwords.train(LINES, kind=kind, size=largest, byte_fallback=True)) == largest
 
 
 @pytest.mark.parametrize(
@@ -175,11 +173,11 @@ def test_too_large_a_vocabulary_names_the_largest_possible_one(kind: str) -> Non
         ("word", True, 250),
     ],
 )
-def test_too_small_a_vocabulary_names_the_smallest_possible_one(kind: str, byte_fallback: bool, size: int) -> None:
+def test_too_small_a_vocabulary_names_the_smallest_possible_one(kind: Kind, byte_fallback: bool, size: int) -> None:
     with pytest.raises(DataError, match=r"subwords.size \d+ has no room .* at least \d+") as caught:
-        Subwords.train(LINES, kind=kind, size=size, byte_fallback=byte_fallback)  # type: ignore[arg-type]
+        Subwords.train(LINES, kind=kind, size=size, byte_fallback=byte_fallback)
     smallest = int(str(caught.value).split("at least ")[1].split(",")[0].rstrip("."))
-    assert len(Subwords.train(LINES, kind=kind, size=smallest, byte_fallback=byte_fallback)) == smallest  # type: ignore[arg-type]
+    assert len(Subwords.train(LINES, kind=kind, size=smallest, byte_fallback=byte_fallback)) == smallest
 
 
 @pytest.mark.parametrize("lines", [[], ["", ""]])
@@ -211,7 +209,7 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
     "options", [{}, {"add_dummy_prefix": False}, {"treat_whitespace_as_suffix": True}], ids=["before", "none", "after"]
 )
 def test_a_model_may_mark_words_before_them_after_them_or_between_them_only(
-    options: dict[str, bool], byte_fallback: bool
+    options: dict[str, Any], byte_fallback: bool
 ) -> None:
     """As those of other tools do; also where it lacks the letter a."""
     lines, model = ["the dog sees the cow", "ships sink here"], io.BytesIO()

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.bundle import load_tensors, save_tensors
+from nmt.bundle import Bundle, load_tensors, save_tensors
 from nmt.data.subwords import EOS, PAD, UNK, Subwords
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
 from nmt.device import DecodingPrecision
 from nmt.errors import DataError
 from tests.machine import needs_int8
-from tests.test_bundle import TEXT, Bundle, small_recipe
+from tests.test_bundle import TEXT, small_recipe
 
 SIZE = 18
 

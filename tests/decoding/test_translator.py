@@ -19,6 +19,7 @@ from nmt.data.subwords import BOS, EOS, UNK, Subwords
 from nmt.decoding.ancestral import Sampling
 from nmt.decoding.hypothesis import Penalties
 from nmt.decoding.lines import clean, join_texts, read_ahead, split_text
+from nmt.decoding.options import Options
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation, TranslationHypothesis, join
 from nmt.decoding.translator import Translator
@@ -121,7 +122,7 @@ def test_the_models_under_test_decide_end_and_differ() -> None:
 )
 def test_companions_change_nothing(name: str, beam_size: int) -> None:
     decoding = recipe.DecodingConfig(beam_size=beam_size, max_ratio=0.5, coverage_penalty=0.1)
-    options = {"decoding": decoding, "n_best": beam_size}
+    options: Options = {"decoding": decoding, "n_best": beam_size}
     together = translate([bundle(name)], **options)
     backwards = translate([bundle(name)], LINES[::-1], batch_tokens=120, window=3, **options)[::-1]
     for line, one, other in zip(LINES, together, backwards, strict=True):
@@ -138,7 +139,7 @@ def test_companions_change_nothing(name: str, beam_size: int) -> None:
     ],
 )
 def test_samples_are_those_of_their_seed_and_line_alone(name: str, sampling: Sampling, processes: int) -> None:
-    options = {"sampling": sampling, "n_best": 4}
+    options: Options = {"sampling": sampling, "n_best": 4}
     together = translate([bundle(name)], **options)
     parts = translate([bundle(name)], batch_tokens=120, window=3, processes=processes, **options)
     single = translate([bundle(name)], sampling=sampling)
@@ -256,7 +257,8 @@ def test_blank_and_awkward_lines_keep_their_place() -> None:
         assert (item.score, item.source_ids, item.hypotheses[0].ids) == (0.0, (), ())
         assert item.hypotheses[0].alignment.shape == (0, 0)
     for same in (found[4], found[5], found[6], found[9]):
-        assert (same.text, same.score) == (found[0].text, pytest.approx(found[0].score, abs=1e-5))
+        assert same.text == found[0].text
+        assert same.score == pytest.approx(found[0].score, abs=1e-5)
     assert all(len(item.text.splitlines()) <= 1 for item in found)
 
 
@@ -533,7 +535,7 @@ def test_fewer_digits_change_scores_only_a_little(precision: DecodingPrecision) 
         ({"max_source": 0}, "max_source must be at least 1, but is 0."),
     ],
 )
-def test_impossible_options_are_refused_in_a_sentence(options: dict[str, int], sentence: str) -> None:
+def test_impossible_options_are_refused_in_a_sentence(options: Options, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         Translator([bundle()], **options)
     with pytest.raises(UsageError, match="at least one model"):

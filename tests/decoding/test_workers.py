@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,9 +21,13 @@ from nmt.errors import DataError
 from tests.decoding.test_translator import LINES, bundle, check_same
 
 
+def number_here(task: int) -> int:
+    return os.getpid() + task
+
+
 def test_nothing_is_forked_once_cuda_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    with Workers(lambda task: os.getpid() + task, 2) as workers:
+    with Workers(number_here, 2) as workers:
         assert list(workers.map([[0] * 8])) == [[os.getpid()] * 8]
 
 
@@ -62,7 +67,11 @@ def test_the_next_group_is_begun_while_the_last_of_one_is_done_and_no_further_on
             asked.append(number)
             yield [1, 0, 0, 0]
 
-    with Workers(lambda number: time.sleep(0.3 * number) or time.monotonic(), 2) as workers:
+    def ended(number: int) -> float:
+        time.sleep(0.3 * number)
+        return time.monotonic()
+
+    with Workers(ended, 2) as workers:
         answers = workers.map(groups())
         first = next(answers)
         assert asked == [0, 1]
@@ -103,7 +112,11 @@ def test_a_killed_process_is_one_sentence() -> None:
 
 
 def test_who_stops_asking_waits_for_nothing() -> None:
-    with Workers(lambda number: time.sleep(60 * (number > 0)) or os.getpid(), 3) as workers:
+    def stuck(number: int) -> int:
+        time.sleep(60 * (number > 0))
+        return os.getpid()
+
+    with Workers(stuck, 3) as workers:
         start = time.monotonic()
         [process, *_] = next(workers.map([[0] * 6, [1] * 6]))
         with pytest.raises(KeyboardInterrupt), workers:
@@ -135,7 +148,7 @@ def test_processes_end_with_the_one_that_started_them() -> None:
 
 @pytest.mark.parametrize("posterior", [False, True])
 def test_translations_and_scores_are_those_of_one_process(posterior: bool) -> None:
-    settings = {
+    settings: dict[str, Any] = {
         "decoding": recipe.DecodingConfig(beam_size=2, max_ratio=0.2),
         "n_best": 2,
         "batch_tokens": 24,

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.font_manager import FontProperties, fontManager
+from matplotlib.font_manager import FontEntry, FontProperties, fontManager
 from matplotlib.textpath import TextToPath
 from PIL import Image
 
@@ -295,7 +295,8 @@ def test_what_has_one_page_takes_no_more(tmp_path: Path) -> None:
     for name in ("a.png", "a.svg"):
         with pytest.raises(UsageError, match=r"has one page, but there are 2: write a \.pdf"):
             plot_heatmaps([page, page], tmp_path / name)
-    for nothing in ([], [[]], [page, []]):
+    nothings: list[list[list[Heatmap]]] = [[], [[]], [page, []]]
+    for nothing in nothings:
         with pytest.raises(DataError, match="nothing to draw"):
             plot_heatmaps(nothing, tmp_path / "a.pdf")
     with pytest.raises(UsageError, match="100000"):
@@ -416,7 +417,7 @@ def test_impossible_requests_are_sentences(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="100000"):
         plot_alignment(random_alignment(), tmp_path / "a.png", dpi=100000)
     with pytest.raises(UsageError, match="'sepia'"):
-        plot_alignment(random_alignment(), tmp_path / "a.png", style="sepia")  # type: ignore[arg-type]
+        plot_alignment(random_alignment(), tmp_path / "a.png", style="sepia")  # type: ignore[arg-type] # refused
 
 
 # --- fonts ------------------------------------------------------------------------------------------------------
@@ -471,7 +472,7 @@ def test_the_warning_says_where_a_font_comes_from(
 
 
 @pytest.fixture
-def known_fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list]:
+def known_fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[FontEntry]]:
     """The fonts that matplotlib knows, which may change until the test ends."""
     faces = list(fontManager.ttflist)
     monkeypatch.setattr(fontManager, "ttflist", faces)
@@ -486,7 +487,7 @@ def face(name: str) -> Path:
 
 
 def test_a_font_is_found_that_was_installed_after_matplotlib_last_looked(
-    tmp_path: Path, known_fonts: list, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, known_fonts: list[FontEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lacking = fonts._characters("STIXGeneral") - fonts._characters(fonts.BASE)
     known_fonts[:] = [known for known in known_fonts if known.name == fonts.BASE]
@@ -499,7 +500,7 @@ def test_a_font_is_found_that_was_installed_after_matplotlib_last_looked(
 
 
 def test_a_font_file_goes_before_all_others_whatever_its_face(
-    tmp_path: Path, known_fonts: list, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, known_fonts: list[FontEntry], caplog: pytest.LogCaptureFixture
 ) -> None:
     known_fonts[:] = [known for known in known_fonts if known.name == fonts.BASE]
     words = random_alignment(("x", "читает", "ա"))

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow
 import pytest
@@ -33,10 +34,12 @@ from nmt.errors import NmtError
 from nmt.recipe import Recipe, load_recipe
 from tests.robustness import tiny
 
+ResultT = TypeVar("ResultT")
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def sentence_or(result: Callable[[], object]) -> object:
+def sentence_or(result: Callable[[], ResultT]) -> ResultT | None:
     """What a call gives; None if it refuses in one clear sentence. Anything else fails the test."""
     try:
         return result()
@@ -338,7 +341,7 @@ def test_gold_links(tmp_path: Path, content: bytes, sentences: int | None) -> No
     path.write_bytes(content)
     for read in (lambda: read_gold(path, sentences), lambda: read_pharaoh(path)):
         found = sentence_or(read)
-        assert found is None or all(isinstance(item, GoldLinks) for item in found)  # type: ignore[attr-defined]
+        assert found is None or all(isinstance(item, GoldLinks) for item in found)
 
 
 CELLS = st.lists(
@@ -400,7 +403,7 @@ def test_tables(tmp_path: Path, content: bytes, kind: str) -> None:
     path.write_bytes(gzip.compress(content) if kind == "tsv.gz" else content)
     corpus = sentence_or(lambda: load_corpus(str(path), source="en", target="de"))
     if corpus is not None:
-        assert not any("\n" in side for pair in corpus.pairs() for side in pair)  # type: ignore[attr-defined]
+        assert not any("\n" in side for pair in corpus.pairs() for side in pair)
 
 
 @pytest.fixture(scope="module")
@@ -431,7 +434,7 @@ def test_lexicons(tmp_path: Path, content: bytes) -> None:
     sentence_or(lambda: read_lexicon(path))
 
 
-PACKED = {
+PACKED: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
     ".bz2": bz2.compress,
     ".xz": lzma.compress,

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from typing import Literal, TypedDict
 
 import pytest
 from hypothesis import assume, example, given
@@ -67,6 +68,12 @@ def printed() -> Iterator[io.StringIO]:
         yield stream
 
 
+class Places(TypedDict):
+    source: Path
+    output: Path
+    alignments: Path
+
+
 # --- translate --------------------------------------------------------------------------------------------------
 
 
@@ -80,7 +87,7 @@ def test_any_bytes_are_translated_line_by_line(
     model: Path, tmp_path: Path, content: bytes, n_best: int | None, beam: int, scores: bool
 ) -> None:
     (tmp_path / "in").write_bytes(content)
-    places = {"source": tmp_path / "in", "output": tmp_path / "out", "alignments": tmp_path / "links"}
+    places: Places = {"source": tmp_path / "in", "output": tmp_path / "out", "alignments": tmp_path / "links"}
     translate([model], **places, n_best=n_best, scores=scores, beam_size=beam, quiet=True)
     lines = lines_of(content)
     out, found_links = (output_lines((tmp_path / name).read_bytes()) for name in ("out", "links"))
@@ -132,7 +139,7 @@ def test_a_line_of_a_whole_megabyte(model: Path, tmp_path: Path, unit: str) -> N
 
 def _translate_around(model: Path, folder: Path, long: str) -> None:
     (folder / "in").write_text(f"a cat\n{long}\na dog\n", newline="")
-    places = {"source": folder / "in", "output": folder / "out", "alignments": folder / "links"}
+    places: Places = {"source": folder / "in", "output": folder / "out", "alignments": folder / "links"}
     translate([model], **places, beam_size=1, max_ratio=0.05, quiet=True)
     first, _, last = output_lines((folder / "out").read_bytes())
     assert len(output_lines((folder / "links").read_bytes())) == 3
@@ -143,12 +150,12 @@ def _translate_around(model: Path, folder: Path, long: str) -> None:
 # --- score, align, links ----------------------------------------------------------------------------------------
 
 
-def write_pair(folder: Path, pairs: list[tuple[str, str]], *, ended: bool) -> dict[str, Path]:
+def write_pair(folder: Path, pairs: list[tuple[str, str]], *, ended: bool) -> tuple[Path, Path]:
     """Two files of lines; the last line is only left without its end where it is not empty."""
     ended = ended or not all(side.removeprefix("\ufeff") for side in pairs[-1])
     for name, side in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
         (folder / name).write_text("\n".join(side) + "\n" * ended, newline="")
-    return {"source": folder / "source", "target": folder / "target"}
+    return folder / "source", folder / "target"
 
 
 @tiny.tries(12)
@@ -157,7 +164,7 @@ def test_every_pair_is_scored_on_a_line(
     model: Path, tmp_path: Path, pairs: list[tuple[str, str]], ended: bool, normalise: bool
 ) -> None:
     with printed() as stream:
-        score(model, **write_pair(tmp_path, pairs, ended=ended), normalise=normalise, quiet=True)
+        score(model, *write_pair(tmp_path, pairs, ended=ended), normalise=normalise, quiet=True)
     scores = [float(line) for line in output_lines(stream.getvalue().encode())]
     assert len(scores) == len(pairs)
     assert max(scores) <= 0
@@ -166,9 +173,9 @@ def test_every_pair_is_scored_on_a_line(
 @tiny.tries(8)
 @given(pairs=pairs_of_lines, ended=st.booleans(), form=st.sampled_from(["pharaoh", "json"]))
 def test_every_pair_is_aligned_on_a_line(
-    model: Path, tmp_path: Path, pairs: list[tuple[str, str]], ended: bool, form: str
+    model: Path, tmp_path: Path, pairs: list[tuple[str, str]], ended: bool, form: Literal["pharaoh", "json"]
 ) -> None:
-    align(model, **write_pair(tmp_path, pairs, ended=ended), output=tmp_path / "out", form=form, quiet=True)
+    align(model, *write_pair(tmp_path, pairs, ended=ended), output=tmp_path / "out", form=form, quiet=True)
     out = output_lines((tmp_path / "out").read_bytes())
     assert len(out) == len(pairs)
     for line, (source, target) in zip(out, pairs, strict=True):
@@ -191,7 +198,7 @@ def test_every_pair_is_linked_on_a_line(tmp_path: Path, pairs: list[tuple[str, s
         *([side.split() for side in pair] for pair in others),
     ]
     assume(any(all(sides) for sides in read))  # something to learn from
-    links(**write_pair(tmp_path, pairs, ended=ended), output=tmp_path / "out", quiet=True)
+    links(*write_pair(tmp_path, pairs, ended=ended), output=tmp_path / "out", quiet=True)
     out = output_lines((tmp_path / "out").read_bytes())
     assert len(out) == len(pairs)
     for line, sides in zip(out, read, strict=True):
@@ -224,7 +231,7 @@ def test_a_pair_too_long_to_score_has_its_line_and_a_warning(
 ) -> None:
     pairs = [("a dog", "a cat"), ("a dog " * 3000, "a cat " * 3000), ("the dog", "sees")]
     with caplog.at_level(logging.WARNING), printed() as stream:
-        score(model, **write_pair(tmp_path, pairs, ended=True))
+        score(model, *write_pair(tmp_path, pairs, ended=True))
     first, middle, last = map(float, stream.getvalue().splitlines())
     assert math.isnan(middle)
     assert first < 0 > last

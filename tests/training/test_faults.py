@@ -137,11 +137,11 @@ def survive(chosen: Recipe, run: Path, disk: Disk, whole: dict[str, Any]) -> Non
         except (DataError, Killed) as caught:
             problem = caught
     place = f"{disk.fault} at call {disk.at}, {disk.calls[-1]}"
-    if disk.fault is Killed:
+    if not isinstance(disk.fault, int):
         assert isinstance(problem, Killed), place
     elif problem is not None:  # else it was one without which the run could go on
         assert str(run) in str(problem), place
-        assert os.strerror(disk.fault) in str(problem), place  # type: ignore[arg-type]
+        assert os.strerror(disk.fault) in str(problem), place
         assert "\n" not in str(problem), place
     begun = has_state(run)
     if begun:

@@ -71,6 +71,7 @@ def test_without_links_nothing_is_lost_and_nothing_pulls() -> None:
     total, guided = guided_cross_entropy(torch.softmax(scores, dim=-1), torch.zeros_like(links))
     total.backward()
     assert total.item() == guided == 0
+    assert scores.grad is not None
     assert (scores.grad == 0).all()
 
 
@@ -79,6 +80,7 @@ def test_links_outside_of_a_window_stay_finite() -> None:
     total, _ = guided_cross_entropy(alignment, torch.ones(1, 2, 3, dtype=torch.bool))
     total.backward()
     assert total.isfinite()
+    assert alignment.grad is not None
     assert (alignment.grad == 0).all()
 
 

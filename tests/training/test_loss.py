@@ -1,5 +1,7 @@
 """The chunked cross-entropy is the equation: values and gradients, across chunk borders, with and without smoothing."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,8 @@ from torch.autograd import gradcheck
 from nmt.training import loss
 from nmt.training.loss import cross_entropy, reference_cross_entropy
 from tests.reference.loss import smoothed_cross_entropy
+
+CrossEntropy = Callable[[Tensor, Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor]]
 
 SMOOTHINGS = [0.0, 0.1]
 CHUNKS = [1, 3, 7, 1000]
@@ -24,11 +28,13 @@ def given(words: int = 7, width: int = 4, vocabulary: int = 6) -> tuple[Tensor, 
 @pytest.mark.parametrize("path", [reference_cross_entropy, cross_entropy])
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @pytest.mark.parametrize("chunk", CHUNKS)
-def test_both_paths_follow_the_equation(path, smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_paths_follow_the_equation(
+    path: CrossEntropy, smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(loss, "CHUNK", 8 * chunk)
     readouts, weight, bias, target = given()
     smoothed, plain = path(readouts, weight, bias, target, smoothing)
-    arrays = (value.detach().numpy() for value in (readouts, weight, bias))
+    arrays = readouts.detach().numpy(), weight.detach().numpy(), bias.detach().numpy()
     expected = smoothed_cross_entropy(*arrays, target.tolist(), smoothing)
     np.testing.assert_allclose([smoothed.item(), plain.item()], expected, rtol=0, atol=1e-9)
 
@@ -37,7 +43,8 @@ def test_both_paths_follow_the_equation(path, smoothing: float, chunk: int, monk
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_gradients_do_not_depend_on_the_path(smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss, "CHUNK", 8 * chunk)
-    *values, target = given(words=10)
+    readouts, weight, bias, target = given(words=10)
+    values = readouts, weight, bias
     ours = torch.autograd.grad(cross_entropy(*values, target, smoothing)[0] * 0.3, values)
     theirs = torch.autograd.grad(reference_cross_entropy(*values, target, smoothing)[0] * 0.3, values)
     for mine, other in zip(ours, theirs, strict=True):
@@ -48,7 +55,11 @@ def test_gradients_do_not_depend_on_the_path(smoothing: float, chunk: int, monke
 def test_gradients_are_those_of_the_function(smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss, "CHUNK", 8 * 2)
     *values, target = given(words=5)
-    assert gradcheck(lambda *inputs: cross_entropy(*inputs, target, smoothing)[0], values)
+
+    def summed(readouts: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return cross_entropy(readouts, weight, bias, target, smoothing)[0]
+
+    assert gradcheck(summed, values)
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
@@ -84,6 +95,7 @@ def test_no_words_lose_nothing() -> None:
     smoothed, plain = cross_entropy(readouts, weight, bias, target, 0.1)
     smoothed.backward()
     assert smoothed.item() == plain.item() == 0
+    assert weight.grad is not None
     assert (weight.grad == 0).all()
 
 
@@ -96,7 +108,7 @@ def test_words_are_counted_apart_from_their_order_and_company() -> None:
 
 def test_extreme_logits_stay_finite() -> None:
     readouts, weight, bias, target = given()
-    values = [(readouts * 1e4).detach().requires_grad_(), weight, bias]
+    values = (readouts * 1e4).detach().requires_grad_(), weight, bias
     smoothed, _ = cross_entropy(*values, target, 0.1)
     assert smoothed.isfinite()
     assert all(gradient.isfinite().all() for gradient in torch.autograd.grad(smoothed, values))
@@ -104,7 +116,8 @@ def test_extreme_logits_stay_finite() -> None:
 
 def test_under_autocast_the_products_are_short_and_the_rest_is_not() -> None:
     readouts, weight, bias, target = given(words=200, width=16, vocabulary=50)
-    values = [value.detach().float().requires_grad_() for value in (readouts, weight, bias)]
+    readouts, weight, bias = (value.detach().float().requires_grad_() for value in (readouts, weight, bias))
+    values = readouts, weight, bias
     exact = cross_entropy(*values, target, 0.1)[0]
     with torch.autocast("cpu", dtype=torch.bfloat16):
         smoothed, plain = cross_entropy(*values, target, 0.1)

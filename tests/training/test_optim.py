@@ -77,7 +77,7 @@ def test_every_optimiser_goes_downhill(chosen: recipe.OptimizerConfig) -> None:
     optimizer = build_optimizer(chosen, layer)
     for _ in range(100):
         optimizer.zero_grad()
-        torch.autograd.backward(sum((parameter**2).sum() for parameter in layer.parameters()))
+        torch.autograd.backward(sum(((parameter**2).sum() for parameter in layer.parameters()), torch.zeros(())))
         optimizer.step()
     assert all(parameter.abs().max() < 0.5 for parameter in layer.parameters())
 

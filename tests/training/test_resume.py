@@ -22,10 +22,11 @@ from nmt.data.batching import Batch
 from nmt.errors import DataError, UsageError
 from nmt.recipe import Recipe, dump_recipe
 from nmt.training import lock, trainer
-from nmt.training.checkpoint import STATE, has_state, load_state
+from nmt.training.checkpoint import STATE, State, has_state, load_state, save_state
 from nmt.training.lock import LOCK, only_writer
 from nmt.training.optim import Clock
 from nmt.training.stopping import Stop, Stopping
+from nmt.training.text import TrainingText
 from nmt.training.trainer import Interrupted, train
 from nmt.training.update import Learner, Measured
 from nmt.training.validation import Validator
@@ -229,7 +230,7 @@ def calls(function: Callable[..., Any], at: int, *numbers: int) -> Callable[...,
 @pytest.mark.parametrize(
     ("place", "name", "at"),
     [
-        (trainer.TrainingText, "load", 1),
+        (TrainingText, "load", 1),
         (Learner, "_gradients", 2),
         (Validator, "judge", 1),
         (Validator, "judge", 2),
@@ -386,11 +387,13 @@ def test_long_epochs_are_saved_in_between(corpus: Path, tmp_path: Path, monkeypa
     chosen = plain(corpus)
     train(chosen, tmp_path / "whole", device=CPU, quiet=True)
     saved = []
-    save = trainer.save_state
+
+    def save(run: Path, state: State) -> None:
+        saved.append(state.progress.update)
+        save_state(run, state)
+
     monkeypatch.setattr(trainer, "SAVE_EVERY", 0.0)
-    monkeypatch.setattr(
-        trainer, "save_state", lambda run, state: (saved.append(state.progress.update), save(run, state))
-    )
+    monkeypatch.setattr(trainer, "save_state", save)
     train(chosen, tmp_path / "run", device=CPU, quiet=True)
     assert set(saved) == set(range(5))
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")

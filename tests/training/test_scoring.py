@@ -52,7 +52,7 @@ def validations(run: Path) -> list[dict[str, Any]]:
 def test_a_target_without_spaces_is_validated_by_its_characters(
     corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    settings = {"epochs": 2, "validation": {"metrics": ["bleu", "chrf"]}}
+    settings: dict[str, Any] = {"epochs": 2, "validation": {"metrics": ["bleu", "chrf"]}}
     result = train(kana_recipe(corpus, **settings), tmp_path / "run", device=CPU)
     records = validations(tmp_path / "run")
     assert max(record["bleu"] for record in records) > 1, "as single words no line is right, and no line in part"

@@ -18,6 +18,7 @@ from nmt.training import average, trainer
 from nmt.training.average import average_run
 from nmt.training.checkpoint import STATE
 from nmt.training.trainer import Interrupted, train
+from nmt.training.update import Measured
 from tests.training.toy import recipe, write_reversal
 
 CPU = torch.device("cpu")
@@ -101,7 +102,7 @@ def test_stopped_and_resumed_is_the_same_as_uninterrupted(
     updates = records(tmp_path / "whole", "valid")[-1]["update"]
     count = trainer.Trainer._count
 
-    def interrupt(self: trainer.Trainer, measured: trainer.Measured) -> None:
+    def interrupt(self: trainer.Trainer, measured: Measured) -> None:
         count(self, measured)
         if self.progress.update % 7 == 3:
             os.kill(os.getpid(), signal.SIGINT)

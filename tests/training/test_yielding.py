@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not IdleTeam.is_possible(), reason="needs GNU Op
 
 
 @pytest.fixture
-def two_threads():
+def two_threads() -> Iterator[None]:
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(1)
@@ -45,7 +45,7 @@ def growing(per_look: Callable[[], float]) -> Callable[[], dict[str, float]]:
     return look
 
 
-def test_a_team_is_open_while_threads_wait_for_cores_and_closed_when_they_no_longer_do(two_threads):
+def test_a_team_is_open_while_threads_wait_for_cores_and_closed_when_they_no_longer_do(two_threads: None) -> None:
     waits = [1.0]
     with Yielding(growing(lambda: waits[0]), interval=0.01) as yielding:
         assert eventually(lambda: yielding.team is not None)
@@ -53,14 +53,14 @@ def test_a_team_is_open_while_threads_wait_for_cores_and_closed_when_they_no_lon
         assert eventually(lambda: yielding.team is None)
 
 
-def test_no_team_is_opened_on_a_quiet_machine(two_threads):
+def test_no_team_is_opened_on_a_quiet_machine(two_threads: None) -> None:
     looks = count()
     with Yielding(growing(lambda: 0.0 * next(looks)), interval=0.001) as yielding:
         assert eventually(lambda: next(looks) > 5)
         assert yielding.team is None
 
 
-def test_a_thread_that_ends_or_begins_does_not_count_as_waiting(two_threads):
+def test_a_thread_that_ends_or_begins_does_not_count_as_waiting(two_threads: None) -> None:
     looks = count()
     delays = ({"1": 0.0, "2": 50.0}, {"1": 0.0}, {"1": 0.0, "3": 70.0})
     with Yielding(lambda: delays[next(looks) % 3], interval=0.001) as yielding:
@@ -68,19 +68,19 @@ def test_a_thread_that_ends_or_begins_does_not_count_as_waiting(two_threads):
         assert yielding.team is None
 
 
-def test_one_thread_has_none_to_wait_for():
+def test_one_thread_has_none_to_wait_for() -> None:
     with Yielding(growing(lambda: 1.0), interval=0.001) as yielding:
         time.sleep(0.05)
         assert yielding.team is None
 
 
-def test_the_team_ends_with_the_block(two_threads):
+def test_the_team_ends_with_the_block(two_threads: None) -> None:
     with Yielding(growing(lambda: 1.0), interval=0.001) as yielding:
         assert eventually(lambda: yielding.team is not None)
     assert yielding.team is None
 
 
-def test_an_idle_team_makes_libgomp_manage_more_threads_than_there_are_cores():
+def test_an_idle_team_makes_libgomp_manage_more_threads_than_there_are_cores() -> None:
     torch.set_num_threads(1)
     before, cores = threads(), len(os.sched_getaffinity(0))
     team = IdleTeam(beside=1)
@@ -89,13 +89,13 @@ def test_an_idle_team_makes_libgomp_manage_more_threads_than_there_are_cores():
     assert eventually(lambda: threads() == before)
 
 
-def test_delays_are_those_of_the_threads_of_this_process():
+def test_delays_are_those_of_the_threads_of_this_process() -> None:
     delays = delays_of_threads()
     assert str(os.getpid()) in delays
     assert all(delay >= 0 for delay in delays.values())
 
 
-def test_products_are_the_same_to_the_bit_while_threads_yield(two_threads):
+def test_products_are_the_same_to_the_bit_while_threads_yield(two_threads: None) -> None:
     torch.manual_seed(1)
     one, other = torch.randn(300, 400), torch.randn(400, 500)
     expected = one @ other
@@ -105,7 +105,7 @@ def test_products_are_the_same_to_the_bit_while_threads_yield(two_threads):
     assert torch.equal(expected, yielded)
 
 
-def test_it_does_nothing_off_linux(monkeypatch, two_threads):
+def test_it_does_nothing_off_linux(monkeypatch: pytest.MonkeyPatch, two_threads: None) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with Yielding(growing(lambda: 1.0), interval=0.001) as yielding:
         time.sleep(0.02)

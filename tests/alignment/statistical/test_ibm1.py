@@ -35,6 +35,7 @@ def reference(pairs: Pairs, rounds: int) -> dict[tuple[int, int], float]:
     """Brown et al. 1993, model 1, in loops. Pairs with a blank side teach nothing."""
     probability: dict[tuple[int, int], float] = defaultdict(lambda: 1.0)
     count: dict[tuple[int, int], float] = {}
+    of_source: dict[int, float]
     for _ in range(rounds):
         count, of_source = defaultdict(float), defaultdict(float)
         for source, target in pairs:

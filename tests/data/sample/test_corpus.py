@@ -31,7 +31,7 @@ def test_examples_are_plain_frozen_values() -> None:
     example = sample.examples("train")[0]
     assert isinstance(example.links, frozenset)
     with pytest.raises(FrozenInstanceError):
-        example.source = ""  # type: ignore[misc]
+        example.source = ""  # type: ignore[misc] # it is frozen
 
 
 def test_an_unknown_split_is_named() -> None:

@@ -10,7 +10,7 @@ from nmt.errors import DataError
 if TYPE_CHECKING:  # imported where it is used, since translating reads lines but builds no column
     import pyarrow as pa
 
-_IN_MEMORY = 256 * 2**20  # bytes beyond which text moves to a temporary file
+IN_MEMORY = 256 * 2**20  # bytes beyond which text moves to a temporary file
 
 
 class Column(Sequence[str]):
@@ -63,7 +63,7 @@ def _table(records: "Iterator[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Tabl
     for record in records:
         kept.append(record)
         held += record.nbytes
-        if held > _IN_MEMORY:
+        if held > IN_MEMORY:
             return _spilled(chain(kept, records), schema)
     return pa.Table.from_batches(kept, schema)
 

@@ -23,7 +23,7 @@ from nmt.files import replacing
 from nmt.recipe import FiltersConfig
 
 _FORMAT = 1  # raise it when the file's layout or the meaning of its parts changes
-_BATCH = 16_384
+BATCH = 16_384
 _IDS = pa.list_(pa.int32())
 _SCHEMA = pa.schema([("source", _IDS), ("target", _IDS), ("row", pa.int64())])
 _Opened = tuple[pa.Table, FilterReport]
@@ -180,7 +180,7 @@ def _encoded(
 ) -> Iterator[tuple[pa.RecordBatch, FilterReport]]:
     """The ids of the pairs that stay, batch by batch, each with its own report."""
     start = 0
-    for texts in zip(corpus.source.batches(_BATCH), corpus.target.batches(_BATCH), strict=True):
+    for texts in zip(corpus.source.batches(BATCH), corpus.target.batches(BATCH), strict=True):
         ids = [subwords.encode_batch(side) for subwords, side in zip(sides, texts, strict=True)]
         lengths = [np.fromiter(map(len, side), np.int32, len(side)) for side in ids]
         mask, report = keep(lengths[0], lengths[1], filters, first=first[start : start + len(ids[0])])

@@ -32,7 +32,7 @@ Kind = Literal["unigram", "bpe", "char", "word"]
 
 _MARK, _STAND_IN = MARK, "\U0010ffff"
 _SPECIAL = {"pad_id": PAD, "unk_id": UNK, "bos_id": BOS, "eos_id": EOS}
-_TRAINING_LINES = 2_000_000
+TRAINING_LINES = 2_000_000
 _LONGEST_LINE = 2**30  # bytes; SentencePiece's own default silently drops lines beyond 4,192
 _LARGEST = 2**28  # bytes of a model file, which has less than a hundred a piece
 _THREADS = 16  # part of the result: sums are taken per thread, and the number is written into the model
@@ -56,7 +56,7 @@ class Subwords:
         Raises:
             DataError: there is no text, or it allows no vocabulary of this size (the sentence says which it allows).
         """
-        sample = (_escape(line) for line in _sample(lines, _TRAINING_LINES, seed))
+        sample = (_escape(line) for line in _sample(lines, TRAINING_LINES, seed))
         model = io.BytesIO()
         trainer: Any = sentencepiece.SentencePieceTrainer
         try:

@@ -314,16 +314,16 @@ def test_parquet(columns: dict[str, object]) -> None:
     assert _load("t.parquet") == PAIRS
 
 
-def test_bad_parquet_rows_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.data.corpus._ROWS", 2)
-    pq.write_table(pa.table({"en": ["a"] * 5, "de": ["b", "b", "b", None, "b"]}), "t.parquet")
-    with pytest.raises(DataError, match=r"^t\.parquet, row 4: every side must be text, but one is None\.$"):
+def test_bad_parquet_rows_are_named() -> None:
+    """Also those that are not among the first 10,000, which are read at a time."""
+    pq.write_table(pa.table({"en": ["a"] * 10_005, "de": [*["b"] * 10_003, None, "b"]}), "t.parquet")
+    with pytest.raises(DataError, match=r"^t\.parquet, row 10004: every side must be text, but one is None\.$"):
         _load("t.parquet")
     with pytest.raises(DataError, match=r"^t\.parquet has no column fr, only en, de\.$"):
         _load("t.parquet", "en", "fr")
-    wrong = pa.array([b"a", b"b", b"\xff"], pa.binary()).view(pa.string())
-    pq.write_table(pa.table({"en": wrong, "de": ["x"] * 3}), "t.parquet")
-    with pytest.raises(DataError, match=r"^t\.parquet, row 3: not valid UTF-8"):
+    wrong = pa.array([*[b"a"] * 10_000, b"\xff"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"en": wrong, "de": ["x"] * 10_001}), "t.parquet")
+    with pytest.raises(DataError, match=r"^t\.parquet, row 10001: not valid UTF-8"):
         _load("t.parquet")
 
 
@@ -421,9 +421,8 @@ def test_a_large_corpus_moves_to_a_file_that_leaves_nothing_behind(
 ) -> None:
     (folder / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder / "temporary"))
-    monkeypatch.setattr(columns_module, "_IN_MEMORY", 1000)
-    monkeypatch.setattr("nmt.data.corpus._ROWS", 10)
-    pairs = [(f"{number} {'x' * 20}", f"{number}") for number in range(500)]
+    monkeypatch.setattr(columns_module, "IN_MEMORY", 500_000)  # more than the first 10,000 rows, which come at once
+    pairs = [(f"{number} {'x' * 20}", f"{number}") for number in range(30_000)]
     _write("big.tsv", "".join(f"{source}\t{target}\n" for source, target in pairs))
     before = pa.total_allocated_bytes()
     corpus = load_corpus("big.tsv", source="en", target="de")

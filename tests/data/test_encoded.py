@@ -37,7 +37,7 @@ def subwords() -> Subwords:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of two lines, so that a few lines are several batches, one of which keeps nothing."""
-    monkeypatch.setattr(module, "_BATCH", 2)
+    monkeypatch.setattr(module, "BATCH", 2)
 
 
 def _corpus(folder: Path, pairs: list[tuple[str, str]] = PAIRS) -> ParallelCorpus:

@@ -113,7 +113,7 @@ def test_training_is_deterministic_and_the_file_round_trips(tmp_path: Path, unig
 
 
 def test_a_sample_of_the_lines_depends_on_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.data.subwords._TRAINING_LINES", 20)
+    monkeypatch.setattr("nmt.data.subwords.TRAINING_LINES", 20)
 
     def train(seed: int) -> bytes:
         return Subwords.train(LINES, kind="word", size=20, byte_fallback=False, seed=seed).serialized

@@ -12,7 +12,7 @@ import torch
 from nmt.alignment.statistical import hmm
 from nmt.alignment.statistical.cells import Cells
 from nmt.alignment.statistical.hmm import ALPHA, EMPTY, HMM, Posteriors, agreement, forward_backward, learn
-from nmt.alignment.statistical.ibm1 import Lexicon
+from nmt.alignment.statistical.ibm1 import Lexicon, learn_counts
 from tests.reference import hmm as reference
 
 
@@ -86,17 +86,18 @@ def test_a_source_longer_than_any_seen_before_has_transitions_too() -> None:
 
 
 def test_the_lexicon_is_that_of_the_prior() -> None:
-    cells = Cells.of([[0, 1], [1]], [[0, 1], [1]])
-    counts = Lexicon(np.arange(1.0, 1 + len(cells.source)), np.array([0.5, 2.0]))
-    found = hmm._sparse(counts, cells)
+    cells = random_text()
+    counts, words = learn_counts(cells), 1 + int(cells.target.max())
+    found = learn(cells, rounds=())[0].lexicon  # before the first round
 
     def psi(value: float) -> float:
         return float(torch.digamma(torch.tensor(value, dtype=torch.float64)))
 
     for entry, count in enumerate(counts.translation):
         total = sum(c for c, x in zip(counts.translation, cells.source, strict=True) if x == cells.source[entry])
-        assert found.translation[entry] == pytest.approx(exp(psi(count + ALPHA) - psi(total + 2 * ALPHA)))
-    assert found.empty == pytest.approx([exp(psi(c + ALPHA) - psi(2.5 + 2 * ALPHA)) for c in (0.5, 2.0)])
+        assert found.translation[entry] == pytest.approx(exp(psi(count + ALPHA) - psi(total + words * ALPHA)))
+    total = float(counts.empty.sum())
+    assert found.empty == pytest.approx([exp(psi(c + ALPHA) - psi(total + words * ALPHA)) for c in counts.empty])
 
 
 def test_agreement_is_the_same_from_either_side() -> None:

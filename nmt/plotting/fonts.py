@@ -42,7 +42,7 @@ _KANA = frozenset(map(chr, range(0x3041, 0x3100)))
 _UNFIT = ("cm", "STIXNon", "STIXSize", "Last", "DejaVu Sans Display", "Noto Color Emoji", "Apple Color Emoji")
 _ELLIPSIS_FROM = 100  # characters; the longest words of real languages stay whole
 _REGULAR = ("normal", 400, "normal")
-_SHAPES_TEXT = hasattr(font_manager, "FontPath")
+SHAPES_TEXT = hasattr(font_manager, "FontPath")
 """Whether matplotlib shapes text, and opens any face of a collection: both came with 3.11."""
 _UNSHAPED = (
     f"matplotlib {matplotlib.__version__} cannot shape Arabic, Hebrew or Indic scripts: their letters stand apart, from left "
@@ -85,10 +85,16 @@ def add_font(path: Path) -> str:
     except RuntimeError:
         raise DataError(f"{path} is not a font that can be drawn: give a .ttf, .otf or .ttc file.") from None
     added = fontManager.ttflist[before]
-    _forget()
+    forget_fonts()
     # Whatever its weight is, it is the face that was asked for.
     fontManager.ttflist.append(replace(added, style="normal", weight=400, stretch="normal"))
     return str(added.name)
+
+
+def forget_fonts() -> None:
+    """Forget what is known of the installed fonts: to be called after matplotlib's list of them has changed."""
+    for cached in (_candidates, _characters, _regular_faces):
+        cached.cache_clear()
 
 
 def choose_families(texts: Iterable[str], *, first: Sequence[str] = (), warn: bool = True) -> list[str]:
@@ -113,7 +119,7 @@ def choose_families(texts: Iterable[str], *, first: Sequence[str] = (), warn: bo
         missing -= _characters(best)
     if missing and warn:
         _log.warning("%s", _complaint(missing))
-    if warn and not _SHAPES_TEXT and any(map(_needs_shaping, characters)):
+    if warn and not SHAPES_TEXT and any(map(_needs_shaping, characters)):
         _log.warning("%s", _UNSHAPED)
     return families
 
@@ -165,7 +171,7 @@ def _regular_faces() -> dict[str, str]:
 
 def _file(face: FontEntry) -> str:
     """A face's file, with its number in a collection; before 3.11 matplotlib lists and reads only the first."""
-    return font_manager.FontPath(face.fname, face.index) if _SHAPES_TEXT else str(face.fname)
+    return font_manager.FontPath(face.fname, face.index) if SHAPES_TEXT else str(face.fname)
 
 
 def _notice_new_fonts() -> None:
@@ -174,13 +180,7 @@ def _notice_new_fonts() -> None:
     for path in sorted(set(findSystemFonts()) - known):
         with suppress(OSError, RuntimeError):  # no font, or one of a kind that matplotlib cannot read
             fontManager.addfont(path)
-    _forget()
-
-
-def _forget() -> None:
-    """After the list of fonts has changed."""
-    for cached in (_candidates, _characters, _regular_faces):
-        cached.cache_clear()
+    forget_fonts()
 
 
 def _complaint(missing: Iterable[int]) -> str:

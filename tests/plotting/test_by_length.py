@@ -1,13 +1,25 @@
 """Quality against length: every model has its line and its name, and names do not overlap."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from PIL import Image
 
 from nmt.errors import DataError, UsageError
-from nmt.plotting.by_length import Line, _draw, _looks, _spread, plot_by_length
+from nmt.plotting import by_length
+from nmt.plotting.by_length import Line, plot_by_length
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that the test draws, in place of files."""
+    figures: list[Figure] = []
+    monkeypatch.setattr(by_length, "save", lambda figure, output, *, dpi: figures.append(figure))
+    return figures
 
 
 def lines(count: int) -> list[Line]:
@@ -31,9 +43,9 @@ def test_one_bucket_and_the_same_bytes_each_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("values", "top"), [([0.0, 0.0], 1.0), ([20.0, 10.0], 21.0)])
-def test_the_axis_starts_at_zero(values: list[float], top: float) -> None:
-    plot = _draw([Line("m", values)], ["m"], ["1", "2"], [40, 40], ["DejaVu Sans"]).axes[0]
-    assert plot.get_ylim() == (0.0, top)
+def test_the_axis_starts_at_zero(figures: list[Figure], values: list[float], top: float) -> None:
+    plot_by_length([Line("m", values)], ["1", "2"], [40, 40], Path("a.png"))
+    assert figures[0].axes[0].get_ylim() == (0.0, top)
 
 
 def test_there_must_be_something_to_draw(tmp_path: Path) -> None:
@@ -43,24 +55,44 @@ def test_there_must_be_something_to_draw(tmp_path: Path) -> None:
         plot_by_length(lines(1), ["1", "2", "3"], [1, 1, 1], tmp_path / "a.txt")
 
 
-def test_groups_share_a_colour_and_variants_their_dashes() -> None:
-    four = [Line(f"{group}{variant}", [1.0], group, variant) for group in "ab" for variant in "xy"]
-    looks = _looks(four)
-    assert looks[0]["color"] == looks[1]["color"] != looks[2]["color"]
-    assert looks[0]["linestyle"] == looks[2]["linestyle"] != looks[1]["linestyle"]
-    ungrouped = [(look["color"], look["linestyle"]) for look in _looks(lines(18))]
-    assert len(set(ungrouped)) == 18
+def looks(models: list[Line], folder: Path) -> list[tuple[str, str]]:
+    """The colour and the dashes of each line, as the SVG has them; "" where a line is solid."""
+    plot_by_length(models, ["1", "2", "3"], [40, 40, 40], folder / "a.svg")
+    styles = re.findall(r'style="([^"]*stroke-width: 1\.5\b[^"]*)"', (folder / "a.svg").read_text())
+    assert len(styles) == 2 * len(models)  # in the plot and before its name
+    found = [(re.findall(r"stroke: (#\w+)", style), re.findall(r"dasharray: ([^;]+)", style)) for style in styles]
+    pairs = [(color, "".join(dashes)) for [color], dashes in found]
+    assert pairs[: len(models)] == pairs[len(models) :]
+    return pairs[: len(models)]
+
+
+def test_groups_share_a_colour_and_variants_their_dashes(tmp_path: Path) -> None:
+    four = [Line(f"{group}{variant}", [1.0, 2.0, 3.0], group, variant) for group in "ab" for variant in "xy"]
+    colors, dashes = zip(*looks(four, tmp_path), strict=True)
+    assert colors[0] == colors[1] != colors[2] == colors[3]
+    assert dashes[0] == dashes[2] != dashes[1] == dashes[3]
+    assert len(set(looks(lines(18), tmp_path))) == 18
+
+
+def heights(axes: Axes) -> list[float]:
+    """The value beside which each name stands, in the order of the lines."""
+    return [text.get_position()[1] for text in axes.texts]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_names_keep_their_order_and_their_distance(seed: int) -> None:
+def test_names_keep_their_order_and_their_distance(figures: list[Figure], seed: int) -> None:
     ends = np.random.default_rng(seed).beta(2, 9, size=18)
-    places = _spread(ends, 0.05)
-    ordered = places[np.argsort(ends)]
-    assert (np.diff(ordered) >= 0.05 - 1e-9).all()
-    assert ordered[0] >= 0
-    assert ordered[-1] <= 1 + 1e-9
+    plot_by_length([Line(f"model-{number}", [end]) for number, end in enumerate(ends)], ["1"], [40], Path("a.png"))
+    margin, (low, high) = figures[0].axes[1], figures[0].axes[1].get_ylim()
+    ordered = np.array(heights(margin))[np.argsort(ends)]
+    points = 72 * figures[0].get_figheight() * margin.get_position().height  # of the whole axis
+    assert (np.diff(ordered) / (high - low) * points >= 1.3 * float(margin.texts[0].get_fontsize())).all()
+    assert ordered[0] >= low
+    assert ordered[-1] <= high + 1e-9
 
 
-def test_names_with_room_stay_where_they_are() -> None:
-    assert _spread(np.array([0.9, 0.1, 0.5]), 0.05).tolist() == pytest.approx([0.9, 0.1, 0.5])
+def test_names_with_room_stay_where_they_are(figures: list[Figure]) -> None:
+    plot_by_length(
+        [Line(name, [end]) for name, end in zip("abc", (0.9, 0.1, 0.5), strict=True)], ["1"], [40], Path("a.png")
+    )
+    assert heights(figures[0].axes[1]) == pytest.approx([0.9, 0.1, 0.5])

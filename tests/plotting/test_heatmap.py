@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.font_manager import FontEntry, FontProperties, fontManager
+from matplotlib.font_manager import FontEntry, FontProperties, fontManager, get_font
 from matplotlib.textpath import TextToPath
 from PIL import Image
 
@@ -423,10 +423,36 @@ def test_impossible_requests_are_sentences(tmp_path: Path) -> None:
 # --- fonts ------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def known_fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[FontEntry]]:
+    """The fonts that matplotlib knows, which may change until the test ends; no others are installed."""
+    faces = list(fontManager.ttflist)
+    monkeypatch.setattr(fontManager, "ttflist", faces)
+    monkeypatch.setattr(fonts, "findSystemFonts", list)
+    fonts.forget_fonts()
+    yield faces
+    fonts.forget_fonts()
+
+
+def leave_only(known_fonts: list[FontEntry], *families: str) -> None:
+    known_fonts[:] = [known for known in known_fonts if known.name in families]
+    fonts.forget_fonts()
+
+
+def face(name: str) -> Path:
+    """A font file that comes with matplotlib."""
+    return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name
+
+
+def letters(name: str) -> set[str]:
+    """The letters that such a file has."""
+    return {chr(code) for code in get_font(str(face(f"{name}.ttf"))).get_charmap() if chr(code).isalpha()}
+
+
 def test_missing_glyphs_are_named_once_and_only_where_they_are_drawn(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, known_fonts: list[FontEntry]
 ) -> None:
-    monkeypatch.setattr(fonts, "_candidates", list)
+    leave_only(known_fonts, fonts.BASE)
     alignment = random_alignment(("彼", "は", "は", "読む", "。"))
     plot_alignment(alignment, tmp_path / "a.svg")
     assert not caplog.records
@@ -438,11 +464,10 @@ def test_missing_glyphs_are_named_once_and_only_where_they_are_drawn(
 
 
 def test_a_font_that_has_the_missing_characters_is_found(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture, known_fonts: list[FontEntry]
 ) -> None:
-    monkeypatch.setattr(fonts, "_candidates", lambda: ["DejaVu Sans Mono", "STIXGeneral"])
-    lacking = fonts._characters("STIXGeneral") - fonts._characters(fonts.BASE) - fonts._characters("DejaVu Sans Mono")
-    character = next(chr(code) for code in sorted(lacking) if chr(code).isprintable() and fonts._is_visible(chr(code)))
+    leave_only(known_fonts, fonts.BASE, "DejaVu Sans Mono", "STIXGeneral")
+    character = min(letters("STIXGeneral") - letters("DejaVuSans") - letters("DejaVuSansMono"))
     assert fonts.choose_families(["abc"]) == [fonts.BASE]
     assert fonts.choose_families([f"a{character}"]) == [fonts.BASE, "STIXGeneral"]
     assert not caplog.records
@@ -464,39 +489,21 @@ def test_width_of_text_grows_with_its_size_and_leaves_room_for_missing_glyphs() 
 
 @pytest.mark.parametrize(("word", "package"), [("彼", "fonts-noto-cjk"), ("हिन्दी", "fonts-noto-core")])
 def test_the_warning_says_where_a_font_comes_from(
-    word: str, package: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    word: str, package: str, caplog: pytest.LogCaptureFixture, known_fonts: list[FontEntry]
 ) -> None:
-    monkeypatch.setattr(fonts, "_candidates", list)
+    leave_only(known_fonts, fonts.BASE)
     fonts.choose_families([word])
     assert f"`apt install {package}`" in caplog.records[0].getMessage()
-
-
-@pytest.fixture
-def known_fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[FontEntry]]:
-    """The fonts that matplotlib knows, which may change until the test ends."""
-    faces = list(fontManager.ttflist)
-    monkeypatch.setattr(fontManager, "ttflist", faces)
-    fonts._forget()
-    yield faces
-    fonts._forget()
-
-
-def face(name: str) -> Path:
-    """A font file that comes with matplotlib."""
-    return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name
 
 
 def test_a_font_is_found_that_was_installed_after_matplotlib_last_looked(
     tmp_path: Path, known_fonts: list[FontEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lacking = fonts._characters("STIXGeneral") - fonts._characters(fonts.BASE)
-    known_fonts[:] = [known for known in known_fonts if known.name == fonts.BASE]
-    fonts._forget()
+    leave_only(known_fonts, fonts.BASE)
     (tmp_path / "broken.ttf").write_text("no font")
     installed = [str(face("STIXGeneral.ttf")), str(tmp_path / "broken.ttf")]
     monkeypatch.setattr(fonts, "findSystemFonts", lambda: installed)
-    characters = "".join(chr(code) for code in sorted(lacking) if fonts._is_visible(chr(code)))
-    assert fonts.choose_families([characters]) == [fonts.BASE, "STIXGeneral"]
+    assert fonts.choose_families(sorted(letters("STIXGeneral") - letters("DejaVuSans"))) == [fonts.BASE, "STIXGeneral"]
 
 
 def test_a_font_file_goes_before_all_others_whatever_its_face(
@@ -520,16 +527,22 @@ def test_what_is_no_font_is_refused(tmp_path: Path) -> None:
         plot_alignment(random_alignment(), tmp_path / "a.png", font=tmp_path / "none.otf")
 
 
-def test_chinese_is_drawn_as_in_china_unless_there_are_kana(monkeypatch: pytest.MonkeyPatch) -> None:
-    asian = frozenset(map(ord, "彼读は"))
-    base = fonts._characters(fonts.BASE)
-    monkeypatch.setattr(fonts, "_candidates", lambda: ["Noto Sans CJK JP", "Noto Sans CJK SC"])
-    monkeypatch.setattr(fonts, "_characters", lambda family: base if family == fonts.BASE else asian)
+def test_chinese_is_drawn_as_in_china_unless_there_are_kana(
+    known_fonts: list[FontEntry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Asian:
+        def get_charmap(self) -> dict[int, int]:
+            return dict.fromkeys(map(ord, "彼读は"), 1)
+
+    leave_only(known_fonts, fonts.BASE)
+    families = ("Noto Sans CJK JP", "Noto Sans CJK SC")
+    known_fonts.extend(FontEntry(f"{family}.ttc", name=family, stretch="normal", weight=400) for family in families)
+    monkeypatch.setattr(fonts, "get_font", lambda file: Asian() if "CJK" in str(file) else get_font(file))
     assert fonts.choose_families(["读"])[1:] == ["Noto Sans CJK SC"]
     assert fonts.choose_families(["彼", "は"])[1:] == ["Noto Sans CJK JP"]
 
 
-shaped = pytest.mark.skipif(not fonts._SHAPES_TEXT, reason="matplotlib shapes text from 3.11 on")
+shaped = pytest.mark.skipif(not fonts.SHAPES_TEXT, reason="matplotlib shapes text from 3.11 on")
 
 
 @shaped
@@ -556,7 +569,7 @@ def test_hebrew_is_written_from_the_right() -> None:
 def test_a_matplotlib_that_does_not_shape_text_says_so(
     word: str, warned: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fonts, "_SHAPES_TEXT", False)
+    monkeypatch.setattr(fonts, "SHAPES_TEXT", False)
     plot_alignment(random_alignment((word,)), tmp_path / "a.svg")
     assert not caplog.records  # an SVG is shaped by its viewer
     plot_alignment(random_alignment((word,)), tmp_path / "a.png")

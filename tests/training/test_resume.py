@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,15 @@ import pytest
 import torch
 
 from nmt.bundle import WEIGHTS, Bundle, load_tensors
-from nmt.data.batching import Batch
 from nmt.errors import DataError, UsageError
 from nmt.recipe import Recipe, dump_recipe
-from nmt.training import lock, trainer
+from nmt.training import lock, trainer, update, validation
 from nmt.training.checkpoint import STATE, State, has_state, load_state, save_state
 from nmt.training.lock import LOCK, only_writer
+from nmt.training.loss import loss_of_batch
 from nmt.training.optim import Clock
 from nmt.training.stopping import Stop, Stopping
-from nmt.training.text import TrainingText
+from nmt.training.text import Encoded, TrainingText
 from nmt.training.trainer import Interrupted, train
 from nmt.training.update import Learner, Measured
 from nmt.training.validation import Validator
@@ -231,7 +231,7 @@ def calls(function: Callable[..., Any], at: int, *numbers: int) -> Callable[...,
     ("place", "name", "at"),
     [
         (TrainingText, "load", 1),
-        (Learner, "_gradients", 2),
+        (update, "loss_of_batch", 2),
         (Validator, "judge", 1),
         (Validator, "judge", 2),
         (Validator, "judge", 3),
@@ -296,7 +296,7 @@ def test_a_closed_terminal_saves_unless_it_is_to_be_ignored(corpus: Path, tmp_pa
 
 def test_a_hangup_that_is_said_twice_is_one(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.getsignal(signal.SIGHUP)
-    monkeypatch.setattr(Learner, "_gradients", calls(Learner._gradients, 2, signal.SIGHUP, signal.SIGHUP))
+    monkeypatch.setattr(update, "loss_of_batch", calls(loss_of_batch, 2, signal.SIGHUP, signal.SIGHUP))
     stopped = interrupted(plain(corpus), tmp_path / "run")
     assert "The state is saved" in str(stopped)
     assert stopped.exit_status == 129
@@ -309,7 +309,7 @@ def test_another_number_of_threads_is_told(
     chosen, run = plain(corpus), tmp_path / "run"
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     with monkeypatch.context() as patch:
-        patch.setattr(Learner, "_gradients", calls(Learner._gradients, 2, signal.SIGTERM))
+        patch.setattr(update, "loss_of_batch", calls(loss_of_batch, 2, signal.SIGTERM))
         stopped = interrupted(chosen, run)
     assert str(stopped).endswith(f"nmt train {run}/recipe.yaml --out {run} --resume --device cpu --threads 3")
     train(chosen, run, device=CPU, quiet=True, resume=True)
@@ -346,7 +346,7 @@ def test_a_stop_that_was_taken_for_an_error_is_still_one() -> None:
     assert stopping.signal == signal.SIGTERM
 
 
-@pytest.mark.parametrize(("place", "name"), [(Learner, "_gradients"), (trainer.Trainer, "save")])
+@pytest.mark.parametrize(("place", "name"), [(update, "loss_of_batch"), (trainer.Trainer, "save")])
 def test_a_second_signal_ends_at_once_and_damages_nothing(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str
 ) -> None:
@@ -505,20 +505,25 @@ def test_where_there_are_no_locks_there_is_a_warning(
 # --- updates that go wrong -----------------------------------------------------------------------------------------
 
 
-def spoiled(bad: set[int], how: str) -> Callable[..., Any]:
-    """A loss that is no number, or too large for the memory, in these updates."""
-    loss = Learner._loss
+def spoil(patch: pytest.MonkeyPatch, bad: set[int], how: str) -> None:
+    """Make the loss no number, or too large for the memory, in these updates."""
+    right, number = Learner.update, 0
 
-    def spoil(self: Learner, batch: Batch, clock: Clock, measured: Measured) -> torch.Tensor:
-        if clock.update + 1 in bad and how == "memory":
+    def numbered(self: Learner, corpus: Encoded, group: Sequence[Sequence[int]], clock: Clock) -> Measured:
+        nonlocal number
+        number = clock.update + 1
+        return right(self, corpus, group, clock)
+
+    def spoiled(*args: Any, **named: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        if number in bad and how == "memory":
             raise torch.OutOfMemoryError
-        right = loss(self, batch, clock, measured)
-        if clock.update + 1 in bad:
-            measured.nll += float("nan") if how == "loss" else 0.0
-            return right * float("inf") if how == "gradient" else right
-        return right
+        loss, plain = loss_of_batch(*args, **named)
+        if number in bad:
+            return (loss, plain * float("nan")) if how == "loss" else (loss * float("inf"), plain)
+        return loss, plain
 
-    return spoil
+    patch.setattr(Learner, "update", numbered)
+    patch.setattr(update, "loss_of_batch", spoiled)
 
 
 @pytest.mark.parametrize(
@@ -537,7 +542,7 @@ def test_a_bad_update_is_skipped_told_and_resumed_over(
     how: str,
     reason: str,
 ) -> None:
-    monkeypatch.setattr(Learner, "_loss", spoiled({2, 3, 6}, how))
+    spoil(monkeypatch, {2, 3, 6}, how)
     chosen = plain(corpus, batch_tokens=128, epochs=2, ema=0.5, accumulate=2, guided_alignment={"links": "train.align"})
     train(chosen, tmp_path / "whole", device=CPU)
     assert "Update 3 is skipped: " in capfd.readouterr().err
@@ -548,7 +553,7 @@ def test_a_bad_update_is_skipped_told_and_resumed_over(
     resume = False
     for at in (1, 2, 3, 2):  # stopped after updates 1, 3, 4 and 6, of which 3 and 6 are done again
         with monkeypatch.context() as patch:
-            patch.setattr(trainer.Trainer, "_count", calls(trainer.Trainer._count, at, signal.SIGTERM))
+            patch.setattr(Learner, "update", calls(Learner.update, at, signal.SIGTERM))
             interrupted(chosen, tmp_path / "parts", resume=resume)
         resume = True
     train(chosen, tmp_path / "parts", device=CPU, quiet=True, resume=True)
@@ -566,7 +571,7 @@ def test_many_bad_updates_in_a_row_end_the_run_and_leave_the_last_good_state(
     train(plain(corpus, updates=4, epochs=9), tmp_path / "good", device=CPU, quiet=True)
     chosen = plain(corpus, epochs=9, validation={"metrics": "perplexity", "every": 4})
     with monkeypatch.context() as patch:
-        patch.setattr(Learner, "_loss", spoiled(set(range(5, 99)), how))
+        spoil(patch, set(range(5, 99)), how)
         with pytest.raises(DataError, match=advice) as caught:
             train(chosen, run, device=CPU, quiet=True)
     assert "as in all of the last 5 updates" in str(caught.value)
@@ -597,10 +602,10 @@ def test_weights_that_have_gone_wrong_are_never_saved(corpus: Path, tmp_path: Pa
 def test_memory_that_runs_out_in_validation_is_a_sentence(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def out_of_memory(self: Validator) -> float:
+    def out_of_memory(*_: object, **__: object) -> None:
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(Validator, "_loss", out_of_memory)
+    monkeypatch.setattr(validation, "loss_of_batch", out_of_memory)
     with pytest.raises(DataError, match=r"Memory ran out at update \d+: .*validation text.*training\.batch_tokens"):
         train(plain(corpus), tmp_path / "run", device=CPU, quiet=True)
 

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from nmt.bundle import Bundle, load_tensors
 from nmt.data.corpus import load_corpus
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
-from nmt.training import average, trainer
+from nmt.training import average
 from nmt.training.average import average_run
 from nmt.training.checkpoint import STATE
+from nmt.training.optim import Clock
+from nmt.training.text import Encoded
 from nmt.training.trainer import Interrupted, train
-from nmt.training.update import Measured
+from nmt.training.update import Learner, Measured
 from tests.training.toy import recipe, write_reversal
 
 CPU = torch.device("cpu")
@@ -100,14 +103,14 @@ def test_stopped_and_resumed_is_the_same_as_uninterrupted(
     )
     train(chosen, tmp_path / "whole", device=CPU, quiet=True)
     updates = records(tmp_path / "whole", "valid")[-1]["update"]
-    count = trainer.Trainer._count
+    update = Learner.update
 
-    def interrupt(self: trainer.Trainer, measured: Measured) -> None:
-        count(self, measured)
-        if self.progress.update % 7 == 3:
+    def interrupt(self: Learner, corpus: Encoded, group: Sequence[Sequence[int]], clock: Clock) -> Measured:
+        if (clock.update + 1) % 7 == 3:
             os.kill(os.getpid(), signal.SIGINT)
+        return update(self, corpus, group, clock)
 
-    monkeypatch.setattr(trainer.Trainer, "_count", interrupt)
+    monkeypatch.setattr(Learner, "update", interrupt)
     stops = 0
     while True:
         try:

@@ -200,7 +200,11 @@ def split_name(locator: str) -> tuple[str, str] | None:
     name, slash, split = locator.partition("/")
     if not slash or not split or name in ("", ".", ".."):
         return None
-    return (name, split) if name in CATALOGUE or any((root / name).is_dir() for root in _roots()) else None
+    try:
+        is_known = name in CATALOGUE or any((root / name).is_dir() for root in _roots())
+    except OSError:  # such as a name that is too long
+        is_known = False
+    return (name, split) if is_known else None
 
 
 def nearest(locator: str) -> str:

@@ -462,6 +462,7 @@ def test_compressed_text(tmp_path: Path, data: st.DataObject, suffix: str) -> No
     locator=st.text(max_size=30)
     | st.lists(st.sampled_from([*"{},/:.", "sample:", "hf", "en", "de", ".tsv", "\0", "x" * 300])).map("".join)
 )
+@example(locator="x" * 300 + "/\0")
 def test_locators(locator: str) -> None:
     if not locator.startswith("hf:"):  # which would ask the network
         sentence_or(lambda: load_corpus(locator, source="en", target="de"))

@@ -15,6 +15,7 @@ from nmt.decoding.translator import Translator
 from nmt.device import DecodingPrecision
 from nmt.errors import DataError
 from tests.machine import needs_int8
+from tests.models import output_bias
 from tests.test_bundle import TEXT, small_recipe
 
 SIZE = 18
@@ -31,7 +32,7 @@ def bundle(subwords: Subwords) -> Bundle:
     with torch.no_grad():
         for parameter in made.model.parameters():
             parameter.mul_(3)
-        made.model.output.bias[EOS] = -2
+        output_bias(made.model)[EOS] = -2
     return made
 
 

@@ -26,6 +26,7 @@ from nmt.decoding.translator import Translator
 from nmt.device import DecodingPrecision
 from nmt.errors import DataError, UsageError
 from tests.machine import needs_int8
+from tests.models import output_bias
 
 TEXT = [
     "the old man walks slowly to the market .",
@@ -88,8 +89,8 @@ def bundle(name: str = "bahdanau", *, seed: int = 1, source: str = "char") -> Bu
     with torch.no_grad():
         for parameter in found.model.parameters():
             parameter.mul_(2.5)
-        found.model.output.bias.fill_(0)
-        found.model.output.bias[EOS] = ENDS[name]
+        output_bias(found.model).fill_(0)
+        output_bias(found.model)[EOS] = ENDS[name]
     found.model.eval()
     return found
 
@@ -219,11 +220,12 @@ def test_rows_of_an_alignment_belong_to_the_target_pieces(name: str) -> None:
         for hypothesis in found.hypotheses:
             produced = (*hypothesis.ids, EOS) if hypothesis.finished else hypothesis.ids
             with torch.inference_mode():
-                memory, state = member.model.encode(source, source > 0)
-                steps = []
+                memory = member.model.encode(source, source > 0)
+                state, steps = member.model.start(memory), []
                 for token in (BOS, *produced)[:-1]:
-                    _, weights, state = member.model.step(torch.tensor([token]), state, memory)
-                    steps.append(weights)
+                    step = member.model.step(torch.tensor([token]), state, memory, torch.tensor([0]))
+                    state = step.state
+                    steps.append(step.weights)
             rows = torch.cat(steps)
             torch.testing.assert_close(hypothesis.alignment, rows, atol=1e-5, rtol=0)
 
@@ -305,7 +307,7 @@ def test_no_line_begins_or_ends_with_a_space_though_the_model_writes_one() -> No
     member = bundle("luong")
     with_spaces = replace(member, target=spaced)
     space = spaced.encode(" ")[0]
-    bias = member.model.output.bias
+    bias = output_bias(member.model)
     with torch.no_grad():
         bias[space] += 6
     try:

@@ -18,6 +18,7 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.decoding.unknown import UnknownWords, read_lexicon
 from nmt.errors import DataError
+from tests.models import output_bias
 from tests.test_bundle import small_recipe
 
 SOURCE = ["the dog sees a cat", "a cat sleeps", "the old dog sleeps here"]
@@ -129,8 +130,8 @@ def unsure() -> Bundle:
     with torch.no_grad():
         for parameter in made.model.parameters():
             parameter.mul_(3)
-        made.model.output.bias.fill_(0)
-        made.model.output.bias[UNK], made.model.output.bias[EOS] = 3.0, -3.0
+        output_bias(made.model).fill_(0)
+        output_bias(made.model)[UNK], output_bias(made.model)[EOS] = 3.0, -3.0
     made.model.eval()
     return made
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from nmt.bundle import Bundle
 from nmt.data.subwords import EOS, UNK, Subwords
 from nmt.recipe import parse_recipe
+from tests.models import output_bias
 
 TEXT = ["the dog sees a cat .", "a cat sleeps", "the old dog sleeps here", "a dog and a cat , a dog"]
 BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
@@ -47,7 +48,7 @@ def bundle() -> Bundle:
     with torch.no_grad():
         for parameter in made.model.parameters():
             parameter.mul_(3)
-        bias = made.model.output.bias
+        bias = output_bias(made.model)
         bias[[subwords.encode(character)[-1] for character in BREAKS]] += 9
         bias[UNK], bias[EOS] = -9, 10
     made.model.eval()

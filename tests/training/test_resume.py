@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ import torch
 
 from nmt.bundle import WEIGHTS, Bundle, load_tensors
 from nmt.errors import DataError, UsageError
+from nmt.model.interface import ModelOutput
+from nmt.model.recurrent import RecurrentModel
 from nmt.recipe import Recipe, dump_recipe
-from nmt.training import lock, trainer, update, validation
+from nmt.training import lock, trainer
 from nmt.training.checkpoint import STATE, State, has_state, load_state, save_state
 from nmt.training.lock import LOCK, only_writer
-from nmt.training.loss import loss_of_batch
 from nmt.training.optim import Clock
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import Encoded, TrainingText
@@ -231,7 +233,7 @@ def calls(function: Callable[..., Any], at: int, *numbers: int) -> Callable[...,
     ("place", "name", "at"),
     [
         (TrainingText, "load", 1),
-        (update, "loss_of_batch", 2),
+        (RecurrentModel, "forward", 2),
         (Validator, "judge", 1),
         (Validator, "judge", 2),
         (Validator, "judge", 3),
@@ -296,7 +298,7 @@ def test_a_closed_terminal_saves_unless_it_is_to_be_ignored(corpus: Path, tmp_pa
 
 def test_a_hangup_that_is_said_twice_is_one(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.getsignal(signal.SIGHUP)
-    monkeypatch.setattr(update, "loss_of_batch", calls(loss_of_batch, 2, signal.SIGHUP, signal.SIGHUP))
+    monkeypatch.setattr(RecurrentModel, "forward", calls(RecurrentModel.forward, 2, signal.SIGHUP, signal.SIGHUP))
     stopped = interrupted(plain(corpus), tmp_path / "run")
     assert "The state is saved" in str(stopped)
     assert stopped.exit_status == 129
@@ -309,7 +311,7 @@ def test_another_number_of_threads_is_told(
     chosen, run = plain(corpus), tmp_path / "run"
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     with monkeypatch.context() as patch:
-        patch.setattr(update, "loss_of_batch", calls(loss_of_batch, 2, signal.SIGTERM))
+        patch.setattr(RecurrentModel, "forward", calls(RecurrentModel.forward, 2, signal.SIGTERM))
         stopped = interrupted(chosen, run)
     assert str(stopped).endswith(f"nmt train {run}/recipe.yaml --out {run} --resume --device cpu --threads 3")
     train(chosen, run, device=CPU, quiet=True, resume=True)
@@ -346,7 +348,7 @@ def test_a_stop_that_was_taken_for_an_error_is_still_one() -> None:
     assert stopping.signal == signal.SIGTERM
 
 
-@pytest.mark.parametrize(("place", "name"), [(update, "loss_of_batch"), (trainer.Trainer, "save")])
+@pytest.mark.parametrize(("place", "name"), [(RecurrentModel, "forward"), (trainer.Trainer, "save")])
 def test_a_second_signal_ends_at_once_and_damages_nothing(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str
 ) -> None:
@@ -507,23 +509,25 @@ def test_where_there_are_no_locks_there_is_a_warning(
 
 def spoil(patch: pytest.MonkeyPatch, bad: set[int], how: str) -> None:
     """Make the loss no number, or too large for the memory, in these updates."""
-    right, number = Learner.update, 0
+    right, forward, number = Learner.update, RecurrentModel.forward, 0
 
     def numbered(self: Learner, corpus: Encoded, group: Sequence[Sequence[int]], clock: Clock) -> Measured:
         nonlocal number
         number = clock.update + 1
         return right(self, corpus, group, clock)
 
-    def spoiled(*args: Any, **named: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        if number in bad and how == "memory":
+    def spoiled(self: RecurrentModel, *args: Any) -> ModelOutput:
+        output = forward(self, *args)
+        if number not in bad or not self.training:
+            return output
+        if how == "memory":
             raise torch.OutOfMemoryError
-        loss, plain = loss_of_batch(*args, **named)
-        if number in bad:
-            return (loss, plain * float("nan")) if how == "loss" else (loss * float("inf"), plain)
-        return loss, plain
+        if how == "loss":
+            return replace(output, token_log_probs=output.token_log_probs * float("nan"))
+        return replace(output, loss=output.loss * float("inf"))
 
     patch.setattr(Learner, "update", numbered)
-    patch.setattr(update, "loss_of_batch", spoiled)
+    patch.setattr(RecurrentModel, "forward", spoiled)
 
 
 @pytest.mark.parametrize(
@@ -602,10 +606,14 @@ def test_weights_that_have_gone_wrong_are_never_saved(corpus: Path, tmp_path: Pa
 def test_memory_that_runs_out_in_validation_is_a_sentence(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def out_of_memory(*_: object, **__: object) -> None:
+    forward = RecurrentModel.forward
+
+    def out_of_memory(self: RecurrentModel, *args: Any, **named: Any) -> ModelOutput:
+        if self.training:
+            return forward(self, *args, **named)
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(validation, "loss_of_batch", out_of_memory)
+    monkeypatch.setattr(RecurrentModel, "forward", out_of_memory)
     with pytest.raises(DataError, match=r"Memory ran out at update \d+: .*validation text.*training\.batch_tokens"):
         train(plain(corpus), tmp_path / "run", device=CPU, quiet=True)
 

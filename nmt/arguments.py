@@ -1,4 +1,4 @@
-"""Arguments of the Python API: accepted in every form that says the same, or refused in a sentence."""
+"""Checks of arguments of the Python API; each raises UsageError with one sentence."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from nmt.errors import UsageError
 
 
 def as_path(value: object, name: str) -> Path:
-    """A path that may be given as text. Raises UsageError."""
+    """Convert a str or path-like value to a Path. Raises UsageError for anything else."""
     if isinstance(value, str | os.PathLike) and isinstance(path := os.fspath(value), str):
         return Path(path)
     raise UsageError(f"{name} must be a path, as a str or a Path, but is {described(value)}.")
 
 
 def described(value: object) -> str:
-    """A wrong value and its type, in a few words."""
+    """A value and its type, as error messages quote them."""
     shown = repr(value)
     return "None" if value is None else f"{shown if len(shown) <= 60 else shown[:60] + ' ...'} ({type(value).__name__})"
 
 
 def check_counts(counts: Mapping[str, object]) -> None:
-    """Raise UsageError unless each is a whole number of at least 1."""
+    """Raise UsageError unless every value is a whole number of at least 1."""
     for name, value in counts.items():
         if isinstance(value, bool) or not isinstance(value, Integral):
             raise UsageError(f"{name} must be a whole number, but is {described(value)}.")
@@ -33,14 +33,14 @@ def check_counts(counts: Mapping[str, object]) -> None:
 
 
 def check_flags(flags: Mapping[str, object]) -> None:
-    """Raise UsageError unless each is True or False."""
+    """Raise UsageError unless every value is True or False."""
     for name, value in flags.items():
         if not isinstance(value, bool):
             raise UsageError(f"{name} must be True or False, but is {described(value)}.")
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
-    """Raise UsageError unless a value is one of a few names."""
+    """Raise UsageError unless the value is one of the choices."""
     names = list(choices)
     if value not in names:
         raise UsageError(f"{name} must be {', '.join(names[:-1])} or {names[-1]}, but is {described(value)}.")

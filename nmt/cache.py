@@ -1,4 +1,4 @@
-"""The user's home, and the folder for what can be made again."""
+"""The cache folder and the user's home folder."""
 
 import os
 import stat
@@ -10,16 +10,16 @@ from nmt.errors import DataError
 
 
 def cache_folder() -> Path:
-    """`$NMT_CACHE`, or `nmt` in the user's cache folder (`$XDG_CACHE_HOME` or `~/.cache`); it need not exist."""
+    """The cache folder of `nmt`: `$NMT_CACHE`, or `nmt` under `$XDG_CACHE_HOME` or `~/.cache`. It need not exist."""
     if folder := os.environ.get("NMT_CACHE"):
         return expand_home(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or home_folder() / ".cache") / "nmt"
 
 
 def home_folder() -> Path:
-    """The user's home folder, or a private folder in the temporary one where the system knows of none.
+    """The user's home folder, or a private temporary folder if there is none.
 
-    It knows of none in a container whose user has no password entry. Raises DataError if the private folder cannot be used.
+    There is none in a container whose user has no password entry. Raises DataError if the private folder cannot be used.
     """
     try:
         return Path.home()
@@ -40,7 +40,7 @@ def _temporary_home() -> Path:
 
 
 def expand_home(path: str | Path) -> Path:
-    """The path with its `~` replaced. Raises DataError if nobody knows what that stands for."""
+    """Replace a leading `~` or `~user`. Raises DataError if that home folder is unknown."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -48,6 +48,6 @@ def expand_home(path: str | Path) -> Path:
 
 
 def is_private(path: Path) -> bool:
-    """Whether no other user can have written to it. Windows keeps users apart by other means than owner and mode."""
+    """Whether only this user can write to the path. Always true on Windows, which does not use owner and mode."""
     status = path.stat()
     return sys.platform == "win32" or (status.st_uid == os.getuid() and not stat.S_IMODE(status.st_mode) & 0o022)

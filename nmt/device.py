@@ -1,4 +1,4 @@
-"""Where to compute and with how many digits."""
+"""Choose the device, the precision and the number of threads."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from nmt.wording import counted
 logger = logging.getLogger(__name__)
 
 Precision = Literal["fp32", "bf16"]
-"""Of matrix products in training."""
+"""Precision of matrix products in training."""
 DecodingPrecision = Literal["fp32", "bf16", "int8"]
-"""Of matrix products in decoding."""
+"""Precision of matrix products in decoding."""
 _DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES: dict[DecodingPrecision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of a name: `auto` (CUDA's if there is one, else the CPU), `cpu`, `cuda`, `cuda:N` or `mps`.
+    """Choose a device by name: `auto` (CUDA if available, else the CPU), `cpu`, `cuda`, `cuda:N` or `mps`.
 
-    fp32 then is fp32 on a GPU too: cuDNN's recurrent layers would otherwise round what they multiply to 11 bits (TF32).
+    Turns off TF32 in cuDNN, so that fp32 has full precision on a GPU too.
 
     Raises:
-        UsageError: there is no such name, or no such device here.
+        UsageError: the name is unknown, or this machine has no such device.
     """
     torch.backends.cudnn.allow_tf32 = False
     if name == "auto":
@@ -51,7 +51,7 @@ def _nearest(name: str) -> str:
 
 
 def _missing(name: str) -> str | None:
-    """Why there is no such device here; None if there is."""
+    """Why this machine has no such device; None if it has one."""
     kind, _, number = name.partition(":")
     if kind == "mps" and not torch.backends.mps.is_available():
         return "this PyTorch or this machine has no Metal (MPS), which takes a Mac with Apple silicon"
@@ -66,14 +66,14 @@ def _missing(name: str) -> str | None:
 
 
 def usable_cores() -> int:
-    """The number of CPU cores that this process may run on, where the system says so, else of all."""
+    """The number of CPU cores this process may use; all cores where the system does not say."""
     if hasattr(os, "sched_getaffinity"):  # Linux
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def at_most_cores(threads: int) -> int:
-    """So many threads, or one per usable core if these are fewer, which a warning then says: more would only wait for one another."""
+    """Limit the number of threads to the usable cores, with a warning if that lowers it."""
     cores = usable_cores()
     if threads > cores:
         logger.warning("This process may use %s: %d threads become %d.", counted(cores, "core"), threads, cores)
@@ -81,47 +81,48 @@ def at_most_cores(threads: int) -> int:
 
 
 def as_device(device: object) -> torch.device:
-    """A device that may be given by name. Raises UsageError."""
+    """Convert a device or its name to a torch.device. Raises UsageError."""
     if isinstance(device, str | torch.device):
         return choose_device(str(device))
     raise UsageError(f"device must be auto, cpu, cuda, cuda:N, mps or a torch.device, but is {described(device)}.")
 
 
 @overload
-def choose_precision(asked: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision: ...
+def choose_precision(precision: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision: ...
 
 
 @overload
-def choose_precision(asked: Literal["auto", "fp32", "bf16", "int8"], device: torch.device) -> DecodingPrecision: ...
+def choose_precision(precision: Literal["auto", "fp32", "bf16", "int8"], device: torch.device) -> DecodingPrecision: ...
 
 
-def choose_precision(asked: Literal["auto", "fp32", "bf16", "int8"], device: torch.device) -> DecodingPrecision:
-    """`auto` is bf16 where the machine is fast at it (a CPU as `_is_fast_in_bf16` says, a GPU from Ampere on), else fp32."""
-    if asked != "auto":
-        return asked
+def choose_precision(precision: Literal["auto", "fp32", "bf16", "int8"], device: torch.device) -> DecodingPrecision:
+    """Resolve `auto`: bf16 on GPUs from Ampere on and on CPUs that are fast in bf16, else fp32."""
+    if precision != "auto":
+        return precision
     if device.type == "cuda":
         return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp32"
     return "bf16" if device.type == "cpu" and _is_fast_in_bf16(processor(device)) else "fp32"
 
 
 def _is_fast_in_bf16(name: str) -> bool:
-    """Whether a CPU multiplies faster in bf16: with AMX six times, with AVX-512 BF16 three to four times on AMD's.
+    """Whether matrix products on this CPU are faster in bf16 than in fp32.
 
-    Intel's cores spend so long on that instruction of AVX-512 that without AMX, which a virtual machine may hide, bf16 takes
-    twice the time of fp32.
+    * With AMX: 6 times as fast.
+    * With AVX-512 BF16 on AMD: 3 to 4 times as fast.
+    * With AVX-512 BF16 but without AMX on Intel (a virtual machine may hide AMX): half as fast.
     """
     return torch.cpu._is_amx_tile_supported() or (torch.cpu._is_avx512_bf16_supported() and "Intel" not in name)
 
 
 def processor(device: torch.device) -> str:
-    """The name of the accelerator, or of the CPU."""
+    """The name of the GPU or the CPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return cpu_info("model name") or platform.processor() or platform.machine()
 
 
 def cpu_info(*keys: str) -> str | None:
-    """What Linux says of the processor under the first of some keys that it knows; None where it says nothing."""
+    """The first value in Linux's /proc/cpuinfo under one of the keys; None if there is none."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
             key, _, value = line.partition(":")
@@ -131,5 +132,5 @@ def cpu_info(*keys: str) -> str | None:
 
 
 def autocast(precision: DecodingPrecision, device: torch.device) -> AbstractContextManager[object]:
-    """The context in which matrix products run in the given precision; those in int8 are no context but layers of their own."""
+    """A context in which matrix products run in bf16 if that is the precision. int8 uses layers of its own instead."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")

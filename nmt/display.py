@@ -1,4 +1,4 @@
-"""Live progress that fits the terminal: the bar and the time left always, then as many figures as there is room for."""
+"""A progress bar that fits the terminal: always the bar and the time left, then as many figures as fit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHORT_BAR, _LONG_BAR, _WIDE = 12, 24, 100  # characters; terminals from _WIDE o
 
 @dataclass(frozen=True)
 class _Fitting:
-    """Figures in one line, the first ones as far as they fit; the first alone is cut where even it is too long."""
+    """One line with as many of the first figures as fit. If not even the first one fits, it is cut."""
 
     figures: Sequence[str]
 
@@ -33,15 +33,21 @@ class _Fitting:
 
 
 class FiguresColumn(ProgressColumn):
-    """The task's field `figures`, the most important first. It alone gives way where the terminal is narrow."""
+    """Shows the task's field `figures`, the most important first. Only this column shrinks in a narrow terminal."""
 
     def render(self, task: Task) -> _Fitting:
-        """What fits of the task's figures."""
         return _Fitting([figure for figure in task.fields["figures"] if figure] or [""])
 
 
 def fitting_progress(console: Console, *, counts: str, time: ProgressColumn | None = None, transient: bool) -> Progress:
-    """A bar, counts in rich's markup, the time (that left unless another is given) and a task's `figures`."""
+    """A progress bar with counts, a time column and the task's `figures`.
+
+    Args:
+        console: where to show it.
+        counts: the counts, in rich's markup.
+        time: the time column; the time left by default.
+        transient: whether the bar disappears at the end.
+    """
     whole = Column(no_wrap=True)
     times = (TimeRemainingColumn(table_column=whole), TextColumn("left ")) if time is None else (time,)
     return Progress(

@@ -1,4 +1,4 @@
-"""Equality of results that hold arrays."""
+"""Equality of dataclasses that hold arrays."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 
 class EqualByValue:
-    """A base of frozen dataclasses (with `eq=False`) of which some fields are arrays or tensors on the CPU.
+    """Base class for frozen dataclasses (`eq=False`) with arrays or CPU tensors among their fields.
 
-    Two are equal if they are of one class, and so are all fields, arrays in shape and every element.
+    Two instances are equal if they have the same class and equal fields. Arrays are equal if shape and all elements are.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -20,12 +20,12 @@ class EqualByValue:
         return all(_equal(one, another) for one, another in zip(_values(self), _values(other), strict=True))
 
     def __hash__(self) -> int:
-        """Of what is no array."""
+        """Hash of the fields that are not arrays."""
         return hash(tuple(value for value in _values(self) if not _is_array(value)))
 
 
 def _values(item: Any) -> list[Any]:
-    return [getattr(item, part.name) for part in fields(item)]
+    return [getattr(item, field.name) for field in fields(item)]
 
 
 def _is_array(value: object) -> bool:

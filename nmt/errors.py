@@ -1,12 +1,12 @@
-"""The two ways a command can fail because of what it was given; everything else is a bug and shows its traceback."""
+"""Errors caused by the user's data or command. Any other exception is a bug and shows its traceback."""
 
 _LONGEST = 2000
 
 
 class NmtError(Exception):
-    """One clear sentence for the person at the command line: what is wrong, where, and what to do.
+    """An error whose message is one sentence for the user: what is wrong, where, and what to do.
 
-    It stays one line of printable characters, whatever names and values from a file it quotes, and is cut where it gets long.
+    The message is one line: non-printable characters are escaped, and a long message is cut.
     """
 
     exit_status = 1
@@ -21,6 +21,6 @@ class DataError(NmtError):
 
 
 class UsageError(NmtError):
-    """The command, an option or a recipe asks for something that cannot be (exit status 2)."""
+    """A command, an option or a recipe asks for something impossible (exit status 2)."""
 
     exit_status = 2

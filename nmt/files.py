@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written beside their place, then renamed."""
+"""Atomic file writing: write to a new file in the same folder, then rename it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from nmt.errors import DataError
 
 _log = logging.getLogger(__name__)
 _LONGEST = 50
-"""Characters of a file's name in that of the new one beside it: the whole must not be longer than a file system allows."""
+"""How many characters of a file's name the temporary name repeats; file systems limit the length of names."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new name beside `path` to write to, which becomes `path` if all goes well and is removed if not.
+    """Yield a temporary path beside `path`. On success it is renamed to `path`, on an exception it is removed.
 
-    A device, a pipe or an open descriptor (`/dev/stdout`) cannot be replaced: it is written to directly.
+    A device, a pipe or an open descriptor (`/dev/stdout`) cannot be replaced, so it is yielded itself.
     """
     if not _is_replaceable(path):
         yield path
@@ -40,7 +40,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def completing(path: Path) -> Iterator[Path]:
-    """Like `replacing`, for what takes long: where not all goes well, what there is stays in `part_of(path)`, and a warning says so."""
+    """Like `replacing`, for long jobs: on an exception the unfinished file stays as `part_of(path)`, with a warning."""
     if not _is_replaceable(path):
         yield path
         return
@@ -59,12 +59,12 @@ def completing(path: Path) -> Iterator[Path]:
 
 
 def part_of(path: Path) -> Path:
-    """Where a file is written that takes long to complete."""
+    """The path to which `completing` writes until the file is complete."""
     return path.with_name(f"{path.name}.part")
 
 
 def _is_replaceable(path: Path) -> bool:
-    """Whether a file can take this name: none is there, or one that may be renamed over."""
+    """Whether a new file can be renamed to this path: it does not exist, or is a regular file."""
     if not path.exists():
         return True
     is_special = any(path.absolute().is_relative_to(place) for place in ("/dev", "/proc"))
@@ -72,22 +72,25 @@ def _is_replaceable(path: Path) -> bool:
 
 
 def _followed(path: Path) -> Path:
-    """What a link points to, since it goes on pointing there; any other path as it is."""
+    """The target of a symbolic link, so that the link itself stays; any other path unchanged."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def keep_mode(path: Path, beside: Path) -> None:
-    """Give the file that will replace another its permissions, and so refuse to replace one that is read-only."""
+    """Copy the permissions of `path` to the file that will replace it. A read-only file cannot be replaced then."""
     if path.is_file() and beside != path:
         beside.touch(mode=0o600)
         shutil.copymode(path, beside)
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make a file beside `path`, then put it in its place at once.
+    """Write a file atomically: at any time `path` is the complete old file or the complete new one.
 
-    Whatever happens meanwhile, `path` is the old file or the new one, never a part of one, and once this returns the new one
-    is on the disk. What `replacing` cannot replace is written to directly.
+    When this returns, the new file is on the disk. Devices and pipes are written to directly.
+
+    Args:
+        path: the file; missing parent folders are made.
+        write: writes the content to the path it is given.
 
     Raises:
         DataError: the file cannot be written.
@@ -108,7 +111,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what `replacing` left in a folder when its process was killed. No other process may write there."""
+    """Remove temporary files that a killed process left in a folder. No other process may be writing there."""
     for path in folder.glob(".*.new"):
         if re.fullmatch(r"\..+\.[0-9]+(\.[0-9a-f]+)?\.new", path.name):
             with suppress(OSError):
@@ -116,7 +119,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have the system put a file or a folder's entries on the disk now. Windows cannot open a folder."""
+    """Flush a file, or a folder's entries, to the disk. Does nothing for folders on Windows."""
     if sys.platform == "win32" and path.is_dir():
         return
     descriptor = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)

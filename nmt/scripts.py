@@ -1,4 +1,4 @@
-"""Text that is written without spaces between words: Chinese, Japanese, Thai, Lao, Khmer, Burmese, Tibetan."""
+"""Word splitting of scripts written without spaces: Chinese, Japanese, Thai, Lao, Khmer, Burmese, Tibetan."""
 
 import re
 import unicodedata
@@ -14,43 +14,43 @@ UNSPACED = (
     "\u3001-\u312f\u31f0-\u31ff\uff01-\uff9f"  # kana, bopomofo and the punctuation of East Asia
     "\u2e80-\u2fdf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese characters and their radicals
 )
-"""Characters of such scripts, as the inside of a regular expression's brackets."""
+"""Characters of these scripts, as the inside of a regular expression's brackets."""
 _CHARACTER = re.compile(f"[{UNSPACED}]")
 _SPACE = re.compile(f"(?<=[{UNSPACED}])[^\\S\\n]+(?=[{UNSPACED}])")
 _MARKS = "".join(mark for mark in map(chr, range(0x0E00, 0x3100)) if unicodedata.category(mark).startswith("M"))
 _WORD = re.compile(f"[{UNSPACED}][{_MARKS}]*|[^{UNSPACED}\\s]+")
 _LINES = 10_000
-"""How many lines tell whether a text is written without spaces."""
+"""How many lines are read to tell whether a text is written without spaces."""
 _CHARACTERS_PER_SPACE = 8
 """Tokenised Thai and Khmer have a space every 5 characters, Japanese every 3; Thai as it is written has one every 15 or more."""
 
 
 def is_unspaced(character: str) -> bool:
-    """Whether a character is of a script that has no spaces between words."""
+    """Whether a character belongs to a script without spaces between words."""
     return _CHARACTER.match(character) is not None
 
 
 def lacks_spaces(text: str) -> bool:
-    """Whether most of a text is in such a script, and without the spaces that a tokeniser has put into it."""
+    """Whether most of a text is in a script without spaces, and has not been tokenised."""
     unspaced = len(_CHARACTER.findall(text))
     spaces = len(_SPACE.findall(text))
     return 2 * unspaced > len("".join(text.split())) and _CHARACTERS_PER_SPACE * spaces < unspaced
 
 
 def splitter(lines: Iterable[str]) -> Split:
-    """What splits the lines of a text into words: at spaces, or into characters where the text as a whole lacks spaces."""
+    """Choose how to split the lines of a text into words: at spaces, or into characters if the text lacks spaces."""
     return split_characters if lacks_spaces("\n".join(islice(lines, _LINES))) else str.split
 
 
 def split_characters(line: str) -> list[str]:
-    """The characters of scripts without spaces, with their marks, and what spaces separate of other scripts."""
+    """Split a line into the single characters (with their marks) of scripts without spaces, and the words of others."""
     return _WORD.findall(line)
 
 
 def word_spans(parts: Iterable[str]) -> list[tuple[int, int]]:
-    """For each part of a line, the first word of `split_characters` that it touches, and the one after the last.
+    """The words of `split_characters` that each part of a line overlaps, as (first, last + 1).
 
-    An empty part belongs to the word before it, one of nothing but spaces to none.
+    An empty part belongs to the word before it. A part of only spaces gets (0, 0).
     """
     parts = list(parts)
     line = "".join(parts)

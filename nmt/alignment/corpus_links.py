@@ -1,7 +1,7 @@
-"""Word links of a training corpus, and the links between tokens that they are in a batch.
+"""Word links of a training corpus, and their conversion to token links of a batch.
 
-Links are held outside of the encoded text, under the row numbers of the corpus before it was filtered, and become links
-between tokens when a batch is made. So neither filters, nor shuffling, nor segmentations that are drawn anew touch them.
+Links are stored by row number of the unfiltered corpus, apart from the encoded text, and become token links when a batch is
+made. Filters, shuffling and subword sampling therefore do not affect them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
 
 @dataclass(frozen=True)
 class WordLinks:
-    """The (source, target) word positions that are linked in each pair of a corpus, one pair after the other."""
+    """The linked (source, target) word positions of every sentence pair of a corpus."""
 
     positions: npt.NDArray[np.int32]
     """[links, 2], each counted from 0 in its own sentence."""
@@ -45,11 +45,11 @@ class WordLinks:
 
     @classmethod
     def of(cls, pairs: Iterable[Links]) -> WordLinks:
-        """The links of each pair in order."""
-        found = [sorted(links) for links in pairs]
-        count = sum(map(len, found))
-        flat = np.fromiter(chain.from_iterable(chain.from_iterable(found)), np.int32, 2 * count)
-        return cls(flat.reshape(-1, 2), np.cumsum([0, *map(len, found)]))
+        """Store the links of each pair, in order."""
+        rows = [sorted(links) for links in pairs]
+        count = sum(map(len, rows))
+        flat = np.fromiter(chain.from_iterable(chain.from_iterable(rows)), np.int32, 2 * count)
+        return cls(flat.reshape(-1, 2), np.cumsum([0, *map(len, rows)]))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -65,9 +65,9 @@ class WordLinks:
 
 
 class TokenLinks:
-    """Makes the links between the tokens of a batch: two tokens are linked if the words that they are parts of are.
+    """Converts word links to token links of a batch: two tokens are linked if their words are.
 
-    Words are those of `splits`: where they are characters, a token has the links of all of its own.
+    `splits` says what a word is. Where words are characters, a token has the links of all its characters.
     """
 
     def __init__(
@@ -81,9 +81,13 @@ class TokenLinks:
         self.words, self.corpus, self.sides = words, corpus, tuple(zip((source, target), splits, strict=True))
 
     def of_batch(self, pairs: _Pairs, rows: Sequence[int]) -> Bool[Tensor, "B T S"]:
-        """Which tokens are linked, for pairs of ids and the rows of the encoded corpus that they are of.
+        """Which tokens of a batch are linked.
 
-        Both sides are padded as in a `Batch`, with an end mark, which like the padding has no link.
+        Both sides are padded as in a `Batch`, with an end mark. End marks and padding have no links.
+
+        Args:
+            pairs: source and target ids.
+            rows: their rows in the encoded corpus.
         """
         sources, targets = (
             _spans(texts, *side) for texts, side in zip(zip(*pairs, strict=True), self.sides, strict=True)
@@ -93,7 +97,7 @@ class TokenLinks:
         width, height = (
             max(side.max(), positions[:, i].max(initial=0) + 1) for i, side in ((0, sources), (1, targets))
         )
-        # How many links there are among the first so many target and source words.
+        # counts[b, t, s]: the number of links among the first t target and the first s source words.
         counts = np.zeros((len(rows), height + 1, width + 1), dtype=np.int64)
         counts[of, positions[:, 1] + 1, positions[:, 0] + 1] = 1
         counts = counts.cumsum(1).cumsum(2)
@@ -106,7 +110,7 @@ class TokenLinks:
 
 
 def _spans(texts: Iterable[Sequence[int]], subwords: Subwords, split: Split) -> npt.NDArray[np.int64]:
-    """The first word of every token and the one after its last, [rows, longest + 1, 2]; (0, 0) for end mark and padding."""
+    """The words of every token as (first, last + 1), [rows, longest + 1, 2]; (0, 0) for end mark and padding."""
     rows = [_spans_of(ids, subwords, split) for ids in texts]
     padded = np.zeros((len(rows), max(map(len, rows)) + 1, 2), dtype=np.int64)
     for row, spans in enumerate(rows):
@@ -121,17 +125,17 @@ def _spans_of(ids: Sequence[int], subwords: Subwords, split: Split) -> Sequence[
 
 
 def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
-    """The links of every pair of a corpus. Sure (`i-j`) and possible (`ipj`) ones count alike.
+    """Load the links of every pair of a corpus. Sure (`i-j`) and possible (`ipj`) links count alike.
 
     Args:
-        name: a file in Pharaoh format, also compressed; `gold` for those that the sample corpus carries; `hmm` for those
-            that the corpus itself teaches.
-        corpus: the pairs that they are of, line by line.
+        name: a file in Pharaoh format, also compressed; `gold` for the links of the sample corpus; `hmm` for links learnt
+            from the corpus by `HMMAligner`.
+        corpus: the sentence pairs.
         source: language code of the source side.
 
     Raises:
-        DataError: there is no such file, it has another number of lines than the corpus has pairs, or a line has something
-            that is no link or a link beyond its sentences; the sentence names file and line.
+        DataError: the file does not exist, has another number of lines than the corpus has pairs, or has a malformed link or
+            one beyond its sentences. The message names file and line.
     """
     if name == "gold":
         from nmt.data import sample  # not at the top: it generates its sentences
@@ -144,12 +148,12 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
 
 
 def splits_of(corpus: ParallelCorpus) -> tuple[Split, Split]:
-    """What splits the lines of either side into the words that links are between."""
+    """How to split source and target lines into the words that links refer to."""
     return splitter(corpus.source), splitter(corpus.target)
 
 
 def _of_file(path: Path, corpus: ParallelCorpus) -> Iterator[Links]:
-    """The links of each line, held against the pair that it is of."""
+    """The links of each line, checked against its sentence pair."""
     splits = splits_of(corpus)
     for number, (line, pair) in enumerate(zip_longest(read_lines(path), corpus.pairs()), start=1):
         if line is None or pair is None:

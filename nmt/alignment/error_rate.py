@@ -1,4 +1,4 @@
-"""The alignment error rate with its confidence interval."""
+"""Alignment error rate (AER) with a bootstrap confidence interval."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -12,22 +12,22 @@ from nmt.errors import DataError
 from nmt.wording import counted
 
 _SEED = 12345
-"""Of the resampling: the same one as sacreBLEU's, so that a figure repeats."""
+"""Seed of the bootstrap, the same as sacreBLEU's."""
 
 _Links = Sequence[AbstractSet[tuple[int, int]]]
 
 
 @dataclass(frozen=True)
 class AlignmentErrorRate:
-    """AER, precision and recall of a corpus, as fractions, and the counts they come from.
+    """AER, precision and recall of a corpus as fractions, with the counts behind them.
 
     Attributes:
         aer: 1 - (|A&S| + |A&P|) / (|A| + |S|); lower is better.
         precision: |A&P| / |A|.
         recall: |A&S| / |S|.
-        links: |A|, links that were predicted.
+        links: |A|, predicted links.
         sure: |S|, sure links of the gold standard.
-        sentences: sentence pairs compared.
+        sentences: number of sentence pairs.
         interval: ends of the central 95 % of the AER of bootstrap resamples; None without bootstrap.
     """
 
@@ -56,11 +56,11 @@ def alignment_error_rate(links: _Links, sure: _Links, possible: _Links, *, boots
     AER is 0.
 
     Args:
-        links: A, a set of (source, target) links a sentence pair.
+        links: A, one set of (source, target) links per sentence pair.
         sure: S, likewise.
         possible: P, likewise; the sure links need not be repeated in it.
-        bootstrap: resamples of as many sentence pairs, drawn with replacement (Koehn 2004), for the interval; below 2
-            there is none. The same data give the same interval.
+        bootstrap: number of bootstrap resamples for the interval (Koehn 2004); below 2 there is no interval. The same data
+            give the same interval.
 
     Raises:
         DataError: different numbers of sentence pairs, or none.
@@ -84,7 +84,7 @@ def alignment_error_rate(links: _Links, sure: _Links, possible: _Links, *, boots
 
 
 def error_rate(links: Sequence[Links], gold: Sequence[GoldLinks], *, bootstrap: int = 0) -> AlignmentErrorRate:
-    """How far links are from the gold links. Raises DataError if there are not as many."""
+    """The AER of links against gold links. Raises DataError if the numbers of sentence pairs differ."""
     sure, possible = [item.sure for item in gold], [item.possible for item in gold]
     return alignment_error_rate(links, sure, possible, bootstrap=bootstrap)
 
@@ -92,7 +92,7 @@ def error_rate(links: Sequence[Links], gold: Sequence[GoldLinks], *, bootstrap: 
 def _counts(
     links: AbstractSet[tuple[int, int]], sure: AbstractSet[tuple[int, int]], possible: AbstractSet[tuple[int, int]]
 ) -> tuple[int, int, int, int]:
-    """|A|, |S|, |A & S|, |A & P| of a sentence pair: all that an error rate is made of."""
+    """|A|, |S|, |A & S|, |A & P| of a sentence pair, the statistics of the error rate."""
     return len(links), len(sure), len(links & sure), len(links & (sure | possible))
 
 

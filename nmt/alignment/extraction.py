@@ -1,4 +1,4 @@
-"""Links, read off the matrices of one model or of two."""
+"""Extract links from the weights of one model or two."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Method = Literal["argmax", "threshold", "mutual"]
 Joining = Heuristic | Mean
 
 DEFAULT_THRESHOLD = 0.3
-"""Least weight of a link where the method is `threshold` and none is given."""
+"""Default threshold of the method `threshold`."""
 MUTUAL_THRESHOLD = 0.45
-"""The same for `mutual`; chosen by agreement of unguided models' posteriors with `nmt links` on a development text."""
+"""Default threshold of the method `mutual`, tuned on a development text: posteriors of unguided models against `nmt links`."""
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """How links are read off alignments.
+    """How to extract links from weights.
 
     Attributes:
-        method: each target word's strongest source word; every pair of words whose weight reaches the threshold; or every
-            pair that chooses each other so much, by `mutual_weights`.
+        method: `argmax` links each target word to its strongest source word; `threshold` links all words whose weight
+            reaches the threshold; `mutual` does so with `mutual_weights`.
         threshold: least weight of a link, in (0, 1]; by default none for `argmax`, 0.3 for `threshold`, 0.45 for `mutual`.
-        joining: how two directions become one: a heuristic joins their links; `mean` and `geometric` their weights, of
-            which the links are then read off.
-        punctuation: whether words of nothing but punctuation may have links.
+        joining: how to join two directions: a heuristic joins their links; `mean` and `geometric` join their weights before
+            links are extracted.
+        punctuation: whether words of only punctuation may have links.
 
     Raises:
         UsageError: a threshold out of its range.
@@ -49,9 +49,9 @@ class Extraction:
             raise UsageError(f"A link threshold must lie above 0 and not above 1, but is {self.threshold}.")
 
     def pair(self, forward: Alignment, backward: Alignment | None = None) -> AlignedPair:
-        """The links of a pair, and its weights; `backward` is what a model of the other direction makes of it."""
+        """Extract the links of a sentence pair; `backward` is its alignment by a model of the other direction."""
         if backward is None:
-            alignment, links = forward, self._links(self._judged(forward))
+            alignment, links = forward, self._links(self._weights(forward))
         else:
             alignment, links = self._join(forward, backward)
         return AlignedPair(alignment, links if self.punctuation else _between_words(links, forward))
@@ -59,42 +59,42 @@ class Extraction:
     def _join(self, forward: Alignment, backward: Alignment) -> tuple[Alignment, Links]:
         match self.joining:
             case "mean" | "geometric":
-                mean = mean_weights(self._judged(forward), self._judged(backward), self.joining)
+                mean = mean_weights(self._weights(forward), self._weights(backward), self.joining)
                 return replace(forward, weights=mean), self._links(mean)
             case _:
-                links = self._links(self._judged(forward)), flip(self._links(self._judged(backward)))
+                links = self._links(self._weights(forward)), flip(self._links(self._weights(backward)))
                 return forward, symmetrise(*links, self.joining)
 
-    def _judged(self, alignment: Alignment) -> Matrix:
+    def _weights(self, alignment: Alignment) -> Matrix:
         return mutual_weights(alignment.weights) if self.method == "mutual" else alignment.weights
 
-    def _links(self, judged: Matrix) -> Links:
+    def _links(self, weights: Matrix) -> Links:
         match self.method:
             case "argmax":
-                return argmax_links(judged, self.threshold)
+                return argmax_links(weights, self.threshold)
             case "threshold":
-                return threshold_links(judged, self.threshold or DEFAULT_THRESHOLD)
+                return threshold_links(weights, self.threshold or DEFAULT_THRESHOLD)
             case "mutual":
-                return threshold_links(judged, self.threshold or MUTUAL_THRESHOLD)
+                return threshold_links(weights, self.threshold or MUTUAL_THRESHOLD)
             case _:
                 assert_never(self.method)
 
 
 @dataclass(frozen=True)
 class AlignedPair:
-    """A pair's alignment by the (forward) model, or by the mean of two, and its links."""
+    """The alignment of a sentence pair (by the forward model, or the mean of two models) and its links."""
 
     alignment: Alignment
     links: Links
 
 
 def fitting_extraction(recipe: Recipe, *, posterior: bool = False) -> Extraction:
-    """How links are best read off a model's weights.
+    """The extraction that fits a model.
 
-    Guided alignment teaches a target word to spread its attention evenly over all source words that it is linked to: there
-    every strong weight is a link. Attention that is left to itself spreads over neighbours too: only the strongest counts.
-    The posterior is sharp, but two words may claim the same source word: who claims it more is right. Where two posteriors
-    agree, their geometric mean is high.
+    * Posterior: `mutual`, and the geometric mean of two directions. Posteriors are sharp, but several target words may put
+      their weight on the same source word.
+    * Guided attention: `threshold`. It is trained to spread evenly over all linked source words.
+    * Other attention: `argmax`. It also spreads to neighbouring words.
     """
     if posterior:
         return Extraction("mutual", joining="geometric")
@@ -102,12 +102,12 @@ def fitting_extraction(recipe: Recipe, *, posterior: bool = False) -> Extraction
 
 
 def word_links(alignment: Alignment, recipe: Recipe, *, posterior: bool = False) -> Links:
-    """The links of an alignment by the model of a recipe, read off in the way that fits it."""
+    """Extract the links of an alignment in the way that fits its model's recipe."""
     return fitting_extraction(recipe, posterior=posterior).pair(alignment).links
 
 
 def _between_words(links: Links, alignment: Alignment) -> Links:
-    """The links of which neither end is punctuation."""
+    """The links without those of punctuation."""
     return frozenset(
         (source, target)
         for source, target in links
@@ -116,5 +116,5 @@ def _between_words(links: Links, alignment: Alignment) -> Links:
 
 
 def _is_punctuation(word: str) -> bool:
-    """Whether a word, or a piece but for its word mark, has no character that is anything else."""
+    """Whether a word, or a token without its word mark, consists of punctuation."""
     return all(unicodedata.category(character).startswith("P") for character in word.replace("▁", ""))

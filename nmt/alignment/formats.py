@@ -1,12 +1,12 @@
-"""Files of links, in Pharaoh format or in that of the shared tasks of NAACL 2003 and ACL 2005.
+"""Read and write files of links: Pharaoh format, and the NAACL format of the shared tasks of 2003 and 2005.
 
-Pharaoh writes a line a sentence pair: `i-j` is sure, `ipj` possible, 0-based, source first.
+Pharaoh has one line per sentence pair: `i-j` is sure, `ipj` possible, 0-based, source first.
 
-NAACL writes a link a line (Mihalcea and Pedersen 2003, section 3):
+NAACL has one line per link (Mihalcea and Pedersen 2003, section 3):
 
     sentence source target [S|P] [confidence]        all three counted from 1
 
-A link without a mark is sure. Position 0 is the empty word, which the links of this toolkit do without.
+A link without a mark is sure. Links to position 0, the empty word, are ignored.
 """
 
 import re
@@ -24,18 +24,18 @@ _PHARAOH = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
 _NAACL = re.compile(r"([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([SP]))?(?:\s+[0-9.eE+-]+)?")
 
 _MOST = 10_000_000
-"""Sentence pairs of a text whose length is not known: what is not written is kept as a pair without links."""
+"""Largest sentence number accepted in NAACL format when the number of sentence pairs is not known."""
 
 
 def read_gold(path: Path, sentences: int | None = None) -> list[GoldLinks]:
-    """The links of every sentence pair of a file, whichever of the two formats it has: its first link tells.
+    """Read gold links in Pharaoh or NAACL format; the first link tells which.
 
     Args:
-        path: a file in Pharaoh format (`0-0 1p2`, a line a sentence pair) or in that of NAACL (`1 1 1 S`, a line a link).
-        sentences: how many sentence pairs there are, if known; in NAACL's format those without links are not written.
+        path: a file in Pharaoh format (`0-0 1p2`, one line per sentence pair) or NAACL format (`1 1 1 S`, one line per link).
+        sentences: the number of sentence pairs, if known; NAACL files leave out pairs without links.
 
     Raises:
-        DataError: a file that cannot be read, or has links of another number of sentence pairs, or something else in it.
+        DataError: the file cannot be read, is malformed, or has another number of sentence pairs.
     """
     lines = _read_lines(path)
     first = next((line for line in lines if line.strip()), "")
@@ -47,7 +47,7 @@ def read_gold(path: Path, sentences: int | None = None) -> list[GoldLinks]:
 
 
 def _read_lines(path: Path) -> list[str]:
-    """The lines of a file of links. Raises DataError if it cannot be read or is no text."""
+    """The lines of a file of links. Raises DataError if it cannot be read or is not UTF-8."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -61,10 +61,10 @@ def _read_lines(path: Path) -> list[str]:
 
 
 def parse_pharaoh(line: str, where: str) -> GoldLinks:
-    """The links of one line in Pharaoh format: `i-j` is sure, `ipj` possible, 0-based, source first.
+    """Parse a line in Pharaoh format: `i-j` is sure, `ipj` possible, 0-based, source first.
 
     Raises:
-        DataError: anything else on the line; `where` names the file and line in it.
+        DataError: the line has anything else. The message begins with `where`, the file and line.
     """
     links: dict[str, set[tuple[int, int]]] = {"-": set(), "p": set()}
     for token in line.split():
@@ -78,32 +78,32 @@ def parse_pharaoh(line: str, where: str) -> GoldLinks:
 
 
 def format_pharaoh(links: GoldLinks | AbstractSet[tuple[int, int]]) -> str:
-    """One line of Pharaoh format, sorted by source and then target position, without line end."""
+    """Format links as a line in Pharaoh format, sorted by source and then target position, without line end."""
     gold = links if isinstance(links, GoldLinks) else GoldLinks(frozenset(links), frozenset())
     marked = ((source, target, "-" if (source, target) in gold.sure else "p") for source, target in gold.possible)
     return " ".join(f"{source}{mark}{target}" for source, target, mark in sorted(marked))
 
 
 def read_pharaoh(path: Path) -> list[GoldLinks]:
-    """The links of every sentence pair of a file, one line each; an empty line is a pair without links.
+    """Read a file in Pharaoh format, one line per sentence pair; an empty line is a pair without links.
 
     Raises:
-        DataError: a file that cannot be read, or a token that is not a link, with file and line.
+        DataError: the file cannot be read, or has something that is not a link. The message names file and line.
     """
     return [parse_pharaoh(line, f"{path}, line {number}") for number, line in enumerate(_read_lines(path), start=1)]
 
 
 def write_pharaoh(path: Path, sentences: Iterable[GoldLinks | AbstractSet[tuple[int, int]]]) -> None:
-    """Write one line a sentence pair; `read_pharaoh` reads it back unchanged."""
+    """Write one line per sentence pair; `read_pharaoh` reads it back unchanged."""
     content = "".join(format_pharaoh(links) + "\n" for links in sentences).encode()
     write_atomically(path, lambda beside: beside.write_bytes(content))
 
 
-# --- NAACL's format ---------------------------------------------------------------------------------------------
+# --- NAACL format -----------------------------------------------------------------------------------------------
 
 
 def format_naacl(links: AbstractSet[tuple[int, int]], sentence: int) -> str:
-    """The lines of a sentence pair, all sure, sorted, each with its line end. `sentence` counts from 1."""
+    """Format the links of a sentence pair as sure links, one per line, sorted. `sentence` counts from 1."""
     return "".join(f"{sentence} {source + 1} {target + 1} S\n" for source, target in sorted(links))
 
 

@@ -1,4 +1,4 @@
-"""Which words people (or the sample's grammar) linked."""
+"""Find the gold links of a text: by annotators, or by the grammar of the sample."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ _LINKS = "align"
 
 
 def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
-    """The known links of a parallel text, source words first; None if it has none.
+    """The gold links of a parallel text, source words first; None if it has none.
 
-    Known are those of the embedded sample, those of a catalogue corpus (`hansards-en-fr/gold.trial`), and those in a
-    Pharaoh file beside the text (`dir/test.align` for `dir/test.{en,fr}`), which has source words first.
+    There are gold links for:
+
+    * the embedded sample,
+    * some splits of catalogue corpora (`hansards-en-fr/gold.trial`),
+    * text with a Pharaoh file beside it (`dir/test.align` for `dir/test.{en,fr}`), source words first.
 
     Raises:
-        DataError: a file of links that cannot be read, or that holds something else.
+        DataError: the file of links cannot be read or is malformed.
     """
     name, _, split = locator.partition("/")
     if locator.startswith(_SAMPLE):
         from nmt.data import sample  # not at the top: it generates its sentences
 
-        known = sample.links(locator.removeprefix(_SAMPLE), source=source)
-        return [GoldLinks(links, links) for links in known]
+        return [GoldLinks(links, links) for links in sample.links(locator.removeprefix(_SAMPLE), source=source)]
     if name in catalogue.CATALOGUE:
         if catalogue.named(name).file(split, _LINKS) is None:
             return None
@@ -45,7 +47,7 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
 
 
 def aligned_text(data: DataConfig, locator: str) -> str | None:
-    """The text on which alignments can be judged: the one named if its links are known, else one of the same corpus."""
+    """A text with gold links: the one named, else another split of the training corpus; None if there is none."""
     if gold_links(locator, source=data.source) is not None:
         return locator
     name = data.train.partition("/")[0]
@@ -61,7 +63,7 @@ def aligned_text(data: DataConfig, locator: str) -> str | None:
 
 
 def _links_beside(locator: str) -> Path | None:
-    """The file of links beside two files of text, if there is one."""
+    """The file of links beside the two text files, if there is one."""
     head, brace, _ = locator.partition("{")
     stem = head.removesuffix(".") if brace else locator
     path = expand_home(f"{stem}.{_LINKS}")

@@ -1,4 +1,4 @@
-"""Hard links: pairs (source word, target word) of 0-based positions, read off weights or given by annotators."""
+"""Hard links: pairs of 0-based (source, target) word positions, extracted from weights or made by annotators."""
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ Links = frozenset[tuple[int, int]]
 
 
 def argmax_links(weights: ArrayLike, threshold: float | None = None) -> Links:
-    """Each target word to the source word it read most from: {(argmax_j w_ij, i)}.
+    """Link each target word to the source word of the largest weight: {(argmax_j w_ij, i)}.
 
-    The leftmost of equal weights wins. A row without any weight gets no link, nor one whose largest weight is below
-    the threshold.
+    The leftmost of equal weights wins. A row of zeros gets no link, nor does one whose largest weight is below the
+    threshold.
     """
     matrix = np.asarray(weights, dtype=np.float64)
     if matrix.size == 0:
@@ -31,10 +31,10 @@ def argmax_links(weights: ArrayLike, threshold: float | None = None) -> Links:
 
 
 def threshold_links(weights: ArrayLike, threshold: float) -> Links:
-    """Every pair of words with at least this much weight: {(j, i) : w_ij >= threshold}; a word may have many or none.
+    """Link all words whose weight reaches the threshold: {(j, i) : w_ij >= threshold}. A word may get many links or none.
 
     Raises:
-        UsageError: a threshold that is not in (0, 1], at which all words or none would be linked.
+        UsageError: the threshold is not in (0, 1].
     """
     if not 0 < threshold <= 1:
         raise UsageError(f"A link threshold must lie above 0 and not above 1, but is {threshold}.")
@@ -44,10 +44,10 @@ def threshold_links(weights: ArrayLike, threshold: float) -> Links:
 
 @dataclass(frozen=True)
 class GoldLinks:
-    """What annotators linked in one sentence pair (Och and Ney 2003, section 5).
+    """The gold links of one sentence pair (Och and Ney 2003, section 5).
 
     Attributes:
-        sure: links nobody doubts.
+        sure: unambiguous links.
         possible: links that may be there; always includes the sure ones.
     """
 
@@ -59,17 +59,17 @@ class GoldLinks:
         object.__setattr__(self, "possible", frozenset(self.possible) | self.sure)
 
     def flipped(self) -> Self:
-        """The same links for the opposite translation direction."""
+        """The same links with source and target exchanged."""
         return type(self)(flip(self.sure), flip(self.possible))
 
 
 def flip(links: AbstractSet[tuple[int, int]]) -> Links:
-    """Links with source and target exchanged."""
+    """Exchange source and target of links."""
     return frozenset((target, source) for source, target in links)
 
 
 def check_within(links: AbstractSet[tuple[int, int]], source_words: int, target_words: int, where: str) -> None:
-    """Raise DataError, which begins with `where`, at a link to a word that the sentences do not have."""
+    """Raise DataError if a link lies beyond the sentences; its message begins with `where`."""
     for source, target in sorted(links):
         if source >= source_words or target >= target_words:
             raise DataError(

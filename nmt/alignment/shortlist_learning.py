@@ -1,4 +1,4 @@
-"""Learns a shortlist from parallel text: what each source piece was translated by, in the eyes of IBM model 1."""
+"""Learn a shortlist from parallel text: the most frequent translations of each source token, by IBM model 1."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError, UsageError
 
 LEAST = 0.01
-"""Expected translations below which two pieces have nothing to do with each other."""
+"""Least expected count of a translation."""
 MOST_CELLS = 40_000_000
-"""Bounds the memory (about 100 bytes each): of a text with more pairs of pieces, every second, third ... line is read."""
+"""Most token pairs to learn from, to bound the memory (about 100 bytes each); of more text only every n-th line is used."""
 
 
 def learn_shortlist(
     pairs: Iterable[tuple[str, str]], source: Subwords, target: Subwords, *, candidates: int, frequent: int
 ) -> Shortlist:
-    """For each source piece its most frequent translations, and itself where the target spells a piece like it.
+    """List for each source token its most frequent translations, and the target token of the same spelling.
 
     Args:
         pairs: source and target lines.
-        source: cuts the sources.
-        target: cuts the targets.
-        candidates: most translations of a source piece.
-        frequent: the most frequent target pieces that are on every list.
+        source: subwords of the source.
+        target: subwords of the target.
+        candidates: most translations per source token.
+        frequent: how many of the most frequent target tokens are on every list.
 
     Raises:
-        UsageError: a number out of its range.
+        UsageError: a number is out of range.
         DataError: there is no text.
     """
     for name, value in (("candidates", candidates), ("frequent", frequent)):
@@ -44,30 +44,30 @@ def learn_shortlist(
     if not sides:
         raise DataError("There is no text to learn a shortlist from.")
     sources, targets = source.encode_batch(sides[0]), target.encode_batch(sides[1])
-    written = np.bincount(np.fromiter(chain.from_iterable(targets), np.int64), minlength=len(target))
-    common = np.argsort(-written, kind="stable")[:frequent]
+    frequencies = np.bincount(np.fromiter(chain.from_iterable(targets), np.int64), minlength=len(target))
+    common = np.argsort(-frequencies, kind="stable")[:frequent]
     step = 1 + sum((len(x) + 1) * len(y) for x, y in zip(sources, targets, strict=True)) // MOST_CELLS
     cells = Cells.of(sources[::step], targets[::step])
     best = _best(cells, learn_counts(cells).translation, len(source), candidates)
     translations = np.concatenate([best, _alike(source, target)], axis=1)
-    return Shortlist(torch.from_numpy(translations), torch.from_numpy(common[written[common] > 0]), len(target))
+    return Shortlist(torch.from_numpy(translations), torch.from_numpy(common[frequencies[common] > 0]), len(target))
 
 
 def _best(cells: Cells, counts: np.ndarray, size: int, candidates: int) -> np.ndarray:
-    """The target pieces of the highest counts for each source piece, [X candidates], filled up with the end mark."""
+    """The target tokens of the highest counts for each source token, [X candidates], padded with the end mark."""
     order = np.lexsort((-counts, cells.source))
     source, target, count = cells.source[order], cells.target[order], counts[order]
     rank = np.arange(len(source)) - np.searchsorted(source, source)
-    kept = (rank < candidates) & (count >= LEAST)
+    mask = (rank < candidates) & (count >= LEAST)
     best = np.full((size, candidates), EOS)
-    best[source[kept], rank[kept]] = target[kept]
+    best[source[mask], rank[mask]] = target[mask]
     return best
 
 
 def _alike(source: Subwords, target: Subwords) -> np.ndarray:
-    """The target piece that is spelt like each source piece, [X 1]: names and numbers are copied."""
-    spelt: dict[str, int] = {piece: index for index, piece in enumerate(_spellings(target))}
-    return np.array([[spelt.get(piece, EOS)] for piece in _spellings(source)])
+    """The target token of the same spelling as each source token, [X 1], so that names and numbers can be copied."""
+    id_of: dict[str, int] = {token: index for index, token in enumerate(_spellings(target))}
+    return np.array([[id_of.get(token, EOS)] for token in _spellings(source)])
 
 
 def _spellings(subwords: Subwords) -> Sequence[str]:

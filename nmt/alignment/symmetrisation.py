@@ -1,9 +1,9 @@
-"""Two sets of links, read off models of opposite directions, as one (Och and Ney 2003, section 3.3; Koehn et al. 2003).
+"""Symmetrisation: join the alignments of two models of opposite directions (Och and Ney 2003, 3.3; Koehn et al. 2003).
 
-Or their weights as one, before links are read off. The weights of one model can be asked for both directions too.
+Either their links are joined, or their weights before links are extracted. `mutual_weights` symmetrises a single model.
 
-A model links each word that it writes to what it read, so its links are many to one; those of the opposite direction are
-one to many. Where both agree a link is precise, where either has one it is perhaps missing otherwise.
+The links of one direction are many to one, those of the other one to many. The intersection is precise, the union has high
+recall.
 """
 
 from __future__ import annotations
@@ -26,22 +26,21 @@ Heuristic = Literal["intersection", "union", "grow-diag-final-and"]
 Mean = Literal["mean", "geometric"]
 
 _Point = tuple[int, int]
-"""A link with its target position first, as the pseudo-code writes and orders them."""
+"""A link with its target position first, the order of the pseudo-code."""
 
 _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
 def symmetrise(forward: AbstractSet[_Point], backward: AbstractSet[_Point], heuristic: Heuristic) -> Links:
-    """One set of links out of two.
+    """Join two sets of links.
 
     Args:
-        forward: (source, target) links of the model that writes the target.
-        backward: (source, target) links of the model that writes the source, so already flipped.
-        heuristic: `intersection`, `union`, or `grow-diag-final-and`, which starts at the first and goes some way to the
-            second.
+        forward: (source, target) links of the source-to-target model.
+        backward: (source, target) links of the target-to-source model, already flipped.
+        heuristic: `intersection`, `union`, or `grow-diag-final-and`, which lies between the two.
 
     Returns:
-        (source, target) links; they include the intersection and lie in the union.
+        (source, target) links.
     """
     match heuristic:
         case "intersection":
@@ -55,19 +54,19 @@ def symmetrise(forward: AbstractSet[_Point], backward: AbstractSet[_Point], heur
 
 
 def mean_weights(forward: ArrayLike, backward: ArrayLike, kind: Mean = "mean") -> Matrix:
-    """The weights of two directions as one.
+    """The mean of the weights of two directions.
 
         mean        w_ij = (a_ij + b_ji) / 2
         geometric   w_ij = sqrt(a_ij b_ji)
 
-    with a_ij how much of target word i was read from source word j, and b_ji how much of source word j was read from
-    target word i by a model of the other direction. The geometric mean, whose square Liang et al. (2006) decode with, is what
-    both agree on; the mean keeps a link of which one model is sure and the other has no idea.
+    with a_ij the weight of source word j for target word i, and b_ji the weight of target word i for source word j by a model
+    of the other direction. The geometric mean is high where both models agree (Liang et al. 2006 use its square); the
+    arithmetic mean keeps a link of which only one model is sure.
 
     Args:
         forward: [T S].
         backward: [S T].
-        kind: which mean.
+        kind: `mean` (arithmetic) or `geometric`.
 
     Returns:
         [T S].
@@ -83,13 +82,13 @@ def mean_weights(forward: ArrayLike, backward: ArrayLike, kind: Mean = "mean") -
 
 
 def mutual_weights(weights: ArrayLike) -> Matrix:
-    """How much the words of a pair choose each other, by one model.
+    """The geometric mean of one model's weights normalised over source words and over target words.
 
         m_ij = sqrt(a_ij a_ij / sum_k a_kj)
 
-    with a_ij how much of target word i was read from source word j: the geometric mean of what it gives to that source word,
-    and of its share in all that the source word is given. A comma or an article that every target word looks at in passing so
-    loses to a word that is read once. Each of n target words that are read from one source word alone has sqrt(1 / n).
+    with a_ij the weight of source word j for target word i. A source word that gets some weight from every target word, such
+    as a comma or an article, so scores lower than one that gets its weight from one target word. If n target words each put
+    all their weight on the same source word, each scores sqrt(1 / n).
 
     Args:
         weights: [T S], not negative.
@@ -117,8 +116,8 @@ def grow_diag_final_and(forward: AbstractSet[_Point], backward: AbstractSet[_Poi
                 if e' has no link in A and f' has none:
                     add (e', f') to A
 
-    A neighbour that was refused once is refused for ever, since words only gain links. So each link is looked at once
-    here, in the round and at the place in it where the loops first meet it.
+    Words only gain links, so a neighbour that was refused once stays refused. This implementation therefore looks at each
+    link once, in the order of the loops above.
     """
     union = {(target, source) for source, target in forward | backward}
     grown = _Grown((target, source) for source, target in forward & backward)
@@ -131,7 +130,7 @@ def grow_diag_final_and(forward: AbstractSet[_Point], backward: AbstractSet[_Poi
 
 
 class _Grown:
-    """Links so far, and the words that have one."""
+    """The links so far, and the words that have one."""
 
     def __init__(self, points: Iterable[_Point]) -> None:
         self.points = set(points)
@@ -144,12 +143,12 @@ class _Grown:
         self.sources.add(point[1])
 
     def has_both(self, point: _Point) -> bool:
-        """Whether both words have a link, if not to each other."""
+        """Whether both words have a link, to each other or not."""
         return point[0] in self.targets and point[1] in self.sources
 
 
 def _grow_diag(grown: _Grown, union: AbstractSet[_Point]) -> None:
-    """Add what touches a link and is some word's first, round by round."""
+    """Add neighbours of links that give a word its first link, round by round."""
     this_round = list(grown.points)
     while this_round:
         next_round: list[_Point] = []
@@ -160,6 +159,6 @@ def _grow_diag(grown: _Grown, union: AbstractSet[_Point]) -> None:
                 beside = point[0] + row, point[1] + column
                 if beside in union and not grown.has_both(beside):
                     grown.add(beside)
-                    # The loops come to what lies ahead of them in the same round, to what lies behind in the next.
+                    # The loops reach a later link in the same round, an earlier one in the next.
                     heappush(this_round if beside > point else next_round, beside)
         this_round = next_round

@@ -1,6 +1,6 @@
-"""Attention weights of a sentence pair: between tokens, merged to words, and how spread out they are.
+"""Attention weights of a sentence pair: merging from tokens to words, and entropy.
 
-Matrices have a row a target word and a column a source word, [T S], like the paper's figures.
+Matrices have one row per target word and one column per source word, [T S], like the figures of Bahdanau et al. (2015).
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Alignment(EqualByValue):
-    """How much of each target word was read from each source word.
+    """The attention weights of a sentence pair, with the words they are between.
 
     Attributes:
         weights: alpha_ij (Bahdanau et al. 2015, eq. 6), [T S], not negative. A row sums to 1 unless the window cut
             some of it off or a column (the end mark) was dropped.
-        source: the S words or pieces that the columns stand for.
-        target: the T words or pieces that the rows stand for.
+        source: the S words or tokens of the columns.
+        target: the T words or tokens of the rows.
 
     Raises:
         ValueError: weights that are negative, not finite, or not of shape [T S].
@@ -54,22 +54,21 @@ def merge_to_words(
     size: tuple[int, int] | None = None,
     renormalise: bool = False,
 ) -> Matrix:
-    """The matrix between words, from the matrix between their pieces.
+    """Merge weights between tokens into weights between words (Clark et al. 2019, section 4.1).
 
         W_mn = 1/|P_m|  sum_{i in P_m}  sum_{j in Q_n}  w_ij
 
-    with P_m the pieces of target word m and Q_n those of source word n. Source pieces are summed, because a row is a
-    distribution and the mass on a word is the mass on its parts; target pieces are averaged, because each piece
-    brings a distribution of its own. So rows that sum to 1 still do (as in Clark et al. 2019, section 4.1).
+    with P_m the tokens of target word m and Q_n those of source word n. Weights are summed over the source tokens of a word
+    and averaged over the target tokens, so rows that sum to 1 still do.
 
     Args:
-        weights: [T S] between pieces, end marks included where the model has them.
-        source_word_of: word of each of the S source pieces; -1 belongs to no word (an end mark): its column is dropped.
-        target_word_of: word of each of the T target pieces; -1 belongs to no word: its row is dropped.
-        size: (target words, source words) where the last words may have no piece; counted from the indices otherwise.
-            A target word without pieces has a row of zeros.
-        renormalise: divide each row by its sum, so that it is again a distribution after columns were dropped. Off by
-            default: weight on the end mark says that the word was read from nowhere, which a figure should show.
+        weights: [T S] between tokens, end marks included where the model has them.
+        source_word_of: word of each of the S source tokens; -1 is no word (an end mark): its column is dropped.
+        target_word_of: word of each of the T target tokens; -1 is no word: its row is dropped.
+        size: (target words, source words), needed where the last words may have no token; by default counted from the
+            indices. A target word without tokens has a row of zeros.
+        renormalise: divide each row by its sum, so that it is a distribution again after columns were dropped. Off by
+            default, so that a figure shows a word whose weight is on the end mark as unaligned.
 
     Returns:
         [target words, source words].
@@ -79,7 +78,7 @@ def merge_to_words(
     """
     matrix = np.asarray(weights, dtype=np.float64)
     if matrix.shape != (len(target_word_of), len(source_word_of)):
-        indices = f"{len(target_word_of)} target and {len(source_word_of)} source pieces"
+        indices = f"{len(target_word_of)} target and {len(source_word_of)} source tokens"
         raise ValueError(f"weights must be [T S] for {indices}, but are {matrix.shape}.")
     target_words, source_words = size or (None, None)
     rows = _membership(target_word_of, target_words)
@@ -89,7 +88,7 @@ def merge_to_words(
 
 
 def _membership(word_of: Sequence[int], words: int | None) -> Matrix:
-    """[pieces, words]: 1 where the piece belongs to the word."""
+    """[tokens, words]: 1 where the token belongs to the word."""
     highest = max(word_of, default=-1)
     count = highest + 1 if words is None else words
     if highest >= count or min(word_of, default=0) < -1:
@@ -99,16 +98,16 @@ def _membership(word_of: Sequence[int], words: int | None) -> Matrix:
 
 
 def _rows_to_one(matrix: Matrix) -> Matrix:
-    """Each row divided by its sum; a row of zeros stays."""
+    """Divide each row by its sum; rows of zeros stay."""
     totals = matrix.sum(axis=1, keepdims=True)
     scaled: Matrix = np.divide(matrix, totals, out=np.zeros_like(matrix), where=totals > 0)
     return scaled
 
 
 def entropy(weights: ArrayLike, *, unit: Literal["nats", "bits"] = "nats") -> NDArray[np.float64]:
-    """How spread out each target word's attention is: H_i = - sum_j a_ij log a_ij, of the row scaled to sum to 1.
+    """The entropy of each target word's attention: H_i = - sum_j a_ij log a_ij, with the row scaled to sum to 1.
 
-    0 is a hard link, log S the uniform row. A row of zeros has entropy 0.
+    It is 0 if all weight is on one source word and log S if the row is uniform. A row of zeros has entropy 0.
 
     Args:
         weights: [T S], not negative.

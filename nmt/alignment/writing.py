@@ -1,4 +1,4 @@
-"""Aligned pairs as they go into files, each written as it comes."""
+"""Write aligned sentence pairs to a stream, one at a time, in the formats of `nmt align`."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from nmt.alignment.formats import format_naacl, format_pharaoh
 
 Format = Literal["pharaoh", "json", "npz", "naacl"]
 Write = Callable[[int, AlignedPair], object]
-"""Takes the number of a line, from 1, and what became of it."""
+"""Writes one aligned pair, given its line number (from 1)."""
 
 _DIGITS = 4
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The date of all members of an archive, so that the same pairs give the same bytes."""
+"""The date of all members of the archive, so that the same pairs give the same bytes."""
 
 
 @contextmanager
 def pair_writer(stream: BinaryIO, form: Format) -> Iterator[Write]:
-    """What writes a pair to the stream.
+    """Yield a function that writes pairs to the stream.
 
-    * `pharaoh`: a line of links `i-j`, source first, counted from 0.
-    * `json`: a line with an object of `source` and `target` (words), `weights` (a row a target word) and `links`.
+    * `pharaoh`: one line per pair of links `i-j`, source first, counted from 0.
+    * `json`: one object per line: `source` and `target` (words), `weights` (one row per target word) and `links`.
     * `npz`: arrays `weights_N`, `links_N`, `source_N` and `target_N` of line N, for `numpy.load`.
-    * `naacl`: a line `sentence source target S` for each link, all counted from 1.
+    * `naacl`: one line `sentence source target S` per link, all counted from 1.
     """
     if form == "npz":
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:

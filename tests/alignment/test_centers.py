@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt.alignment.centers import _places, piece_centers, window_centers, word_centers
-from nmt.alignment.hypothesis_alignment import links_of_pieces
+from nmt.alignment.hypothesis_alignment import links_between_tokens
 from nmt.alignment.links import GoldLinks
 from nmt.bundle import Bundle
 from nmt.data.subwords import BOS, EOS, Subwords
@@ -100,6 +100,6 @@ def test_a_word_has_the_mean_of_its_pieces(monotonic: Bundle) -> None:
 
 def test_gold_links_between_words_hold_for_all_their_pieces(monotonic: Bundle) -> None:
     [found] = Translator([monotonic]).score([("a dog", "the a")])
-    gold = links_of_pieces(GoldLinks(frozenset({(0, 1)}), frozenset({(1, 1)})), found, monotonic)
+    gold = links_between_tokens(GoldLinks(frozenset({(0, 1)}), frozenset({(1, 1)})), found, monotonic)
     assert gold.sure == {(source, target) for source in (0, 1) for target in (4, 5)}
     assert gold.possible - gold.sure == {(source, target) for source in (2, 3, 4, 5) for target in (4, 5)}

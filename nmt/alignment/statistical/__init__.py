@@ -1,1 +1,1 @@
-"""Word links learnt from parallel text alone, without a neural model: IBM model 1, hidden Markov models, agreement."""
+"""Word alignment from parallel text alone, without a neural model: IBM model 1 and hidden Markov models."""

@@ -1,4 +1,4 @@
-"""Links the words of parallel text by what the text itself teaches."""
+"""Word aligner that learns from the parallel text itself."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from nmt.errors import DataError
 from nmt.scripts import Split, splitter
 
 MOST_CELLS = 40_000_000
-"""Bounds the memory (about 80 bytes each): of a text with more pairs of words, every second, third ... line is learnt from."""
+"""Most word pairs to learn from, to bound the memory (about 80 bytes each); of more text only every n-th line is used."""
 LONGEST = 200
-"""Most words of a side; a longer pair teaches nothing and gets no links."""
+"""Most words per side. Longer pairs are not learnt from and get no links."""
 _BLOCK = 10_000
 
 
 class WordVocabulary:
-    """Numbers words by their form without case and without the punctuation around them; unknown ones share a number."""
+    """Maps words to ids, ignoring case and surrounding punctuation. All unknown words share one id."""
 
     def __init__(self, lines: Iterable[str], split: Split) -> None:
         self.split = split
@@ -36,7 +36,7 @@ class WordVocabulary:
         return len(self.number) + 1
 
     def ids(self, line: str) -> list[int]:
-        """The numbers of a line's words."""
+        """The ids of a line's words."""
         unknown = len(self.number)
         return [self.number.get(_form(word), unknown) for word in self.split(line)]
 
@@ -47,31 +47,31 @@ def _form(word: str) -> str:
 
 @dataclass(frozen=True)
 class HMMAligner:
-    """Models of both directions, and the words they know."""
+    """HMM word aligner: a model per direction, and the vocabularies."""
 
     source: WordVocabulary
     target: WordVocabulary
     keys: Ids
-    """The number of each entry's source word times the size of the target vocabulary, plus that of its target word; sorted."""
+    """Source id times the size of the target vocabulary plus target id, for each entry of the lexicon; sorted."""
     forward: HMM
     backward: HMM
     lines: int
-    """How many lines with words on both sides there were to learn from."""
+    """Number of training lines with words on both sides."""
 
     @classmethod
     def learn(cls, text: Iterable[tuple[str, str]], rounds: Iterable[object] = range(ROUNDS)) -> HMMAligner:
-        """Learn from pairs of lines.
+        """Train on pairs of lines.
 
         Args:
-            text: source and target lines; the words of a side that is written without spaces are its characters.
-            rounds: as many items as there shall be rounds; they are drawn as the rounds begin.
+            text: source and target lines. In text written without spaces, every character is a word.
+            rounds: one item per training round, taken when the round begins (so a progress bar can count them).
 
         Raises:
             DataError: there is nothing to learn from.
         """
         lines = list(text)
         splits = tuple(splitter(pair[side] for pair in lines) for side in (0, 1))
-        pairs = [pair for pair in lines if _can_be_linked(pair, splits)]
+        pairs = [pair for pair in lines if _is_linkable(pair, splits)]
         if not pairs:
             raise DataError("There is nothing to learn word links from: no line has words on both sides.")
         step = 1 + sum(prod(_lengths(pair, splits)) for pair in pairs) // MOST_CELLS
@@ -82,28 +82,28 @@ class HMMAligner:
 
     @property
     def splits(self) -> tuple[Split, ...]:
-        """What splits the lines of either side into words."""
+        """The functions that split source and target lines into words."""
         return self.source.split, self.target.split
 
     def links(self, text: Iterable[tuple[str, str]]) -> Iterator[Links]:
-        """The links of each pair of lines, learnt from or not, in order; none for one that is blank or too long."""
+        """Link each pair of lines, in order, whether seen in training or not. Blank and too long pairs get no links."""
         pairs = iter(text)
         while block := list(islice(pairs, _BLOCK)):
-            found: list[list[tuple[int, int]]] = [[] for _ in block]
-            linkable = [pair if _can_be_linked(pair, self.splits) else ("", "") for pair in block]
+            links: list[list[tuple[int, int]]] = [[] for _ in block]
+            linkable = [pair if _is_linkable(pair, self.splits) else ("", "") for pair in block]
             cells = _cells(linkable, self.source, self.target)
-            agreed = agreement(self._known(self.forward, cells), self._known(self.backward, cells), cells)
+            posterior = agreement(self._restricted(self.forward, cells), self._restricted(self.backward, cells), cells)
             for group in cells.groups:
-                for pair, target, source in np.argwhere(group.of(agreed) >= THRESHOLD).tolist():
-                    found[group.rows[pair]].append((source, target))
-            yield from map(frozenset, found)
+                for pair, target, source in np.argwhere(group.of(posterior) >= THRESHOLD).tolist():
+                    links[group.rows[pair]].append((source, target))
+            yield from map(frozenset, links)
 
-    def _known(self, model: HMM, cells: Cells) -> HMM:
-        """The model with what it knows of these cells' entries; two words never seen together never translate each other."""
+    def _restricted(self, model: HMM, cells: Cells) -> HMM:
+        """The model with its lexicon cut down to the entries of these cells. Unseen word pairs have probability 0."""
         keys = cells.source * len(self.target) + cells.target
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        known = np.where(self.keys[place] == keys, model.lexicon.translation[place], 0.0)
-        return HMM(Lexicon(known, np.append(model.lexicon.empty, 0.0)), model.jumps)
+        translation = np.where(self.keys[place] == keys, model.lexicon.translation[place], 0.0)
+        return HMM(Lexicon(translation, np.append(model.lexicon.empty, 0.0)), model.jumps)
 
 
 def _cells(pairs: Sequence[tuple[str, str]], source: WordVocabulary, target: WordVocabulary) -> Cells:
@@ -111,9 +111,9 @@ def _cells(pairs: Sequence[tuple[str, str]], source: WordVocabulary, target: Wor
 
 
 def _lengths(pair: tuple[str, str], splits: Sequence[Split]) -> list[int]:
-    """Words of either side."""
+    """Number of words of each side."""
     return [len(split(line)) for line, split in zip(pair, splits, strict=True)]
 
 
-def _can_be_linked(pair: tuple[str, str], splits: Sequence[Split]) -> bool:
+def _is_linkable(pair: tuple[str, str], splits: Sequence[Split]) -> bool:
     return all(0 < length <= LONGEST for length in _lengths(pair, splits))

@@ -1,7 +1,8 @@
-"""Parallel text as cells: every target word of a pair beside every source word of the same pair.
+"""Arrays over all word pairs of a parallel text.
 
-Pairs of the same lengths form a group, whose cells are one array [B T S]. What is estimated for a source and a target word
-together, the chance that one translates the other, is held once for each two words that meet in some pair: an `entry`.
+A `cell` is one target word and one source word of the same sentence pair. Sentence pairs of the same lengths form a group,
+whose cells are one array [B T S]. An `entry` is a pair of word types that occur together in some sentence pair: translation
+probabilities are stored once per entry.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 @dataclass(frozen=True)
 class Group:
-    """The B pairs of S source and T target words.
+    """The B sentence pairs of S source and T target words.
 
     Attributes:
-        rows: where in the text they are, [B].
-        sources: ids of their source words, [B S].
-        targets: ids of their target words, [B T].
-        begin: where their cells begin among all.
-        flipped: whether their cells lie there as [B S T].
+        rows: their line numbers, from 0, [B].
+        sources: ids of the source words, [B S].
+        targets: ids of the target words, [B T].
+        begin: index of their first cell among all cells.
+        flipped: whether the cells are stored as [B S T].
     """
 
     rows: Ids
@@ -38,12 +39,12 @@ class Group:
     flipped: bool = False
 
     def of(self, cells: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-        """The view [B T S] of this group's cells of an array of all cells."""
+        """This group's part of an array over all cells, as a view [B T S]."""
         (pairs, source), target = self.sources.shape, self.targets.shape[1]
-        found = cells[self.begin : self.begin + pairs * source * target]
+        own = cells[self.begin : self.begin + pairs * source * target]
         if self.flipped:
-            return found.reshape(pairs, source, target).transpose(0, 2, 1)
-        return found.reshape(pairs, target, source)
+            return own.reshape(pairs, source, target).transpose(0, 2, 1)
+        return own.reshape(pairs, target, source)
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,10 @@ class Cells:
     """All cells of a text.
 
     Attributes:
-        groups: the pairs with words on both sides, those of the same lengths together.
-        entry: which entry each cell is of, [cells].
-        source: the source word of each entry.
-        target: the target word of each entry.
+        groups: the sentence pairs with words on both sides, grouped by length.
+        entry: index of each cell's entry, [cells].
+        source: source word id of each entry.
+        target: target word id of each entry.
     """
 
     groups: tuple[Group, ...]
@@ -67,12 +68,12 @@ class Cells:
         """The cells of sentences given as ids."""
         width = 1 + max((max(ids, default=0) for ids in targets), default=0)
         groups = tuple(_groups(sources, targets))
-        met = [(group.sources[:, None, :] * width + group.targets[:, :, None]).reshape(-1) for group in groups]
-        keys, entry = np.unique(np.concatenate(met or [np.empty(0, np.int64)]), return_inverse=True)
+        parts = [(group.sources[:, None, :] * width + group.targets[:, :, None]).reshape(-1) for group in groups]
+        keys, entry = np.unique(np.concatenate(parts or [np.empty(0, np.int64)]), return_inverse=True)
         return cls(groups, entry.reshape(-1).astype(np.int32), keys // width, keys % width)
 
     def flipped(self) -> Cells:
-        """The same cells for reading the source off the target."""
+        """The same cells with source and target exchanged."""
         groups = (
             replace(group, sources=group.targets, targets=group.sources, flipped=not group.flipped)
             for group in self.groups
@@ -80,7 +81,7 @@ class Cells:
         return Cells(tuple(groups), self.entry, self.target, self.source)
 
     def sums(self, weights: npt.NDArray[np.floating]) -> Floats:
-        """The sum of the weights of each entry's cells, [entries]."""
+        """Sum the cells' weights per entry, [entries]."""
         return np.bincount(self.entry, weights, len(self.source)).astype(np.float64)
 
 

@@ -1,4 +1,4 @@
-"""IBM model 1: which target word translates which source word, learnt from pairs of sentences alone.
+"""IBM model 1: word translation probabilities learnt from parallel text.
 
     t(y | x) ~ c(y, x) = sum over pairs, j, i with y_j = y, x_i = x of  t(y_j | x_i) / sum_i' t(y_j | x_i')
 
@@ -16,40 +16,37 @@ from nmt.alignment.statistical.cells import Cells, Floats
 
 @dataclass(frozen=True)
 class Lexicon:
-    """t: what a source word is translated by.
+    """Translation probabilities t, or expected counts.
 
     Attributes:
-        translation: t(y | x) of each entry, or how often it is expected to have happened.
-        empty: the same of the empty word, for each target word.
+        translation: t(y | x), or the expected count, of each entry.
+        empty: the same for the empty word and each target word.
     """
 
     translation: Floats
     empty: Floats
 
     def normalised(self, cells: Cells) -> Lexicon:
-        """Counts to relative frequencies."""
+        """Turn counts into relative frequencies."""
         of_source = np.bincount(cells.source, self.translation)
         return Lexicon(self.translation / of_source[cells.source], self.empty / self.empty.sum())
 
 
 def learn_counts(cells: Cells, *, rounds: int = 5) -> Lexicon:
-    """Expected counts after some rounds of expectation maximisation from equal probabilities."""
+    """Expected counts after some rounds of expectation maximisation, started from uniform probabilities."""
     words = 1 + int(cells.target.max(initial=-1))
-    count = Lexicon(np.ones(len(cells.source)), np.ones(words))
-    chance = count
-    for done in range(rounds):
-        if done:
-            chance = count.normalised(cells)
-        count = _expected(cells, chance)
-    return count
+    counts = Lexicon(np.ones(len(cells.source)), np.ones(words))
+    for number in range(rounds):
+        counts = _expected_counts(cells, counts.normalised(cells) if number else counts)
+    return counts
 
 
-def _expected(cells: Cells, chance: Lexicon) -> Lexicon:
-    """How often each two words are expected to have been linked, c(y, x)."""
-    shares = chance.translation[cells.entry]
-    empty = np.zeros_like(chance.empty)
+def _expected_counts(cells: Cells, lexicon: Lexicon) -> Lexicon:
+    """Expected number of links between each two word types, c(y, x)."""
+    shares = lexicon.translation[cells.entry]
+    empty = np.zeros_like(lexicon.empty)
     for group in cells.groups:
-        share, unlinked = group.of(shares), chance.empty[group.targets]
+        share, unlinked = group.of(shares), lexicon.empty[group.targets]
         total = share.sum(axis=-1) + unlinked
         share /= total[:, :, None]
         empty += np.bincount(group.targets.reshape(-1), (unlinked / total).reshape(-1), len(empty))

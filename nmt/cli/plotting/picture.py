@@ -98,7 +98,7 @@ class _Picture:
     def _panel(self, number: int, translation: Translation, rank: int, words: Alignment) -> Heatmap:
         """One matrix, with its gold links and its window's centres."""
         from nmt.alignment.centers import piece_centers, word_centers
-        from nmt.alignment.hypothesis_alignment import links_of_pieces, piece_alignment
+        from nmt.alignment.hypothesis_alignment import links_between_tokens, piece_alignment
         from nmt.alignment.links import check_within
         from nmt.plotting.heatmap import Heatmap
 
@@ -110,7 +110,7 @@ class _Picture:
             return Heatmap(words, title, gold, word_centers(translation, self.bundle, rank))
         pieces, links = piece_alignment(translation, self.bundle, rank), gold
         if gold:
-            links = links_of_pieces(gold, translation, self.bundle, rank)
+            links = links_between_tokens(gold, translation, self.bundle, rank)
         return Heatmap(pieces, title, links, piece_centers(translation, self.bundle, rank))
 
     def _title(self, number: int, hypothesis: TranslationHypothesis, rank: int, words: Alignment) -> str:

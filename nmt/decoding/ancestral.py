@@ -1,4 +1,4 @@
-"""Ancestral sampling: what is drawn, and from which random numbers."""
+"""Settings and random numbers of ancestral sampling."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from nmt.errors import UsageError
 class Sampling:
     """Draw translations, y_t ~ p(y_t | y_<t, x)^(1 / temperature), instead of searching for the best.
 
-    The random numbers of a translation follow from the seed, the number of its line and its own number alone, so that a line is
-    translated alike whatever lines are decoded with it, and the first of five samples is the one that is drawn alone.
+    The random numbers depend only on the seed, the line number and the number of the sample. A line therefore gets the same
+    samples whatever lines are decoded with it, and the first of five samples equals a single sample.
 
     Raises:
-        UsageError: a number is out of its range.
+        UsageError: a number is out of range.
     """
 
     temperature: float = 1.0
     """Below 1 probable tokens become more probable, above 1 less."""
     top_k: int | None = None
-    """Draw from the so many most probable tokens; None draws from all."""
+    """Draw only from the k most probable tokens; None draws from all."""
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -39,7 +39,13 @@ class Sampling:
             raise UsageError(f"seed must be at least 0, but is {self.seed}.")
 
     def uniform(self, places: Sequence[tuple[int, int]], samples: int, length: int) -> Float[Tensor, "B n L"]:
-        """Numbers from [0, 1) for each step of each sample of texts; a place is a line's number and that of the part of it."""
+        """Random numbers in [0, 1) for each text, sample and step.
+
+        Args:
+            places: line number, and number of the part of the line, of each text.
+            samples: n, samples per text.
+            length: L, steps per sample.
+        """
         rows = [
             [np.random.default_rng([self.seed, *place, number]).random(length, np.float32) for number in range(samples)]
             for place in places

@@ -1,4 +1,4 @@
-"""Lines of text on their way into and out of a model: reading ahead, cleaning, splitting what is too long."""
+"""Lines of text before and after translation: reading ahead, cleaning, splitting and joining."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SPACES = re.compile(r" {2,}")
 _WIDE = "\u3001-\u301f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
-"""Punctuation of scripts without spaces, which holds its space itself."""
+"""Full-width punctuation, which needs no space beside it."""
 _JOINT = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])|(?<=[{_WIDE}])\n|\n(?=[{_WIDE}])")
 """A line feed between two texts that need no space between them."""
 _SPACED = 8
-"""Text with a space per this many characters, or more, is cut into words, whatever its script."""
+"""Text with at least one space per this many characters counts as written with spaces, whatever its script."""
 _BREAKS = (
     re.compile(r"(?<=[.!?;:])\s+|(?<=[。！？；])\s*"),
     re.compile(r"\s+"),
     re.compile(f"(?<=[{UNSPACED}])(?=[{UNSPACED}])"),
 )
-"""Where a text may be cut, from the best place to the next best: after a sentence, between words, where no space would stand."""
+"""Where a text may be cut, best first: after a sentence, between words, between characters of scripts without spaces."""
 _WINDOW_CHARACTERS = 300_000
-"""Bounds the memory of a window, in which alignments grow with the square of the length of a line."""
+"""Most characters in a window, to bound its memory: alignments grow with the square of a line's length."""
 
 
 def read_ahead(items: Iterable[ItemT], count: int, *, size: Callable[[ItemT], int]) -> Iterator[list[ItemT]]:
-    """Groups of up to `count` consecutive items; fewer where their sizes already add up to 300,000 characters.
+    """Group consecutive items: up to `count`, or fewer if their sizes add up to 300,000 characters.
 
-    A group is given out as soon as it is full, before another item is asked for.
+    A full group is yielded before the next item is read.
     """
     group: list[ItemT] = []
     characters = 0
@@ -47,18 +47,18 @@ def read_ahead(items: Iterable[ItemT], count: int, *, size: Callable[[ItemT], in
 
 
 def clean(text: str) -> str:
-    """Text as a model reads it and as it is written: no control characters, no lone surrogates, no outer or repeated spaces.
+    """Replace control characters and lone surrogates, and remove outer and repeated spaces.
 
-    So it stays one line, whatever a reader takes for a line end; the model may have spelt one out in bytes.
+    The result is a single line for any reader, even if the model has spelt a line end in bytes.
     """
     text = _SURROGATE.sub("\ufffd", _CONTROL.sub(" ", text))
     return _SPACES.sub(" ", text).strip()
 
 
 def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Cut a text into parts that fit, each in two near its middle: between sentences, else words, else anywhere.
+    """Halve a text until its parts fit: between sentences if possible, else between words, else anywhere.
 
-    `join_texts` puts their translations together.
+    `join_texts` joins the translations of the parts.
     """
     if len(text) < 2 or fits(text):
         return [text]
@@ -67,9 +67,9 @@ def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
 
 
 def join_texts(parts: Iterable[str]) -> str:
-    """Texts as one, with a space between two unless both are in a script that is written without.
+    """Join texts with spaces, or without between characters of scripts that are written without spaces.
 
-    Text of such a script that is cut into words, as corpora are, has spaces there too.
+    Text of such a script that is tokenised, as in corpora, is joined with spaces too.
     """
     texts = [part for part in parts if part]
     characters, spaces = sum(map(len, texts)), sum(text.count(" ") for text in texts)
@@ -79,12 +79,12 @@ def join_texts(parts: Iterable[str]) -> str:
 
 
 def _halves(text: str) -> tuple[str, str]:
-    """Two non-empty parts of a text of two characters or more, cut at the best place in its middle half."""
+    """Cut a text of at least two characters in two non-empty parts, at the best place in its middle half."""
     middle = len(text) // 2
     for pattern in _BREAKS:
         places = [
-            (abs(found.start() - middle), found.start(), found.end())
-            for found in pattern.finditer(text, len(text) // 4, len(text) - len(text) // 4)
+            (abs(match.start() - middle), match.start(), match.end())
+            for match in pattern.finditer(text, len(text) // 4, len(text) - len(text) // 4)
         ]
         if places:
             _, start, end = min(places)

@@ -1,4 +1,4 @@
-"""Models from their folders, ready to translate."""
+"""Load models from their folders, ready to translate."""
 
 from __future__ import annotations
 
@@ -27,48 +27,50 @@ def load(
     build_model: ModelBuilder = build_model,
     **options: Unpack[Options],
 ) -> Translator:
-    """The model of a folder, ready to translate; of several folders, an ensemble.
+    """Load the model in a folder, or an ensemble of several.
 
         translator = nmt.load("runs/mine", decoding={"beam_size": 10})
         translator.translate("A man is riding a horse.").text
         [translation.text for translation in translator.translate(open("test.en"))]
 
-    It can be sent to another process (`multiprocessing` with `spawn`), which loads the folders anew. A process forked from one
-    that has translated computes with one thread, since threads do not outlive a fork.
+    The translator can be sent to another process (`multiprocessing` with `spawn`), which loads the folders again. After a fork
+    of a process that has translated, the child computes with one thread.
 
     Args:
-        folders: a model folder as `nmt train` makes it, or several, whose probabilities are averaged. These need the same
-            target vocabulary; each may have source subwords of its own.
+        folders: a model folder as `nmt train` makes it, or several for an ensemble, which averages their probabilities. The
+            models of an ensemble need the same target vocabulary; their source subwords may differ.
         device: `auto` (the GPU if there is one), `cpu`, `cuda`, ...
-        build_model: makes the models of the recipes, as `nmt.train` did.
-        decoding: beam size, penalties, longest output: `{"beam_size": 10}` is laid over what the (first) model's recipe says; a
-            `Decoding` takes its place. Default: the recipe's.
-        n_best: most hypotheses per line, up to the beam size; with `sampling`, so many are drawn. Default: 1.
+        build_model: makes the model of a recipe, as in `nmt.train`. Default: the recurrent models.
+        decoding: beam size, penalties, longest output. A dict such as `{"beam_size": 10}` changes single settings of the
+            (first) model's recipe; a `DecodingConfig` replaces them all. Default: the recipe's.
+        n_best: most hypotheses per line, up to the beam size; with `sampling`, the number of samples. Default: 1.
         alignments: whether hypotheses carry their alignment. Default: True.
-        posterior: whether that is what the target pieces tell of where they were read, rather than the attention before they
-            are known (see `posterior_alignment`); it takes a second pass with many output layers per piece. Default: False.
-        replace_unknown: translations of source words. Each unknown piece of a translation is replaced by that of the source
-            word that it was read most from, or by this word itself where there is none: `{}` copies them all. Default: None,
-            a piece's mark stays, `⁇` as SentencePiece writes it.
-        shortlist: which target pieces may translate which source pieces of the first model, as the file that `nmt shortlist`
-            writes, or read from it. Default: None, all may.
-        precision: of the matrix products: `fp32`, `bf16`, `int8` (on CPUs), or `auto`, which is bf16 where the machine is fast
-            at it; probabilities are always fp32. Default: `fp32`.
-        batch_tokens: source pieces in a batch, counting padding and every place of the beam: memory against speed.
+        posterior: whether the alignment is the posterior given the target tokens (see `posterior_alignment`), not the
+            attention; it takes a second pass with many output layers per token. Default: False.
+        replace_unknown: translations of source words, to replace unknown tokens of the output. Each is replaced by the
+            translation of the source word with the largest attention weight, or by that word itself if it has no translation;
+            `{}` copies all. Default: None, unknown tokens stay as SentencePiece's mark `⁇`.
+        shortlist: which target tokens may translate which source tokens of the first model: a `Shortlist`, or a file written
+            by `nmt shortlist`. Default: None, all tokens.
+        precision: precision of matrix products: `fp32`, `bf16`, `int8` (on CPUs), or `auto`, which is bf16 where that is
+            faster. Probabilities are always fp32. Default: `fp32`.
+        batch_tokens: source tokens per batch times the beam size, padding included; more is faster and takes more memory.
             Default: 8192.
-        window: lines that are read ahead and sorted by length; with 1 each is answered before the next is read. Default: 2000.
-        max_source: longest source in pieces; a line that is longer is translated in parts. Default: 500.
-        processes: most processes of one thread that decode batches side by side, for what has several batches; each takes
-            memory of its own for what it computes. Default: 1, all is done here.
-        sampling: how translations are drawn. Default: None, the best are searched for.
+        window: number of lines that are read ahead and sorted by length; 1 translates each line before reading the next.
+            Default: 2000.
+        max_source: longest source in tokens; longer lines are translated in parts. Default: 500.
+        processes: most processes that decode batches in parallel, with one thread each; each needs working memory of its
+            own. Default: 1.
+        sampling: draw translations at random in this way. Default: None, beam search.
 
     Raises:
-        DataError: a folder is no model, or lacks or contradicts a part, or the target vocabularies differ.
-        UsageError: an argument or option that cannot be.
+        DataError: a folder is not a model or is damaged, or the target vocabularies differ.
+        UsageError: an argument or option is invalid.
     """
-    listed = folders if isinstance(folders, Sequence) and not isinstance(folders, str | bytes) else [folders]
-    paths = [as_path(folder, "A model folder").absolute() for folder in listed]
-    place = as_device(device)
-    translator = Translator([Bundle.load(path, place, build_model=build_model) for path in paths], **options)
-    translator.reload = partial(load, paths, str(place), build_model=build_model, **options)
+        build_model: makes the model of a recipe, as in `nmt.train`. Default: the recurrent models.
+    several = folders if isinstance(folders, Sequence) and not isinstance(folders, str | bytes) else [folders]
+    paths = [as_path(folder, "A model folder").absolute() for folder in several]
+    device = as_device(device)
+    translator = Translator([Bundle.load(path, device) for path in paths], **options)
+    translator.reload = partial(load, paths, str(device), **options)
     return translator

@@ -1,4 +1,4 @@
-"""What a translator is given: its options and its text, each accepted in every form that says the same or refused in a sentence."""
+"""Options and input of a translator, and their checks; each raises UsageError with one sentence."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from nmt.recipe import DecodingConfig, change_decoding
 ItemT = TypeVar("ItemT")
 
 Pair = tuple[str, str | Sequence[int]]
-"""A source and its translation, as text or in pieces."""
+"""A source and its translation, as text or as token ids."""
 
 
 class Options(TypedDict, total=False):
-    """The options of a `Translator`; `nmt.load` says what they mean."""
+    """The options of a `Translator`, described at `nmt.load`."""
 
     decoding: DecodingConfig | Mapping[str, Any] | None
     n_best: int
@@ -41,7 +41,7 @@ class Options(TypedDict, total=False):
 
 
 def refuse_unknown(names: Iterable[str]) -> None:
-    """Raise UsageError if there is any option that a translator does not have."""
+    """Raise UsageError for names that are not options of a translator."""
     for name in names:
         if name in DecodingConfig.model_fields:
             raise UsageError(f'{name} is one of the decoding settings: give decoding={{"{name}": ...}}.')
@@ -50,7 +50,7 @@ def refuse_unknown(names: Iterable[str]) -> None:
 
 
 def lay_over(own: DecodingConfig, decoding: object) -> DecodingConfig:
-    """A model's own decoding settings with those that were given in their place. Raises UsageError."""
+    """Change a model's own decoding settings by those given: all (DecodingConfig) or some (mapping). Raises UsageError."""
     if decoding is None or isinstance(decoding, DecodingConfig):
         return decoding or own
     if isinstance(decoding, Mapping):
@@ -59,14 +59,14 @@ def lay_over(own: DecodingConfig, decoding: object) -> DecodingConfig:
 
 
 def as_shortlist(shortlist: object, source: Subwords, target: Subwords) -> Shortlist | None:
-    """A shortlist that may be given by its file. Raises UsageError and DataError."""
+    """Load the shortlist if it is given as a file. Raises UsageError and DataError."""
     if shortlist is None or isinstance(shortlist, Shortlist):
         return shortlist
     return Shortlist.load(as_path(shortlist, "shortlist"), source, target)
 
 
 def check_lexicon(lexicon: object) -> None:
-    """Raise UsageError unless unknown words are to be replaced through a mapping of words, or not at all."""
+    """Raise UsageError unless the lexicon is None or a mapping of words to words."""
     if lexicon is None:
         return
     if not isinstance(lexicon, Mapping):
@@ -80,28 +80,34 @@ def check_lexicon(lexicon: object) -> None:
 
 
 def check_sampling(sampling: object) -> None:
-    """Raise UsageError unless translations are to be drawn in a given way, or not at all."""
+    """Raise UsageError unless it is None or a Sampling."""
     if sampling is not None and not isinstance(sampling, Sampling):
         raise UsageError(f"sampling must be a Sampling, such as nmt.Sampling(top_k=10), but is {described(sampling)}.")
 
 
 def checked_items(items: object, check: Callable[[int, object], ItemT], one: str) -> Iterable[ItemT]:
-    """What `check` makes of numbered items as they are read, of those of a list now; `one` says what is taken. Raises UsageError."""
+    """Check the items of an iterable: those of a list at once, of any other as they are read, since it may exceed memory.
+
+    Args:
+        items: the iterable.
+        check: returns an item, given its number from 1, or raises UsageError.
+        one: the start of the error message if `items` is not iterable.
+    """
     if not isinstance(items, Iterable) or isinstance(items, str | bytes | bytearray):
         raise UsageError(f"{one} or an iterable of them, but got {described(items)}.")
     checked = (check(number, item) for number, item in enumerate(items, start=1))
-    return list(checked) if isinstance(items, list | tuple) else checked  # a column of a corpus may not fit into memory
+    return list(checked) if isinstance(items, list | tuple) else checked
 
 
 def as_line(number: int, line: object) -> str:
-    """A line of text. Raises UsageError."""
+    """The line if it is a str. Raises UsageError."""
     if not isinstance(line, str):
         raise UsageError(f"Line {number} must be a str, but is {described(line)}.")
     return line
 
 
 def as_pair(number: int, pair: object) -> Pair:
-    """A source and its translation. Raises UsageError."""
+    """The pair if it is a source and its translation. Raises UsageError."""
     if not is_pair(pair):
         raise UsageError(
             f"Pair {number} must be (source, target), each a str, or the target a list of ids, but is {described(pair)}."
@@ -111,7 +117,7 @@ def as_pair(number: int, pair: object) -> Pair:
 
 
 def is_pair(pair: object) -> TypeGuard[Pair]:
-    """Whether it is a source and its translation, as text or as ids."""
+    """Whether it is a source text and its translation, as text or as ids."""
     if not isinstance(pair, list | tuple) or len(pair) != 2:
         return False
     source, target = pair

@@ -1,4 +1,4 @@
-"""The n-best list of a line that was translated in parts, from those of its parts."""
+"""Combine the n-best lists of the parts of a long line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from nmt.decoding.translation import TranslationHypothesis, join
 def join_ranked(
     parts: Sequence[Sequence[TranslationHypothesis]], penalties: Penalties, count: int
 ) -> tuple[TranslationHypothesis, ...]:
-    """Up to `count` joined hypotheses of a line, by the score of the whole, best first.
+    """Join hypotheses of the parts of a line; up to `count`, by the score of the whole, best first.
 
-    The combinations are too many to score them all: those with the largest sums (see `_value`) are joined.
+    There are too many combinations to score them all, so only those with the largest sums of `_value` are joined.
     """
     if len(parts) == 1:
         return tuple(parts[0])
@@ -26,16 +26,16 @@ def join_ranked(
     ordered = [sorted(ranked, key=value, reverse=True) for ranked in parts]
     choices = islice(largest_sums([list(map(value, ranked)) for ranked in ordered]), count)
     joined = [
-        join([ranked[place] for ranked, place in zip(ordered, places, strict=True)], penalties) for places in choices
+        join([ranked[index] for ranked, index in zip(ordered, indices, strict=True)], penalties) for indices in choices
     ]
     return tuple(sorted(joined, key=lambda hypothesis: hypothesis.score, reverse=True))
 
 
 def _value(best: Sequence[TranslationHypothesis], penalties: Penalties) -> Callable[[TranslationHypothesis], float]:
-    """What a hypothesis of one part adds to the sum that is to be large.
+    """The value of a hypothesis of one part, such that large sums of values mean large scores of the whole.
 
-    Log-probabilities add up, but the length penalty is that of the whole y; by log-probability alone short ones would win. So a
-    token is worth what makes up for it in the score of y', the best of each part joined:
+    Log-probabilities add up, but the length penalty applies to the whole y, so by log-probability alone short hypotheses
+    would win. Each token therefore gets a reward r, taken from the score of y', the best hypotheses of all parts joined:
 
         s(y) > s(y')  <=>  log P(y | x) + r |y| > log P(y' | x) + r |y'|,    r = alpha |log P(y' | x)| / (5 + |y'|)
 
@@ -47,22 +47,22 @@ def _value(best: Sequence[TranslationHypothesis], penalties: Penalties) -> Calla
 
 
 def largest_sums(rows: Sequence[Sequence[float]]) -> Iterator[tuple[int, ...]]:
-    """Places of one value per row, in falling order of their sums; the next is sought when it is asked for.
+    """Choose one index per row, in descending order of the sums of the values there; computed lazily.
 
     Args:
-        rows: values in falling order.
+        rows: values in descending order.
     """
     heap = [(-sum(row[0] for row in rows), (0,) * len(rows))]
     while heap:
-        _, places = heapq.heappop(heap)
-        yield places
-        for following in _following(places, rows):
-            heapq.heappush(heap, (-sum(row[place] for row, place in zip(rows, following, strict=True)), following))
+        _, indices = heapq.heappop(heap)
+        yield indices
+        for following in _following(indices, rows):
+            heapq.heappush(heap, (-sum(row[index] for row, index in zip(rows, following, strict=True)), following))
 
 
-def _following(places: tuple[int, ...], rows: Sequence[Sequence[float]]) -> Iterator[tuple[int, ...]]:
-    """One step down in one row, not before the last that was stepped down in: so each choice is reached once."""
-    last = max((number for number, place in enumerate(places) if place), default=0)
+def _following(indices: tuple[int, ...], rows: Sequence[Sequence[float]]) -> Iterator[tuple[int, ...]]:
+    """Increase one index, in the last row that was changed or a later one, so that each choice is reached once."""
+    last = max((number for number, index in enumerate(indices) if index), default=0)
     for number in range(last, len(rows)):
-        if places[number] + 1 < len(rows[number]):
-            yield (*places[:number], places[number] + 1, *places[number + 1 :])
+        if indices[number] + 1 < len(rows[number]):
+            yield (*indices[:number], indices[number] + 1, *indices[number + 1 :])

@@ -1,4 +1,4 @@
-"""Text to text: batches lines by length, decodes them, and gives the translations back in the order of the lines."""
+"""Translate text: batch lines by length, decode them, and return the translations in the order of the lines."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ logger = logging.getLogger(__name__)
 
 ItemT = TypeVar("ItemT")
 TaskT = TypeVar("TaskT")
-FoundT = TypeVar("FoundT")
+ResultT = TypeVar("ResultT")
 
 _NO_NUMBERS = "The model's probabilities are not numbers, because its weights are damaged or too large"
 _MOST_WEIGHTS = 2**26
-"""Of a pair that is scored, which takes about 16 bytes each."""
+"""Most attention weights of a pair that is scored; each takes about 16 bytes."""
 _SHORTEST = 8
-"""Shorter units count as this long, which bounds the rows of a batch and so their [N V] log-probabilities."""
+"""Shorter units count as this long, to bound the number of rows of a batch and their [N V] log-probabilities."""
 
 
 @runtime_checkable
 class Member(Protocol):
-    """A model with the subwords that it reads and writes."""
+    """A model with its source and target subwords."""
 
     @property
     def source(self) -> Subwords: ...
@@ -71,7 +71,7 @@ class Member(Protocol):
 
 @runtime_checkable
 class RecipeMember(Member, Protocol):
-    """One that also knows how it should be decoded: a `Bundle`."""
+    """A member with a recipe, which has decoding settings: a `Bundle`."""
 
     @property
     def recipe(self) -> recipe.Recipe: ...
@@ -86,13 +86,13 @@ class _Bare:
     model: TranslationModel[Any, Any]
 
 
-_Known = tuple[Unit, Sequence[int]]
-"""A source and the ids of its translation, which is scored."""
+_Forced = tuple[Unit, Sequence[int]]
+"""A source and the ids of the translation to score."""
 
 
 @dataclass(frozen=True)
 class _Window(Generic[ItemT, TaskT]):
-    """Consecutive items, the numbers of their lines, and what of them is decoded, with its length in pieces."""
+    """Consecutive items with their line numbers, and the decoding tasks they give, with the tasks' lengths in tokens."""
 
     numbers: range
     items: Sequence[ItemT]
@@ -102,7 +102,7 @@ class _Window(Generic[ItemT, TaskT]):
 
 @dataclass(frozen=True)
 class _Pair:
-    """A source and a known translation, as they came and in pieces."""
+    """A source and its given translation, as text and as tokens."""
 
     source: str
     target: str | Sequence[int]
@@ -111,15 +111,15 @@ class _Pair:
 
     @property
     def is_short(self) -> bool:
-        """Whether there is memory for all weights between the two."""
+        """Whether the pair has few enough attention weights to be scored."""
         return (self.unit.length + 1) * (len(self.ids) + 1) <= _MOST_WEIGHTS
 
 
 class Translator:
-    """Translates lines with one model, or with the mean of the probabilities of several; `nmt.load` makes one.
+    """Translates lines with one model, or with an ensemble that averages probabilities. `nmt.load` makes one.
 
-    The same line gives the same translation, score and alignment whatever other lines surround it, to within rounding: scores of
-    fp32 agree to about 1e-6 per token.
+    A line gets the same translation, score and alignment whatever lines it is batched with, up to rounding (scores in fp32
+    agree to about 1e-6 per token).
     """
 
     def __init__(
@@ -140,16 +140,15 @@ class Translator:
         sampling: Sampling | None = None,
         **unknown: object,
     ) -> None:
-        """Check and set up. The models are copied as they are now, on the device where they are.
+        """Check the options and copy the models, on the device where they are.
 
         Args:
-            members: bundles with the same target vocabulary; each may have source subwords of its own.
-            decoding: as in `nmt.load`, and so are all others.
+            members: bundles with the same target vocabulary; their source subwords may differ.
+            decoding: this and all other options are described at `nmt.load`.
 
         Raises:
-            DataError: the target vocabularies differ, or the shortlist's file cannot be used.
-            UsageError: an option that does not exist or is out of its range, or the models cannot compute in int8 where
-                they are.
+            DataError: the target vocabularies differ, or the shortlist file cannot be used.
+            UsageError: an option does not exist or is out of range, or the device cannot compute in int8.
         """
         refuse_unknown(unknown)
         sizes = {"batch_tokens": batch_tokens, "window": window, "max_source": max_source, "processes": processes}
@@ -184,10 +183,10 @@ class Translator:
         )
 
     def __reduce__(self) -> tuple[Callable[[], Translator], tuple[()]]:
-        """Another process loads the models itself.
+        """Pickle the call of `nmt.load`, so that another process loads the models itself.
 
         Raises:
-            UsageError: this one was not made by `nmt.load`.
+            UsageError: the translator was not made by `nmt.load`.
         """
         if self.reload is None:
             raise UsageError(
@@ -207,7 +206,7 @@ class Translator:
         alignments: bool = True,
         precision: DecodingPrecision = "fp32",
     ) -> Translator:
-        """A translator of a bare model, for instance of one in training."""
+        """A translator for a model without a folder, for instance one in training."""
         return cls(
             [_Bare(source, target, model)],
             decoding=decoding,
@@ -221,16 +220,17 @@ class Translator:
     @overload
     def translate(self, lines: Iterable[str]) -> Iterator[Translation]: ...
     def translate(self, lines: object) -> Translation | Iterator[Translation]:
-        """Translate a sentence, given as a str, or lines in their order.
+        """Translate a sentence (a str) or an iterable of lines, in order.
 
-        Of lines at most a window is held, with several processes two. A blank line has an empty translation. Control characters
-        and lone surrogates are read as spaces and U+FFFD, and none is ever written, so that every line gives one line.
+        * At most one window of lines is in memory, two with several processes.
+        * A blank line has an empty translation.
+        * Control characters are read as spaces, lone surrogates as U+FFFD. Translations have neither, so each is one line.
 
         Returns:
-            One translation for a str; an iterator of them for an iterable, which translates as it is read.
+            One translation for a str; a lazy iterator of translations for an iterable.
 
         Raises:
-            UsageError: anything else, or a line that is no str.
+            UsageError: `lines` is neither, or a line is not a str.
         """
         if isinstance(lines, str):
             [translation] = self._translate([lines])
@@ -242,18 +242,19 @@ class Translator:
     @overload
     def score(self, pairs: Iterable[Pair]) -> Iterator[Translation]: ...
     def score(self, pairs: object) -> Translation | Iterator[Translation]:
-        """Forced decoding: log-probability, score and alignment of known translations, in the order of the pairs.
+        """Score given translations by forced decoding: log-probability, score and alignment, in the order of the pairs.
 
-        A target given as ids is scored in just these pieces; text is cut by the target's subwords first. A source is read in
-        one piece. A pair that would have more than 67 million weights (8,000 pieces on both sides) is not scored: its figures
-        are not numbers (nan), it has no alignment, and a warning names it.
+        * A target given as ids is scored in just these tokens; text is split by the target subwords.
+        * A source is never split into parts.
+        * A pair with more than 67 million attention weights (8,000 tokens on both sides) is not scored: its figures are nan,
+          it has no alignment, and a warning gives its line.
 
         Returns:
-            One for a single pair (source, target); an iterator of them for an iterable of pairs.
+            One result for a single pair (source, target); a lazy iterator of results for an iterable of pairs.
 
         Raises:
-            UsageError: anything else, or an id that is a special mark or beyond the vocabulary.
-            DataError: the model's probabilities are not numbers.
+            UsageError: `pairs` is neither, or an id is a special token or beyond the vocabulary.
+            DataError: the model's probabilities are nan.
         """
         if is_pair(pairs):
             [translation] = self._score([as_pair(1, pairs)])
@@ -264,17 +265,17 @@ class Translator:
         windows = (
             self._cut(numbers, [line.rstrip("\r\n") for line in part]) for numbers, part in self._read(lines, len)
         )
-        for window, found in self._decoded(windows, self._decoder.search, self._width):
-            yield from self._translations(window, found)
+        for window, results in self._decoded(windows, self._decoder.search, self._width):
+            yield from self._translations(window, results)
 
     def _score(self, pairs: Iterable[Pair]) -> Iterator[Translation]:
         parts = self._read(pairs, lambda pair: len(pair[0]) + len(pair[1]))
         windows = (self._paired(numbers, part) for numbers, part in parts)
-        for window, found in self._decoded(windows, self._decoder.force, 1):
-            yield from self._scores(window, found)
+        for window, results in self._decoded(windows, self._decoder.force, 1):
+            yield from self._scores(window, results)
 
     def _read(self, items: Iterable[ItemT], size: Callable[[ItemT], int]) -> Iterator[tuple[range, Sequence[ItemT]]]:
-        """Windows of consecutive items, and the numbers of their lines."""
+        """Windows of consecutive items, with their line numbers."""
         first = 1
         for part in read_ahead(items, self._window, size=size):
             yield range(first, first + len(part)), part
@@ -283,28 +284,28 @@ class Translator:
     def _decoded(
         self,
         windows: Iterable[_Window[ItemT, TaskT]],
-        run: Callable[[Sequence[TaskT]], Sequence[FoundT]],
+        run: Callable[[Sequence[TaskT]], Sequence[ResultT]],
         width: int,
-    ) -> Iterator[tuple[_Window[ItemT, TaskT], Iterator[FoundT]]]:
-        """Each window with what is found for its tasks, in their order. Those of similar length are decoded together."""
-        opened: deque[tuple[_Window[ItemT, TaskT], list[list[int]]]] = deque()
+    ) -> Iterator[tuple[_Window[ItemT, TaskT], Iterator[ResultT]]]:
+        """Decode the tasks of each window in batches of similar length; yield the results in the order of the tasks."""
+        pending: deque[tuple[_Window[ItemT, TaskT], list[list[int]]]] = deque()
 
         def batches_of_windows() -> Iterator[list[list[TaskT]]]:
             for window in windows:
                 batches = self._batches(window.lengths, width)
-                opened.append((window, batches))
+                pending.append((window, batches))
                 yield [[window.tasks[row] for row in rows] for rows in batches]
 
         with Workers(run, self._processes) as workers:
             for answers in workers.map(batches_of_windows()):
-                window, batches = opened.popleft()
-                found: dict[int, FoundT] = {}
+                window, batches = pending.popleft()
+                results: dict[int, ResultT] = {}
                 for rows, of_batch in zip(batches, answers, strict=True):
-                    found.update(zip(rows, of_batch, strict=True))
-                yield window, iter([found[row] for row in range(len(window.tasks))])
+                    results.update(zip(rows, of_batch, strict=True))
+                yield window, iter([results[row] for row in range(len(window.tasks))])
 
     def _cut(self, numbers: range, lines: Sequence[str]) -> _Window[tuple[str, list[Unit]], Unit]:
-        """Lines and the units that they are cut into."""
+        """Split the lines of a window into units."""
         units_of_lines = [
             [replace(unit, place=(number, part)) for part, unit in enumerate(units)]
             for number, units in zip(numbers, self._units_of_lines(lines, numbers.start), strict=True)
@@ -314,28 +315,28 @@ class Translator:
         return _Window(numbers, items, units, [unit.length for unit in units])
 
     def _translations(
-        self, window: _Window[tuple[str, list[Unit]], Unit], found: Iterator[list[TranslationHypothesis]]
+        self, window: _Window[tuple[str, list[Unit]], Unit], results: Iterator[list[TranslationHypothesis]]
     ) -> Iterator[Translation]:
-        """Those of a window's lines, of what was found for their units."""
-        lost = 0
+        """The translations of a window's lines, from the hypotheses of their units."""
+        failures = 0
         for line, units in window.items:
             source_ids = tuple(index for unit in units for index in unit.ids[0])
-            parts = [next(found) for _ in units]
+            parts = [next(results) for _ in units]
             hypotheses = self._joined(parts) if parts else (empty(),)
-            lost += hypotheses[0].score == IMPOSSIBLE
+            failures += hypotheses[0].score == IMPOSSIBLE
             yield Translation(line, source_ids, hypotheses)
-        if lost:
+        if failures:
             first, last = window.numbers[0], window.numbers[-1]
-            logger.warning("%s, so %d of lines %d to %d are empty.", _NO_NUMBERS, lost, first, last)
+            logger.warning("%s, so %d of lines %d to %d are empty.", _NO_NUMBERS, failures, first, last)
 
     def _joined(self, parts: Sequence[Sequence[TranslationHypothesis]]) -> tuple[TranslationHypothesis, ...]:
-        """The hypotheses of a line, from those of its parts: the best combinations, or of samples each with its own."""
+        """Join the hypotheses of a line's parts: the best combinations, or sample n of every part."""
         if self._decoder.sampling is None:
             return join_ranked(parts, self._decoder.penalties, self._decoder.n_best)
-        return tuple(join(drawn, self._decoder.penalties) for drawn in zip(*parts, strict=True))
+        return tuple(join(sample, self._decoder.penalties) for sample in zip(*parts, strict=True))
 
-    def _paired(self, numbers: range, pairs: Sequence[Pair]) -> _Window[_Pair, _Known]:
-        """Pairs, of which those are scored that are not too long."""
+    def _paired(self, numbers: range, pairs: Sequence[Pair]) -> _Window[_Pair, _Forced]:
+        """Encode the pairs of a window. Those that are not too long become tasks."""
         units = self._encode([clean(source) for source, _ in pairs])
         items = [
             _Pair(source, target, unit, self._target_ids(target))
@@ -345,9 +346,11 @@ class Translator:
         tasks = [(item.unit, item.ids) for item in short]
         return _Window(numbers, items, tasks, [max(item.unit.length, len(item.ids)) for item in short])
 
-    def _scores(self, window: _Window[_Pair, _Known], found: Iterator[TranslationHypothesis]) -> Iterator[Translation]:
-        """Those of a window's pairs, of what was found for the ones that are not too long."""
-        hypotheses = [next(found) if item.is_short else None for item in window.items]
+    def _scores(
+        self, window: _Window[_Pair, _Forced], results: Iterator[TranslationHypothesis]
+    ) -> Iterator[Translation]:
+        """The scored pairs of a window, from the hypotheses of those that are not too long."""
+        hypotheses = [next(results) if item.is_short else None for item in window.items]
         if any(hypothesis is not None and math.isnan(hypothesis.log_probability) for hypothesis in hypotheses):
             raise DataError(f"{_NO_NUMBERS}, so nothing can be scored.")
         for number, item, hypothesis in zip(window.numbers, window.items, hypotheses, strict=True):
@@ -361,7 +364,7 @@ class Translator:
             yield Translation(item.source.rstrip("\r\n"), item.unit.ids[0], (hypothesis,))
 
     def _units_of_lines(self, lines: Sequence[str], first_number: int) -> list[list[Unit]]:
-        """What to decode for each line: nothing if it is blank, itself if it fits, else its parts."""
+        """The units of each line: none if it is blank, one if it fits, else its parts."""
         texts = [clean(line) for line in lines]
         whole = self._encode(texts)
         return [
@@ -400,7 +403,10 @@ class Translator:
         return list(target)
 
     def _batches(self, lengths: Sequence[int], width: int) -> list[list[int]]:
-        """Rows of similar length whose padded size times `width` keeps to the budget, long ones first; their number is even."""
+        """Batch rows of similar length, longest first; padded size times `width` is at most `batch_tokens`.
+
+        `even_within` rounds the number of rows down.
+        """
         sizes = np.maximum(np.array(lengths, dtype=np.int64) + 1, _SHORTEST)
         order = np.argsort(-sizes, kind="stable")
         batches, start = [], 0
@@ -417,7 +423,7 @@ def _own_decoding(member: Member) -> recipe.DecodingConfig:
 
 
 def _checked_members(members: object) -> tuple[Member, ...]:
-    """The models to translate with, of which one may stand alone. Raises UsageError and DataError."""
+    """Check one member or several. Raises UsageError and DataError."""
     checked: list[Member] = []
     for member in members if isinstance(members, list | tuple) else [members]:
         if not isinstance(member, Member):

@@ -1,8 +1,8 @@
-"""Unknown words of the output, replaced by the source words that they were read from.
+"""Replace unknown tokens of the output by translations of the source words they are aligned to.
 
     w_t = lexicon(x_n),  n = argmax_m  sum_{j in Q_m}  a_tj
 
-for an unknown piece t of the output, with Q_m the pieces of source word x_m; a word that the lexicon lacks is copied
+for an unknown token t of the output, with Q_m the tokens of source word x_m. A word that is not in the lexicon is copied
 (Luong et al. 2015, "Addressing the rare word problem"; Jean et al. 2015; `+unk replace` of Luong et al. 2015).
 """
 
@@ -20,11 +20,11 @@ from nmt.decoding.words import words_of
 from nmt.errors import DataError
 
 Lexicon = Mapping[str, str]
-"""A translation of each of some source words."""
+"""Source words and their translations."""
 
 
 class UnknownWords:
-    """Writes the text of hypotheses, with a source word or its translation in the place of each unknown piece."""
+    """Decodes hypotheses to text, replacing each unknown token by a source word or its translation."""
 
     def __init__(self, source: Subwords, target: Subwords, lexicon: Lexicon) -> None:
         self.source = source
@@ -32,9 +32,12 @@ class UnknownWords:
         self.lexicon = lexicon
 
     def text(self, line: str, source_ids: Sequence[int], hypothesis: Hypothesis) -> str:
-        """The text of what was found for a line that the model read as these ids.
+        """The text of a hypothesis. An unknown token without weight on any source word stays.
 
-        The mark stays where a piece was read from no word at all.
+        Args:
+            line: the source.
+            source_ids: its token ids.
+            hypothesis: the translation, with its alignment.
         """
         places = [place for place, index in enumerate(hypothesis.ids) if index == UNK]
         words, word_of = words_of(self.source, source_ids, line) if places else ((), [])
@@ -51,10 +54,10 @@ class UnknownWords:
 
 
 def read_lexicon(path: Path) -> dict[str, str]:
-    """A file of lines `source word TAB target word`; of several lines for a source word the first counts.
+    """Read a file of lines `source word TAB target word`; of several lines for a source word the first counts.
 
     Raises:
-        DataError: a file that cannot be read, or a line that is neither blank nor two words, with its number.
+        DataError: the file cannot be read, or a line is neither blank nor two words. The message gives its number.
     """
     from nmt.data.corpus import read_lines  # not needed to translate
 

@@ -1,7 +1,7 @@
-"""Batches decoded side by side, by processes of one thread each.
+"""Decode batches in parallel, in forked processes of one thread each.
 
-A step of search makes many small products and hundreds of operations that are too small to share: one process with two threads
-leaves a third of two cores idle, two processes do not. The processes are forks, so that all read the same weights.
+A step of search consists of hundreds of operations too small to parallelise: one process with two threads leaves a third of
+two cores idle, two processes do not. Forked processes share the memory of the weights.
 """
 
 from __future__ import annotations
@@ -26,55 +26,53 @@ import torch
 from nmt.errors import DataError
 
 TaskT = TypeVar("TaskT")
-FoundT = TypeVar("FoundT")
+ResultT = TypeVar("ResultT")
 
-_EACH = 2
-"""Tasks that a process must have to do for it to be worth starting."""
-_OPENED = 2
-"""Groups that are in work at a time."""
+_TASKS_PER_PROCESS = 2
+"""Least tasks per process for it to be worth starting."""
+_OPEN_GROUPS = 2
+"""Most groups in work at a time."""
 
 
-def _go_on_alone() -> None:
-    """Compute with one thread in a process that was forked.
+def _use_one_thread() -> None:
+    """Compute with one thread in a forked process.
 
-    OpenMP's threads do not outlive a fork, but its pool there still waits for them: two threads would hang in the child of a
-    process that has computed with two.
+    OpenMP's threads do not survive a fork, but its thread pool still waits for them: with two threads the child would hang.
     """
     if torch.get_num_threads() > 1:
         torch.set_num_threads(1)
 
 
 if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_go_on_alone)
+    os.register_at_fork(after_in_child=_use_one_thread)
 
 
 def can_fork() -> bool:
-    """Whether this process may fork workers: a daemon may not, and CUDA does not work in the fork of a process that has used it."""
+    """Whether this process can fork workers: on Linux, not from a daemon, and not after it has used CUDA."""
     uses_cuda: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     return sys.platform == "linux" and not uses_cuda and not multiprocessing.current_process().daemon
 
 
-class Workers(Generic[TaskT, FoundT]):
-    """A function, run by up to `most` processes once there is enough to do; by this one until then, and where there are no forks.
+class Workers(Generic[TaskT, ResultT]):
+    """Runs a function on tasks in up to `most` processes.
 
-    A daemon, such as a process of `multiprocessing.Pool`, may start none either.
-
-    Used as a context manager, it ends its processes.
+    It runs in this process as long as there are few tasks, and where `can_fork` is false. Use it as a context manager, which
+    ends the processes.
     """
 
-    def __init__(self, run: Callable[[TaskT], FoundT], most: int) -> None:
+    def __init__(self, run: Callable[[TaskT], ResultT], most: int) -> None:
         self._run = run
         self._most = most if can_fork() else 1
         self._ends: list[Connection] = []
         self._processes: list[BaseProcess] = []
 
-    def __enter__(self) -> Workers[TaskT, FoundT]:
+    def __enter__(self) -> Workers[TaskT, ResultT]:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """A process ends when nobody can send it anything any more; what it is at is of no use if something failed."""
+        """Close the pipes, upon which idle processes end. After an exception kill them."""
         for end, process in zip(self._ends, self._processes, strict=True):
             if kind is not None:
                 process.kill()
@@ -83,21 +81,21 @@ class Workers(Generic[TaskT, FoundT]):
             process.join()
         self._ends, self._processes = [], []
 
-    def map(self, groups: Iterable[Sequence[TaskT]]) -> Iterator[list[FoundT]]:
-        """What the function makes of the tasks of each group, in their order.
+    def map(self, groups: Iterable[Sequence[TaskT]]) -> Iterator[list[ResultT]]:
+        """Yield the results of each group of tasks, in order.
 
-        Processes that find nothing left to do in one group begin the next one, which is only then asked for.
+        A new group is read when there are idle processes and no tasks left.
 
         Raises:
             DataError: a process was killed.
             Exception: what the function raises.
         """
-        coming = iter(groups)
-        for group in coming:
+        remaining = iter(groups)
+        for group in remaining:
             if not self._ends:
-                self._start(min(self._most, len(group) // _EACH))
+                self._start(min(self._most, len(group) // _TASKS_PER_PROCESS))
             if self._ends:
-                yield from self._shared(chain([group], coming))
+                yield from self._parallel(chain([group], remaining))
             else:
                 yield [self._run(task) for task in group]
 
@@ -113,69 +111,72 @@ class Workers(Generic[TaskT, FoundT]):
             self._processes.append(process)
             theirs.close()
 
-    def _shared(self, groups: Iterator[Sequence[TaskT]]) -> Iterator[list[FoundT]]:
-        """Each process has one task at a time, and gets the next when it is done."""
-        idle, busy = list(self._ends), dict[Connection, tuple[_Group[TaskT, FoundT], int]]()
-        opened: deque[_Group[TaskT, FoundT]] = deque()
+    def _parallel(self, groups: Iterator[Sequence[TaskT]]) -> Iterator[list[ResultT]]:
+        """Give each process one task at a time, and the next one when it is done."""
+        idle, busy = list(self._ends), dict[Connection, tuple[_Group[TaskT, ResultT], int]]()
+        open_groups: deque[_Group[TaskT, ResultT]] = deque()
         while True:
-            while idle and (group := _with_a_task(opened, groups)) is not None:
-                end, number = idle.pop(), group.given
-                with _alive():
+            while idle and (group := _with_a_task(open_groups, groups)) is not None:
+                end, number = idle.pop(), group.sent
+                with _lost_process_as_data_error():
                     end.send(group.tasks[number])
-                group.given += 1
+                group.sent += 1
                 busy[end] = group, number
-            if opened and opened[0].is_done:
-                yield opened.popleft().answers()
+            if open_groups and open_groups[0].is_done:
+                yield open_groups.popleft().in_order()
                 continue
             if not busy:
                 return
             for end in [each for each in wait(list(busy)) if isinstance(each, Connection)]:
                 group, number = busy.pop(end)
-                group.found[number] = _take(end)
+                group.results[number] = _receive(end)
                 idle.append(end)
 
 
 @dataclass
-class _Group(Generic[TaskT, FoundT]):
-    """Tasks whose answers are given out together."""
+class _Group(Generic[TaskT, ResultT]):
+    """Tasks whose results are yielded together."""
 
     tasks: Sequence[TaskT]
-    given: int = 0
-    found: dict[int, FoundT] = field(default_factory=dict)
+    sent: int = 0
+    """How many tasks have been sent to a process."""
+    results: dict[int, ResultT] = field(default_factory=dict)
 
     @property
     def is_done(self) -> bool:
-        return len(self.found) == len(self.tasks)
+        return len(self.results) == len(self.tasks)
 
-    def answers(self) -> list[FoundT]:
-        return [self.found[number] for number in range(len(self.tasks))]
+    def in_order(self) -> list[ResultT]:
+        """The results in the order of the tasks."""
+        return [self.results[number] for number in range(len(self.tasks))]
 
 
 def _with_a_task(
-    opened: deque[_Group[TaskT, FoundT]], groups: Iterator[Sequence[TaskT]]
-) -> _Group[TaskT, FoundT] | None:
-    """The group that the next task is in; one more is opened if there are none left in the first."""
-    for group in opened:
-        if group.given < len(group.tasks):
+    open_groups: deque[_Group[TaskT, ResultT]], groups: Iterator[Sequence[TaskT]]
+) -> _Group[TaskT, ResultT] | None:
+    """The group of the next task to send; reads another group if the open ones have none left."""
+    for group in open_groups:
+        if group.sent < len(group.tasks):
             return group
-    while len(opened) < _OPENED and (tasks := next(groups, None)) is not None:
-        opened.append(_Group(tasks))
+    while len(open_groups) < _OPEN_GROUPS and (tasks := next(groups, None)) is not None:
+        open_groups.append(_Group(tasks))
         if tasks:
-            return opened[-1]
+            return open_groups[-1]
     return None
 
 
-def _take(end: Connection) -> Any:
-    with _alive():
-        found, error = end.recv()
+def _receive(end: Connection) -> Any:
+    """The result of a task. Raises what the function raised."""
+    with _lost_process_as_data_error():
+        result, error = end.recv()
     if error is not None:
         raise error
-    return found
+    return result
 
 
 @contextmanager
-def _alive() -> Iterator[None]:
-    """Say what it means that nobody is at the other end."""
+def _lost_process_as_data_error() -> Iterator[None]:
+    """Raise DataError where the process at the other end is gone."""
     try:
         yield
     except (EOFError, OSError):
@@ -185,24 +186,21 @@ def _alive() -> Iterator[None]:
 
 
 def _serve(run: Callable[[Any], Any], end: Connection, others: Sequence[Connection]) -> None:
-    """Run tasks until the other end is closed; those that this process inherited are closed here, lest they stay open."""
-    for number in (
-        signal.SIGINT,
-        signal.SIGHUP,
-    ):  # they reach the process that gives the tasks too, which ends this one
+    """Run tasks until the other end is closed. `others` are inherited pipe ends, which this process must close."""
+    for number in (signal.SIGINT, signal.SIGHUP):  # the parent process gets them too, and ends this one
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    gc.freeze()  # what was there before need not be looked through again, which would copy it page by page
+    gc.freeze()  # a garbage collection of inherited objects would copy their memory pages
     for other in others:
         other.close()
-    with suppress(EOFError, OSError):  # nobody is at the other end any more
+    with suppress(EOFError, OSError):  # the other end is closed
         while True:
             end.send(_answer(run, end.recv()))
 
 
 def _answer(run: Callable[[Any], Any], task: Any) -> tuple[Any, Exception | None]:
-    """What the function finds or raises."""
+    """The result of the function, or the exception it raised."""
     try:
         return run(task), None
-    except Exception as error:  # noqa: BLE001 -- raised again where the answer is taken
+    except Exception as error:  # noqa: BLE001 -- raised again by _receive
         return None, error

@@ -1,4 +1,4 @@
-"""From encoded pairs to `Batch`: padding, length buckets, token budget, and an order that can be resumed."""
+"""Make batches of encoded pairs: padding, length buckets, a token budget, and an order that can be resumed."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ class Batch:
     target_out: Int[Tensor, "B T"]
     target_mask: Bool[Tensor, "B T"]
     rows: tuple[int, ...] = ()
-    """Where the pairs stand in the corpus."""
+    """Rows of the pairs in the corpus."""
     links: Bool[Tensor, "B T S"] | None = None
-    """Which source piece each piece of `target_out` translates, where that is given; end marks and padding have none."""
+    """Token links of guided alignment: [b, t, s] is True where target token t translates source token s. End marks and padding
+    have no links."""
 
     @property
     def tokens(self) -> int:
-        """Target pieces and end marks, without padding: what the loss is averaged over."""
+        """Number of target tokens, end marks included, without padding. The loss is averaged over them."""
         return int(self.target_mask.sum())
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch, its tensors on a device."""
+        """The batch with its tensors on a device."""
         source, target_in, target_out = (ids.to(device) for ids in (self.source, self.target_in, self.target_out))
         links = None if self.links is None else self.links.to(device)
         return Batch(source, source != PAD, target_in, target_out, target_out != PAD, self.rows, links)
@@ -52,7 +53,7 @@ def make_batch(
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
-    """Sequences of ids as one tensor, filled with PAD on the right."""
+    """Put sequences of ids into one tensor, padded with PAD on the right."""
     width = max(map(len, sequences), default=0)
     return torch.tensor([[*ids, *[PAD] * (width - len(ids))] for ids in sequences], dtype=torch.long).view(
         len(sequences), width
@@ -62,11 +63,14 @@ def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
 def plan_batches(
     source_lengths: np.ndarray, target_lengths: np.ndarray, *, batch_tokens: int, seed: int, epoch: int
 ) -> list[np.ndarray]:
-    """The rows of every batch of an epoch, in training order: a pure function of its arguments, so that it can be resumed.
+    """The rows of every batch of an epoch, in training order. It depends only on the arguments, so training can resume.
 
-    Rows are shuffled, then sorted by the length of their longer side and by how much longer it is, to and fro, so that a batch
-    over two lengths still holds rows alike. They are cut where `batch_tokens` target tokens (padding and end mark included) are
-    reached or the source side would hold twice as many; the batches are then shuffled.
+    1. Shuffle the rows.
+    2. Sort them by the length of the longer side, then by the difference of the two lengths: ascending and descending in
+       turn, so that a batch that spans two lengths still holds similar rows.
+    3. Cut them into batches of at most `batch_tokens` target tokens and twice as many source tokens, padding and end marks
+       included.
+    4. Shuffle the batches.
     """
     generator = np.random.default_rng((seed, epoch))
     shuffled = generator.permutation(len(target_lengths))
@@ -80,7 +84,7 @@ def plan_batches(
 def cut(
     order: np.ndarray, source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: int
 ) -> list[np.ndarray]:
-    """Cut rows in the given order into runs whose padded size keeps to the budget; a longer row makes a batch of its own."""
+    """Cut rows, in the given order, into batches within the token budget. A row beyond the budget is a batch of its own."""
     batches, start, widest, longest = [], 0, 0, 0
     for end, row in enumerate(order):
         longest_with, widest_with = max(longest, source_lengths[row]), max(widest, target_lengths[row])

@@ -1,8 +1,8 @@
-"""Named public corpora: where they come from, how they are licensed, and what their text must be.
+"""The catalogue of public corpora: their sources, licences and checksums.
 
-No text is part of the toolkit. A corpus is looked for under `$NMT_CORPORA` (laid out `NAME/SPLIT.LANGUAGE`, perhaps
-compressed), then in the cache, and is then fetched from its public source and checked against its SHA-256. A corpus
-whose text can neither be fetched nor derived again is local only: its entry says what is known, and what is not.
+The toolkit contains no corpus text. A corpus is looked up under `$NMT_CORPORA` (as `NAME/SPLIT.LANGUAGE`, also compressed),
+then in the cache; otherwise it is downloaded from its public source and checked against its SHA-256. A corpus whose text can
+neither be downloaded nor derived again is local only; its entry says how it was made, as far as that is known.
 """
 
 import difflib
@@ -24,7 +24,7 @@ from nmt.files import replacing
 
 COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")
 Progress = Callable[[str, int, int | None], None]
-"""Is told the address, the bytes that have come and, if known, the bytes that are to come."""
+"""Called with the URL, the bytes received and the total number of bytes, if known."""
 _Sources = Callable[[str, str], tuple[str, ...]]
 _BLOCK = 2**16
 _SECONDS = 60
@@ -32,7 +32,7 @@ _SECONDS = 60
 
 @dataclass(frozen=True)
 class TextFile:
-    """One side of one split; `sha256` is that of the decompressed text, `sources` are its parts in order."""
+    """One side of one split. `sha256` is that of the decompressed text, `sources` are the URLs of its parts in order."""
 
     split: str
     language: str
@@ -52,11 +52,11 @@ class NamedCorpus:
     home: str
     files: tuple[TextFile, ...]
     derivation: str = ""
-    """What is known of how the text was made, where there is no file to fetch."""
+    """How the text was made, as far as that is known, if it cannot be downloaded."""
 
     @property
     def local_only(self) -> bool:
-        """Whether the text can be had from someone who has it only."""
+        """Whether some of the text cannot be downloaded."""
         return not all(file.sources for file in self.files)
 
     @property
@@ -71,7 +71,7 @@ class NamedCorpus:
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found of one file of a corpus."""
+    """The result of checking one file of a corpus."""
 
     file: TextFile
     path: Path | None
@@ -79,7 +79,7 @@ class Checked:
 
 
 def _files(table: str, sources: _Sources | None = None) -> tuple[TextFile, ...]:
-    """The files of a table of split, language, lines and SHA-256."""
+    """Parse a table of split, language, lines and SHA-256."""
     rows = (line.split() for line in table.strip().splitlines())
     return tuple(
         TextFile(split, side, int(lines), digest, sources(split, side) if sources else ())
@@ -189,14 +189,14 @@ CATALOGUE = {corpus.name: corpus for corpus in _CORPORA}
 
 
 def named(name: str) -> NamedCorpus:
-    """The corpus of this name. Raises DataError with the nearest name if there is none."""
+    """The corpus of this name. Raises DataError that suggests the nearest name if there is none."""
     if corpus := CATALOGUE.get(name):
         return corpus
     raise DataError(f"There is no corpus '{name}' in the catalogue{_nearest(name, CATALOGUE)}")
 
 
 def split_name(locator: str) -> tuple[str, str] | None:
-    """Name and split in a locator such as `multi30k/train`; None if neither the catalogue nor a root has the name."""
+    """Split a locator such as `multi30k/train` into name and split; None if neither catalogue nor disk has the name."""
     name, slash, split = locator.partition("/")
     if not slash or not split or name in ("", ".", ".."):
         return None
@@ -208,19 +208,19 @@ def split_name(locator: str) -> tuple[str, str] | None:
 
 
 def nearest(locator: str) -> str:
-    """The end of a sentence about a locator that names nothing: what may have been meant."""
-    known = [f"{corpus.name}/{split}" for corpus in CATALOGUE.values() for split in corpus.splits]
+    """The end of an error message about an unknown locator: a suggestion."""
+    names = [f"{corpus.name}/{split}" for corpus in CATALOGUE.values() for split in corpus.splits]
     close = difflib.get_close_matches(
-        locator, [*known, "sample:train", "sample:valid", "sample:test"], n=1, cutoff=0.75
+        locator, [*names, "sample:train", "sample:valid", "sample:test"], n=1, cutoff=0.75
     )
     return f"; did you mean {close[0]}?" if close else "; `nmt corpora` lists what it has."
 
 
 def find(name: str, split: str, language: str, *, progress: Progress | None = None) -> Path:
-    """The file of one side of one split, which is fetched into the cache if it is nowhere.
+    """Find the file of one side of one split; download it to the cache if it is missing.
 
     Raises:
-        DataError: there is no such corpus, split or language, or it cannot be fetched; says where to put it by hand.
+        DataError: there is no such corpus, split or language, or the download failed. The message says where to put the file.
     """
     if path := _present(name, split, language):
         return path
@@ -235,12 +235,12 @@ def find(name: str, split: str, language: str, *, progress: Progress | None = No
 
 
 def fetch(name: str, *, progress: Progress | None = None) -> list[Path]:
-    """Every file of a corpus, fetched into the cache where it is nowhere. Raises DataError like `find`."""
+    """Find all files of a corpus; download missing ones to the cache. Raises DataError like `find`."""
     return [find(name, file.split, file.language, progress=progress) for file in named(name).files]
 
 
 def check(name: str) -> list[Checked]:
-    """Whether each file of a corpus is there with the text it must have; fetches nothing."""
+    """Check that each file of a corpus exists and has the right text. Downloads nothing."""
     return [_checked(name, file) for file in named(name).files]
 
 
@@ -254,18 +254,18 @@ def _checked(name: str, file: TextFile) -> Checked:
     try:
         for block in blocks(path):
             digest.update(block)
-    except DataError:  # it cannot be opened, or not be read to its end
+    except DataError:  # unreadable or damaged
         return Checked(file, path, "different")
     return Checked(file, path, "good" if digest.hexdigest() == file.sha256 else "different")
 
 
 def _roots() -> list[Path]:
-    chosen = os.environ.get("NMT_CORPORA")
-    return [*([expand_home(chosen)] if chosen else []), cache_folder() / "corpora"]
+    folder = os.environ.get("NMT_CORPORA")
+    return [*([expand_home(folder)] if folder else []), cache_folder() / "corpora"]
 
 
 def any_compression(path: Path) -> Path | None:
-    """The file of this name, or else with one of the `COMPRESSIONS`. Raises DataError if one may not even look."""
+    """The file of this name, or with one of the suffixes in `COMPRESSIONS`. Raises DataError if the folder is inaccessible."""
     try:
         paths = (Path(f"{path}{suffix}") for suffix in COMPRESSIONS)
         return next((path for path in paths if path.is_file()), None)
@@ -278,13 +278,13 @@ def _present(name: str, split: str, language: str) -> Path | None:
     return next((path for path in paths if path), None)
 
 
-def _nearest(name: str, known: Collection[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}."
+def _nearest(name: str, names: Collection[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(names)}."
 
 
 def _fetched(corpus: NamedCorpus, file: TextFile, progress: Progress | None) -> Path:
-    """Fetch a file into the cache; the name appears there only once the text has proved right."""
+    """Download a file to the cache. It appears there only if its checksum is right."""
     path = cache_folder() / "corpora" / corpus.name / f"{file.split}.{file.language}.gz"
     by_hand = f"put it at {_roots()[0] / corpus.name / path.stem}[.gz]"
     if not os.environ.get("NMT_CORPORA"):
@@ -296,13 +296,13 @@ def _fetched(corpus: NamedCorpus, file: TextFile, progress: Progress | None) -> 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as beside, beside.open("wb") as stream:
-            found = _download(file.sources, stream, progress)
-            if found != file.sha256:
-                raise _NotReceivedError(f"the SHA-256 of its text is {found}, not {file.sha256}")
-    except _NotReceivedError as error:
-        wanted = f"{corpus.name}/{file.split}.{file.language}"
+            checksum = _download(file.sources, stream, progress)
+            if checksum != file.sha256:
+                raise _DownloadError(f"the SHA-256 of its text is {checksum}, not {file.sha256}")
+    except _DownloadError as error:
+        name = f"{corpus.name}/{file.split}.{file.language}"
         raise DataError(
-            f"Cannot fetch {wanted} from {' '.join(file.sources)}: {error}; get it elsewhere and {by_hand}."
+            f"Cannot fetch {name} from {' '.join(file.sources)}: {error}; get it elsewhere and {by_hand}."
         ) from None
     except OSError as error:
         raise DataError(
@@ -311,12 +311,12 @@ def _fetched(corpus: NamedCorpus, file: TextFile, progress: Progress | None) -> 
     return path
 
 
-class _NotReceivedError(Exception):
-    """A source did not give what it should; the message is the reason."""
+class _DownloadError(Exception):
+    """A download failed; the message is the reason."""
 
 
 def _download(sources: tuple[str, ...], sink: io.BufferedWriter, progress: Progress | None) -> str:
-    """Write the parts to one gzip file; returns the SHA-256 of the text."""
+    """Download the parts into one gzip file; returns the SHA-256 of the text."""
     digest = hashlib.sha256()
     with gzip.GzipFile(filename="", fileobj=sink, mode="wb", mtime=0) as packed:
         for source in sources:
@@ -333,23 +333,23 @@ def _inflated(blocks: Iterator[bytes]) -> Iterator[bytes]:
         for block in blocks:
             yield inflate.decompress(block)
     except zlib.error as error:
-        raise _NotReceivedError(f"it is not a gzip file ({error})") from None
+        raise _DownloadError(f"it is not a gzip file ({error})") from None
     if not inflate.eof:
-        raise _NotReceivedError("it ends too early")
+        raise _DownloadError("it ends too early")
 
 
 def _received(source: str, progress: Progress | None) -> Iterator[bytes]:
-    done = 0
+    count = 0
     try:
         with urllib.request.urlopen(source, timeout=_SECONDS) as response:  # noqa: S310 -- addresses of this module
             length = response.headers.get("Content-Length")
             total = int(length) if length else None
             while block := response.read(_BLOCK):
-                done += len(block)
+                count += len(block)
                 if progress:
-                    progress(source, done, total)
+                    progress(source, count, total)
                 yield block
     except (OSError, HTTPException) as error:
-        raise _NotReceivedError(str(getattr(error, "reason", None) or error)) from None
-    if total is not None and done != total:
-        raise _NotReceivedError(f"only {done:,} of {total:,} bytes came")
+        raise _DownloadError(str(getattr(error, "reason", None) or error)) from None
+    if total is not None and count != total:
+        raise _DownloadError(f"only {count:,} of {total:,} bytes came")

@@ -1,4 +1,4 @@
-"""Columns of text that may be larger than memory."""
+"""Columns of text, on disk if they are large."""
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +42,7 @@ class Column(Sequence[str]):
 
 
 def collect(batches: Iterable[Sequence[list[str]]], sides: int) -> list[Column]:
-    """The columns that batches of rows make, read once: in memory, or in a mapped file once they are large.
+    """Collect batches of rows into columns, in memory or, once they are large, in a memory-mapped file.
 
     Raises:
         DataError: the file cannot be written.
@@ -58,18 +58,18 @@ def collect(batches: Iterable[Sequence[list[str]]], sides: int) -> list[Column]:
 def _table(records: "Iterator[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Table":
     import pyarrow as pa
 
-    kept: list[pa.RecordBatch] = []
-    held = 0
+    in_memory: list[pa.RecordBatch] = []
+    size = 0
     for record in records:
-        kept.append(record)
-        held += record.nbytes
-        if held > IN_MEMORY:
-            return _spilled(chain(kept, records), schema)
-    return pa.Table.from_batches(kept, schema)
+        in_memory.append(record)
+        size += record.nbytes
+        if size > IN_MEMORY:
+            return _on_disk(chain(in_memory, records), schema)
+    return pa.Table.from_batches(in_memory, schema)
 
 
-def _spilled(records: "Iterator[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Table":
-    """The records in a temporary file that is gone as soon as nothing maps it any more."""
+def _on_disk(records: "Iterator[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Table":
+    """Write the records to a temporary file and map it. The file disappears with the last mapping."""
     import pyarrow as pa
 
     try:
@@ -78,8 +78,8 @@ def _spilled(records: "Iterator[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Ta
             with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
                 for record in records:
                     writer.write(record)
-            mapped: Any = pa.memory_map(path)
-            return pa.ipc.open_file(mapped).read_all()
+            source: Any = pa.memory_map(path)
+            return pa.ipc.open_file(source).read_all()
     except OSError as error:
         where = tempfile.gettempdir()
         raise DataError(f"Cannot keep a large corpus in {where} ({error}): set TMPDIR to another folder.") from None

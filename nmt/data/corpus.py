@@ -1,7 +1,7 @@
-"""Locators to parallel text: files, tables, the catalogue, the Hugging Face hub and the embedded sample.
+"""Load parallel text by locator: files, tables, the catalogue, the Hugging Face hub or the embedded sample.
 
-A line ends at `\\n` and nowhere else (the `\\r` of `\\r\\n` is dropped), so no character inside a line can shift
-one side against the other. Text is otherwise left as it is. Columns are Arrow arrays; what is large is memory-mapped.
+Only `\\n` ends a line (the `\\r` of `\\r\\n` is dropped), so that no character inside a line can shift one side against the
+other. The text is not changed otherwise. Columns are Arrow arrays; large ones are memory-mapped.
 """
 
 import bz2
@@ -37,16 +37,16 @@ LANGUAGES = frozenset(
     tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu
     """.split()
 )
-"""The codes of ISO 639-1."""
+"""All codes of ISO 639-1."""
 _BLOCK = 2**20
 _ROWS = 10_000
 _Batches = Iterator[tuple[list[str], ...]]
-"""Rows, a list for each column."""
+"""Batches of rows; each is a tuple with one list per column."""
 
 
 @dataclass(frozen=True)
 class ParallelCorpus:
-    """Lines of two languages that translate each other, row by row."""
+    """Lines of two languages; row n of one translates row n of the other."""
 
     source: Column
     target: Column
@@ -61,7 +61,7 @@ class ParallelCorpus:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of all text, whatever files it came from."""
+        """A hash of all text, independent of the files it came from."""
         digest = blake2b(digest_size=16)
         for side in (self.source, self.target):
             for batch in side.batches():
@@ -70,18 +70,18 @@ class ParallelCorpus:
 
 
 def load_corpus(locator: str | Path, *, source: str, target: str) -> ParallelCorpus:
-    """The parallel corpus that a locator names.
+    """Load a parallel corpus.
 
     Args:
         locator: `dir/train.{en,de}` or `dir/train` (any compression), a table (`.tsv .csv .jsonl .parquet`),
-            `hf:owner/name[/config]:split`, a catalogue name `multi30k/train`, or `sample:train`. Two names in braces
-            are the source and the target, in this order unless they are the two language codes; codes of other languages
-            are refused.
+            `hf:owner/name[/config]:split`, a catalogue name `multi30k/train`, or `sample:train`. The names in braces are
+            source and target in this order, unless they are the two language codes, which may be in any order. Codes of other
+            languages are an error.
         source: language code of the source side.
         target: language code of the target side.
 
     Raises:
-        DataError: there is no such corpus, or its text cannot be used; the sentence names file and line.
+        DataError: there is no such corpus, or its text is unusable. The message names file and line.
     """
     locator = locator if isinstance(locator, str) else str(as_path(locator, "The corpus"))
     if locator.startswith("sample:"):
@@ -101,7 +101,7 @@ def load_corpus(locator: str | Path, *, source: str, target: str) -> ParallelCor
 
 
 def open_binary(path: str | Path) -> BinaryIO:
-    """The bytes of a file, decompressed by its suffix (.gz .zst .xz .bz2). Raises DataError if it cannot be opened."""
+    """Open a file, decompressed by its suffix (.gz .zst .xz .bz2). Raises DataError if it cannot be opened."""
     try:
         match Path(path).suffix:
             case ".gz":
@@ -121,19 +121,19 @@ def open_binary(path: str | Path) -> BinaryIO:
 
 
 def blocks(path: str | Path) -> Iterator[bytes]:
-    """The decompressed bytes of a file. Raises DataError if it cannot be opened or read to its end."""
+    """The decompressed bytes of a file in blocks. Raises DataError if it cannot be opened or is damaged."""
     with open_binary(path) as stream:
         yield from _blocks(stream, str(path))
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """The lines of a file without their ends: strict UTF-8, no byte order mark. Raises DataError naming file and line."""
+    """The lines of a UTF-8 file without line ends and byte order mark. Raises DataError naming file and line."""
     with open_binary(path) as stream:
         yield from lines_of(stream, str(path))
 
 
 def lines_of(stream: BinaryIO, name: str) -> Iterator[str]:
-    """The lines of a stream of UTF-8 bytes, as soon as they are there; `name` names it in errors."""
+    """The lines of a stream of UTF-8 bytes, each as soon as it is complete; `name` is for error messages."""
     rest, before = b"", 0
     for block in _blocks(stream, name):
         end = block.rfind(b"\n") + 1
@@ -142,7 +142,7 @@ def lines_of(stream: BinaryIO, name: str) -> Iterator[str]:
             continue
         whole, rest = rest + block[:end], block[end:]
         lines = _decode(whole, name, before).split("\n")
-        lines.pop()  # what follows the last line end: nothing
+        lines.pop()  # the empty text after the last line end
         before += len(lines)
         yield from (line.removesuffix("\r") for line in lines)
     if last := _decode(rest, name, before):
@@ -150,7 +150,7 @@ def lines_of(stream: BinaryIO, name: str) -> Iterator[str]:
 
 
 def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """What the stream gives, without waiting for a full block. Raises DataError if it is damaged."""
+    """Read blocks as they arrive, without waiting for full ones. Raises DataError if the stream is damaged."""
     read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
     try:
         while block := read(_BLOCK):
@@ -160,7 +160,7 @@ def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def _decode(block: bytes, name: str, before: int) -> str:
-    """The text of whole lines, of which `before` went before, without the byte order mark of the first."""
+    """Decode whole lines; `before` is the number of lines before them. Removes the byte order mark of the first."""
     try:
         text = block.decode("utf-8")
         return text if before else text.removeprefix("\ufeff")
@@ -188,32 +188,32 @@ def _batched(lines: Iterator[str]) -> Iterator[tuple[list[str]]]:
 
 
 def _find_files(locator: str, source: str, target: str) -> tuple[Path, Path]:
-    """The two files of a pattern with braces, of a prefix, or of a catalogue name."""
+    """Find the two files of a pattern with braces, a prefix, or a catalogue name."""
     names = _side_names(locator, source, target)
     try:
-        found = [any_compression(Path(name).expanduser()) for name in names]
+        paths = [any_compression(Path(name).expanduser()) for name in names]
     except (ValueError, RuntimeError) as error:
         raise DataError(f"{locator} cannot be the name of a file: {error}.") from None
-    if found[0] and found[1]:
-        return found[0], found[1]
-    is_name = not any(found) and "{" not in locator
+    if paths[0] and paths[1]:
+        return paths[0], paths[1]
+    is_name = not any(paths) and "{" not in locator
     if is_name and (place := catalogue.split_name(locator)):
         return catalogue.find(*place, source), catalogue.find(*place, target)
-    missing = " and no file ".join(name for name, path in zip(names, found, strict=True) if path is None)
-    looked = f"There is no file {missing} (also with {' '.join(COMPRESSIONS[1:])})"
+    missing = " and no file ".join(name for name, path in zip(names, paths, strict=True) if path is None)
+    problem = f"There is no file {missing} (also with {' '.join(COMPRESSIONS[1:])})"
     if is_name and Path(locator).is_file():
         example = f"dir/train.{{{source},{target}}}"
         raise DataError(
-            f"{looked}: {locator} is one file; name two as in {example}, or a table ({' '.join(_READERS)})."
+            f"{problem}: {locator} is one file; name two as in {example}, or a table ({' '.join(_READERS)})."
         )
-    raise DataError(looked + (f", and no such name in the catalogue{catalogue.nearest(locator)}" if is_name else "."))
+    raise DataError(problem + (f", and no such name in the catalogue{catalogue.nearest(locator)}" if is_name else "."))
 
 
 def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:
-    """The file names of both sides; language codes in braces are matched whatever their order.
+    """The file names of both sides. Language codes in braces may be in any order.
 
     Raises:
-        DataError: the braces hold no two names, or name other languages.
+        DataError: the braces do not hold two names, or name other languages.
     """
     if "{" not in locator:
         return f"{locator}.{source}", f"{locator}.{target}"
@@ -233,12 +233,12 @@ def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:
 
 
 def _fits(name: str, code: str) -> bool:
-    """Whether a name in braces is a language code, or begins with it, as `de.tok` does with `de`."""
+    """Whether a name in braces is a language code or begins with one, as `de.tok` does with `de`."""
     return name == code or name.startswith((f"{code}-", f"{code}_", f"{code}."))
 
 
 def _language(name: str) -> str:
-    """The language that a name begins with, if it does: `de` of `de`, `de-AT` and `de.tok`."""
+    """The first part of a name, which may be a language code: `de` of `de`, `de-AT` and `de.tok`."""
     return re.split(r"[-_.]", name, maxsplit=1)[0].lower()
 
 
@@ -246,12 +246,12 @@ def _language(name: str) -> str:
 
 
 def is_table(path: str | Path) -> bool:
-    """Whether a file is a table by its name."""
+    """Whether the suffix of a file is that of a table."""
     return _table_kind(str(path)) is not None
 
 
 def read_column(path: Path, language: str) -> Column:
-    """The texts of one language in a table. Raises DataError if it has no such column, or one that is not text."""
+    """Read the column of one language from a table. Raises DataError if there is none, or it is not text."""
     batches = _READERS[_table_kind(str(path)) or ".tsv"](_existing(str(path)), (language,))
     [column] = collect(([_one_line(texts) for texts in batch] for batch in batches), 1)
     return column
@@ -267,7 +267,7 @@ def _existing(locator: str) -> Path:
         path = Path(locator).expanduser()
         if path.is_file():
             return path
-    except (OSError, ValueError, RuntimeError):  # a name or a home that no system has
+    except (OSError, ValueError, RuntimeError):  # an invalid name, or an unknown home folder
         pass
     raise DataError(f"There is no file {locator}.")
 
@@ -278,12 +278,12 @@ def _of_batches(batches: _Batches, name: str) -> ParallelCorpus:
 
 
 def _one_line(texts: list[str]) -> list[str]:
-    """The texts with line ends inside them replaced by a space, since everything else counts lines."""
+    """Replace line ends inside texts by a space, so that each text is one line."""
     return [re.sub(r"[\r\n]+", " ", text) if "\n" in text else text for text in texts]
 
 
 def _delimited(path: Path, names: Sequence[str], delimiter: str) -> _Batches:
-    """Rows of a csv file (quotes as in RFC 4180), or of a tsv file (no quotes, the header may be missing)."""
+    """Read rows of a csv file (quotes as in RFC 4180) or a tsv file (no quotes, header optional)."""
     rows = _csv_rows(path) if delimiter == "," else enumerate((line.split("\t") for line in read_lines(path)), 1)
     first = next(rows, None)
     if first is None:
@@ -299,7 +299,7 @@ def _delimited(path: Path, names: Sequence[str], delimiter: str) -> _Batches:
 
 
 def _is_row(cells: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether the first line of a table is text, not a header: it names no language."""
+    """Whether the first line of a table is text rather than a header, since it names no language."""
     return len(cells) >= 2 and not set(names) & set(cells) and not set(cells[:2]) <= LANGUAGES
 
 
@@ -335,8 +335,8 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _json_lines(path: Path, names: Sequence[str]) -> _Batches:
-    """Rows of a file with a JSON object per line: `{"en": ..., "de": ...}`, perhaps inside `"translation"`."""
-    wanted = ", ".join(f'"{name}": ...' for name in names)
+    """Read a file with one JSON object per line: `{"en": ..., "de": ...}`, also nested in `"translation"`."""
+    example = ", ".join(f'"{name}": ...' for name in names)
 
     def rows() -> Iterator[tuple[str, ...]]:
         for number, line in enumerate(read_lines(path), 1):
@@ -350,7 +350,7 @@ def _json_lines(path: Path, names: Sequence[str]) -> _Batches:
             except (ValueError, RecursionError):
                 raise DataError(f"{where}: not valid JSON: {line[:60]!r}.") from None
             except (KeyError, TypeError, AttributeError):
-                raise DataError(f"{where}: needs {{{wanted}}}, but is {line[:60]!r}.") from None
+                raise DataError(f"{where}: needs {{{example}}}, but is {line[:60]!r}.") from None
             _check_text(texts, where)
             if "\\u" in line:
                 _refuse_surrogates(texts, where)
@@ -360,17 +360,17 @@ def _json_lines(path: Path, names: Sequence[str]) -> _Batches:
 
 
 def _check_text(texts: Sequence[Any], where: str) -> None:
-    """Raise DataError at a cell that is not text."""
+    """Raise DataError if a cell is not text."""
     for text in texts:
         if not isinstance(text, str):
             raise DataError(f"{where}: every side must be text, but one is {text!r}.")
 
 
 def _refuse_surrogates(texts: Sequence[str], where: str) -> None:
-    """JSON can spell half a character (`\\ud83d`), which no file or model can hold."""
+    """Raise DataError if a text has a lone surrogate (`\\ud83d`), which JSON allows but UTF-8 does not."""
     for text in texts:
-        if found := re.search(r"[\ud800-\udfff]", text):
-            raise DataError(f"{where}: character {found.start() + 1} of {text[:60]!r} is a lone surrogate.")
+        if match := re.search(r"[\ud800-\udfff]", text):
+            raise DataError(f"{where}: character {match.start() + 1} of {text[:60]!r} is a lone surrogate.")
 
 
 def _parquet(path: Path, names: Sequence[str]) -> _Batches:
@@ -386,7 +386,7 @@ def _parquet(path: Path, names: Sequence[str]) -> _Batches:
 
 
 def _arrow_texts(tables: Iterator[Any], names: Sequence[str], place: str) -> _Batches:
-    """Columns of text of each table; `place` names what the tables are parts of in errors."""
+    """Read text columns from tables; `place` is the name of the whole in error messages."""
     before = 0
     for table in tables:
         columns = _arrow_columns(table, names, place)
@@ -403,7 +403,7 @@ def _arrow_texts(tables: Iterator[Any], names: Sequence[str], place: str) -> _Ba
 
 
 def _arrow_columns(table: Any, names: Sequence[str], place: str) -> list[Any]:
-    """The columns of these names, which stand on their own or in a column `translation` of structs."""
+    """The columns of these names, at the top level or as fields of a struct column `translation`."""
     import pyarrow as pa
 
     if "translation" in table.column_names and pa.types.is_struct(table.schema.field("translation").type):
@@ -427,7 +427,7 @@ _READERS: dict[str, Callable[[Path, Sequence[str]], _Batches]] = {
 
 
 def _from_hub(locator: str, source: str, target: str) -> ParallelCorpus:
-    """`hf:owner/name[/config]:split`, or a local folder that `datasets` can read (`hf:./folder:split`)."""
+    """Load `hf:owner/name[/config]:split`, or a local folder that `datasets` can read (`hf:./folder:split`)."""
     parts = re.fullmatch(r"hf:(.+?):([\w.+-]+(?:\[[^\]]*\])?)", locator)
     if not parts:
         raise DataError(f"'{locator}' names no dataset: write hf:owner/name:split or hf:owner/name/config:split.")
@@ -449,12 +449,12 @@ def _load_dataset(path: str, split: str, locator: str) -> Any:
     datasets.disable_progress_bars()
     try:
         return datasets.load_dataset(name, config, split=split)
-    except Exception as error:  # noqa: BLE001 -- whatever hub, file system and builder raise: they share no base class
+    except Exception as error:  # noqa: BLE001 -- errors of hub, file system and builders share no base class
         raise DataError(f"Cannot load {locator}: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong in `datasets`, and what to do where there is no connection."""
+    """Why `datasets` failed, with advice if it was the connection."""
     first = error.__cause__ or error if type(error).__name__ == "DatasetGenerationError" else error
     text = " ".join(str(first).split()).rstrip(".") or type(first).__name__
     if not isinstance(error, OSError) or isinstance(error, FileNotFoundError):
@@ -472,7 +472,7 @@ def _from_sample(locator: str, source: str, target: str) -> ParallelCorpus:
     if split not in sample.SPLITS:
         raise DataError(f"The sample has no split '{split}', only {', '.join(sample.SPLITS)}.")
     if {source, target} != {"en", "de"}:
-        raise DataError(f"The sample is in en and de, but {source} and {target} were asked for.")
+        raise DataError(f"The sample is in en and de, not in {source} and {target}.")
     examples = sample.examples(split)
     pairs = ((item.source, item.target) if source == "en" else (item.target, item.source) for item in examples)
     return _of_batches(_unzipped(pairs, 2), locator)

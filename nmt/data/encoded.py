@@ -1,4 +1,4 @@
-"""A parallel corpus as ids: filtered, memory-mapped, and cached under a fingerprint of all that decides it."""
+"""A parallel corpus as token ids: filtered, memory-mapped, and cached by fingerprint."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ from nmt.errors import DataError
 from nmt.files import replacing
 from nmt.recipe import FiltersConfig
 
-_FORMAT = 1  # raise it when the file's layout or the meaning of its parts changes
+_FORMAT = 1  # version of the file; increase it when its layout or meaning changes
 BATCH = 16_384
 _IDS = pa.list_(pa.int32())
 _SCHEMA = pa.schema([("source", _IDS), ("target", _IDS), ("row", pa.int64())])
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class EncodedCorpus:
-    """The pairs of ids that are left after filtering, numbered from 0; the ids stay on disk until asked for."""
+    """The filtered pairs of a corpus as ids, numbered from 0. They are read from disk when indexed."""
 
     def __init__(self, table: pa.Table, corpus: ParallelCorpus, report: FilterReport) -> None:
         self.report = report
@@ -53,12 +53,12 @@ class EncodedCorpus:
         return [(self._corpus.source[row], self._corpus.target[row]) for row in self.originals(rows)]
 
     def originals(self, rows: Sequence[int]) -> list[int]:
-        """Where each row stood in the corpus before it was filtered."""
+        """The row numbers in the unfiltered corpus."""
         return [self._rows[int(row)].as_py() for row in rows]
 
 
 class _Lists:
-    """A column of lists of ids, read without copying what is not asked for."""
+    """A column of lists of ids; indexing reads only that row."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         self._chunks: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]] = [
@@ -85,14 +85,14 @@ def encode_corpus(
     filters: FiltersConfig | None,
     cache: Path | None = None,
 ) -> EncodedCorpus:
-    """Encode and filter a corpus, or find it already done in the cache.
+    """Encode and filter a corpus, or load the result from the cache.
 
     Args:
         corpus: the text.
         source_subwords: encodes the source side.
         target_subwords: encodes the target side.
-        filters: which pairs are left out; None keeps all.
-        cache: the cache folder; `cache_folder()` if None. A temporary one is used where it cannot be written to.
+        filters: which pairs to leave out; None keeps all.
+        cache: the cache folder; `cache_folder()` if None. A temporary folder is used if it is not writable.
 
     Raises:
         DataError: no pair passes the filters.
@@ -107,13 +107,13 @@ def encode_corpus(
 
 
 def _fingerprint(corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: FiltersConfig | None) -> str:
-    """What the ids depend on, as a name."""
+    """A hash of everything the ids depend on."""
     parts = [_FORMAT, corpus.fingerprint, *(side.fingerprint for side in sides), filters and filters.model_dump_json()]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def _open(file: Path, filters: FiltersConfig | None) -> _Opened | None:
-    """The table in a file and the report of how it was made; None if there is no such file or it is damaged."""
+    """The table in a file and the report of its filtering; None if the file does not exist or is damaged."""
     if not file.is_file():
         return None
     try:
@@ -135,16 +135,16 @@ def _open(file: Path, filters: FiltersConfig | None) -> _Opened | None:
 def _make(
     file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: FiltersConfig | None
 ) -> _Opened:
-    """Write the file, in a temporary folder if need be, and open it."""
+    """Write the file, to a temporary folder if necessary, and open it."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         if opened := _written(file, corpus, sides, filters):
             return opened
     except OSError as error:
         _log.warning("Cannot keep encoded text in %s (%s): it will be encoded again next time.", file.parent, error)
-    reason = "what was written cannot be read back"
+    reason = "the file cannot be read back"
     try:
-        with tempfile.TemporaryDirectory(prefix="nmt-") as folder:  # what is mapped outlives the name
+        with tempfile.TemporaryDirectory(prefix="nmt-") as folder:  # the mapping outlives the file's name
             if opened := _written(Path(folder) / file.name, corpus, sides, filters):
                 return opened
     except OSError as error:
@@ -157,7 +157,7 @@ def _make(
 def _written(
     file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: FiltersConfig | None
 ) -> _Opened | None:
-    """Encode batch by batch into a file beside, rename it, and open it."""
+    """Encode the corpus to the file, batch by batch, and open it."""
     first = np.ones(len(corpus), dtype=np.bool_)
     if filters and not filters.duplicates:
         first = first_occurrences(corpus.pairs(), len(corpus))
@@ -178,7 +178,7 @@ def _encoded(
     filters: FiltersConfig | None,
     first: npt.NDArray[np.bool_],
 ) -> Iterator[tuple[pa.RecordBatch, FilterReport]]:
-    """The ids of the pairs that stay, batch by batch, each with its own report."""
+    """Yield batches of filtered pairs as ids, each with its own report."""
     start = 0
     for texts in zip(corpus.source.batches(BATCH), corpus.target.batches(BATCH), strict=True):
         ids = [subwords.encode_batch(side) for subwords, side in zip(sides, texts, strict=True)]

@@ -1,4 +1,4 @@
-"""Which training pairs are left out, judged by their lengths in subword pieces."""
+"""Filter training pairs by their lengths in tokens, and remove duplicates."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -13,7 +13,7 @@ from nmt.wording import counted
 
 @dataclass(frozen=True)
 class FilterReport:
-    """How many pairs were kept, and how many were dropped for each reason (the first that holds, in this order)."""
+    """How many pairs were kept, and how many were dropped for each reason (the first that applies, in this order)."""
 
     kept: int = 0
     empty: int = 0
@@ -24,7 +24,7 @@ class FilterReport:
 
     @property
     def total(self) -> int:
-        """Pairs before filtering."""
+        """Number of pairs before filtering."""
         return self.kept + self.empty + self.too_long + self.ratio + self.duplicate
 
     def __add__(self, other: "FilterReport") -> "FilterReport":
@@ -50,36 +50,36 @@ def keep(
     *,
     first: npt.NDArray[np.bool_] | None = None,
 ) -> tuple[npt.NDArray[np.bool_], FilterReport]:
-    """Which pairs stay, and why the others do not.
+    """Decide which pairs to keep, and count why the others are dropped.
 
     Args:
-        source_lengths: pieces of each source line, [N].
-        target_lengths: pieces of each target line, [N].
+        source_lengths: tokens of each source line, [N].
+        target_lengths: tokens of each target line, [N].
         filters: the limits; None keeps every pair, empty ones too.
         first: False where the pair occurred before, [N]; see `first_occurrences`.
 
     Returns:
-        A mask [N], True = kept, and the report.
+        A mask [N], True = keep, and the report.
     """
-    kept = np.ones(len(source_lengths), dtype=np.bool_)
+    mask = np.ones(len(source_lengths), dtype=np.bool_)
     if filters is None:
-        return kept, FilterReport(kept=len(kept))
+        return mask, FilterReport(kept=len(mask))
     longer, shorter = np.maximum(source_lengths, target_lengths), np.minimum(source_lengths, target_lengths)
     reasons = {
         "empty": shorter == 0,
         "too_long": longer > filters.max_length,
-        "ratio": ~kept if filters.max_ratio is None else longer > shorter * filters.max_ratio,
-        "duplicate": ~kept if filters.duplicates or first is None else ~first,
+        "ratio": ~mask if filters.max_ratio is None else longer > shorter * filters.max_ratio,
+        "duplicate": ~mask if filters.duplicates or first is None else ~first,
     }
     counts = {}
-    for name, holds in reasons.items():
-        counts[name] = int(np.count_nonzero(kept & holds))
-        kept &= ~holds
-    return kept, FilterReport(kept=int(np.count_nonzero(kept)), **counts, filters=filters)
+    for name, applies in reasons.items():
+        counts[name] = int(np.count_nonzero(mask & applies))
+        mask &= ~applies
+    return mask, FilterReport(kept=int(np.count_nonzero(mask)), **counts, filters=filters)
 
 
 def first_occurrences(pairs: Iterable[tuple[str, str]], count: int) -> npt.NDArray[np.bool_]:
-    """True for each of `count` pairs unless the same pair came before; compared by a 64-bit hash."""
+    """True for each of `count` pairs unless the same pair came before. Pairs are compared by a 64-bit hash."""
     hashes = np.fromiter((_hash(*pair) for pair in pairs), dtype=np.uint64, count=count)
     first = np.zeros(count, dtype=np.bool_)
     first[np.unique(hashes, return_index=True)[1]] = True

@@ -1,10 +1,10 @@
-"""Random segmentations of text into the pieces of a vocabulary: subword regularisation and BPE dropout.
+"""Random segmentation of text into tokens: subword regularisation and BPE dropout.
 
-SentencePiece draws them too, but from a generator that it salts in every process, so that no run could be repeated. Here
-everything comes from the generator that is passed in.
+SentencePiece can do it too, but seeds its generator differently in every process, so that no run could be repeated. Here all
+random numbers come from the generator that is passed in.
 
-Pieces that hold the word mark only in front never cross a word, so words are segmented one by one, and what is known about
-a word is kept for its next occurrence. A vocabulary with other pieces has each text treated as one word.
+If no token crosses a word boundary (the word mark is only at the front), text is segmented word by word, and words are cached.
+Otherwise each text is treated as one word.
 """
 
 from __future__ import annotations
@@ -20,52 +20,52 @@ from itertools import accumulate
 from random import Random
 
 MARK = "▁"
-_REMEMBERED = 2**15
-_MEMORABLE = 32
-"""The longest word, in characters, that is worth remembering."""
+_CACHED_WORDS = 2**15
+_LONGEST_CACHED = 32
+"""Longest word that is cached, in characters."""
 _UNKNOWN_PENALTY = 10.0
-"""How much less likely than the least likely piece an unknown character is; SentencePiece's own figure."""
+"""How much lower the log-probability of an unknown character is than that of the least likely token; as in SentencePiece."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The pieces that text is made of, control marks and bytes left out."""
+    """The tokens of a subword model, without control tokens and bytes."""
 
-    pieces: dict[str, tuple[int, float]]
-    """Id and score of each: a log-probability, or for BPE the negative rank of the merge that makes it."""
+    tokens: dict[str, tuple[int, float]]
+    """Id and score of each token: its log-probability, or for BPE the negative rank of its merge."""
     unknown: int
-    """The id of what no piece covers."""
+    """The id of characters that no token covers."""
     bytes: Sequence[int]
-    """The ids of the 256 bytes that then spell it; empty without byte fallback."""
+    """The ids of the 256 byte tokens, which spell such characters; empty without byte fallback."""
 
     @property
     def is_bpe(self) -> bool:
         """Whether the scores are ranks of merges."""
-        return all(score.is_integer() for _, score in self.pieces.values())
+        return all(score.is_integer() for _, score in self.tokens.values())
 
     def spell(self, parts: Sequence[str]) -> list[int]:
-        """The ids of consecutive parts of a word: pieces, or single characters that may be unknown."""
+        """The ids of consecutive parts of a word: tokens, or single characters that may be unknown."""
         ids: list[int] = []
         for part in parts:
-            if part in self.pieces:
-                ids.append(self.pieces[part][0])
+            if part in self.tokens:
+                ids.append(self.tokens[part][0])
             elif self.bytes:
                 ids.extend(self.bytes[byte] for byte in part.encode())
-            elif not ids or ids[-1] != self.unknown:  # unknown neighbours are one unknown piece
+            elif not ids or ids[-1] != self.unknown:  # consecutive unknown characters share one id
                 ids.append(self.unknown)
         return ids
 
 
 class Sampler:
-    """Draws segmentations of normalised text, in which the word mark stands for the space."""
+    """Draws segmentations of text that SentencePiece has normalised, with word marks for spaces."""
 
     def __init__(self, vocabulary: Vocabulary, alpha: float) -> None:
-        crossing = any(MARK in piece[1:] for piece in vocabulary.pieces)
-        self._words = re.compile(".+" if crossing else f"{MARK}[^{MARK}]*|[^{MARK}]+", re.DOTALL)
+        crosses_words = any(MARK in token[1:] for token in vocabulary.tokens)
+        self._words = re.compile(".+" if crosses_words else f"{MARK}[^{MARK}]*|[^{MARK}]+", re.DOTALL)
         self._segmenter = Merging(vocabulary, alpha) if vocabulary.is_bpe else Lattices(vocabulary, alpha)
 
     def draw(self, text: str, random: Random) -> list[int]:
-        """Ids of one segmentation of a text."""
+        """Draw one segmentation of a text, as ids."""
         ids: list[int] = []
         for word in self._words.findall(text):
             ids += self._segmenter.draw(word, random)
@@ -73,69 +73,69 @@ class Sampler:
 
 
 class Lattices:
-    """Segmentations of a word with P(x) proportional to prod_i p(x_i)^alpha (Kudo 2018, 3.2; l = infinity).
+    """Unigram sampling: segmentations of a word with P(x) proportional to prod_i p(x_i)^alpha (Kudo 2018, 3.2; l = infinity).
 
-    F(0) = 0 and F(e) = log sum_b exp(F(b) + alpha log p(x[b:e])) sum over all ways to get to e, so that, from the end of
-    the word on, the piece that ends at e begins at b with probability exp(F(b) + alpha log p(x[b:e]) - F(e)).
+    The forward sums are F(0) = 0, F(e) = log sum_b exp(F(b) + alpha log p(x[b:e])). Sampling goes backwards from the end of
+    the word: the token that ends at e begins at b with probability exp(F(b) + alpha log p(x[b:e]) - F(e)).
     """
 
     def __init__(self, vocabulary: Vocabulary, alpha: float) -> None:
         self.vocabulary, self.alpha = vocabulary, alpha
-        self.longest = max(map(len, vocabulary.pieces), default=1)
-        self.unknown = min((score for _, score in vocabulary.pieces.values()), default=0.0) - _UNKNOWN_PENALTY
-        self._remembered = lru_cache(_REMEMBERED)(self.ways)
+        self.longest = max(map(len, vocabulary.tokens), default=1)
+        self.unknown = min((score for _, score in vocabulary.tokens.values()), default=0.0) - _UNKNOWN_PENALTY
+        self._cached_lattice = lru_cache(_CACHED_WORDS)(self.lattice)
 
     def draw(self, word: str, random: Random) -> list[int]:
-        """Ids of one segmentation."""
-        ways = self._remembered(word) if len(word) <= _MEMORABLE else self.ways(word)
+        """Draw one segmentation of a word, as ids."""
+        lattice = self._cached_lattice(word) if len(word) <= _LONGEST_CACHED else self.lattice(word)
         parts, end = [], len(word)
         while end:
-            sums, begins = ways[end - 1]
+            sums, begins = lattice[end - 1]
             begin = begins[bisect(sums, random.random(), 0, len(begins) - 1)] if len(begins) > 1 else begins[0]
             parts.append(word[begin:end])
             end = begin
         return self.vocabulary.spell(parts[::-1])
 
-    def ways(self, word: str) -> list[tuple[list[float], list[int]]]:
-        """For each end of a piece: where it may begin, and the running sums of the probabilities that it does."""
-        pieces, paths, found = self.vocabulary.pieces, [0.0], []
+    def lattice(self, word: str) -> list[tuple[list[float], list[int]]]:
+        """For each position where a token may end: the cumulative probabilities of its beginnings, and the beginnings."""
+        tokens, forward, lattice = self.vocabulary.tokens, [0.0], []
         for end in range(1, len(word) + 1):
-            begins = [begin for begin in range(max(0, end - self.longest), end) if word[begin:end] in pieces]
-            logs = [paths[begin] + self.alpha * pieces[word[begin:end]][1] for begin in begins]
-            if end - 1 not in begins:  # a character that is no piece is unknown
+            begins = [begin for begin in range(max(0, end - self.longest), end) if word[begin:end] in tokens]
+            logs = [forward[begin] + self.alpha * tokens[word[begin:end]][1] for begin in begins]
+            if end - 1 not in begins:  # a single character that is not a token is unknown
                 begins.append(end - 1)
-                logs.append(paths[end - 1] + self.alpha * self.unknown)
+                logs.append(forward[end - 1] + self.alpha * self.unknown)
             top = max(logs)
             likelihoods = [math.exp(log - top) for log in logs]
             total = math.fsum(likelihoods)
-            paths.append(top + math.log(total))
-            found.append(([mass / total for mass in accumulate(likelihoods)], begins))
-        return found
+            forward.append(top + math.log(total))
+            lattice.append(([mass / total for mass in accumulate(likelihoods)], begins))
+        return lattice
 
 
 class Merging:
-    """BPE dropout (Provilkov et al. 2020): the best merge first, but each is passed over for good with probability alpha."""
+    """BPE dropout (Provilkov et al. 2020): apply the best merge first, but discard each with probability alpha."""
 
     def __init__(self, vocabulary: Vocabulary, alpha: float) -> None:
         self.vocabulary, self.alpha = vocabulary, alpha
 
     def draw(self, word: str, random: Random) -> list[int]:
-        """Ids of one segmentation."""
-        pieces = self.vocabulary.pieces
-        parts = list(word)  # a part that was merged into the one before it is empty
+        """Draw one segmentation of a word, as ids."""
+        tokens = self.vocabulary.tokens
+        parts = list(word)  # a part that has been merged into the one before it is empty
         after, before = list(range(1, len(parts) + 1)), list(range(-1, len(parts) - 1))
         agenda: list[tuple[float, int, int, str]] = []
 
         def consider(left: int, right: int) -> None:
-            if left >= 0 and right < len(parts) and (merged := parts[left] + parts[right]) in pieces:
-                heapq.heappush(agenda, (-pieces[merged][1], left, right, merged))
+            if left >= 0 and right < len(parts) and (merged := parts[left] + parts[right]) in tokens:
+                heapq.heappush(agenda, (-tokens[merged][1], left, right, merged))
 
         for left in range(len(parts) - 1):
             consider(left, left + 1)
         while agenda:
             _, left, right, merged = heapq.heappop(agenda)
             if not parts[left] or not parts[right] or parts[left] + parts[right] != merged:
-                continue  # one of the two has been merged with another since
+                continue  # one of the two has been merged with another part since
             if random.random() < self.alpha:
                 continue
             parts[left], parts[right] = merged, ""

@@ -1,9 +1,11 @@
-"""Text to ids and back through SentencePiece, without losing a character.
+"""Lossless subword encoding and decoding with SentencePiece.
 
-Models are trained with identity normalisation, so that `decode(encode(text)) == text`, spaces at either end and
-repeated ones included. What cannot come back: a character that was never seen, when there is no byte fallback (it
-becomes the unknown mark `⁇`), and U+10FFFF, a noncharacter of Unicode that stands in for a literal "▁" (U+2581, which
-SentencePiece itself uses for the space) and so decodes as one.
+Models are trained with identity normalisation, so that `decode(encode(text)) == text`, including outer and repeated spaces.
+There are two exceptions:
+
+* A character that was not in the training text becomes the unknown mark `⁇` if there is no byte fallback.
+* U+10FFFF, a noncharacter of Unicode, decodes as "▁" (U+2581). It replaces a literal "▁" in the text, because SentencePiece
+  uses that character for the space.
 """
 
 import hashlib
@@ -34,27 +36,27 @@ _MARK, _STAND_IN = MARK, "\U0010ffff"
 _SPECIAL = {"pad_id": PAD, "unk_id": UNK, "bos_id": BOS, "eos_id": EOS}
 TRAINING_LINES = 2_000_000
 _LONGEST_LINE = 2**30  # bytes; SentencePiece's own default silently drops lines beyond 4,192
-_LARGEST = 2**28  # bytes of a model file, which has less than a hundred a piece
-_THREADS = 16  # part of the result: sums are taken per thread, and the number is written into the model
+_LARGEST = 2**28  # bytes of a model file; a token takes less than a hundred
+_THREADS = 16  # fixed, because it affects the model: sums are taken per thread, and the file holds the number
 
 
 class Subwords:
-    """One SentencePiece model; `train`, `load` or `from_bytes` make it."""
+    """A SentencePiece model, made by `train`, `load` or `from_bytes`."""
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
         self._processor: Any = processor
         self._bytes = [self._bytes_of(index) for index in range(len(self))]
-        framed: str = self._processor.normalize("a")
-        self._has_prefix, self._has_suffix = framed.startswith(_MARK), framed.endswith(_MARK)
+        normalised: str = self._processor.normalize("a")
+        self._has_prefix, self._has_suffix = normalised.startswith(_MARK), normalised.endswith(_MARK)
 
     @classmethod
     def train(cls, lines: Iterable[str], *, kind: Kind, size: int, byte_fallback: bool, seed: int = 1) -> "Subwords":
-        """Train a model of `size` pieces, special ones included; the same lines and seed give the same bytes.
+        """Train a model of `size` tokens, special ones included. The same lines and seed give the same bytes.
 
-        Beyond two million lines, a random sample of that many (which `seed` draws) is trained on.
+        Of more than two million lines, a random sample of two million is used, drawn with `seed`.
 
         Raises:
-            DataError: there is no text, or it allows no vocabulary of this size (the sentence says which it allows).
+            DataError: there is no text, or it does not allow this vocabulary size; the message says which size it allows.
         """
         sample = (_escape(line) for line in _sample(lines, TRAINING_LINES, seed))
         model = io.BytesIO()
@@ -82,7 +84,7 @@ class Subwords:
 
     @classmethod
     def load(cls, path: str | Path) -> "Subwords":
-        """Read a SentencePiece file. Raises DataError if it is missing, no such model, or has other special ids."""
+        """Read a SentencePiece file. Raises DataError if it is missing, not a model, or has other special ids."""
         path = as_path(path, "The SentencePiece model")
         try:
             if path.stat().st_size > _LARGEST:
@@ -93,19 +95,19 @@ class Subwords:
 
     @classmethod
     def from_bytes(cls, serialized: bytes, name: str = "The SentencePiece model") -> "Subwords":
-        """The model whose file has these bytes; `name` names it in errors. Raises DataError like `load`."""
+        """Make the model from the bytes of its file; `name` is for error messages. Raises DataError like `load`."""
         processor: Any = sentencepiece.SentencePieceProcessor()
         try:
             if not serialized:
                 raise RuntimeError("empty")
             processor.LoadFromSerializedProto(serialized)
             model = cls(processor)
-        except (RuntimeError, ValueError):  # a ValueError where pieces are no UTF-8 or name no byte
+        except (RuntimeError, ValueError):  # ValueError: a token is not UTF-8, or a byte token has no byte
             raise DataError(f"{name} is not a SentencePiece model: train one with `spm_train`.") from None
-        found = {key: getattr(processor, key)() for key in _SPECIAL}
-        if found != _SPECIAL:
-            wanted, got = (" ".join(f"{key}={value}" for key, value in ids.items()) for ids in (_SPECIAL, found))
-            raise DataError(f"{name} has {got}, but {wanted} is needed: train it with these options.")
+        special = {key: getattr(processor, key)() for key in _SPECIAL}
+        if special != _SPECIAL:
+            expected, actual = (" ".join(f"{key}={value}" for key, value in ids.items()) for ids in (_SPECIAL, special))
+            raise DataError(f"{name} has {actual}, but {expected} is needed: train it with these options.")
         return model
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
@@ -125,16 +127,16 @@ class Subwords:
         return hashlib.sha256(self.serialized).hexdigest()
 
     def save(self, path: str | Path) -> None:
-        """Write the model's file; a crash leaves either the old file or the new one."""
+        """Write the model's file atomically."""
         with replacing(as_path(path, "The SentencePiece model")) as beside:
             beside.write_bytes(self.serialized)
 
     def encode(self, text: str) -> list[int]:
-        """Ids of the pieces of a text, without begin or end mark; control names like `<s>` in it are plain text."""
+        """Token ids of a text, without begin or end mark. Names of control tokens such as `<s>` are plain text."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each text, found by SentencePiece's own threads. Raises DataError at a lone surrogate."""
+        """Token ids of each text, in parallel. Raises DataError if a text has a lone surrogate."""
         threads = -1 if len(texts) > 64 else 1
         escaped = [_escape(text) for text in texts]
         try:
@@ -144,11 +146,11 @@ class Subwords:
         return [self._split_unknown(text, ids) if UNK in ids else ids for text, ids in zip(escaped, batch, strict=True)]
 
     def _split_unknown(self, text: str, ids: list[int]) -> list[int]:
-        """The ids with one unknown id for each unknown word: SentencePiece makes neighbours one."""
-        pieces = self._processor.encode(text, out_type=str)
+        """Give each unknown word an unknown id of its own; SentencePiece merges those of consecutive words."""
+        tokens = self._processor.encode(text, out_type=str)
         words = (
-            len(re.findall(f"{_MARK}+[^{_MARK}]+", piece)) if index == UNK else 1
-            for piece, index in zip(pieces, ids, strict=True)
+            len(re.findall(f"{_MARK}+[^{_MARK}]+", token)) if index == UNK else 1
+            for token, index in zip(tokens, ids, strict=True)
         )
         return [index for index, count in zip(ids, words, strict=True) for _ in range(max(count, 1))]
 
@@ -158,26 +160,26 @@ class Subwords:
         Args:
             texts: the texts.
             alpha: inverse temperature of unigram sampling, or dropout rate of BPE merges.
-            seed: the same call with the same seed gives the same ids, in any process.
+            seed: the same arguments give the same ids, in any process.
         """
-        draws, sampler = random.Random(seed), Sampler(self._vocabulary(), alpha)
+        generator, sampler = random.Random(seed), Sampler(self._vocabulary(), alpha)
         normalized = (self._processor.normalize(_escape(text)) for text in texts)
-        return [np.array(sampler.draw(text, draws), np.int32) for text in normalized]
+        return [np.array(sampler.draw(text, generator), np.int32) for text in normalized]
 
     def _vocabulary(self) -> Vocabulary:
-        """What text can be segmented into."""
-        known, ids = self._processor, range(len(self))
-        special = (known.is_control, known.is_unknown, known.is_byte, known.is_unused)
-        ordinary = [index for index in ids if not any(is_so(index) for is_so in special)]
-        pieces = {known.id_to_piece(index): (index, known.get_score(index)) for index in ordinary}
-        return Vocabulary(pieces, UNK, [index for index in ids if known.is_byte(index)])
+        """The tokens that text can be segmented into."""
+        processor, ids = self._processor, range(len(self))
+        special = (processor.is_control, processor.is_unknown, processor.is_byte, processor.is_unused)
+        ordinary = [index for index in ids if not any(is_special(index) for is_special in special)]
+        tokens = {processor.id_to_piece(index): (index, processor.get_score(index)) for index in ordinary}
+        return Vocabulary(tokens, UNK, [index for index in ids if processor.is_byte(index)])
 
     def decode(self, ids: Sequence[int], *, unknown: Sequence[str | None] | None = None) -> str:
-        """The text of ids; control ids give nothing, bytes that are no UTF-8 give U+FFFD.
+        """The text of token ids. Control ids add nothing; bytes that are not UTF-8 become U+FFFD.
 
         Args:
-            ids: the pieces.
-            unknown: a word in the place of each unknown id's mark, in their order; None leaves the mark.
+            ids: the token ids.
+            unknown: words to replace the marks of unknown ids, one for each in order; None keeps a mark.
 
         Raises:
             ValueError: there are more or fewer words than unknown ids.
@@ -194,73 +196,73 @@ class Subwords:
         return text.replace(_STAND_IN, _MARK)
 
     def decode_batch(self, batch: Iterable[Sequence[int]]) -> list[str]:
-        """The text of each row of ids."""
+        """The text of each sequence of ids."""
         return [self.decode(ids) for ids in batch]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The pieces as SentencePiece writes them: `▁` begins a word, `<0xE2>` is a byte."""
+        """The tokens as SentencePiece spells them: `▁` begins a word, `<0xE2>` is a byte."""
         return [self._processor.id_to_piece(index) for index in ids]
 
     @cached_property
     def is_spaced(self) -> bool:
-        """Whether words of scripts without spaces had spaces between them in the text that the model was trained on.
+        """Whether words of scripts without spaces were separated by spaces in the model's training text.
 
-        Most pieces of several such characters begin with a word mark then, and one in ten otherwise.
+        If they were, most tokens of several such characters begin with a word mark, otherwise about one in ten.
         """
-        pieces = [piece for piece in self.pieces(range(len(self))) if sum(map(is_unspaced, piece)) > 1]
-        return 2 * sum(piece.startswith(_MARK) for piece in pieces) > len(pieces)
+        tokens = [token for token in self.pieces(range(len(self))) if sum(map(is_unspaced, token)) > 1]
+        return 2 * sum(token.startswith(_MARK) for token in tokens) > len(tokens)
 
     def word_of(self, ids: Sequence[int]) -> list[int]:
         """For each id, the index of its word in `decode(ids).split()`, where control characters count as spaces.
 
-        A piece without a visible character (a lone word mark) goes with the word that follows, or with the last one.
-        A piece over several words, which only text with spaces other than U+0020 can have, goes with its first.
+        * A token without a visible character (a lone word mark) belongs to the next word, or to the last one.
+        * A token that spans several words, possible with spaces other than U+0020, belongs to the first of them.
         """
         words: list[int] = []
-        started = -1  # the last word that began
-        inside = False  # whether the character before was part of a word
+        latest = -1  # the latest word that has begun
+        inside = False  # whether the previous character was part of a word
         for characters in self.characters(ids):
             first = None
             for visible in map(_is_visible, characters):
-                started += visible and not inside
+                latest += visible and not inside
                 inside = visible
-                first = started if visible and first is None else first
-            # An empty piece in the middle of a word (the rest of a character's bytes) stays with it.
-            words.append(first if first is not None else started if not characters and inside else started + 1)
-        return [min(word, max(started, 0)) for word in words]
+                first = latest if visible and first is None else first
+            # An empty token inside a word (a later byte of a character) belongs to that word.
+            words.append(first if first is not None else latest if not characters and inside else latest + 1)
+        return [min(word, max(latest, 0)) for word in words]
 
     def characters(self, ids: Sequence[int]) -> Iterator[str]:
-        """For each id, the characters that begin in it, one surrogate for each wrong byte."""
+        """For each id, the characters that begin in it. Each invalid byte becomes one surrogate."""
         parts = [self._bytes[index] for index in ids]
-        # Each wrong byte becomes one surrogate, so positions in the text and in the bytes can be matched.
+        # One surrogate per invalid byte: positions in the text and in the bytes can be matched.
         text = b"".join(parts).decode("utf-8", "surrogateescape")
         characters = iter(text)
         position = 0  # in bytes, of the next character
         end = 0
         for part in parts:
             end += len(part)
-            begun = ""
+            own = ""
             while position < end:
-                begun += next(characters)
-                position += _width(begun[-1])
-            yield begun
+                own += next(characters)
+                position += _width(own[-1])
+            yield own
 
     def _in_place_of_mark(self, word: str) -> bytes:
-        """A word with the spaces that the unknown mark has around it."""
+        """A word with the spaces around it that the unknown mark has."""
         mark = self._bytes[UNK].decode()
         before, after = mark[: len(mark) - len(mark.lstrip())], mark[len(mark.rstrip()) :]
         return f"{before}{_escape(word)}{after}".encode()
 
     def _bytes_of(self, index: int) -> bytes:
-        """What an id adds to the text, in UTF-8. Raises ValueError if its piece is none, or no byte where it should be."""
-        piece: str = self._processor.id_to_piece(index)
+        """The UTF-8 bytes that an id adds to the text. Raises ValueError if its token is not UTF-8, or names no byte."""
+        token: str = self._processor.id_to_piece(index)
         if self._processor.is_control(index):
             return b""
         if self._processor.is_unknown(index):
             return str(self._processor.decode([index])).encode()
         if self._processor.is_byte(index):
-            return bytes([int(piece[3:5], 16)])
-        return piece.replace(_MARK, " ").encode()
+            return bytes([int(token[3:5], 16)])
+        return token.replace(_MARK, " ").encode()
 
 
 def _escape(text: str) -> str:
@@ -268,15 +270,15 @@ def _escape(text: str) -> str:
 
 
 def _sample(lines: Iterable[str], limit: int, seed: int) -> Iterator[str]:
-    """All lines, or a random `limit` of them (reservoir sampling) where there are more."""
+    """All lines, or a random sample of `limit` lines if there are more (reservoir sampling)."""
     source = iter(lines)
-    kept = list(islice(source, limit))
-    draw = random.Random(seed)
+    reservoir = list(islice(source, limit))
+    generator = random.Random(seed)
     for count, line in enumerate(source, start=limit + 1):
-        place = draw.randrange(count)
+        place = generator.randrange(count)
         if place < limit:
-            kept[place] = line
-    return iter(kept)
+            reservoir[place] = line
+    return iter(reservoir)
 
 
 def _is_visible(character: str) -> bool:
@@ -285,12 +287,12 @@ def _is_visible(character: str) -> bool:
 
 
 def _width(character: str) -> int:
-    """Bytes of a character in UTF-8; one for a surrogate that stands for a wrong byte."""
+    """Bytes of a character in UTF-8; one for a surrogate, which stands for an invalid byte."""
     return 1 if "\udc80" <= character <= "\udcff" else len(character.encode())
 
 
 def _training_sentence(message: str, kind: str, size: int, byte_fallback: bool) -> str:
-    """What SentencePiece's assertion means to the person who wrote the recipe."""
+    """Translate an assertion of SentencePiece into an error message about the recipe."""
     if largest := re.search(r"too high \(\d+\).*<= (\d+)", message):
         return f"subwords.size {size} is larger than the training text allows: set it to at most {largest[1]}."
     if smallest := re.search(r"required_chars\. \d+ vs (\d+)", message):
@@ -301,7 +303,7 @@ def _training_sentence(message: str, kind: str, size: int, byte_fallback: bool) 
         return "There is no text to train subwords on: every line is empty."
     if "(vocab_size) >= (0)" in message or "insert_id" in message:
         least = len(_SPECIAL) + (256 if byte_fallback else 0) + 1
-        return f"subwords.size {size} has no room beside the special pieces and bytes: set it to at least {least}."
+        return f"subwords.size {size} has no room beside the special tokens and bytes: set it to at least {least}."
     if "Unable to cast" in message:
         return "The text to train subwords on is not valid Unicode: it has a lone surrogate."
     return f"SentencePiece cannot train a {kind} model of size {size} on this text: {message.strip()}."
@@ -309,6 +311,6 @@ def _training_sentence(message: str, kind: str, size: int, byte_fallback: bool) 
 
 def _surrogate_sentence(texts: Sequence[str]) -> str:
     for text in texts:
-        if found := re.search(r"[\ud800-\udfff]", text):
-            return f"The text {text!r} is not valid Unicode: character {found.start() + 1} is a lone surrogate."
+        if match := re.search(r"[\ud800-\udfff]", text):
+            return f"The text {text!r} is not valid Unicode: character {match.start() + 1} is a lone surrogate."
     return "A text is not valid Unicode."

@@ -125,8 +125,8 @@ class Author(PhraseAuthor):
         very = NOTHING if negation or self.chance(0.75) else aligned("very/a = sehr/a")
         moment = quality.english in CHANGING and self.chance(self.detail * 2)
         time = self.time(clause.verb, clause.tense, True) if moment else NOTHING
-        told = (("predicate", quality.english, subject.noun.english),) if subject.noun else ()
-        word = aligned(f"{quality.english}/a = {quality.german}/a")._replace(combinations=told)
+        combinations = (("predicate", quality.english, subject.noun.english),) if subject.noun else ()
+        word = aligned(f"{quality.english}/a = {quality.german}/a")._replace(combinations=combinations)
         return clause._replace(complement=very.then(word), time=time)
 
     # ------------------------------------------------------------------------------------------------------ sentences

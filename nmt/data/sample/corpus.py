@@ -1,4 +1,4 @@
-"""The sentences of the sample, dealt out to its splits."""
+"""The splits of the sample corpus."""
 
 import functools
 import zlib

@@ -1,8 +1,8 @@
-"""The recipe: everything that decides what a training run does.
+"""The recipe: all settings of a training run.
 
-A recipe is written as YAML. A union such as `score` is written as its kind alone (`score: additive`) or with its
-settings (`score: {kind: additive, size: 512}`). An unknown key, a wrong type or an impossible combination is a
-`UsageError` that names the dotted path, so nothing in a recipe is ever silently ignored.
+A recipe is a YAML file. A union such as `score` is written as its kind alone (`score: additive`) or with settings
+(`score: {kind: additive, size: 512}`). An unknown key, a wrong type or an impossible combination raises a `UsageError` that
+gives the dotted path of the key.
 """
 
 from nmt.recipe.loading import (

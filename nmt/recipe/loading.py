@@ -1,4 +1,4 @@
-"""Recipes read from YAML and written to it: bases, overrides, and one sentence for everything that is wrong."""
+"""Read recipes from YAML, with bases and overrides, and write them."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,14 +16,14 @@ from nmt.recipe.shipped import find_recipe, is_file, shipped_recipes
 from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
 
 _LARGEST = 100_000
-"""Bytes of a recipe, which is a few thousand long; YAML is read slowly."""
+"""Most bytes of a recipe. Real ones have a few thousand, and parsing YAML is slow."""
 
 
 def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, based: bool = True) -> Recipe:
-    """Read a recipe, a file or one that ships with the toolkit, apply `a.b=value` overrides, validate. Raises UsageError.
+    """Load a recipe by file or shipped name, apply `a.b=value` overrides and validate it. Raises UsageError.
 
-    A recipe that says `base: FILE` or the name of a shipped recipe is that one with what it says itself laid over it; with
-    `based` false no other file is read, and a recipe that names one is refused.
+    A recipe with the key `base`, a file or the name of a shipped recipe, inherits all settings from it that it does not set
+    itself. With `based` false, `base` is an error and no other file is read.
     """
     path = as_path(name, "The recipe")
     if based and isinstance(name, str):
@@ -43,16 +43,16 @@ def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, based:
 EXAMPLE_DATA = (
     '{source: en, target: de, train: "data/train.{en,de}", valid: "data/dev.{en,de}", test: "data/test.{en,de}"}'
 )
-"""What `data` may look like, for recipes that leave it to those laid over them."""
+"""An example of `data`, for recipes that leave it to the recipes based on them."""
 
 
 def leaves_data_open(path: Path) -> bool:
-    """Whether a recipe names no text, which the one laid over it does (`small`, `medium`)."""
+    """Whether a recipe has no `data`, because recipes based on it set that (`small`, `medium`)."""
     return "data" not in _read_tree(path, ())
 
 
 def _without_text(path: Path) -> str:
-    """What to write where a recipe names no text."""
+    """The error message for a recipe without `data`."""
     name = next((name for name, shipped in shipped_recipes().items() if shipped.samefile(path)), None)
     if name is None:
         return f"{path}: 'data' is missing: say which text to train on, as in data: {EXAMPLE_DATA}."
@@ -63,7 +63,7 @@ def _without_text(path: Path) -> str:
 
 
 def _read_tree(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
-    """The plain tree of a recipe file, laid over its base; `readers` are the files on whose behalf it is read."""
+    """Read a recipe file and merge it into its base; `readers` are the recipes based on it, to detect cycles."""
     if path.resolve() in readers:
         raise UsageError(f"{path}: the recipe is its own base; take 'base' out of one of the files.")
     tree = _read_file(path)
@@ -72,28 +72,28 @@ def _read_tree(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
         return tree
     if not isinstance(base, str):
         raise UsageError(f"{path}: 'base' is the file or the name of a recipe, but is {name_type(base)}.")
-    return _laid_over(_read_tree(_base_file(path, base), (*readers, path.resolve())), tree)
+    return _merged(_read_tree(_base_file(path, base), (*readers, path.resolve())), tree)
 
 
 def _base_file(path: Path, base: str) -> Path:
-    """The file that a recipe calls its base: one beside it, or what `find_recipe` knows by that name."""
+    """The file of a recipe's base: one in the same folder, or a shipped recipe of this name."""
     beside = path.parent / base
     return beside if is_file(beside) else find_recipe(base)
 
 
 def _inherited(path: Path) -> dict[str, Path]:
-    """The dotted keys that a recipe takes from its base, each with the file that gives it."""
+    """The dotted keys that a recipe inherits, each with the file that sets it."""
     tree = _read_file(path)
     if "base" not in tree:
         return {}
     base = _base_file(path, tree["base"])
-    given = {*_dotted_keys(tree)}
-    below = dict.fromkeys(_dotted_keys(_read_file(base)), base) | _inherited(base)
-    return {key: file for key, file in below.items() if key not in given}
+    own = {*_dotted_keys(tree)}
+    of_base = dict.fromkeys(_dotted_keys(_read_file(base)), base) | _inherited(base)
+    return {key: file for key, file in of_base.items() if key not in own}
 
 
 def _dotted_keys(tree: Mapping[str, Any], at: str = "") -> Iterator[str]:
-    """The paths of all values that are no sections."""
+    """The dotted keys of all values that are not sections."""
     for key, value in tree.items():
         if isinstance(value, dict):
             yield from _dotted_keys(value, f"{at}{key}.")
@@ -102,7 +102,7 @@ def _dotted_keys(tree: Mapping[str, Any], at: str = "") -> Iterator[str]:
 
 
 def _read_file(path: Path) -> dict[str, Any]:
-    """The plain tree that a file holds itself."""
+    """Parse one recipe file, without its base."""
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST + 1)
@@ -119,30 +119,34 @@ def _read_file(path: Path) -> dict[str, Any]:
     return tree
 
 
-def _laid_over(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
-    """The base with the tree's values in place of its own; sections join unless they are of another kind."""
-    joined = dict(base)
+def _merged(base: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
+    """Merge a recipe into its base. Sections are merged recursively unless their `kind` differs."""
+    merged = dict(base)
     for key, value in tree.items():
-        below = base.get(key)
-        if isinstance(below, dict) and isinstance(value, dict) and value.get("kind") in (None, below.get("kind")):
-            value = _laid_over(below, value)
-        joined[key] = value
-    return joined
+        inherited = base.get(key)
+        if (
+            isinstance(inherited, dict)
+            and isinstance(value, dict)
+            and value.get("kind") in (None, inherited.get("kind"))
+        ):
+            value = _merged(inherited, value)
+        merged[key] = value
+    return merged
 
 
 def parse_recipe(tree: Mapping[str, Any], where: str, inherited: Mapping[str, Path] | None = None) -> Recipe:
-    """Validate a plain tree of values. Raises UsageError naming every wrong key.
+    """Validate a recipe given as nested dicts. Raises UsageError naming every wrong key.
 
     Args:
-        tree: the values; what it leaves out follows from what it gives.
-        where: names the tree in errors.
-        inherited: the dotted keys that come from another file, which is named with them in errors.
+        tree: the recipe; missing keys get their defaults.
+        where: name of the recipe in error messages.
+        inherited: dotted keys that come from another file, which error messages then name.
     """
     return _validated(Recipe, tree, where, inherited=inherited or {})
 
 
 def change_decoding(decoding: DecodingConfig, settings: Mapping[str, Any], where: str) -> DecodingConfig:
-    """Decoding settings with others laid over them; `where` names these in errors. Raises UsageError naming every wrong key."""
+    """Change some decoding settings; `where` names them in error messages. Raises UsageError naming every wrong key."""
     return _validated(DecodingConfig, {**decoding.model_dump(mode="json"), **settings}, where, within=("decoding",))
 
 
@@ -154,7 +158,7 @@ def _validated(
     within: tuple[str, ...] = (),
     inherited: Mapping[str, Path] = MappingProxyType({}),
 ) -> SectionT:
-    """The section of a plain tree, which stands `within` a recipe."""
+    """Validate a section given as nested dicts; `within` is its path in the recipe."""
     try:
         return kind.model_validate_json(json.dumps(tree, ensure_ascii=False).encode())
     except ValidationError as error:
@@ -168,12 +172,12 @@ def _validated(
 
 
 def dump_recipe(recipe: Recipe) -> str:
-    """The complete effective recipe as YAML, defaults included; `load_recipe` reads it back unchanged."""
+    """The complete recipe as YAML, defaults included; `load_recipe` reads it back unchanged."""
     return dump_yaml(json.loads(recipe.model_dump_json()))
 
 
 def changed_keys(recipe: Recipe, path: Path) -> list[str]:
-    """The dotted paths at which a recipe differs from the one in a file."""
+    """The dotted keys whose values differ from those of the recipe in a file."""
     return _differences(json.loads(recipe.model_dump_json()), json.loads(load_recipe(path).model_dump_json()))
 
 
@@ -185,14 +189,14 @@ def _differences(one: Any, other: Any, at: str = "") -> list[str]:
 
 
 def _set(tree: dict[str, Any], override: str) -> None:
-    """Put one `a.b=value` into the tree; the value is YAML."""
+    """Apply one override `a.b=value` to the tree; the value is YAML."""
     path, equals, value = override.partition("=")
     if not equals or not all(path.split(".")):
         raise UsageError(f"--set takes a.b=value, but got '{override}'.")
     *parents, last = path.split(".")
     for parent in parents:
         child = tree.get(parent)
-        if child is None:  # not there, or an optional section that is off
+        if child is None:  # missing, or an optional section that is null
             child = tree[parent] = {}
         elif isinstance(child, str):  # a union written as its bare kind
             child = tree[parent] = {"kind": child}

@@ -1,4 +1,4 @@
-"""What is wrong with a recipe, as sentences that name the dotted path of each key."""
+"""Error messages for invalid recipes, with the dotted path of each key."""
 
 import difflib
 import re
@@ -10,12 +10,12 @@ from nmt.recipe.schema import Recipe
 
 
 def describe_errors(errors: Iterable[Any], inherited: Mapping[str, Path], within: tuple[str, ...] = ()) -> str:
-    """A sentence for each of pydantic's errors.
+    """Translate pydantic's errors into sentences.
 
     Args:
-        errors: as `ValidationError.errors` lists them.
-        inherited: the dotted keys that come from another file, which is named with them.
-        within: the section of the recipe that was validated; empty for a whole recipe.
+        errors: the errors, from `ValidationError.errors`.
+        inherited: dotted keys that come from another file, which the messages then name.
+        within: path of the section that was validated; empty for a whole recipe.
     """
     return " ".join(_sentence({**error, "loc": (*within, *error["loc"])}, inherited) for error in errors)
 
@@ -53,7 +53,7 @@ def _sentence(error: Any, inherited: Mapping[str, Path]) -> str:
 
 
 def _bases(path: str, problem: Exception, inherited: Mapping[str, Path]) -> str:
-    """Which of the keys that contradict each other come from a base."""
+    """A note on which of the contradictory keys come from a base."""
     keys = [f"{path}.{key}".lstrip(".") for key in getattr(problem, "keys", ())]
     files = {key: file for key in keys for name, file in inherited.items() if is_within(name, key)}
     shown = ", ".join(f"{key} comes from the base {file}" for key, file in files.items())
@@ -61,12 +61,12 @@ def _bases(path: str, problem: Exception, inherited: Mapping[str, Path]) -> str:
 
 
 def is_within(key: str, section: str) -> bool:
-    """Whether a dotted key is a section or in it."""
+    """Whether a dotted key is the section itself or a key in it."""
     return f"{key}.".startswith(f"{section}.")
 
 
 def name_type(value: object) -> str:
-    """The type of a YAML value, as people call it."""
+    """The type of a YAML value in plain words."""
     names = {
         list: "a list",
         dict: "a mapping",
@@ -79,17 +79,17 @@ def name_type(value: object) -> str:
 
 
 def _dotted(location: tuple[int | str, ...]) -> str:
-    """The path as it stands in the YAML, without the tag that a union adds after its own key."""
+    """The dotted path in the YAML file, without the tags that pydantic adds for unions."""
     return ".".join(str(part) for part in _follow(location)[0])
 
 
 def _keys_at(location: tuple[int | str, ...]) -> list[str]:
-    """The keys that the section at this location knows."""
+    """The valid keys of the section at a location."""
     return list(_follow(location)[1].get("properties", {}))
 
 
 def _follow(location: tuple[int | str, ...]) -> tuple[list[int | str], Any]:
-    """The keys on the way through the schema to a location, unions' tags left out, and the schema found there."""
+    """Follow a location through the schema; returns the keys without tags of unions, and the schema there."""
     schema: Any = Recipe.model_json_schema()
     path: list[int | str] = []
     node, definitions = schema, schema["$defs"]
@@ -105,7 +105,7 @@ def _follow(location: tuple[int | str, ...]) -> tuple[list[int | str], Any]:
 
 
 def _resolve(node: Any, definitions: Any) -> Any:
-    """What a reference, or a section that may be null, stands for."""
+    """Resolve references and sections that may be null."""
     while "$ref" in node or "anyOf" in node:
         node = definitions[node["$ref"].rsplit("/", 1)[-1]] if "$ref" in node else node["anyOf"][0]
     return node

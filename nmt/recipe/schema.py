@@ -1,6 +1,6 @@
-"""Every setting of a training run, in one frozen, strictly validated tree.
+"""The schema of recipes: every setting of a training run, as frozen and strictly validated pydantic models.
 
-What a recipe leaves out follows from what it gives; values that cannot go together are refused.
+Defaults of some settings follow from others. Values that contradict each other are errors.
 """
 
 import math
@@ -12,7 +12,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 Size = Annotated[int, Field(ge=1, lt=2**31)]
 _WIDEST = 2**16
 Width = Annotated[int, Field(ge=1, le=_WIDEST)]
-"""Of a layer or window; beyond it no machine has the memory, and a model folder that asks for more is refused before it is built."""
+"""Width of a layer or window. The limit keeps a damaged model folder from asking for more memory than any machine has."""
 Layers = Annotated[int, Field(ge=1, le=100)]
 Heads = Annotated[int, Field(ge=1, le=1024)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
@@ -22,7 +22,7 @@ Penalty = Annotated[float, Field(ge=0, le=100)]
 
 
 class Section(BaseModel):
-    """A part of the recipe: immutable, strict about types, closed to unknown keys."""
+    """A section of the recipe: immutable, strict about types, without unknown keys."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
@@ -33,19 +33,19 @@ SectionT = TypeVar("SectionT", bound=Section)
 
 
 def _complete(section: SectionT, **values: object) -> SectionT:
-    """The section with these values for those of its keys that nobody has given."""
+    """Set these values in the section, except where the recipe sets the key."""
     return section.model_copy(
         update={key: value for key, value in values.items() if key not in section.model_fields_set}
     )
 
 
 def _derived(start: int | str) -> Any:
-    """A default that follows from other keys; `start` is what it is where none of them is given."""
+    """A default that follows from other keys; `start` is the value if none of them is set."""
     return Field(default=start, json_schema_extra=lambda schema: schema.pop("default", None))
 
 
 class _ContradictionError(ValueError):
-    """Values of given keys that cannot go together; `keys` are their paths, from the section that says so."""
+    """Values of several keys contradict each other; `keys` are their paths, relative to the section that raises it."""
 
     def __init__(self, keys: Iterable[str], sentence: str) -> None:
         super().__init__(sentence)
@@ -53,7 +53,7 @@ class _ContradictionError(ValueError):
 
 
 def _kind(default: str) -> BeforeValidator:
-    """Let a union be written as its bare kind, and let settings without a kind be those of the default one."""
+    """Accept a union written as its kind alone, and settings without a kind as those of the default kind."""
 
     def complete(value: object) -> object:
         if isinstance(value, str):
@@ -70,27 +70,27 @@ _BY_KIND = Field(discriminator="kind")
 
 
 class FiltersConfig(Section):
-    """Which training pairs are left out. Lengths are in tokens (subwords), counted before the end mark."""
+    """Which training pairs to leave out. Lengths are in tokens, without the end mark."""
 
     max_length: Size = 100
-    """Longest side that is still trained on, in tokens."""
+    """Most tokens of the longer side."""
     max_ratio: Positive | None = 9.0
-    """Largest quotient of the longer and the shorter side; null keeps all."""
+    """Largest ratio of the longer to the shorter side; null keeps all."""
     duplicates: bool = True
-    """Whether a pair that occurs again is kept."""
+    """Whether to keep repeated pairs."""
 
 
 class DataConfig(Section):
     """The parallel text, as locators: `dir/train.{en,de}.gz`, a table, `hf:owner/name:split`, `multi30k/train`, `sample:train`."""
 
     source: str
-    """Language code of the source side, as it stands in file names and columns."""
+    """Language code of the source side, as in file names and columns."""
     target: str
     """Language code of the target side."""
     train: str
     valid: str
     test: str | None = None
-    """Held-out text for `nmt evaluate`; never looked at in training."""
+    """Held-out text for `nmt evaluate`; not used in training."""
     filters: FiltersConfig = FiltersConfig()
 
 
@@ -99,11 +99,11 @@ class SubwordsConfig(Section):
 
     kind: Literal["unigram", "bpe", "char", "word"] = "unigram"
     size: Annotated[int, Field(ge=8)] = 8000
-    """Tokens in the vocabulary (of each side, unless joint), special ones included."""
+    """Size of the vocabulary (of each side, unless joint) in tokens, special ones included."""
     joint: bool = True
     """One model for both languages; needed to tie all embeddings."""
     byte_fallback: bool = True
-    """Spell unseen characters as bytes, so that no text is lost as unknown."""
+    """Spell unseen characters as bytes, so that there are no unknown tokens."""
     sampling: Positive | None = None
     """Subword regularisation (Kudo 2018; BPE dropout): inverse temperature of unigram sampling or BPE dropout rate; null is off."""
     source_model: str | None = None
@@ -133,11 +133,11 @@ class AdditiveScoreConfig(Section):
     size: Width = _derived(256)
     """Width of the hidden layer, n' in the paper; the heads share it. By default 256, or the next multiple of `heads`."""
     coverage: bool = False
-    """Let the score see how much weight each word has had so far (Tu et al. 2016)."""
+    """Let the score see the total weight of each source position so far (Tu et al. 2016)."""
 
 
 class DotScoreConfig(Section):
-    """h_t^T h_s (Luong et al. 2015, eq. 8); needs annotations as wide as the decoder state."""
+    """h_t^T h_s (Luong et al. 2015, eq. 8). Annotations must be as wide as the decoder state."""
 
     kind: Literal["dot"] = "dot"
 
@@ -158,7 +158,7 @@ class ConcatScoreConfig(Section):
 
 
 class LocationScoreConfig(Section):
-    """a_t = softmax(W_a h_t) (Luong et al. 2015, eq. 7); positions beyond max_source get no weight."""
+    """a_t = softmax(W_a h_t) (Luong et al. 2015, eq. 7). Positions beyond max_source get no weight."""
 
     kind: Literal["location"] = "location"
     max_source: Width = 120
@@ -178,13 +178,13 @@ ScoreConfig = Annotated[
 
 
 class GlobalWindowConfig(Section):
-    """Every source position is attended to."""
+    """Attend to all source positions."""
 
     kind: Literal["global"] = "global"
 
 
 class LocalMonotonicWindowConfig(Section):
-    """Positions within D of p_t = t (Luong et al. 2015, 3.2)."""
+    """Attend to positions within D of p_t = t (Luong et al. 2015, 3.2)."""
 
     kind: Literal["local-m"] = "local-m"
     half_width: Width = 10
@@ -194,7 +194,7 @@ class LocalMonotonicWindowConfig(Section):
 
 
 class LocalPredictiveWindowConfig(Section):
-    """Positions within D of a predicted centre p_t, under a Gaussian (Luong et al. 2015, eq. 9 and 10)."""
+    """Attend to positions within D of a predicted centre p_t, weighted by a Gaussian (Luong et al. 2015, eq. 9 and 10)."""
 
     kind: Literal["local-p"] = "local-p"
     half_width: Width = 10
@@ -209,7 +209,7 @@ class AttentionConfig(Section):
     score: ScoreConfig = AdditiveScoreConfig()
     window: WindowConfig = GlobalWindowConfig()
     heads: Heads = 1
-    """Attentions side by side, each over its own share of projected state and annotations (Vaswani et al. 2017, 3.2.2)."""
+    """Number of attention heads; each uses its own part of the projected state and annotations (Vaswani et al. 2017, 3.2.2)."""
 
     @model_validator(mode="after")
     def _follow(self) -> Self:
@@ -240,7 +240,7 @@ class AttentionConfig(Section):
 
 
 def _next_multiple(number: int, of: int) -> int:
-    """The least multiple that is not below a number."""
+    """Round a number up to a multiple of another."""
     return -(-number // of) * of
 
 
@@ -249,20 +249,20 @@ class EncoderConfig(Section):
 
     cell: Literal["gru", "lstm"] = "gru"
     hidden: Width = _derived(256)
-    """Width of one direction; annotations of both directions are twice as wide. By default an annotation is as wide as
-    `decoder.hidden` where that is given, else a direction is 256 wide; either way what `attention.heads` can divide."""
+    """Width of one direction; with both directions, annotations are twice as wide. By default 256, or the width that makes
+    annotations as wide as `decoder.hidden` if that is set; rounded up to what `attention.heads` divides."""
     layers: Layers = 1
     direction: Literal["both", "forward", "reversed"] = "both"
-    """How the source is read: both ways (Bahdanau et al. 2015), left to right, or right to left, which is the source reversal of
-    Sutskever et al. (2014) and Luong et al. (2015). Annotations keep the order of the words whatever way they were read."""
+    """Direction of reading: both (Bahdanau et al. 2015), left to right, or right to left, which is the source reversal of
+    Sutskever et al. (2014) and Luong et al. (2015). Annotations are always in the order of the words."""
     residual: bool = False
-    """Add to what a layer puts out what it read, from the second layer on (Wu et al. 2016, 3.1)."""
+    """Add the input of a layer to its output, from the second layer on (Wu et al. 2016, 3.1)."""
     layer_norm: bool = False
-    """Normalise what enters the gates (Ba et al. 2016); no fused kernel does that, so it is slower."""
+    """Normalise the inputs of the gates (Ba et al. 2016). Slower, because fused kernels do not support it."""
 
     @property
     def directions(self) -> int:
-        """How many ways the source is read."""
+        """Number of directions."""
         return 2 if self.direction == "both" else 1
 
     @property
@@ -272,15 +272,15 @@ class EncoderConfig(Section):
 
 
 class AttendThenUpdateConfig(Section):
-    """s_{i-1} asks, the context enters the recurrence (Bahdanau et al. 2015, 3.1)."""
+    """The query is s_{i-1}; the context enters the recurrence (Bahdanau et al. 2015, 3.1)."""
 
     kind: Literal["attend-then-update"] = "attend-then-update"
     conditional: bool = False
-    """Let the state read y_{i-1} before it asks: the conditional GRU of dl4mt and Nematus (Sennrich et al. 2017)."""
+    """Update the query with y_{i-1} first: the conditional GRU of dl4mt and Nematus (Sennrich et al. 2017)."""
 
 
 class UpdateThenAttendConfig(Section):
-    """h_t asks, the attentional state is read from context and h_t (Luong et al. 2015, 3)."""
+    """The query is h_t; the attentional state is computed from context and h_t (Luong et al. 2015, 3)."""
 
     kind: Literal["update-then-attend"] = "update-then-attend"
     input_feeding: bool = True
@@ -295,15 +295,15 @@ class MaxoutReadoutConfig(Section):
 
     kind: Literal["maxout"] = "maxout"
     size: Width = _derived(256)
-    """Width after the maximum, l in the paper. By default that of `embedding`."""
+    """Width after the maximum, l in the paper. By default `embedding`."""
 
 
 class TanhReadoutConfig(Section):
-    """tanh(U_o s + V_o E y_{i-1} + C_o c_i): the same inputs through one tanh layer (Pascanu et al. 2014)."""
+    """tanh(U_o s + V_o E y_{i-1} + C_o c_i) (Pascanu et al. 2014)."""
 
     kind: Literal["tanh"] = "tanh"
     size: Width = _derived(256)
-    """By default that of `embedding`."""
+    """By default `embedding`."""
 
 
 class AttentionalReadoutConfig(Section):
@@ -311,7 +311,7 @@ class AttentionalReadoutConfig(Section):
 
     kind: Literal["attentional"] = "attentional"
     size: Width = _derived(256)
-    """By default that of `embedding`."""
+    """By default `embedding`."""
 
 
 ReadoutConfig = Annotated[MaxoutReadoutConfig | TanhReadoutConfig | AttentionalReadoutConfig, _BY_KIND, _kind("maxout")]
@@ -325,9 +325,9 @@ class DecoderConfig(Section):
     order: OrderConfig = AttendThenUpdateConfig()
     readout: ReadoutConfig = MaxoutReadoutConfig()
     bridge: Literal["backward", "final", "mean", "copy", "zero"] = _derived("backward")
-    """What s_0 is made of: the backward state at the first word (Bahdanau), the final states of the top layer, the mean
-    annotation, the final states of each layer as they are (Luong), nothing. By default `backward`, or `final` where the
-    encoder reads forward alone. With `copy` the cell and layers of one side are by default those given for the other."""
+    """How s_0 is computed: from the backward state at the first word (`backward`, Bahdanau), the final states of the top layer
+    (`final`), or the mean annotation (`mean`); as a copy of the final states of each layer (`copy`, Luong); or zero. By default
+    `backward`, or `final` if the encoder reads forward only. With `copy`, cell and layers of one side default to the other's."""
     residual: bool = False
     """As in the encoder."""
     layer_norm: bool = False
@@ -335,19 +335,19 @@ class DecoderConfig(Section):
 
 
 class DropoutConfig(Section):
-    """Rates of dropout in training, one a place; `dropout: 0.3` sets embedding, annotations and readout at once."""
+    """Dropout rates in training; `dropout: 0.3` sets embedding, annotations and readout at once."""
 
     embedding: Fraction = 0.2
     word: Fraction = 0.0
-    """Of whole words, whose embedding is then all zero (Sennrich and Zhang 2019)."""
+    """Rate of dropping whole words: their embedding is zero (Sennrich and Zhang 2019)."""
     annotations: Fraction = 0.2
     layers: Fraction = 0.0
-    """Between stacked layers (Zaremba et al. 2014); in the decoder a new mask a step."""
+    """Between stacked layers (Zaremba et al. 2014); in the decoder with a new mask per step."""
     recurrent: Fraction = 0.0
-    """On what the decoder's recurrent matrices see, one mask a sentence."""
+    """On the inputs of the decoder's recurrent matrices, with one mask per sentence."""
     readout: Fraction = 0.2
     variational: bool = False
-    """One mask for all time steps of a sentence (Gal and Ghahramani 2016) instead of a new one for each."""
+    """Use one mask for all time steps of a sentence (Gal and Ghahramani 2016) instead of one per step."""
 
 
 def _from_rate(value: object) -> object:
@@ -357,16 +357,17 @@ def _from_rate(value: object) -> object:
 
 
 class ModelConfig(Section):
-    """The network. A width that is not given follows from those that are, so that a recipe may give any one of them alone."""
+    """The network. Widths that are not set follow from those that are, so a recipe may set just one of them."""
 
     embedding: Width = _derived(256)
-    """Width of an embedded word. By default 256, or `decoder.readout.size` where that is given and weights are shared."""
+    """Width of embeddings. By default 256, or `decoder.readout.size` if that is set and weights are shared."""
     tie: Literal["none", "target", "all"] = "target"
-    """Share the output layer with the target embeddings, or all three with each other; the readout is then as wide as they are."""
+    """Share the output layer with the target embeddings, or both with the source embeddings too. The readout must then be as
+    wide as the embeddings."""
     embedding_scale: Annotated[float, Field(gt=0, le=1000)] = 1.0
-    """What an embedded word, which has length 1 at first, is multiplied by; h~ is fed at the same length. The root of `embedding`
-    (Vaswani et al. 2017, 3.4) makes its components as large as a state's: additive and concat scores then learn much faster.
-    Products of states, as in dot and general, do not bear as much: try 4."""
+    """Factor of the embeddings, which initially have length 1; with input feeding, h~ is scaled to the same length. The square
+    root of `embedding` (Vaswani et al. 2017, 3.4) makes their components as large as those of a state: additive and concat
+    scores then learn much faster. For dot and general use less: try 4."""
     encoder: EncoderConfig = EncoderConfig()
     attention: AttentionConfig = AttentionConfig()
     decoder: DecoderConfig = DecoderConfig()
@@ -374,7 +375,7 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _follow(self) -> Self:
-        """Fill in what is not given."""
+        """Set the widths that follow from others."""
         readout, shares = self.decoder.readout, self.tie != "none"
         leads = shares and "size" in readout.model_fields_set and "embedding" not in self.model_fields_set
         embedding = readout.size if leads else self.embedding
@@ -384,7 +385,7 @@ class ModelConfig(Section):
         return self
 
     def _stacks(self) -> tuple[EncoderConfig, DecoderConfig]:
-        """Encoder and decoder, each with what follows from the other."""
+        """Encoder and decoder with the settings that follow from each other."""
         encoder, decoder, heads = self.encoder, self.decoder, self.attention.heads
         decoder = _complete(decoder, bridge="final" if encoder.direction == "forward" else "backward")
         if decoder.bridge == "copy":
@@ -418,7 +419,7 @@ class ModelConfig(Section):
         return self
 
     def _need_equal_stacks(self) -> None:
-        """What `copy` asks for."""
+        """Check that both sides have the same cell and layers, as the bridge `copy` needs."""
         for key in ("cell", "layers"):
             ours, theirs = getattr(self.decoder, key), getattr(self.encoder, key)
             if ours != theirs:
@@ -428,7 +429,7 @@ class ModelConfig(Section):
                 )
 
     def _need_equal_widths(self, key: str, value: str, remedy: str = "") -> None:
-        """Refuse states that are not as wide as annotations."""
+        """Check that decoder states are as wide as annotations."""
         hidden, annotation, directions = self.decoder.hidden, self.encoder.annotation, self.encoder.directions
         sides = "2 x encoder.hidden" if directions == 2 else "encoder.hidden"
         if hidden % directions:
@@ -484,7 +485,7 @@ class SgdConfig(Section):
 class ConstantScheduleConfig(Section):
     kind: Literal["constant"] = "constant"
     warmup: Annotated[int, Field(ge=0)] = 0
-    """Updates in which the rate rises linearly from 0."""
+    """Number of updates in which the rate rises linearly from 0."""
 
 
 class InverseSqrtScheduleConfig(Section):
@@ -495,7 +496,7 @@ class InverseSqrtScheduleConfig(Section):
 
 
 class CosineScheduleConfig(Section):
-    """A half cosine from the rate down to `final` times it at the last update."""
+    """A half cosine from the rate to `final` times the rate at the last update."""
 
     kind: Literal["cosine"] = "cosine"
     warmup: Annotated[int, Field(ge=0)] = 0
@@ -503,7 +504,7 @@ class CosineScheduleConfig(Section):
 
 
 class PlateauScheduleConfig(Section):
-    """The rate times `factor` whenever `patience` validations in a row brought no better score."""
+    """Multiply the rate by `factor` after `patience` validations in a row without a better score."""
 
     kind: Literal["plateau"] = "plateau"
     warmup: Annotated[int, Field(ge=0)] = 0
@@ -536,41 +537,41 @@ Metric = Literal["bleu", "chrf", "perplexity"]
 
 
 def _listed(value: object) -> object:
-    """Let a single name stand for a list of one."""
+    """Accept a single name as a list of one."""
     if isinstance(value, str):
         return (value,)
     return tuple(value) if isinstance(value, list) else value
 
 
 class ValidationConfig(Section):
-    """When and how the model is judged in training, and what follows from it."""
+    """When and how to validate in training, and when to stop."""
 
     every: Size | None = None
-    """Updates between validations; null is once an epoch."""
+    """Updates between validations; null is once per epoch."""
     metrics: Annotated[
         tuple[Metric, ...],
         BeforeValidator(_listed, json_schema_input_type=Metric | list[Metric]),
         Field(min_length=1, validation_alias=AliasChoices("metrics", "metric")),  # `metric` in recipes of 0.1
     ] = ("bleu",)
-    """What `best` means, one name or a list: the first decides, the next ones break ties, and at last perplexity does. BLEU and
-    chrF are those of real decoding of the validation text, compared with the two decimals that are shown."""
+    """What selects the best model, one name or a list: the first decides, the next ones break ties, and finally perplexity. BLEU
+    and chrF are computed by decoding the validation text, and compared with two decimals."""
     beam_size: Annotated[int, Field(ge=1, le=10_000)] = 1
     patience: Size | None = 10
     """Stop after this many validations in a row without a better score; null never stops early."""
     keep_best: Size = 1
-    """How many of the best checkpoints stay; with more than one their average becomes the model if it validates better."""
+    """How many of the best checkpoints to keep. If more than one, their average becomes the model if it validates better."""
 
 
 class GuidedAlignmentConfig(Section):
-    """Cross-entropy of the attention against given word links, beside that of the words (Chen et al. 2016; Mi et al. 2016)."""
+    """Add the cross-entropy of the attention against given word links to the loss (Chen et al. 2016; Mi et al. 2016)."""
 
     links: str
-    """A file with a line `i-j i-j ...` (source-target word, from 0; characters of text without spaces) a pair of
-    data.train, `hmm`: those that `nmt links` finds in data.train, or `gold`: those of the sample."""
+    """The links: a file with one line `i-j i-j ...` per pair of data.train (source-target word from 0; characters in text without
+    spaces), `hmm` for those that `nmt links` finds in data.train, or `gold` for those of the sample."""
     weight: Positive = 0.5
-    """What a nat of a linked token's attention counts beside a nat of a predicted token."""
+    """Weight of the attention's cross-entropy per linked token, relative to that per predicted token."""
     decay: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """What the weight is multiplied with after every epoch, for links that are only to show the way."""
+    """Factor of the weight after every epoch."""
 
 
 class LinearDecayConfig(Section):
@@ -578,11 +579,11 @@ class LinearDecayConfig(Section):
 
     kind: Literal["linear"] = "linear"
     floor: Fraction = 0.25
-    """The least probability, at which the decay ends; epsilon in the paper."""
+    """Least probability, at which the decay ends; epsilon in the paper."""
     offset: Positive = 1.0
-    """k in the paper; above 1, the first updates are fed the reference alone."""
+    """k in the paper. Above 1, the first updates use only the reference."""
     slope: Positive = 1e-4
-    """Of one update; c in the paper."""
+    """Decrease per update; c in the paper."""
 
 
 class ExponentialDecayConfig(Section):
@@ -598,7 +599,7 @@ class InverseSigmoidDecayConfig(Section):
 
     kind: Literal["inverse-sigmoid"] = "inverse-sigmoid"
     scale: Annotated[float, Field(ge=1)] = 1000.0
-    """k in the paper, in updates; the larger, the slower."""
+    """k in the paper, in updates. Larger values decay more slowly."""
 
 
 ScheduledSamplingConfig = Annotated[
@@ -609,34 +610,34 @@ ScheduledSamplingConfig = Annotated[
 class TrainingConfig(Section):
     epochs: Size = 30
     updates: Size | None = None
-    """Stop after this many updates, whatever the epoch."""
+    """Stop after this many updates, even within an epoch."""
     batch_tokens: Size = 4096
-    """Target tokens in a batch, padding included."""
+    """Target tokens per batch, padding included."""
     accumulate: Size = 1
-    """Batches whose gradients are summed into one update."""
+    """Batches per update, whose gradients are summed."""
     optimizer: OptimizerConfig = AdamConfig()
     schedule: ScheduleConfig = ConstantScheduleConfig()
     clip_norm: Positive | None = 1.0
     label_smoothing: Fraction = 0.1
     guided_alignment: GuidedAlignmentConfig | None = None
-    """Train the attention on word links too; null leaves it to itself."""
+    """Train the attention on word links too; null is off."""
     scheduled_sampling: ScheduledSamplingConfig | None = None
-    """How the probability of feeding the decoder the reference's word, not one it drew itself, falls with update u (Bengio et al.
-    2015, 2.4); null always feeds the reference."""
+    """Teacher forcing ratio as a function of update u: the probability of feeding the reference token rather than one sampled from
+    the model (Bengio et al. 2015, 2.4); null always feeds the reference."""
     ema: Fraction | None = None
-    """Decay of an exponential moving average of the weights, which is then what is validated and saved."""
+    """Decay of an exponential moving average of the weights, which is validated and saved instead of them; null is off."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Matrix products in bf16 where the machine is fast at it (auto), always, or never."""
+    """Precision of matrix products; auto is bf16 where that is faster."""
     validation: ValidationConfig = ValidationConfig()
     log_every: Size = 50
-    """Updates between two lines of the log."""
+    """Updates between lines of the log."""
     tensorboard: bool = False
 
 
 Tokenizer = Literal[
     "13a", "zh", "ja-mecab", "ko-mecab", "char", "intl", "none", "spm", "flores101", "flores200", "spBLEU-1K"
 ]
-"""All of sacreBLEU's, which is not imported to read a recipe."""
+"""sacreBLEU's tokenisers, listed here so that reading a recipe does not import it."""
 
 
 class DecodingConfig(Section):
@@ -644,32 +645,32 @@ class DecodingConfig(Section):
 
     beam_size: Annotated[int, Field(ge=1, le=10_000)] = 5
     length_penalty: Penalty = 1.0
-    """alpha in ((5 + |y|) / 6)^alpha (Wu et al. 2016, eq. 14); 0 compares plain log-probabilities."""
+    """alpha in ((5 + |y|) / 6)^alpha (Wu et al. 2016, eq. 14); 0 ranks by log-probability."""
     coverage_penalty: Penalty = 0.0
     """beta of the coverage penalty (Wu et al. 2016, eq. 14)."""
     max_ratio: Ratio = 3.0
     """Longest output, as a multiple of the source length in tokens, plus 10."""
     horizon: Size | None = 8
-    """A beam stops once nothing alive could win by ending within this many tokens, even at no cost; null waits until it is certain,
-    up to the longest output, which takes 1.2 to 1.8 times as long and has changed none of 2,928 translations."""
+    """Stop the search once no live hypothesis could win by ending within this many tokens, even with probability 1. null searches
+    until the result is certain, which takes 1.2 to 1.8 times as long and has changed none of 2,928 translations."""
     prune: Penalty | None = None
-    """A beam drops what is so many nats less probable than the best of its sentence in the same step (the absolute threshold of
-    Freitag and Al-Onaizan 2017), and is so much faster; null drops nothing."""
+    """Drop hypotheses that are this many nats less probable than the best of the same sentence and step (absolute threshold of
+    Freitag and Al-Onaizan 2017), which is faster; null drops none."""
 
 
 class EvaluationConfig(Section):
-    """How translations are scored, by validation and `nmt evaluate`."""
+    """How validation and `nmt evaluate` score translations."""
 
     tokenize: Tokenizer | None = None
-    """sacreBLEU's tokeniser for BLEU; null takes that of data.target as sacreBLEU does: zh for Chinese, ja-mecab and ko-mecab, or
-    char without MeCab, for Japanese and Korean, 13a for all others."""
+    """sacreBLEU's tokeniser for BLEU. null chooses by data.target as sacreBLEU does: zh for Chinese, ja-mecab for Japanese,
+    ko-mecab for Korean (char without MeCab), 13a for all others."""
 
 
 class Recipe(Section):
-    """Everything that decides what a training run does."""
+    """All settings of a training run."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-    """Also the default output folder, under `runs/`."""
+    """Name of the recipe, and of the default output folder under `runs/`."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     data: DataConfig
     subwords: SubwordsConfig = SubwordsConfig()
@@ -707,6 +708,6 @@ class Recipe(Section):
 def recipe_schema() -> dict[str, Any]:
     """The JSON Schema of a recipe file, for editors that complete and check YAML."""
     schema = Recipe.model_json_schema()
-    schema["properties"]["base"] = {"type": "string", "description": "A recipe that this one is laid over."}
+    schema["properties"]["base"] = {"type": "string", "description": "A recipe from which this one inherits."}
     schema["anyOf"] = [{"required": schema.pop("required")}, {"required": ["base"]}]
     return schema

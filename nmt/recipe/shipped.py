@@ -1,4 +1,4 @@
-"""The recipes that ship with the toolkit, and the nearest one to a name that none has."""
+"""Find the recipes that ship with the toolkit."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from nmt.errors import UsageError
 
 
 def find_recipe(name: str) -> Path:
-    """The file of a recipe: a path, or the name of one that ships with the toolkit (`quickstart`, `multi30k-en-de/bahdanau`)."""
+    """The file of a recipe, given by path or shipped name (`quickstart`, `multi30k-en-de/bahdanau`). Raises UsageError."""
     if is_file(Path(name)):
         return Path(name)
     shipped = shipped_recipes()
@@ -26,7 +26,7 @@ def find_recipe(name: str) -> Path:
 
 
 def _similar_recipes(name: str, shipped: Iterable[str]) -> list[str]:
-    """The recipes whose name, or its last part, looks like this one."""
+    """The recipes whose name, or its last part, is most similar to this one."""
     spellings: dict[str, list[str]] = {}
     for recipe in sorted(shipped):
         for spelling in {recipe, recipe.rpartition("/")[2]}:
@@ -36,10 +36,10 @@ def _similar_recipes(name: str, shipped: Iterable[str]) -> list[str]:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file; also false for a name that none can have."""
+    """Whether the file exists; false for an invalid name too."""
     try:
         return path.is_file()
-    except OSError:  # longer than names may be
+    except OSError:  # the name is too long
         return False
 
 
@@ -53,7 +53,7 @@ def shipped_recipes() -> dict[str, Path]:
 
 
 def recipe_title(path: Path) -> str:
-    """What a recipe is, as the first line of the comment above it says before any colon."""
+    """The title of a recipe: the first line of its leading comment, up to a colon."""
     with path.open(encoding="utf-8") as file:
         line = file.readline()
     return line.removeprefix("#").partition(": ")[0].strip().rstrip(".") if line.startswith("#") else ""

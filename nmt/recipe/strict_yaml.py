@@ -1,4 +1,4 @@
-"""YAML without surprises: the subset that recipes are written in."""
+"""Strict YAML: the subset used by recipes."""
 
 import re
 from typing import Any
@@ -9,9 +9,9 @@ from nmt.errors import UsageError
 
 
 class StrictLoader(yaml.SafeLoader):
-    """YAML 1.2's core types only: `no` is text, `1e-3` is a number, a date is text; duplicate keys are refused.
+    """Loads the core types of YAML 1.2 only: `no` and dates are text, `1e-3` is a number.
 
-    So are tags and aliases, which no recipe needs: with a few aliases a short text grows beyond all memory.
+    Duplicate keys, tags and aliases are errors. Nested aliases could make a short text exceed all memory.
     """
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 -- PyYAML's own way to start without YAML 1.1's types
@@ -42,7 +42,7 @@ class StrictLoader(yaml.SafeLoader):
 
 
 class StrictDumper(yaml.SafeDumper):
-    """Quotes whatever text the loader would take for something else."""
+    """Quotes text that the loader would read as another type."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 -- as in the loader
 
@@ -77,7 +77,7 @@ StrictLoader.add_constructor("tag:yaml.org,2002:int", _whole_number)
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """The plain value of a YAML text; `where` names it in errors."""
+    """Parse YAML text; `where` names it in error messages. Raises UsageError."""
     try:
         return yaml.load(text, StrictLoader)  # noqa: S506 -- a SafeLoader
     except yaml.MarkedYAMLError as error:
@@ -90,5 +90,5 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def dump_yaml(tree: Any) -> str:
-    """The YAML text of a plain value; `parse_yaml` reads it back unchanged."""
+    """Write a value as YAML; `parse_yaml` reads it back unchanged."""
     return yaml.dump(tree, Dumper=StrictDumper, sort_keys=False, allow_unicode=True, width=120)

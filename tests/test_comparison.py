@@ -21,7 +21,7 @@ from nmt.alignment.gold import aligned_text, gold_links
 from nmt.bundle import Bundle
 from nmt.comparison import measure as measure_module
 from nmt.comparison.lengths import SMALLEST, length_buckets
-from nmt.comparison.measure import Figures, HeldOut, LengthScore, find_fault, known_figures, measure
+from nmt.comparison.measure import Figures, HeldOut, LengthScore, find_fault, measure, saved_figures
 from nmt.comparison.plan import Candidate, check_folder, find_candidates, locked, write_recipes
 from nmt.comparison.runs import Share, Stopped, check_runs, train_all
 from nmt.comparison.table import Row, Table, describe, with_p_values
@@ -223,7 +223,7 @@ def test_a_stopped_training_goes_on_where_it_was(corpus: Path, tmp_path: Path) -
 def test_figures_are_those_of_the_model_and_are_kept(trained: tuple[list[Candidate], Seen, dict[str, str]]) -> None:
     good, _, blind = trained[0]
     text = HeldOut.load(good.recipe, "test", None)
-    figures = measure(good, text, "here", device=torch.device("cpu"), shown=unshown)
+    figures = measure(good, text, "here", device=torch.device("cpu"), progress=unshown)
     log = [json.loads(line) for line in (good.run / "metrics.jsonl").read_text().splitlines()]
     # The test text is the validation text, so the trainer has measured the same before.
     best = next(record for record in reversed(log) if record.get("best"))
@@ -234,10 +234,10 @@ def test_figures_are_those_of_the_model_and_are_kept(trained: tuple[list[Candida
     assert (figures.updates, figures.aer) == (20, None)
     assert figures.sentences_per_second > 0
     assert sum(item.sentences for item in figures.by_length) == 80
-    assert known_figures(good, text, "here") == figures
-    assert known_figures(good, text, "elsewhere") is None
-    assert known_figures(replace(good, recipe=other_beam(good)), text, "here") is None
-    assert measure(blind, text, "here", device=torch.device("cpu"), shown=unshown).entropy is None
+    assert saved_figures(good, text, "here") == figures
+    assert saved_figures(good, text, "elsewhere") is None
+    assert saved_figures(replace(good, recipe=other_beam(good)), text, "here") is None
+    assert measure(blind, text, "here", device=torch.device("cpu"), progress=unshown).entropy is None
 
 
 def other_beam(candidate: Candidate) -> Any:
@@ -257,7 +257,7 @@ def test_links_beside_the_text_give_an_alignment_error_rate(
     text = "".join(" ".join(f"{i}-{count - 1 - i}" for i in range(count)) + "\n" for count in counts)
     (tmp_path / "links.align").write_text(text)
     figures = measure(
-        good, HeldOut.load(good.recipe, "test", f"{tmp_path}/links"), "x", device=torch.device("cpu"), shown=unshown
+        good, HeldOut.load(good.recipe, "test", f"{tmp_path}/links"), "x", device=torch.device("cpu"), progress=unshown
     )
     assert figures.aer is not None
     assert 0 <= figures.aer <= 1
@@ -409,7 +409,7 @@ def test_all_sizes_are_warm_before_the_clock_starts(
         return translate(self, passes[-1])
 
     monkeypatch.setattr(Translator, "translate", watched)
-    measure(good, text, "here", device=torch.device("cpu"), shown=unshown)
+    measure(good, text, "here", device=torch.device("cpu"), progress=unshown)
     warm, *timed = passes
     assert len(timed) == 3
     assert all(lines == warm == list(text.corpus.source) for lines in timed)

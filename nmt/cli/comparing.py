@@ -153,18 +153,18 @@ def _measured(
 
 
 def _figures(candidate: Candidate, text: HeldOut, share: Share, *, quiet: bool) -> Any:
-    from nmt.comparison.measure import known_figures, measure
+    from nmt.comparison.measure import measure, saved_figures
     from nmt.device import choose_device
 
     machine = f"{share.processor}, {share.threads * share.jobs}"
-    if known := known_figures(candidate, text, machine):
-        return known
+    if figures := saved_figures(candidate, text, machine):
+        return figures
     _say(f"{candidate.name}: measuring", quiet=quiet)
 
-    def passed(items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
+    def progress(items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
         return shown(items, f"{candidate.name}: {what}", total=total, quiet=quiet)
 
-    return measure(candidate, text, machine, device=choose_device(share.device), shown=passed)
+    return measure(candidate, text, machine, device=choose_device(share.device), progress=progress)
 
 
 def _table(rows: list[Row], text: HeldOut, share: Share, baseline: str | None) -> Table:

@@ -1,1 +1,1 @@
-"""Several recipes under one budget: plan, train side by side, measure alike, tabulate."""
+"""Compare recipes under one budget: train them, measure them in the same way, and write a table."""

@@ -1,4 +1,4 @@
-"""Sentences by the length of their source: buckets that are wide enough to say something."""
+"""Group sentences by source length, in buckets that are large enough for BLEU."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 from nmt.scripts import splitter
 
 SMALLEST = 30
-"""Sentences in a bucket, at least: BLEU of fewer says little."""
+"""Least sentences per bucket; BLEU of fewer is too noisy."""
 _MOST = 9
 _WIDTHS = (1, 2, 3, 4, 5, 10, 20, 50, 100)
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """The sentences whose source has from `low` to `high` words.
+    """Sentences whose source has `low` to `high` words.
 
     Attributes:
-        low: words of the shortest.
-        high: words of the longest.
-        rows: which sentences they are.
+        low: words of the shortest source.
+        high: words of the longest source.
+        rows: indices of the sentences.
     """
 
     low: int
@@ -31,14 +31,15 @@ class Bucket:
 
 
 def span(low: int, high: int) -> str:
-    """How a range of lengths is written."""
+    """Format a range of lengths."""
     return f"{low}" if low == high else f"{low}–{high}"
 
 
 def length_buckets(lines: Sequence[str]) -> list[Bucket]:
-    """Buckets of equal width in words (characters where there are no spaces), neighbours with too few sentences merged.
+    """Group sentences into buckets of equal width in words (characters in text without spaces).
 
-    The width is the least of 1, 2, 3, 4, 5, 10, ... with which the middle 95 % of the sentences need at most nine buckets.
+    The width is the smallest of 1, 2, 3, 4, 5, 10, ... for which the middle 95 % of the sentences need at most nine buckets.
+    Neighbouring buckets with too few sentences are merged.
     """
     split = splitter(lines)
     lengths = np.array([len(split(line)) for line in lines])

@@ -1,4 +1,4 @@
-"""The figures of one trained model: how well it predicts, translates and aligns, and how fast."""
+"""Measure a trained model: perplexity, BLEU, alignment error rate and speed."""
 
 from __future__ import annotations
 
@@ -35,23 +35,22 @@ from nmt.scripts import splitter
 from nmt.wording import counted
 
 _VERSION = 3
-"""Of how rows are measured; older rows are measured again."""
+"""Version of the method; rows of an older version are measured again."""
 _WARM_UP = 1000
-"""Lines translated before the clock starts, from all over the text: every new size of a product takes longer the first time."""
-
+"""Lines translated before timing, sampled evenly: matrix products of a new size are slower the first time."""
 _PASSES = 3
-"""Times that the text is translated, the fastest of which counts."""
+"""Most timed translations of the text; the fastest counts."""
 _LONG_ENOUGH = 30.0
-"""Seconds after which there is no further pass: a long text averages out what disturbs it."""
+"""Seconds of timing after which there is no further pass."""
 
 ItemT = TypeVar("ItemT")
-Shown = Callable[[Iterable[ItemT], str, int], Iterator[ItemT]]
-"""Passes items on and shows a person how many of them there have been."""
+WithProgress = Callable[[Iterable[ItemT], str, int], Iterator[ItemT]]
+"""Passes items on while showing progress; takes the items, what is being done, and the number of items."""
 
 
 @dataclass(frozen=True)
 class LengthScore:
-    """BLEU of the sentences whose source has from `low` to `high` words."""
+    """BLEU of the sentences whose source has `low` to `high` words."""
 
     low: int
     high: int
@@ -64,25 +63,25 @@ class LengthScore:
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured of one model; None is what it has not.
+    """The measurements of one model; None where it has no such figure.
 
     Attributes:
-        parameters: numbers that training sets, shared ones counted once.
-        vocabulary: checksum of the target subwords; perplexities compare only where it is the same.
-        perplexity: of the references, a target piece (end marks included), read by forced decoding.
-        word_perplexity: the same probability spread over the words and end marks instead.
-        bleu, bleu_margin: cased BLEU, and half its 95 % interval by bootstrap.
-        chrf, chrf_margin: likewise.
+        parameters: number of trained parameters, shared ones counted once.
+        vocabulary: checksum of the target subwords; perplexities are comparable only if it is the same.
+        perplexity: perplexity of the references per target token, end marks included.
+        word_perplexity: the same per word and end mark.
+        bleu, bleu_margin: cased BLEU, and half its 95 % bootstrap interval.
+        chrf, chrf_margin: likewise chrF.
         aer, precision, recall: of the links of the attention, as fractions.
-        posterior_aer: of those of the posterior alignment.
-        entropy: of a target word's attention over source words, in nats, averaged over the text.
-        by_length: BLEU by words of the source.
-        epochs, updates, training_seconds: how far training got, and how long that took with its validations.
-        tokens_per_second: target pieces trained on a second; the median of the log.
+        posterior_aer: AER of the links of the posterior alignment.
+        entropy: entropy of the attention over source words, in nats, averaged over the target words.
+        by_length: BLEU by source length in words.
+        epochs, updates, training_seconds: extent and time of training, validations included.
+        tokens_per_second: training speed in target tokens per second, the median of the log.
         trained_with: processor, threads and jobs of the training.
-        decoding_seconds, sentences_per_second: of translating the whole text.
-        signatures: sacreBLEU's.
-        fault: what makes the translations worthless, if anything does.
+        decoding_seconds, sentences_per_second: time and speed of translating the whole text.
+        signatures: sacreBLEU's signatures.
+        fault: why the translations are worthless, or None.
     """
 
     parameters: int
@@ -118,13 +117,13 @@ class Figures:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What all models are measured on.
+    """The held-out text that all models are measured on.
 
     Attributes:
         corpus: the text to translate.
-        aligned: the text with known links, which may be the same.
+        aligned: the text with gold links, which may be the same.
         gold: its links; None if there is no such text.
-        buckets: the sentences by length of their source.
+        buckets: the sentences grouped by source length.
     """
 
     corpus: ParallelCorpus
@@ -134,22 +133,24 @@ class HeldOut:
 
     @classmethod
     def load(cls, recipe: Recipe, split: str, aligned: str | None) -> HeldOut:
-        """Read the text of `test`, `valid` or a locator, and the one with links if there is any.
+        """Load the text of `test`, `valid` or a locator, and a text with gold links if there is one.
 
         Raises:
-            UsageError: the recipe names no test text, or the text given for alignments has no known links.
-            DataError: a text that cannot be read, or as many links as it has not lines.
+            UsageError: the recipe has no test text, or the text given for alignments has no gold links.
+            DataError: a text cannot be read, or the numbers of lines and links differ.
         """
         data = recipe.data
         locator = {"test": data.test, "valid": data.valid}.get(split, split)
         if locator is None:
             raise UsageError("The recipes name no data.test: give --split valid or the locator of a corpus.")
         corpus = load_corpus(locator, source=data.source, target=data.target)
-        place = aligned or aligned_text(data, locator)
-        gold = gold_links(place, source=data.source) if place else None
+        with_links = aligned or aligned_text(data, locator)
+        gold = gold_links(with_links, source=data.source) if with_links else None
         if aligned and gold is None:
             raise UsageError(f"--aligned {aligned}: no gold links are known for this text; put them in a .align file.")
-        other = load_corpus(place, source=data.source, target=data.target) if place and place != locator else corpus
+        other = corpus
+        if with_links and with_links != locator:
+            other = load_corpus(with_links, source=data.source, target=data.target)
         if gold is not None and len(gold) != len(other):
             raise DataError(
                 f"{other.name} has {counted(len(other), 'sentence pair')}, but gold links of {len(gold):,}."
@@ -157,26 +158,28 @@ class HeldOut:
         return cls(corpus, other, gold, length_buckets(corpus.source))
 
 
-def known_figures(candidate: Candidate, text: HeldOut, machine: str) -> Figures | None:
-    """What was measured earlier, if model, text, decoding and machine are still the same."""
+def saved_figures(candidate: Candidate, text: HeldOut, machine: str) -> Figures | None:
+    """Load earlier figures, if model, text, decoding and machine are still the same."""
     try:
         content = json.loads(candidate.row.read_text(encoding="utf-8"))
-        same = content["key"] == _key(candidate, text, machine) and candidate.translations.is_file()
-        return Figures.from_dict(content["figures"]) if same else None
-    except (OSError, ValueError, KeyError, TypeError):  # there is no row, or it is of no use
+        is_same = content["key"] == _key(candidate, text, machine) and candidate.translations.is_file()
+        return Figures.from_dict(content["figures"]) if is_same else None
+    except (OSError, ValueError, KeyError, TypeError):  # the row is missing or damaged
         return None
 
 
-def measure(candidate: Candidate, text: HeldOut, machine: str, *, device: torch.device, shown: Shown[Any]) -> Figures:
-    """Measure a trained model and keep the row. Raises DataError if its folder cannot be used."""
+def measure(
+    candidate: Candidate, text: HeldOut, machine: str, *, device: torch.device, progress: WithProgress[Any]
+) -> Figures:
+    """Measure a trained model and save its row. Raises DataError if its folder cannot be used."""
     bundle = Bundle.load(candidate.run, device)
-    found = _translated(bundle, candidate, text, shown)
+    translation = _translation_figures(bundle, candidate, text, progress)
     figures = Figures(
         parameters=sum(value.numel() for value in weights_of(bundle.model).values()),
         vocabulary=bundle.target.fingerprint,
-        **_read(bundle, candidate, text, shown),
-        **found,
-        **_training(candidate),
+        **_reference_figures(bundle, candidate, text, progress),
+        **translation,
+        **_training_figures(candidate),
     )
     row = {"key": _key(candidate, text, machine), "figures": asdict(figures)}
     write_text(candidate.row, json.dumps(row, ensure_ascii=False, indent=1) + "\n")
@@ -184,8 +187,8 @@ def measure(candidate: Candidate, text: HeldOut, machine: str, *, device: torch.
 
 
 def fastest(run: Callable[[], ItemT]) -> tuple[ItemT, float]:
-    """What a function returns, and the seconds of its fastest call: the machine disturbs some, and the one before left objects."""
-    gc.collect()
+    """Call a function up to three times; returns its result and the seconds of the fastest call."""
+    gc.collect()  # objects of earlier work would slow down the first call
     seconds: list[float] = []
     while True:
         start = time.perf_counter()
@@ -196,25 +199,27 @@ def fastest(run: Callable[[], ItemT]) -> tuple[ItemT, float]:
 
 
 def tokenizer_of(recipe: Recipe) -> str:
-    """sacreBLEU's tokeniser for the translations of a recipe's model."""
+    """sacreBLEU's tokeniser for translations by a recipe's model."""
     return metrics.choose_tokenizer(recipe.data.target, recipe.evaluation.tokenize)
 
 
 def read_translations(path: Path) -> list[str]:
-    """The translations that a measurement kept."""
+    """Read the translations that `measure` saved."""
     return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
 # --- translating ------------------------------------------------------------------------------------------------
 
 
-def _translated(bundle: Bundle, candidate: Candidate, text: HeldOut, shown: Shown[Any]) -> dict[str, Any]:
-    """BLEU and chrF, whole and by length, and the speed of decoding."""
+def _translation_figures(
+    bundle: Bundle, candidate: Candidate, text: HeldOut, progress: WithProgress[Any]
+) -> dict[str, Any]:
+    """BLEU, chrF, BLEU by length, and decoding speed."""
     corpus, decoding = text.corpus, candidate.recipe.decoding
     translator = Translator([bundle], decoding=decoding, alignments=False)
     list(translator.translate(corpus.source[:: -(-len(corpus) // _WARM_UP)]))
     lines, seconds = fastest(
-        lambda: [item.text for item in shown(translator.translate(corpus.source), "translating", len(corpus))]
+        lambda: [item.text for item in progress(translator.translate(corpus.source), "translating", len(corpus))]
     )
     references = list(corpus.target)
     tokenizer = tokenizer_of(candidate.recipe)
@@ -234,7 +239,7 @@ def _translated(bundle: Bundle, candidate: Candidate, text: HeldOut, shown: Show
 
 
 def find_fault(lines: Sequence[str], bleu: float) -> str | None:
-    """What makes translations worthless, whatever their figures are; None if nothing does."""
+    """Why translations are worthless, whatever their figures; None if they are not."""
     if not any(line.strip() for line in lines):
         return "all translations are empty"
     if len(lines) > 1 and len(set(lines)) == 1:
@@ -248,52 +253,53 @@ def _length_score(bucket: Bucket, lines: Sequence[str], references: Sequence[str
     return LengthScore(bucket.low, bucket.high, len(bucket.rows), score)
 
 
-# --- reading the references -------------------------------------------------------------------------------------
+# --- forced decoding of the references --------------------------------------------------------------------------
 
 
-def _read(bundle: Bundle, candidate: Candidate, text: HeldOut, shown: Shown[Any]) -> dict[str, Any]:
-    """Perplexity, entropy and alignment errors, from forced decoding of the references."""
-    attends = candidate.recipe.model.attention.score.kind != "none"
+def _reference_figures(
+    bundle: Bundle, candidate: Candidate, text: HeldOut, progress: WithProgress[Any]
+) -> dict[str, Any]:
+    """Perplexity, entropy and alignment error rates, by forced decoding of the references."""
     translator = Translator([bundle], decoding=candidate.recipe.decoding)
-    found = list(shown(translator.score(text.corpus.pairs()), "reading", len(text.corpus)))
-    figures: dict[str, Any] = {**_perplexity(found), "entropy": None, "aer": None, "precision": None, "recall": None}
-    figures["posterior_aer"] = None
-    if not attends:
+    references = list(progress(translator.score(text.corpus.pairs()), "reading", len(text.corpus)))
+    figures: dict[str, Any] = _perplexity(references)
+    figures.update(dict.fromkeys(("entropy", "aer", "precision", "recall", "posterior_aer")))
+    if candidate.recipe.model.attention.score.kind == "none":
         return figures
-    alignments = [word_alignment(item, bundle) for item in found]
+    alignments = [word_alignment(item, bundle) for item in references]
     figures["entropy"] = _mean_entropy(alignments)
     if text.gold is not None:
         if text.aligned is not text.corpus:
             alignments = [word_alignment(item, bundle) for item in translator.score(text.aligned.pairs())]
         errors = error_rate([word_links(alignment, bundle.recipe) for alignment in alignments], text.gold)
         figures.update(aer=errors.aer, precision=errors.precision, recall=errors.recall)
-        reader = Translator([bundle], decoding=candidate.recipe.decoding, posterior=True)
-        read = shown(reader.score(text.aligned.pairs()), "aligning", len(text.aligned))
-        posteriors = [word_links(word_alignment(item, bundle), bundle.recipe, posterior=True) for item in read]
-        figures["posterior_aer"] = error_rate(posteriors, text.gold).aer
+        aligner = Translator([bundle], decoding=candidate.recipe.decoding, posterior=True)
+        posteriors = progress(aligner.score(text.aligned.pairs()), "aligning", len(text.aligned))
+        links = [word_links(word_alignment(item, bundle), bundle.recipe, posterior=True) for item in posteriors]
+        figures["posterior_aer"] = error_rate(links, text.gold).aer
     return figures
 
 
-def _perplexity(found: Sequence[Translation]) -> dict[str, float]:
-    nats = -sum(item.hypotheses[0].log_probability for item in found)
-    pieces = sum(len(item.hypotheses[0].ids) + 1 for item in found)
-    split = splitter(item.text for item in found)
-    words = sum(len(split(item.text)) + 1 for item in found)
-    return {"perplexity": float(np.exp(nats / pieces)), "word_perplexity": float(np.exp(nats / words))}
+def _perplexity(references: Sequence[Translation]) -> dict[str, float]:
+    nats = -sum(item.hypotheses[0].log_probability for item in references)
+    tokens = sum(len(item.hypotheses[0].ids) + 1 for item in references)
+    split = splitter(item.text for item in references)
+    words = sum(len(split(item.text)) + 1 for item in references)
+    return {"perplexity": float(np.exp(nats / tokens)), "word_perplexity": float(np.exp(nats / words))}
 
 
 def _mean_entropy(alignments: Iterable[Alignment]) -> float | None:
-    """Over all target words that read from any source word."""
+    """The mean over all target words with weight on any source word."""
     rows = [entropy(item.weights)[item.weights.sum(axis=1) > 0] for item in alignments if item.weights.size]
     values = np.concatenate(rows) if rows else np.zeros(0)
     return float(values.mean()) if values.size else None
 
 
-# --- training, and what a row depends on ------------------------------------------------------------------------
+# --- training figures, and the key of a row ---------------------------------------------------------------------
 
 
-def _training(candidate: Candidate) -> dict[str, Any]:
-    """How training went, from its log."""
+def _training_figures(candidate: Candidate) -> dict[str, Any]:
+    """Extent and speed of training, from its log."""
     log = [record for record in records(candidate) if record.get("kind") in ("train", "valid")]
     if not log:
         raise DataError(f"{candidate.run} has lost its metrics.jsonl: remove that folder to train it again.")
@@ -309,7 +315,7 @@ def _training(candidate: Candidate) -> dict[str, Any]:
 
 
 def _key(candidate: Candidate, text: HeldOut, machine: str) -> str:
-    """Of everything that the figures depend on."""
+    """A hash of everything the figures depend on."""
     corpora = [text.corpus.fingerprint, text.aligned.fingerprint if text.gold is not None else ""]
     decoding = candidate.recipe.decoding.model_dump_json()
     marker = candidate.marker.read_text(encoding="utf-8")

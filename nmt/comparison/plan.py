@@ -1,11 +1,11 @@
-"""What is compared: recipes that share their data, each with its places in the folder of the comparison.
+"""The recipes of a comparison, and the layout of its folder.
 
 recipes/NAME.yaml       the complete effective recipe
-runs/NAME/              its run folder, a model folder like any other
-logs/NAME.log           what its training said
-rows/NAME.json          its figures, with the key of what they were measured on
-translations/NAME.txt   its translations
-.comparison             says that all of this is ours to write
+runs/NAME/              the run folder, which is also a model folder
+logs/NAME.log           the output of the training process
+rows/NAME.json          the figures, with a key of what they depend on
+translations/NAME.txt   the translations
+.comparison             marks the folder as made by `nmt compare`
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SAME = ("source", "target", "train", "valid", "test")
 
 @dataclass(frozen=True)
 class Candidate:
-    """One recipe of a comparison, and where what belongs to it lies."""
+    """One recipe of a comparison, with the paths of its files."""
 
     recipe: Recipe
     folder: Path
 
     @property
     def name(self) -> str:
-        """That of the recipe, unique in a comparison."""
+        """The name of the recipe, unique in a comparison."""
         return self.recipe.name
 
     @property
@@ -52,12 +52,12 @@ class Candidate:
 
     @property
     def marker(self) -> Path:
-        """Says that training has ended, and how it was done."""
+        """Written when training has ended; says on which machine and by how many threads."""
         return self.run / "trained.json"
 
     @property
     def log(self) -> Path:
-        """What the training process wrote."""
+        """The output of the training process."""
         return self.folder / "logs" / f"{self.name}.log"
 
     @property
@@ -67,15 +67,15 @@ class Candidate:
 
     @property
     def translations(self) -> Path:
-        """The translations, a line each."""
+        """The translations, one per line."""
         return self.folder / "translations" / f"{self.name}.txt"
 
 
 def find_candidates(names: Iterable[str], overrides: Sequence[str], folder: Path) -> list[Candidate]:
-    """The recipes of files, folders, shipped names or patterns of them, in this order, with the same overrides.
+    """Load recipes by file, folder, shipped name or pattern, in this order, with the same overrides.
 
     Raises:
-        UsageError: no such recipe, two of one name, or recipes whose data differ.
+        UsageError: a recipe does not exist, two have the same name, or their data differ.
     """
     paths = [path for name in names for path in _recipe_files(name)]
     candidates = [Candidate(load_recipe(path, overrides), folder) for path in dict.fromkeys(paths)]
@@ -89,18 +89,18 @@ def find_candidates(names: Iterable[str], overrides: Sequence[str], folder: Path
 
 
 def _recipe_files(name: str) -> list[Path]:
-    """The files that one argument names: a file, all of a folder, a shipped recipe, or all that a pattern fits."""
+    """The recipe files of one argument: a file, a folder, a shipped recipe or a pattern of shipped recipes."""
     if Path(name).is_dir():
-        found = sorted(Path(name).glob("*.yaml"))
+        files = sorted(Path(name).glob("*.yaml"))
     else:
-        stem = name.removesuffix(".yaml").removeprefix("recipes/").rstrip("/")
+        pattern = name.removesuffix(".yaml").removeprefix("recipes/").rstrip("/")
         shipped = sorted(shipped_recipes().items())
-        found = [path for known, path in shipped if fnmatch(known, stem) or fnmatch(known, f"{stem}/*")]
-    return found if found and not Path(name).is_file() else [find_recipe(name)]
+        files = [path for recipe, path in shipped if fnmatch(recipe, pattern) or fnmatch(recipe, f"{pattern}/*")]
+    return files if files and not Path(name).is_file() else [find_recipe(name)]
 
 
 def _check_data(first: Recipe, other: Recipe) -> None:
-    """Raises UsageError if figures of the two would not be about the same text."""
+    """Raise UsageError if two recipes are not for the same text."""
     one, two = first.data.model_dump(), other.data.model_dump()
     if different := [f"data.{key}" for key in _SAME if one[key] != two[key]]:
         raise UsageError(
@@ -110,10 +110,10 @@ def _check_data(first: Recipe, other: Recipe) -> None:
 
 
 def check_folder(candidates: Iterable[Candidate]) -> None:
-    """Raises UsageError if an earlier run in the folder was of another recipe than the one that is asked for now."""
+    """Raise UsageError if a run in the folder was made with a different recipe."""
     for candidate in candidates:
-        started = candidate.run / "recipe.yaml"
-        changed = changed_keys(candidate.recipe, started) if started.is_file() else []
+        earlier = candidate.run / "recipe.yaml"
+        changed = changed_keys(candidate.recipe, earlier) if earlier.is_file() else []
         if changed:
             raise UsageError(
                 f"{candidate.run} was trained with another {', '.join(changed)}: "
@@ -122,13 +122,13 @@ def check_folder(candidates: Iterable[Candidate]) -> None:
 
 
 def write_recipes(candidates: Iterable[Candidate]) -> None:
-    """Write down what will be trained, so that a recipe edited meanwhile changes nothing. Raises DataError."""
+    """Save the recipes to train, so that later edits of their files have no effect. Raises DataError."""
     for candidate in candidates:
         write_text(candidate.recipe_file, dump_recipe(candidate.recipe))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file at once or not at all. Raises DataError."""
+    """Write a file atomically. Raises DataError."""
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
@@ -146,7 +146,7 @@ def _flat(tree: dict[str, Any], at: str) -> Iterator[tuple[str, Any]]:
 
 
 def _check_ours(folder: Path) -> None:
-    """Raises UsageError if the folder holds anything and was not made by `nmt compare`, which writes where it likes in it."""
+    """Raise UsageError if the folder has files and was not made by `nmt compare`."""
     others = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     if others and _MARK not in others:
         raise UsageError(f"{folder} holds {others[0]} and was not made by nmt compare: choose a new folder with --out.")
@@ -154,13 +154,13 @@ def _check_ours(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[int]:
-    """Keep the folder to one comparison at a time; gives the descriptor that holds the lock.
+    """Lock the folder; yields the descriptor that holds the lock.
 
-    Training processes inherit it: should this process be killed, they still hold the folder until they end.
+    Training processes inherit it, so that they keep the lock until they end, even if this process is killed.
 
     Raises:
-        UsageError: another comparison, or a training that it started, is at work in it, or it is not a comparison's.
-        DataError: the folder cannot be made.
+        UsageError: another comparison, or a training it started, holds the lock, or the folder was not made by `nmt compare`.
+        DataError: the folder cannot be created.
     """
     need_locks()
     _check_ours(folder)

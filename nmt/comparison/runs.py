@@ -1,4 +1,4 @@
-"""Trains what is not yet trained, several recipes at a time, each in a process of its own that can be resumed."""
+"""Train the recipes of a comparison, several at a time, each in a process that can be resumed."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from nmt.training.log import METRICS
 from nmt.training.stopping import ending_signals, handling
 
 POLL = 0.5
-"""Seconds between two looks at the processes."""
+"""Seconds between checks of the processes."""
 _PATIENCE = 120
-"""Seconds that a process may take to save its state when asked to stop."""
+"""Seconds a process may take to save its state when it is stopped."""
 
 Record = Mapping[str, Any]
 
 
 class Watcher(Protocol):
-    """Is told how the trainings go."""
+    """Receives the progress of the trainings."""
 
     def started(self, candidate: Candidate) -> None: ...
     def moved(self, candidate: Candidate, records: Sequence[Record]) -> None: ...
@@ -38,7 +38,7 @@ class Watcher(Protocol):
 
 
 class Stopped(NmtError):  # noqa: N818 -- not an error
-    """The comparison was stopped by a signal; what is done is kept."""
+    """The comparison was stopped by a signal; finished work is saved."""
 
     def __init__(self, number: int) -> None:
         super().__init__("Stopped. What was trained and measured is saved; the same command goes on.")
@@ -47,13 +47,13 @@ class Stopped(NmtError):  # noqa: N818 -- not an error
 
 @dataclass(frozen=True)
 class Share:
-    """What one training may use of the machine.
+    """The resources of one training.
 
     Attributes:
-        jobs: trainings at a time.
+        jobs: number of trainings at a time.
         threads: CPU threads of each.
         device: `auto`, `cpu` or `cuda`.
-        processor: name of the processor or accelerator, for the record.
+        processor: name of the CPU or GPU, for the record.
     """
 
     jobs: int
@@ -63,7 +63,7 @@ class Share:
 
 
 def check_runs(candidates: Sequence[Candidate]) -> None:
-    """Raises DataError if a run folder holds what no training wrote, and no training to go on with."""
+    """Raise DataError if a run folder has other files and no training to resume."""
     for candidate in candidates:
         if candidate.run.is_dir() and not candidate.marker.is_file():
             check_untrained(candidate.run)
@@ -72,19 +72,19 @@ def check_runs(candidates: Sequence[Candidate]) -> None:
 def train_all(
     candidates: Sequence[Candidate], share: Share, watcher: Watcher, *, inherited: Sequence[int] = ()
 ) -> dict[str, str]:
-    """Train or go on training every candidate whose training has not ended.
+    """Train or resume every candidate whose training has not ended.
 
     Args:
-        candidates: what to train, in this order; their recipe files are written.
-        share: what each training may use.
-        watcher: is told what happens.
-        inherited: open descriptors that the processes keep open as long as they live.
+        candidates: what to train, in this order; their recipe files must exist.
+        share: resources of each training.
+        watcher: receives the progress.
+        inherited: file descriptors that the processes inherit.
 
     Returns:
-        The sentence of each training that failed, by name.
+        Error messages of failed trainings, by name.
 
     Raises:
-        Stopped: by a signal, once all processes have saved and ended.
+        Stopped: on a signal, once all processes have saved their state and ended.
         DataError: the folder cannot be written.
     """
     waiting = deque(candidate for candidate in candidates if not candidate.marker.is_file())
@@ -98,7 +98,7 @@ def train_all(
             time.sleep(POLL)
             for training in list(running):
                 ended = training.process.poll() is not None
-                watcher.moved(training.candidate, training.news())
+                watcher.moved(training.candidate, training.new_records())
                 if ended:
                     running.remove(training)
                     _conclude(training, share, watcher, problems)
@@ -109,24 +109,24 @@ def train_all(
 
 @dataclass
 class _Training:
-    """A training process and how far its records have been told."""
+    """A training process, and how many of its records have been read."""
 
     candidate: Candidate
     process: subprocess.Popen[bytes]
-    told: int
-    """Records that have been told already."""
-    seen: tuple[int, int] = field(default=(0, 0))
-    """Time and size of the file of records when it was last read."""
+    count: int
+    """Number of records read so far."""
+    version: tuple[int, int] = field(default=(0, 0))
+    """Modification time and size of the file of records when it was last read."""
 
-    def news(self) -> list[Record]:
-        """The records since the last look."""
+    def new_records(self) -> list[Record]:
+        """The records since the last call."""
         with suppress(OSError):
-            state = (self.candidate.run / METRICS).stat()
-            if (state.st_mtime_ns, state.st_size) != self.seen:
-                self.seen = state.st_mtime_ns, state.st_size
-                found = records(self.candidate)
-                new = found[self.told :]  # none for a while if a resumed run took some back
-                self.told = len(found)
+            status = (self.candidate.run / METRICS).stat()
+            if (status.st_mtime_ns, status.st_size) != self.version:
+                self.version = status.st_mtime_ns, status.st_size
+                every = records(self.candidate)
+                new = every[self.count :]  # none for a while if a resumed run has removed some
+                self.count = len(every)
                 return new
         return []
 
@@ -134,18 +134,18 @@ class _Training:
 def records(candidate: Candidate) -> list[Record]:
     """All complete records of a run so far."""
     try:
-        lines = (candidate.run / METRICS).read_bytes().split(b"\n")[:-1]  # what follows the last line end is incomplete
+        lines = (candidate.run / METRICS).read_bytes().split(b"\n")[:-1]  # without an incomplete last line
     except OSError:
         return []
-    found = []
+    values = []
     for line in lines:
         with suppress(ValueError):
-            found.append(json.loads(line))
-    return [record for record in found if isinstance(record, dict)]
+            values.append(json.loads(line))
+    return [value for value in values if isinstance(value, dict)]
 
 
 def _start(candidate: Candidate, share: Share, inherited: Sequence[int]) -> _Training:
-    """Start the process, in a group of its own: a Ctrl-C reaches it through us, once."""
+    """Start a training process, in a session of its own so that it gets Ctrl-C only from `_stop`."""
     command = [sys.executable, "-m", "nmt.cli", "train", str(candidate.recipe_file), "--out", str(candidate.run)]
     command += [
         "--threads",
@@ -168,32 +168,32 @@ def _start(candidate: Candidate, share: Share, inherited: Sequence[int]) -> _Tra
             )
     except OSError as error:
         raise DataError(f"Cannot start the training of {candidate.name}: {error.strerror or error}.") from None
-    return _Training(candidate, process, told=len(records(candidate)))
+    return _Training(candidate, process, count=len(records(candidate)))
 
 
 def _conclude(training: _Training, share: Share, watcher: Watcher, problems: dict[str, str]) -> None:
     candidate = training.candidate
     if training.process.returncode == 0:
-        done = {"nmt": __version__, "processor": share.processor, "jobs": share.jobs, "threads": share.threads}
-        write_text(candidate.marker, json.dumps(done) + "\n")
+        circumstances = {"nmt": __version__, "processor": share.processor, "jobs": share.jobs, "threads": share.threads}
+        write_text(candidate.marker, json.dumps(circumstances) + "\n")
         watcher.ended(candidate, None)
         return
-    problems[candidate.name] = _last_words(training)
+    problems[candidate.name] = _error_message(training)
     watcher.ended(candidate, problems[candidate.name])
 
 
-def _last_words(training: _Training) -> str:
-    """Why a training failed: the sentence it ended with."""
+def _error_message(training: _Training) -> str:
+    """Why a training failed: the last line of its log, else its exit status."""
     with suppress(OSError):
         lines = training.candidate.log.read_text(encoding="utf-8", errors="replace").split("\n")
-        if spoken := [line.strip() for line in lines if line.strip()]:
-            return spoken[-1].removeprefix("nmt: ")
+        if messages := [line.strip() for line in lines if line.strip()]:
+            return messages[-1].removeprefix("nmt: ")
     status = training.process.returncode
     return f"Its process was ended by signal {-status}." if status < 0 else f"It ended with exit status {status}."
 
 
 def _stop(running: Sequence[_Training]) -> None:
-    """Ask every process to save and end; a second signal, or one that does not answer, ends it at once."""
+    """Interrupt every process, so that it saves its state and ends; after a second signal or a timeout kill it."""
     for training in running:
         training.process.send_signal(signal.SIGINT)
     try:
@@ -210,7 +210,7 @@ def _stop(running: Sequence[_Training]) -> None:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Within it, Ctrl-C, SIGTERM and a closed terminal raise `Stopped`."""
+    """A context in which Ctrl-C, SIGTERM and closing the terminal raise `Stopped`."""
 
     def stop(number: int) -> None:
         raise Stopped(number)

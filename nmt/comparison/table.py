@@ -1,4 +1,4 @@
-"""The rows as Markdown that reads well as it is, and as JSON with every digit."""
+"""The table of a comparison, as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nmt.recipe import Recipe
 from nmt.wording import counted
 
 NONE = "–"
-_FAULTY = " †"
+_FAULT_MARK = " †"
 _SIGNIFICANT = 0.05
 _DESCRIBED = (
     "name",
@@ -26,18 +26,18 @@ _DESCRIBED = (
     "model.attention.window.kind",
     "model.decoder.order.",
 )
-"""Settings that the table shows already."""
+"""Settings that have columns of their own (`describe`)."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One recipe: its figures, or why it has none.
+    """One row of the table: a recipe with its figures, or why it has none.
 
     Attributes:
-        candidate: the recipe and where its run is.
-        figures: what was measured; None if it could not be.
-        problem: the sentence that says why.
-        p_values: of the difference to the baseline, by metric.
+        candidate: the recipe and its paths.
+        figures: its figures; None if training or measuring failed.
+        problem: the error message in that case.
+        p_values: p-values of the difference from the baseline, by metric.
     """
 
     candidate: Candidate
@@ -48,12 +48,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A comparison and the circumstances that its figures depend on.
+    """The results of a comparison and how they were obtained.
 
     Attributes:
-        rows: in the order in which they are shown.
-        text: name, languages and size of the text that was translated.
-        aligned: likewise of the one with gold links; None if there is none.
+        rows: the rows in order.
+        text: name, languages and size of the translated text.
+        aligned: likewise for the text with gold links; None if there is none.
         machine: processor and threads.
         command: the command line.
         baseline: name of the row that others are tested against; None if there is none.
@@ -67,14 +67,14 @@ class Table:
     baseline: str | None = None
 
     def json(self) -> str:
-        """Everything, as one JSON object."""
+        """Everything as one JSON object."""
         rows = [{**_plain(row), "p_values": dict(row.p_values)} for row in self.rows]
         about = {"command": self.command, "text": self.text, "aligned": self.aligned, "machine": self.machine}
         content = {"nmt": __version__, **about, "baseline": self.baseline, "rows": rows}
         return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
 
     def markdown(self) -> str:
-        """Two tables and what must be said about them."""
+        """The tables of figures and of BLEU by length, with their circumstances and a legend."""
         measured = [row for row in self.rows if row.figures is not None]
         blocks = [f"# {counted(len(self.rows), 'recipe')} under one budget", self._circumstances()]
         if measured:
@@ -83,7 +83,7 @@ class Table:
         return "\n\n".join(block for block in blocks if block) + "\n"
 
     def _circumstances(self) -> str:
-        """The sentences above the table."""
+        """The list above the table: text, budget, machine, command."""
         recipes = [row.candidate.recipe for row in self.rows]
         lines = [
             f"- Text: {self.text}" + (f"; alignments against {self.aligned}" if self.aligned else "") + ".",
@@ -97,50 +97,49 @@ class Table:
         return "\n".join(lines)
 
     def _figures(self) -> str:
-        columns = [Column("model", [_name(row) for row in self.rows], "left")]
+        columns = [TableColumn("model", [_name(row) for row in self.rows], "left")]
         described = [describe(row.candidate.recipe) for row in self.rows]
         varied = [key for key in described[0] if len({item[key] for item in described}) > 1]
-        columns += [Column(key, [item[key] for item in described], "left") for key in varied]
+        columns += [TableColumn(key, [item[key] for item in described], "left") for key in varied]
         vocabularies = {row.figures.vocabulary for row in self.rows if row.figures}
-        for shown in _SHOWN:
-            if any(shown.value(row.figures) is not None for row in self.rows if row.figures):
-                compares = shown.name != "perplexity" or len(vocabularies) == 1
-                columns.append(_column(shown, self.rows, best=shown.better if compares else None))
+        for figure in _FIGURE_COLUMNS:
+            if any(figure.value(row.figures) is not None for row in self.rows if row.figures):
+                is_comparable = figure.name != "perplexity" or len(vocabularies) == 1
+                columns.append(_column(figure, self.rows, best=figure.better if is_comparable else None))
         return markdown_table(columns)
 
     def _legend(self) -> str:
-        """What the columns mean, and how the figures were made."""
+        """Footnotes of worthless models, the meaning of the columns, and sacreBLEU's signatures."""
         figures = next(row.figures for row in self.rows if row.figures)
-        said = [
-            "Bold is a strict best. Perplexity is that of the references, per target token; it compares only between models with"
+        sentences = [
+            "Bold is a strict best.",
+            "Perplexity is that of the references, per target token; it compares only between models with the same vocabulary.",
+            "BLEU and chrF are cased and detokenised, ± half a 95 % interval by bootstrap.",
         ]
-        said.append(
-            "the same vocabulary. BLEU and chrF are cased and detokenised, ± half a 95 % interval by bootstrap."
-        )
         if self.baseline:
-            said.append(f"`*` marks a difference from {self.baseline} with p < {_SIGNIFICANT} (paired bootstrap).")
+            sentences.append(f"`*` marks a difference from {self.baseline} with p < {_SIGNIFICANT} (paired bootstrap).")
         if self.aligned:
-            said.append(
+            sentences.append(
                 "AER is the alignment error rate of the attention's links, posterior AER that of the links given each target word."
             )
-        said.append(
+        sentences.append(
             "Entropy is that of a target word's attention over source words, in nats. Training speed is in target tokens "
             "per second; decoding speed is that of the recipe's beam search over the whole text, the fastest of up to three passes."
         )
         signatures = "  \n".join(f"{name}: `{signature}`" for name, signature in figures.signatures.items())
-        return "\n\n".join([*_faults(self.rows), " ".join(said), signatures])
+        return "\n\n".join([*_faults(self.rows), " ".join(sentences), signatures])
 
 
 def with_p_values(rows: Sequence[Row], baseline: str, references: Sequence[str]) -> list[Row]:
-    """The rows with the chance of their difference from the baseline's; untouched if that one has no figures."""
+    """Add p-values against the baseline to the rows; unchanged if the baseline has no figures."""
     systems = {row.candidate.name: read_translations(row.candidate.translations) for row in rows if row.figures}
     if baseline not in systems or len(systems) < 2:
         return list(rows)
     ordered = {baseline: systems.pop(baseline), **systems}
     tokenizer = next(tokenizer_of(row.candidate.recipe) for row in rows if row.candidate.name == baseline)
-    tested = metrics.compare(ordered, references, metrics=("bleu", "chrf"), tokenize=tokenizer)
+    comparisons = metrics.compare(ordered, references, metrics=("bleu", "chrf"), tokenize=tokenizer)
     values: dict[str, dict[str, float]] = {name: {} for name in ordered}
-    for item in tested:
+    for item in comparisons:
         if item.p_value is not None:
             values[item.system][item.score.metric] = item.p_value
     return [replace(row, p_values=values.get(row.candidate.name, {})) for row in rows]
@@ -150,8 +149,8 @@ def with_p_values(rows: Sequence[Row], baseline: str, references: Sequence[str])
 
 
 @dataclass(frozen=True)
-class Column:
-    """A heading over cells."""
+class TableColumn:
+    """A column of a Markdown table."""
 
     heading: str
     cells: Sequence[str]
@@ -159,8 +158,8 @@ class Column:
 
 
 @dataclass(frozen=True)
-class _Shown:
-    """A figure that the table shows: where it comes from, how it is written, and which end is better."""
+class _FigureColumn:
+    """A figure of the table: its value, its format, and whether large or small values are better."""
 
     name: str
     value: Callable[[Figures], float | None]
@@ -170,32 +169,34 @@ class _Shown:
     metric: str = ""
 
 
-_SHOWN = (
-    _Shown("parameters", lambda own: own.parameters / 1e6, "{:.2f} M"),
-    _Shown("perplexity", lambda own: own.perplexity, "{:.2f}", min),
-    _Shown("BLEU", lambda own: own.bleu, "{:.2f}", max, lambda own: own.bleu_margin, "BLEU"),
-    _Shown("chrF", lambda own: own.chrf, "{:.2f}", max, lambda own: own.chrf_margin, "chrF2"),
-    _Shown("AER", lambda own: None if own.aer is None else 100 * own.aer, "{:.1f} %", min),
-    _Shown(
+_FIGURE_COLUMNS = (
+    _FigureColumn("parameters", lambda own: own.parameters / 1e6, "{:.2f} M"),
+    _FigureColumn("perplexity", lambda own: own.perplexity, "{:.2f}", min),
+    _FigureColumn("BLEU", lambda own: own.bleu, "{:.2f}", max, lambda own: own.bleu_margin, "BLEU"),
+    _FigureColumn("chrF", lambda own: own.chrf, "{:.2f}", max, lambda own: own.chrf_margin, "chrF2"),
+    _FigureColumn("AER", lambda own: None if own.aer is None else 100 * own.aer, "{:.1f} %", min),
+    _FigureColumn(
         "posterior AER", lambda own: None if own.posterior_aer is None else 100 * own.posterior_aer, "{:.1f} %", min
     ),
-    _Shown("entropy", lambda own: own.entropy, "{:.2f}"),
-    _Shown("epochs", lambda own: own.epochs, "{:.0f}"),
-    _Shown("training", lambda own: own.training_seconds / 60, "{:.1f} min"),
-    _Shown("tokens/s", lambda own: own.tokens_per_second, "{:,.0f}", max),
-    _Shown("sentences/s", lambda own: own.sentences_per_second, "{:,.1f}", max),
+    _FigureColumn("entropy", lambda own: own.entropy, "{:.2f}"),
+    _FigureColumn("epochs", lambda own: own.epochs, "{:.0f}"),
+    _FigureColumn("training", lambda own: own.training_seconds / 60, "{:.1f} min"),
+    _FigureColumn("tokens/s", lambda own: own.tokens_per_second, "{:,.0f}", max),
+    _FigureColumn("sentences/s", lambda own: own.sentences_per_second, "{:,.1f}", max),
 )
 
 
-def _column(shown: _Shown, rows: Sequence[Row], *, best: Callable[[Sequence[float]], float] | None) -> Column:
-    values = [None if row.figures is None else shown.value(row.figures) for row in rows]
-    written = [NONE if value is None else shown.form.format(value) for value in values]
-    cells = _with_best(written, values, rows, best)
+def _column(
+    figure: _FigureColumn, rows: Sequence[Row], *, best: Callable[[Sequence[float]], float] | None
+) -> TableColumn:
+    values = [None if row.figures is None else figure.value(row.figures) for row in rows]
+    texts = [NONE if value is None else figure.form.format(value) for value in values]
+    cells = _with_best(texts, values, rows, best)
     for number, row in enumerate(rows):
-        margin = None if row.figures is None else shown.margin(row.figures)
+        margin = None if row.figures is None else figure.margin(row.figures)
         cells[number] += "" if margin is None else f" ± {margin:.2f}"
-        cells[number] += "*" if row.p_values.get(shown.metric, 1.0) < _SIGNIFICANT else ""
-    return Column(shown.name, cells)
+        cells[number] += "*" if row.p_values.get(figure.metric, 1.0) < _SIGNIFICANT else ""
+    return TableColumn(figure.name, cells)
 
 
 def _with_best(
@@ -204,7 +205,7 @@ def _with_best(
     rows: Sequence[Row],
     best: Callable[[Sequence[float]], float] | None,
 ) -> list[str]:
-    """The cells, the best one bold if it is alone and has rivals; translations that are worthless win and lose nothing."""
+    """Make the best cell bold if it is a strict best among at least two. Worthless translations do not take part."""
     rivals = {
         place: value
         for place, (value, row) in enumerate(zip(values, rows, strict=True))
@@ -220,29 +221,29 @@ def _with_best(
 
 
 def _name(row: Row) -> str:
-    """The model's name, marked if its translations are worthless."""
-    return row.candidate.name + (_FAULTY if row.figures and row.figures.fault else "")
+    """The model's name, with a mark if its translations are worthless."""
+    return row.candidate.name + (_FAULT_MARK if row.figures and row.figures.fault else "")
 
 
 def _faults(rows: Sequence[Row]) -> list[str]:
-    """The footnotes of marked names."""
+    """Footnotes of the marked names."""
     faults = [f"{row.candidate.name}: {row.figures.fault}." for row in rows if row.figures and row.figures.fault]
-    return ["  \n".join(f"{_FAULTY.strip()} {fault}" for fault in faults)] if faults else []
+    return ["  \n".join(f"{_FAULT_MARK.strip()} {fault}" for fault in faults)] if faults else []
 
 
 def _by_length(rows: Sequence[Row]) -> str:
-    """BLEU of each bucket, its number of sentences in the heading."""
+    """The table of BLEU by source length."""
     figures = [row.figures for row in rows if row.figures is not None]
-    columns = [Column("model", [_name(row) for row in rows], "left")]
+    columns = [TableColumn("model", [_name(row) for row in rows], "left")]
     for number, bucket in enumerate(figures[0].by_length):
-        written = [f"{own.by_length[number].bleu:.1f}" for own in figures]
-        cells = _with_best(written, [own.by_length[number].bleu for own in figures], rows, max)
-        columns.append(Column(f"{bucket} ({bucket.sentences:,})", cells))
+        texts = [f"{own.by_length[number].bleu:.1f}" for own in figures]
+        cells = _with_best(texts, [own.by_length[number].bleu for own in figures], rows, max)
+        columns.append(TableColumn(f"{bucket} ({bucket.sentences:,})", cells))
     return markdown_table(columns) + "\n\nIn parentheses the number of sentences."
 
 
-def markdown_table(columns: Sequence[Column]) -> str:
-    """A Markdown table whose columns also line up as plain text."""
+def markdown_table(columns: Sequence[TableColumn]) -> str:
+    """Format a Markdown table, with columns aligned in the source text too."""
     widths = [max(3, len(column.heading), *map(len, column.cells)) for column in columns]
     rules = [
         "-" * width if column.side == "left" else "-" * (width - 1) + ":"
@@ -252,18 +253,18 @@ def markdown_table(columns: Sequence[Column]) -> str:
     return "\n".join("| " + " | ".join(_padded(columns, widths, line)) + " |" for line in lines)
 
 
-def _padded(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str]) -> list[str]:
+def _padded(columns: Sequence[TableColumn], widths: Sequence[int], cells: Sequence[str]) -> list[str]:
     return [
         cell.ljust(width) if column.side == "left" else cell.rjust(width)
         for column, width, cell in zip(columns, widths, cells, strict=True)
     ]
 
 
-# --- what the recipes are ---------------------------------------------------------------------------------------
+# --- descriptions of the recipes --------------------------------------------------------------------------------
 
 
 def describe(recipe: Recipe) -> dict[str, str]:
-    """The three settings that name an attention, in short."""
+    """Score, window and order of a recipe's attention, as the table shows them."""
     own = settings(recipe)
     score, window, order = (
         own[f"model.{key}.kind"] for key in ("attention.score", "attention.window", "decoder.order")
@@ -285,7 +286,7 @@ def describe(recipe: Recipe) -> dict[str, str]:
 
 
 def _budget(recipes: Sequence[Recipe]) -> str:
-    """Epochs, updates and size of a batch, and whether they are the same."""
+    """Epochs, updates and batch size, as ranges if they differ."""
     training = [recipe.training for recipe in recipes]
     parts = [_span([own.epochs for own in training], "epoch")]
     if limits := [own.updates for own in training if own.updates is not None]:
@@ -300,23 +301,23 @@ def _span(values: Sequence[int], noun: str) -> str:
 
 
 def _shared(recipes: Sequence[Recipe]) -> str:
-    """The settings of the description that have no column because all agree."""
+    """The described settings that all recipes share, which have no column."""
     described = [describe(recipe) for recipe in recipes]
     same = [f"{key} {value}" for key, value in described[0].items() if {item[key] for item in described} == {value}]
     return ", ".join(same)
 
 
 def _other_differences(recipes: Sequence[Recipe]) -> str:
-    """Settings beyond the description in which recipes differ, so that nobody takes them for equal."""
+    """The names of other settings in which the recipes differ."""
     flat = [settings(recipe) for recipe in recipes]
     keys = dict.fromkeys(key for own in flat for key in own if not key.startswith(_DESCRIBED))
     return ", ".join(key for key in keys if len({json.dumps(own[key]) for own in flat if key in own}) > 1)
 
 
 def _trained_otherwise(rows: Sequence[Row]) -> list[str]:
-    """A warning where training speeds were measured under different circumstances."""
-    ways = {json.dumps(row.figures.trained_with, sort_keys=True) for row in rows if row.figures}
-    if len(ways) < 2:
+    """A note if training speeds were measured under different circumstances."""
+    circumstances = {json.dumps(row.figures.trained_with, sort_keys=True) for row in rows if row.figures}
+    if len(circumstances) < 2:
         return []
     return [
         "- Not all were trained under the same circumstances (`trained_with` in the JSON): training speeds differ by that too."

@@ -1,6 +1,6 @@
-"""BLEU, chrF and TER through sacreBLEU: no figure without its signature, its confidence interval, its sample size.
+"""BLEU, chrF and TER by sacreBLEU (Post 2018), with signature, confidence interval and sample size.
 
-sacreBLEU (Post 2018) is imported when a figure is asked for, so that importing this module costs nothing.
+sacreBLEU is imported on first use, so importing this module is cheap.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
 References = Sequence[str] | Sequence[Sequence[str]]
 METRICS = ("bleu", "chrf", "chrf++", "ter")
 VALIDATION_SCORES = {"bleu": "BLEU", "chrf": "chrF"}
-"""The metrics of a validation that compare translations, and their names in print."""
+"""Metrics of validation that compare translations, with their display names."""
 
 _LANGUAGES = {
     **dict.fromkeys(("zh", "zho", "chi", "cmn", "yue"), "zh"),
     **dict.fromkeys(("ja", "jpn"), "ja"),
     **dict.fromkeys(("ko", "kor"), "ko"),
 }
-"""sacreBLEU's name of each language for which it has a tokeniser."""
+"""Language codes for which sacreBLEU has a tokeniser, and its name for the language."""
 _TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 _SPLIT_ON_SPACES = ("13a", "intl", "none")
 
 
 @dataclass(frozen=True)
 class Score:
-    """One figure and how it was made.
+    """A corpus score with its signature and confidence interval.
 
     Attributes:
         metric: sacreBLEU's name: `BLEU`, `chrF2`, `chrF2++`, `TER`.
-        score: of the corpus, on the scale 0 to 100 (TER may exceed it; there lower is better).
-        signature: sacreBLEU's, complete enough to repeat the figure elsewhere.
+        score: the score of the corpus, from 0 to 100. For TER lower is better, and it may exceed 100.
+        signature: sacreBLEU's signature, which makes the score reproducible.
         sentences: number of lines scored.
-        mean: of the bootstrap resamples; None without bootstrap.
-        margin: half the width of their central 95 %, so that the interval is mean +- margin; None without bootstrap.
+        mean: mean of the bootstrap resamples; None without bootstrap.
+        margin: half the width of the 95 % confidence interval, which is mean +- margin; None without bootstrap.
         detail: for BLEU the n-gram precisions, brevity penalty and lengths.
     """
 
@@ -61,18 +61,18 @@ class Score:
         return format_scores([self])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as they go into JSON."""
+        """Plain values for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One system's figure beside the baseline's.
+    """The score of one system, and whether it differs from the baseline.
 
     Attributes:
         system: name of the system.
-        score: its figure.
-        p_value: chance of a difference at least this large between equally good systems; None for the baseline.
+        score: its score.
+        p_value: probability of a difference at least this large between equally good systems; None for the baseline.
     """
 
     system: str
@@ -80,15 +80,15 @@ class Comparison:
     p_value: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as they go into JSON."""
+        """Plain values for JSON."""
         return asdict(self)
 
 
 def choose_tokenizer(language: str | None, tokenize: str | None = None) -> str:
-    """The tokeniser of BLEU: the given one, or that which sacreBLEU takes for a target language.
+    """The tokeniser for BLEU: the given one, or sacreBLEU's for the target language.
 
-    That is `zh`, `ja-mecab`, `ko-mecab`, for all others `13a`. `char` stands in where MeCab and its dictionary are not
-    installed. `zh-TW`, `zho_Hans` and the like are Chinese too.
+    That is `zh`, `ja-mecab` or `ko-mecab`, and `13a` for all other languages. Without MeCab and its dictionary it is `char`.
+    Script and country are ignored: `zh-TW` and `zho_Hans` are Chinese.
     """
     if tokenize is not None:
         return tokenize
@@ -99,7 +99,7 @@ def choose_tokenizer(language: str | None, tokenize: str | None = None) -> str:
 
 
 def check_tokenizer(tokenizer: str) -> None:
-    """Raise UsageError for a tokeniser that sacreBLEU does not have, or that needs something not installed."""
+    """Raise UsageError if sacreBLEU does not have the tokeniser, or something it needs is not installed."""
     _bleu(tokenizer, lowercase=False, quiet=True)
 
 
@@ -111,7 +111,7 @@ def bleu(
     tokenize: str | None = None,
     lowercase: bool = False,
 ) -> float:
-    """Corpus BLEU (Papineni et al. 2002) alone.
+    """Corpus BLEU (Papineni et al. 2002), without interval.
 
         BLEU = BP exp(1/4 sum_n log p_n),  BP = min(1, exp(1 - r/c)),  n = 1 ... 4
 
@@ -129,7 +129,7 @@ def score(
     tokenize: str | None = None,
     lowercase: bool = False,
 ) -> Score:
-    """One figure without interval, as used to pick the best model in training.
+    """One score without interval, as used to select the best model in training.
 
     Args and errors are those of `evaluate`.
     """
@@ -139,7 +139,7 @@ def score(
 
 
 def tokenizer_warning(lines: Iterable[str], tokenizer: str) -> str | None:
-    """A sentence where BLEU means nothing: text without spaces, whose lines are a single word to this tokeniser."""
+    """A warning if the tokeniser does not fit text without spaces, since each line would be a single word; else None."""
     if tokenizer not in _SPLIT_ON_SPACES or not lacks_spaces("\n".join(lines)):
         return None
     return (
@@ -159,22 +159,22 @@ def evaluate(
     bootstrap: int = 1000,
     seed: int | None = None,
 ) -> tuple[Score, ...]:
-    """Score translations, each metric with a 95 % confidence interval by bootstrap resampling (Koehn 2004).
+    """Score translations, with 95 % confidence intervals by bootstrap resampling (Koehn 2004).
 
     Args:
-        hypotheses: detokenised translations, one a line.
+        hypotheses: detokenised translations.
         references: their references, or several complete lists of them.
         metrics: any of `METRICS`.
-        language: of the target, which decides on the tokeniser of BLEU, and on whether TER separates Asian characters.
-        tokenize: sacreBLEU's tokeniser for BLEU (13a, intl, zh, ja-mecab, char, ...); None takes that of the language.
-            chrF and TER do not depend on it.
-        lowercase: compare BLEU and chrF in lower case; TER always does, as in sacreBLEU.
-        bootstrap: resamples; below 2 there is no interval.
-        seed: of the resampling; None takes sacreBLEU's own, $SACREBLEU_SEED or 12345.
+        language: target language; it decides the tokeniser of BLEU, and whether TER separates Asian characters.
+        tokenize: sacreBLEU's tokeniser for BLEU (13a, intl, zh, ja-mecab, char, ...); None chooses it by language. chrF and
+            TER do not use it.
+        lowercase: compute BLEU and chrF in lower case. TER always does, as in sacreBLEU.
+        bootstrap: number of resamples; below 2 there is no interval.
+        seed: seed of the resampling; None uses sacreBLEU's ($SACREBLEU_SEED, else 12345).
 
     Raises:
-        DataError: no lines, or not as many references as hypotheses.
-        UsageError: an unknown metric or tokeniser, or one that needs something not installed.
+        DataError: there are no lines, or not as many references as hypotheses.
+        UsageError: the metric or tokeniser is unknown, or something it needs is not installed.
     """
     streams = _aligned(hypotheses, references)
     scorers = [_metric(name, language=language, tokenize=tokenize, lowercase=lowercase) for name in metrics]
@@ -193,22 +193,22 @@ def compare(
     bootstrap: int = 1000,
     seed: int | None = None,
 ) -> tuple[Comparison, ...]:
-    """Say whether systems differ from the first of them, by paired bootstrap resampling (Koehn 2004; sacreBLEU's test).
+    """Test whether systems differ from the first one, by paired bootstrap resampling (Koehn 2004; sacreBLEU's test).
 
         p = (1 + #{b : |d_b| - mean_b |d_b| > |d|}) / (1 + B)
 
-    with d the difference of the two corpus scores and d_b that of resample b of B, drawn alike for both systems;
-    p = 1 where the scores are equal.
+    with d the difference of the two corpus scores and d_b that of resample b of B, the same lines for both systems. If the
+    scores are equal, p = 1.
 
     Args:
-        systems: translations by name of the system; the first is the baseline.
+        systems: names of the systems and their translations; the first is the baseline.
         references, metrics, language, tokenize, lowercase, bootstrap, seed: as for `evaluate`.
 
     Returns:
-        One comparison for every metric and system, metric by metric, baseline first.
+        One comparison per metric and system, grouped by metric, baseline first.
 
     Raises:
-        DataError, UsageError: as for `evaluate`; also fewer than two systems or resamples.
+        DataError, UsageError: as for `evaluate`; also for fewer than two systems or resamples.
     """
     from sacrebleu.significance import PairedTest
 
@@ -228,12 +228,12 @@ def compare(
 
 
 def format_scores(scores: Iterable[Score]) -> str:
-    """A line a figure, columns aligned: `BLEU    34.52 ± 1.03  nrefs:1|bs:1000|...`."""
+    """Format one score per line, with aligned columns: `BLEU    34.52 ± 1.03  nrefs:1|bs:1000|...`."""
     return _table([(score.metric, _figure(score), score.signature) for score in scores])
 
 
 def format_comparison(comparisons: Iterable[Comparison]) -> str:
-    """A line for each metric and system, with the p-value of its difference from the baseline; `*` marks p < 0.05."""
+    """Format one line per metric and system, with the p-value against the baseline; `*` marks p < 0.05."""
     return _table(
         [
             (item.score.metric, item.system, _figure(item.score), _p_value(item), item.score.signature)
@@ -243,25 +243,25 @@ def format_comparison(comparisons: Iterable[Comparison]) -> str:
 
 
 def published_form(lines: Iterable[str], language: str) -> list[str]:
-    """Lines as published Multi30k figures compare them: lowercased, punctuation normalised, tokenised as Moses does.
+    """Lowercase, normalise punctuation and tokenise with Moses, as in published Multi30k results.
 
-    Score hypotheses and references in this form with `tokenize="none"`. The steps and their order are those of the
-    corpus's own `task1-tokenize.sh`, except that no character is escaped, which changes no figure.
+    Score hypotheses and references in this form with `tokenize="none"`. The steps are those of the corpus's own
+    `task1-tokenize.sh`, except that no character is escaped, which does not change any score.
 
     Args:
         lines: detokenised text.
-        language: its code (`en`, `de`, `fr`, ...), which decides on abbreviations, apostrophes and number marks.
+        language: its code (`en`, `de`, `fr`, ...).
 
     Raises:
-        UsageError: sacremoses is not installed, or has no rules for the language, and would take those of English.
+        UsageError: sacremoses is not installed, or has no rules for the language.
     """
     try:
         moses = importlib.import_module("sacremoses")
     except ImportError:
         raise UsageError('The published form needs sacremoses: pip install "nmt[moses]".') from None
-    known = set(moses.corpus.NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}
-    if language not in known:
-        raise UsageError(f"Moses has no rules for the language '{language}', only for {', '.join(sorted(known))}.")
+    languages = set(moses.corpus.NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}
+    if language not in languages:
+        raise UsageError(f"Moses has no rules for the language '{language}', only for {', '.join(sorted(languages))}.")
     normalise = moses.MosesPunctNormalizer(lang=language).normalize
     tokenise = moses.MosesTokenizer(lang=language).tokenize
     return [tokenise(normalise(line.lower()), escape=False, return_str=True) for line in lines]
@@ -271,7 +271,7 @@ def published_form(lines: Iterable[str], language: str) -> list[str]:
 
 
 def _aligned(hypotheses: Sequence[str], references: References, name: str = "") -> list[list[str]]:
-    """The reference lists, each as long as the hypotheses. Raises DataError with both counts."""
+    """The reference lists, checked to be as long as the hypotheses. Raises DataError."""
     lines = [line for line in references if isinstance(line, str)]
     streams = [lines] if lines else [list(stream) for stream in references]
     whose = f"{name}: there" if name else "There"
@@ -286,7 +286,7 @@ def _aligned(hypotheses: Sequence[str], references: References, name: str = "") 
 
 
 def _metric(name: str, *, language: str | None, tokenize: str | None, lowercase: bool, quiet: bool = False) -> Metric:
-    """A metric of sacreBLEU; `quiet` leaves out its hint that the text looks tokenised, meant for final figures."""
+    """A metric of sacreBLEU; `quiet` suppresses its warning that the text looks tokenised."""
     from sacrebleu import TER
 
     match name.lower():
@@ -326,13 +326,13 @@ def _is_usable(tokenizer: str) -> bool:
 
 
 def _code(language: str | None) -> str:
-    """sacreBLEU's code of a language, whatever script or country is named beside it."""
+    """sacreBLEU's code of a language, ignoring script and country."""
     code = re.split("[-_]", language or "")[0].lower()
     return _LANGUAGES.get(code, code)
 
 
 def _chrf(*, lowercase: bool, word_order: int) -> Metric:
-    """sacreBLEU's chrF with scores of one type: its interval fails where float32 stands beside the 0.0 of no match at all."""
+    """sacreBLEU's chrF with float scores; its interval fails on a mix of float32 and the float 0.0 of no match."""
     from sacrebleu import CHRF
 
     class Chrf(CHRF):
@@ -346,7 +346,7 @@ def _chrf(*, lowercase: bool, word_order: int) -> Metric:
 
 def _score(scorer: Metric, hypotheses: list[str], streams: list[list[str]], bootstrap: int) -> Score:
     result = scorer.corpus_score(hypotheses, streams, n_bootstrap=max(bootstrap, 1))
-    # sacreBLEU keeps the interval and the n-gram precisions only in these attributes and in formatted text.
+    # sacreBLEU has no public attributes for the interval and the n-gram precisions.
     mean, margin = (float(result._mean), float(result._ci)) if bootstrap > 1 else (None, None)
     signature = str(scorer.get_signature())
     return Score(result.name, float(result.score), signature, len(hypotheses), mean, margin, result._verbose)
@@ -355,18 +355,18 @@ def _score(scorer: Metric, hypotheses: list[str], streams: list[list[str]], boot
 def _comparisons(
     metric: str, signature: str, systems: list[str], results: Sequence[Any], sentences: int
 ) -> Iterator[Comparison]:
-    """The rows of one metric of sacreBLEU's test, the baseline first."""
+    """The comparisons of one metric from sacreBLEU's test, baseline first."""
     baseline = results[0].score
     for index, (name, result) in enumerate(zip(systems, results, strict=True)):
         score = Score(metric, float(result.score), signature, sentences, float(result.mean), float(result.ci))
-        # sacreBLEU counts strictly larger differences only: a system would differ from its own copy at p = 1 / (1 + B).
+        # sacreBLEU counts only strictly larger differences, so equal scores would get p = 1 / (1 + B).
         p_value = 1.0 if result.score == baseline else float(result.p_value or 0.0)
         yield Comparison(name, score, p_value if index else None)
 
 
 @contextmanager
 def _seed(seed: int | None) -> Iterator[None]:
-    """Hand sacreBLEU the seed in the only place it looks, and leave the environment as it was."""
+    """Set sacreBLEU's seed in the environment, the only place it reads it from, and restore it afterwards."""
     before = os.environ.get("SACREBLEU_SEED")
     if seed is not None:
         os.environ["SACREBLEU_SEED"] = str(seed)
@@ -394,7 +394,7 @@ def _p_value(item: Comparison) -> str:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:
-    """Rows of cells as text, each column as wide as its widest cell."""
+    """Format rows of cells with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
     return "\n".join("  ".join(cells).rstrip() for cells in padded)

@@ -1,4 +1,4 @@
-"""Figures of single sentences, which are too rough to judge a system by, but good to find sentences worth a look."""
+"""Sentence-level BLEU, to find sentences worth looking at. It is too coarse to compare systems."""
 
 from nmt.evaluation.metrics import choose_tokenizer
 
@@ -6,9 +6,9 @@ from nmt.evaluation.metrics import choose_tokenizer
 def sentence_bleu(
     hypothesis: str, reference: str, *, language: str | None = None, tokenize: str | None = None
 ) -> float:
-    """BLEU of one sentence, smoothed and of no longer n-grams than the hypothesis has (Chen and Cherry 2014, method 3).
+    """Smoothed BLEU of one sentence, with n-grams no longer than the hypothesis (Chen and Cherry 2014, method 3).
 
-    A whole text is judged by `nmt.evaluation.metrics.bleu`, whose tokeniser this takes too.
+    The tokeniser is that of `nmt.evaluation.metrics.bleu`, which scores whole texts.
     """
     from sacrebleu import BLEU
 

@@ -1,4 +1,4 @@
-"""Quality against source length, a line a model (Bahdanau et al. 2015, figure 2; Luong et al. 2015, figure 6)."""
+"""Plot BLEU against source length, one line per model (Bahdanau et al. 2015, figure 2; Luong et al. 2015, figure 6)."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from nmt.errors import DataError
 from nmt.plotting.fonts import choose_families, label, text_width
 from nmt.plotting.style import FAINT, file_format, house_style, save
 
-# Okabe and Ito's colours, which people tell apart however they see colours; yellow is too pale for lines on white.
+# Okabe and Ito's colour-blind safe palette, without yellow, which is too pale on white.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7a5195")
 _DASHES: tuple[tuple[float, tuple[float, ...]] | str, ...] = ("solid", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 2, 1, 2)))
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _FONT = 8.5  # points
 _LINE = 1.35  # height of a line of text, in font sizes
 _LEFT, _BELOW = 0.75, 0.8  # inches around the plot
-_SAMPLE = (0.25, 0.6)  # where the piece of a line before its name begins and ends, in inches
+_SAMPLE = (0.25, 0.6)  # begin and end of the line sample before a name, in inches
 
 
 @dataclass(frozen=True)
 class Line:
-    """One model.
+    """The line of one model.
 
     Attributes:
-        name: written at the end of the line.
+        name: label at the end of the line.
         values: BLEU in each bucket.
-        group: lines of a group share a colour; if all are of one group, each has a colour of its own.
-        variant: within the picture lines of a variant share dashes and marker.
+        group: lines of the same group share a colour; if there is only one group, each line has its own.
+        variant: lines of the same variant share dashes and marker.
     """
 
     name: str
@@ -47,18 +47,18 @@ class Line:
 def plot_by_length(
     lines: Sequence[Line], buckets: Sequence[str], counts: Sequence[int], output: Path, *, dpi: float = 150
 ) -> None:
-    """Draw BLEU against source length, with the names at the ends of the lines, best last value on top.
+    """Draw BLEU against source length, with the models' names at the ends of their lines.
 
     Args:
         lines: the models, each with a value for every bucket.
-        buckets: what the buckets are called, from short to long (`4–6`).
-        counts: sentences in each.
+        buckets: names of the buckets, from short to long (`4–6`).
+        counts: number of sentences in each bucket.
         output: .png, .pdf or .svg; the suffix chooses the format.
-        dpi: dots an inch of a PNG.
+        dpi: dots per inch of a PNG.
 
     Raises:
-        DataError: nothing to draw, or a picture that cannot be written.
-        UsageError: an unknown suffix, or a resolution out of range.
+        DataError: there is nothing to draw, or the picture cannot be written.
+        UsageError: the suffix is unknown, or the resolution out of range.
     """
     file_format(output)
     if not lines or not buckets:
@@ -72,10 +72,10 @@ def plot_by_length(
 def _draw(
     lines: Sequence[Line], names: Sequence[str], buckets: Sequence[str], counts: Sequence[int], families: Sequence[str]
 ) -> Figure:
-    """The plot on the left and the names at the ends of its lines on the right, of one height."""
+    """Draw the plot, and the names in a margin on its right."""
     names_width = _SAMPLE[1] + 0.2 + max(text_width(name, _FONT, families) for name in names) / 72
     plot_width = min(max(4.5, 0.85 * len(buckets)), 8.0)
-    plot_height = max(3.4, 0.25 * len(lines))  # the more lines, the more room between them
+    plot_height = max(3.4, 0.25 * len(lines))  # more lines need more room
     width, height = _LEFT + plot_width + names_width, _BELOW + plot_height + 0.25
     figure = Figure(figsize=(width, height), facecolor="white")
     bottom, share = _BELOW / height, plot_height / height
@@ -99,7 +99,7 @@ def _looks(lines: Sequence[Line]) -> list[dict[str, Any]]:
     looks = []
     for number, line in enumerate(lines):
         group = groups.index(line.group) if len(groups) > 1 else number
-        variant = variants.index(line.variant) + group // len(_COLOURS)  # a colour used again gets other dashes
+        variant = variants.index(line.variant) + group // len(_COLOURS)  # a repeated colour gets other dashes
         look = {"color": _COLOURS[group % len(_COLOURS)], "linestyle": _DASHES[variant % len(_DASHES)]}
         looks.append({**look, "marker": _MARKERS[variant % len(_MARKERS)], "markersize": 4.5, "linewidth": 1.5})
     return looks
@@ -122,7 +122,7 @@ def _finish(axes: Axes, buckets: Sequence[str], counts: Sequence[int]) -> None:
 def _write_names(
     axes: Axes, ends: Sequence[float], names: Sequence[str], looks: Sequence[dict[str, Any]], *, step: float
 ) -> None:
-    """Write each name near the end of its line, after a piece of the line, which a thread ties to the end."""
+    """Write each name with a sample of its line, connected to the end of the line."""
     low, high = axes.get_ylim()
     places = low + (high - low) * _spread((np.array(ends) - low) / (high - low), step)
     for end, place, name, look in zip(ends, places, names, looks, strict=True):
@@ -133,9 +133,9 @@ def _write_names(
 
 
 def _spread(ends: NDArray[np.float64], step: float) -> NDArray[np.float64]:
-    """Places near the ends, at least a step apart, in the same order, within 0 to 1 as far as there is room.
+    """Positions close to the ends, in the same order and at least a step apart, within 0 to 1 if there is room.
 
-    Ends that crowd together become a block around their mean; blocks that then touch are joined.
+    Ends that are too close together form a block around their mean; blocks that then overlap are merged.
     """
     order = np.argsort(ends, kind="stable")
     blocks: list[list[float]] = []
@@ -143,13 +143,12 @@ def _spread(ends: NDArray[np.float64], step: float) -> NDArray[np.float64]:
         blocks.append([end])
         while len(blocks) > 1 and _first(blocks[-1], step) < _first(blocks[-2], step) + len(blocks[-2]) * step:
             blocks[-2:] = [blocks[-2] + blocks[-1]]
-    found = [_first(block, step) + number * step for block in blocks for number in range(len(block))]
-    places = np.empty(len(found))
-    places[order] = found
+    places = np.empty(len(ends))
+    places[order] = [_first(block, step) + number * step for block in blocks for number in range(len(block))]
     return places
 
 
 def _first(block: Sequence[float], step: float) -> float:
-    """Where the lowest name of a block stands."""
+    """The position of the lowest name of a block."""
     length = (len(block) - 1) * step
     return min(max(float(np.mean(block)) - length / 2, 0.0), max(1 - length, 0.0))

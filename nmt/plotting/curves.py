@@ -1,4 +1,4 @@
-"""Learning curves of a run, from its `metrics.jsonl`."""
+"""Plot the learning curves of a run from its `metrics.jsonl`."""
 
 import json
 import math
@@ -22,12 +22,12 @@ _KINDS = ("train", "valid")
 
 @dataclass(frozen=True)
 class Curves:
-    """What was measured at which update.
+    """The learning curves of a run.
 
     Attributes:
         train: training perplexity by update.
         valid: validation perplexity by update.
-        scores: BLEU and chrF of validations by update, under their name and perhaps tokeniser; only what was measured.
+        scores: validation scores by update, for each metric that was measured; keys are the metric's name and tokeniser.
         best: the update of the best validation; None before the first.
     """
 
@@ -38,14 +38,15 @@ class Curves:
 
 
 def read_curves(path: Path) -> Curves:
-    """Read the metrics of a run, as far as they were written.
+    """Read the metrics of a run.
 
-    An incomplete last line, which a crash leaves behind, is passed over. A resumed run repeats the updates since its
-    last checkpoint; what came last counts. Values that are not finite are left out, and so is the mean of the best
-    checkpoints, which the log notes after the last validation, unless it is better than they are.
+    * An incomplete last line, left by a crash, is ignored.
+    * If a resumed run repeats updates, the latest values count.
+    * Values that are not finite are left out.
+    * The average of the best checkpoints, logged at the end, is left out unless it is the best.
 
     Raises:
-        DataError: a file that cannot be read, or a line in it that is no entry of a log, by number.
+        DataError: the file cannot be read, or a line is not an entry of a log. The message gives its number.
     """
     entries = [entry for entry in _entries(path) if entry.get("best") or "note" not in entry]
     latest = {kind: {entry["update"]: entry for entry in entries if entry["kind"] == kind} for kind in _KINDS}
@@ -61,18 +62,18 @@ def read_curves(path: Path) -> Curves:
 
 
 def plot_learning_curve(metrics_path: Path, output: Path, *, dpi: float = 150) -> None:
-    """Draw perplexity (training and validation, on a log scale) over BLEU and chrF, with the best validation marked, by update.
+    """Draw perplexity (training and validation, log scale), BLEU and chrF by update, with the best validation marked.
 
-    What has not been measured is left out, panels included.
+    There are panels only for what was measured.
 
     Args:
         metrics_path: `metrics.jsonl` of a run.
         output: .png, .pdf or .svg; the suffix chooses the format.
-        dpi: dots an inch of a PNG.
+        dpi: dots per inch of a PNG.
 
     Raises:
-        DataError: metrics that cannot be read or hold nothing to draw, or a picture that cannot be written.
-        UsageError: an unknown suffix, or a resolution out of range.
+        DataError: the metrics cannot be read or are empty, or the picture cannot be written.
+        UsageError: the suffix is unknown, or the resolution out of range.
     """
     file_format(output)
     curves = read_curves(metrics_path)
@@ -97,7 +98,7 @@ def _entries(path: Path) -> Iterator[dict[str, Any]]:
         try:
             entry = json.loads(line)
         except ValueError:
-            if number == len(lines):  # a whole line ends in a line end, so this one was cut off
+            if number == len(lines):  # without line end: incomplete
                 return
             raise DataError(f"{path}, line {number}: not valid JSON.") from None
         if not isinstance(entry, dict) or "kind" not in entry:
@@ -116,7 +117,7 @@ def _checked(entry: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _label(key: str, entries: Mapping[int, Mapping[str, Any]]) -> str:
-    """The name of a score, and the tokeniser of BLEU where the log says it."""
+    """The name of a score, with BLEU's tokeniser if the log has it."""
     signatures = [entry["signatures"] for entry in entries.values() if isinstance(entry.get("signatures"), dict)]
     match = re.search(r"tok:([^|]+)", str(signatures[-1].get(key))) if signatures else None
     return f"{VALIDATION_SCORES[key]} ({match[1]})" if match else VALIDATION_SCORES[key]
@@ -148,7 +149,7 @@ def _draw_perplexity(axes: Axes, curves: Curves) -> None:
     _line(axes, curves.train, color=FAINT, marker="", label="training")
     _line(axes, curves.valid, color=BLUE, marker="o", label="validation")
     axes.set_yscale("log")
-    # Plain numbers at 1, 2, 5 times powers of ten: perplexities are read, not raised.
+    # Ticks at 1, 2, 5 times powers of ten, written as plain numbers.
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
@@ -167,7 +168,7 @@ def _draw_score(axes: Axes, label: str, values: Mapping[int, float], best: int |
 
 
 def _mark_best(axes: Axes, update: int | None, values: Mapping[int, float]) -> None:
-    """A star on the best validation, and its figures on the side of it where there is room."""
+    """Mark the best validation with a star and its value."""
     if update is None or update not in values:
         return
     axes.plot([update], [values[update]], marker="*", markersize=14, color=ORANGE, linestyle="", zorder=3)
@@ -187,7 +188,7 @@ def _line(axes: Axes, values: Mapping[int, float], *, color: str, marker: str, l
     if not values:
         return
     (line,) = axes.plot(list(values), list(values.values()), color=color, markersize=4, linewidth=1.4, label=label)
-    line.set_marker("o" if len(values) == 1 else marker)  # one point alone makes no line
+    line.set_marker("o" if len(values) == 1 else marker)  # a single point needs a marker
 
 
 def _finish(axes: Axes, name: str) -> None:

@@ -1,6 +1,6 @@
-"""One self-contained HTML page to explore alignments: ribbons and matrix, a list of sentences, one or two models.
+"""A self-contained HTML page to explore the alignments of one or two models.
 
-The page is the files of `nmt/plotting/page` put together. It asks nothing of any network, which its own policy forbids.
+The page is assembled from the files in `nmt/plotting/page`. Its content security policy forbids all network access.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ FIGURES = ("length", "bleu", "aer", "entropy", "score")
 _MOST_MODELS = 2
 _SCRIPTS = ("drawing.js", "list.js", "script.js")
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
-# In a script element only `<` and `&` can begin markup; the two separators once ended lines in scripts.
+# In a script element only `<` and `&` can begin markup; older browsers read the two separators as line ends.
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How one model read one sentence.
+    """The alignment of one sentence by one model.
 
     Attributes:
         words: the matrix between words.
-        pieces: the matrix between subwords.
+        tokens: the matrix between tokens.
         links: hard links between words, (source, target).
-        figures: any of `FIGURES`: length in words, BLEU, AER as a fraction, mean entropy in nats, log-probability a
-            piece; one that is missing or not finite is left out.
+        figures: any of `FIGURES`: length in words, BLEU, AER as a fraction, mean entropy in nats, log-probability per
+            token. Values that are not finite are left out.
     """
 
     words: Alignment
-    pieces: Alignment
+    tokens: Alignment
     links: Links = frozenset()
     figures: Mapping[str, float] = field(default_factory=dict)
 
@@ -57,10 +57,10 @@ class Explored:
     """One sentence of the page.
 
     Attributes:
-        number: its line in the input, counted from 1.
-        readings: one for each model, one or two.
-        reference: a known translation; empty for none.
-        gold: links of annotators between the words of every reading.
+        number: its line number in the input, from 1.
+        readings: one reading per model.
+        reference: a reference translation; empty for none.
+        gold: gold links between the words of every reading.
     """
 
     number: int
@@ -70,7 +70,7 @@ class Explored:
 
 
 def is_page(path: Path) -> bool:
-    """Whether the suffix of a file asks for a page."""
+    """Whether the suffix of a file is that of a page."""
     return path.suffix.lower() in SUFFIXES
 
 
@@ -81,18 +81,18 @@ def explorer_page(
     title: str = "Alignments",
     languages: tuple[str, str] = ("", ""),
 ) -> str:
-    """The HTML of a page; the same input gives the same text.
+    """The HTML of the page. It is deterministic.
 
     Args:
-        sentences: what to show, 1 to `MOST_SENTENCES`.
-        models: what the models are called, one name a reading.
+        sentences: 1 to `MOST_SENTENCES` sentences.
+        models: names of the one or two models, in the order of the readings.
         title: heading of the page.
-        languages: codes of source and target, which help a browser to choose fonts and voices; empty for unknown.
+        languages: language codes of source and target, for the browser's choice of fonts; empty if unknown.
 
     Raises:
-        DataError: no sentences or too many, or gold links outside a sentence.
-        UsageError: more than two models.
-        ValueError: a sentence with another number of readings, or an unknown figure.
+        DataError: there are no sentences or too many, or gold links lie outside a sentence.
+        UsageError: there are more than two models.
+        ValueError: a sentence has another number of readings, or a figure is unknown.
     """
     _check(sentences, models)
     data = {
@@ -143,18 +143,18 @@ def _sentence(sentence: Explored) -> dict[str, Any]:
 
 
 def _reading(reading: Reading) -> dict[str, Any]:
-    """A reading; pieces that are the words are not repeated."""
-    words, pieces = _units(reading.words), _units(reading.pieces)
+    """A reading as JSON. The matrix between tokens is null if it equals that between words."""
+    words, tokens = _units(reading.words), _units(reading.tokens)
     return {
         "words": words,
-        "pieces": None if pieces == words else pieces,
+        "pieces": None if tokens == words else tokens,
         "links": sorted(reading.links),
         "figures": {key: round(float(value), 4) for key, value in reading.figures.items() if math.isfinite(value)},
     }
 
 
 def _units(alignment: Alignment) -> dict[str, Any]:
-    """A matrix with its words, the weights in thousandths: three digits are more than anyone can see."""
+    """A matrix with its words, the weights as integers in thousandths."""
     weights = np.rint(1000 * alignment.weights).astype(int).tolist()
     return {"source": list(alignment.source), "target": list(alignment.target), "weights": weights}
 
@@ -163,7 +163,7 @@ def _units(alignment: Alignment) -> dict[str, Any]:
 
 
 def _fill(title: str, data: str) -> str:
-    """The template with everything in its slots, put in at once so that a slot's name in the corpus stays text."""
+    """Fill the template's slots, all at once so that a slot's name in the corpus stays text."""
     style, script = _read("style.css"), "\n".join(map(_read, _SCRIPTS))
     slots = {
         "policy": _policy(style, script),
@@ -177,9 +177,9 @@ def _fill(title: str, data: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Only this style and this script may run, and nothing may be fetched, whatever the corpus holds."""
-    allowed = f"style-src {_digest(style)}; script-src {_digest(script)}"
-    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    """The content security policy: only this style and script, and no network access."""
+    sources = f"style-src {_digest(style)}; script-src {_digest(script)}"
+    return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
 
 
 def _digest(text: str) -> str:

@@ -1,7 +1,7 @@
-"""Which installed fonts can write the words of a figure, and how wide the words come out.
+"""Choose fonts for the words of a figure, and measure text.
 
-matplotlib shapes text from 3.11 on: it joins the letters of Arabic and writes them from the right. Earlier versions set one
-character beside the other from the left, and a warning says so.
+matplotlib 3.11 and later shapes text: it joins Arabic letters and sets them from right to left. Earlier versions do not, and
+a warning says so.
 """
 
 import logging
@@ -36,14 +36,14 @@ _PREFERRED = (
     "Arial Unicode MS",
 )
 _JAPANESE = ("Noto Sans CJK JP", "Noto Sans JP", "IPAexGothic", "Hiragino Sans", "Yu Gothic")
-"""Preferred where there are kana; the same characters look somewhat different in China."""
+"""Preferred if there are kana, because Chinese fonts draw the same characters differently."""
 _KANA = frozenset(map(chr, range(0x3041, 0x3100)))
-# Fonts whose code points do not mean what they say, and coloured ones, which matplotlib cannot draw.
+# Fonts with wrong code points, and colour fonts, which matplotlib cannot draw.
 _UNFIT = ("cm", "STIXNon", "STIXSize", "Last", "DejaVu Sans Display", "Noto Color Emoji", "Apple Color Emoji")
 _ELLIPSIS_FROM = 100  # characters; the longest words of real languages stay whole
 _REGULAR = ("normal", 400, "normal")
 SHAPES_TEXT = hasattr(font_manager, "FontPath")
-"""Whether matplotlib shapes text, and opens any face of a collection: both came with 3.11."""
+"""Whether matplotlib shapes text and opens all faces of a font collection, as from 3.11 on."""
 _UNSHAPED = (
     f"matplotlib {matplotlib.__version__} cannot shape Arabic, Hebrew or Indic scripts: their letters stand apart, from left "
     "to right. Install matplotlib 3.11 or newer, or write an SVG or an HTML page, which the viewer shapes."
@@ -52,11 +52,7 @@ _log = logging.getLogger(__name__)
 
 
 def label(word: str) -> str:
-    """The word as it can be drawn: control characters and lone surrogates shown as U+FFFD, a monster shortened.
-
-    No file format holds control characters as text, and one garbled word of thousands of characters would blow up
-    the figure.
-    """
+    """The drawable form of a word: control characters and lone surrogates become U+FFFD, a very long word is shortened."""
     clean = "".join("\ufffd" if unicodedata.category(char) in ("Cc", "Cs", "Cn") else char for char in word)
     if len(clean) <= _ELLIPSIS_FROM:
         return clean
@@ -65,28 +61,28 @@ def label(word: str) -> str:
 
 
 def is_right_to_left(words: Iterable[str]) -> bool:
-    """Whether a text is read from right to left: its first letter of either direction decides, as in a browser."""
+    """Whether a text is read from right to left. Its first letter with a direction decides, as in a browser."""
     directions = (unicodedata.bidirectional(character) for word in words for character in word)
     return next((direction != "L" for direction in directions if direction in ("L", "R", "AL")), False)
 
 
 def add_font(path: Path) -> str:
-    """Make a font file known to this process, and return the name of its family.
+    """Register a font file with matplotlib, and return the name of its family.
 
     Raises:
-        DataError: a file that cannot be read, or holds no font.
+        DataError: the file cannot be read, or is not a font.
     """
     before = len(fontManager.ttflist)
     try:
-        path.open("rb").close()  # whose error has a reason
+        path.open("rb").close()  # its error message has a reason, unlike that of addfont
         fontManager.addfont(path)
     except OSError as error:
         raise DataError(f"Cannot read the font {path}: {error.strerror}.") from None
     except RuntimeError:
         raise DataError(f"{path} is not a font that can be drawn: give a .ttf, .otf or .ttc file.") from None
     added = fontManager.ttflist[before]
-    forget_fonts()
-    # Whatever its weight is, it is the face that was asked for.
+    _clear_caches()
+    # Register it as a regular face whatever its weight, so that it is the one chosen.
     fontManager.ttflist.append(replace(added, style="normal", weight=400, stretch="normal"))
     return str(added.name)
 
@@ -98,18 +94,17 @@ def forget_fonts() -> None:
 
 
 def choose_families(texts: Iterable[str], *, first: Sequence[str] = (), warn: bool = True) -> list[str]:
-    """Font families that together have all characters of the texts, as far as any installed font does.
+    """Choose font families that together have all characters of the texts, as far as installed fonts do.
 
-    Those of `first` and the base font come first; further ones are added only for characters that they lack, each time
-    the one that has most of those still missing. Characters that no font has are named in one warning of the log, and
-    those that this matplotlib cannot shape in another.
+    `first` and the base font come first. Further families are added greedily for the characters still missing. With `warn`,
+    one warning lists characters that no font has, another one says if matplotlib cannot shape a script.
     """
     characters = set[str]().union(*texts)
-    wanted = {ord(character) for character in characters if _is_visible(character)}
+    codes = {ord(character) for character in characters if _is_visible(character)}
     families = [*first, BASE]
-    missing = wanted.difference(*map(_characters, families))
+    missing = codes.difference(*map(_characters, families))
     candidates = _candidates() if missing else []
-    if not any(chr(code) in _KANA for code in wanted):
+    if not any(chr(code) in _KANA for code in codes):
         candidates = sorted(candidates, key=_JAPANESE.__contains__)
     while missing:
         best = max(candidates, key=lambda family: len(missing & _characters(family)), default=BASE)
@@ -125,15 +120,15 @@ def choose_families(texts: Iterable[str], *, first: Sequence[str] = (), warn: bo
 
 
 def text_width(text: str, size: float, families: Sequence[str]) -> float:
-    """Width of one line of text in points at this font size."""
+    """The width of a line of text in points."""
     if not text:
         return 0.0
     properties = FontProperties(family=list(families), size=size)
     width, _, _ = TextToPath().get_text_width_height_descent(text, properties, ismath=False)
-    # A missing glyph may be measured as a narrow box; leave an SVG's viewer, who may have the glyph, room for a full em.
-    known = frozenset[int]().union(*(_characters(family) for family in families))
-    unknown = sum(_is_visible(character) and ord(character) not in known for character in text)
-    return float(width) + 0.4 * size * unknown
+    # A missing glyph is measured as a narrow box. The viewer of an SVG may have the glyph, which needs up to a full em.
+    available = frozenset[int]().union(*(_characters(family) for family in families))
+    missing = sum(_is_visible(character) and ord(character) not in available for character in text)
+    return float(width) + 0.4 * size * missing
 
 
 def _is_visible(character: str) -> bool:
@@ -141,46 +136,52 @@ def _is_visible(character: str) -> bool:
 
 
 def _needs_shaping(character: str) -> bool:
-    """Whether a script is written from the right, or has vowels that move around their consonant."""
+    """Whether a character needs text shaping: it is written from right to left, or is a combining vowel sign."""
     return unicodedata.bidirectional(character) in ("R", "AL") or unicodedata.category(character) == "Mc"
 
 
 @lru_cache(maxsize=1)
 def _candidates() -> list[str]:
-    """Installed families worth falling back to, the preferred ones first."""
-    _notice_new_fonts()
+    """Installed families to fall back to, the preferred ones first."""
+    _register_new_fonts()
     fit = sorted(name for name in _regular_faces() if not name.startswith(_UNFIT) and name != BASE)
     return [name for name in _PREFERRED if name in fit] + [name for name in fit if name not in _PREFERRED]
 
 
 @lru_cache(maxsize=1024)
 def _characters(family: str) -> frozenset[int]:
-    """Code points for which the regular face of a family has glyphs."""
+    """The code points for which the regular face of a family has glyphs."""
     try:
         return frozenset(get_font(_regular_faces()[family]).get_charmap())
-    except (OSError, RuntimeError, ValueError):  # a broken or unscalable font file is as good as none
+    except (OSError, RuntimeError, ValueError):  # the font file is damaged or not scalable
         return frozenset()
 
 
 @lru_cache(maxsize=1)
 def _regular_faces() -> dict[str, str]:
-    """File of the upright face of normal weight and width, by family."""
+    """The file of each family's regular face."""
     faces = fontManager.ttflist
     return {face.name: _file(face) for face in faces if (face.style, face.weight, face.stretch) == _REGULAR}
 
 
 def _file(face: FontEntry) -> str:
-    """A face's file, with its number in a collection; before 3.11 matplotlib lists and reads only the first."""
+    """The file of a face, with its index in a font collection; before 3.11 matplotlib reads only the first face."""
     return font_manager.FontPath(face.fname, face.index) if SHAPES_TEXT else str(face.fname)
 
 
-def _notice_new_fonts() -> None:
-    """Add the fonts that were installed after matplotlib made its list, which it does once in its life."""
-    known = {str(face.fname) for face in fontManager.ttflist}
-    for path in sorted(set(findSystemFonts()) - known):
-        with suppress(OSError, RuntimeError):  # no font, or one of a kind that matplotlib cannot read
+def _register_new_fonts() -> None:
+    """Register fonts that were installed after matplotlib made its cached list."""
+    registered = {str(face.fname) for face in fontManager.ttflist}
+    for path in sorted(set(findSystemFonts()) - registered):
+        with suppress(OSError, RuntimeError):  # not a font that matplotlib can read
             fontManager.addfont(path)
-    forget_fonts()
+    _clear_caches()
+
+
+def _clear_caches() -> None:
+    """Clear what depends on the list of fonts."""
+    for cached in (_candidates, _characters, _regular_faces):
+        cached.cache_clear()
 
 
 def _complaint(missing: Iterable[int]) -> str:

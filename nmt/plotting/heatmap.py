@@ -1,4 +1,4 @@
-"""Alignment heatmaps like figure 3 of Bahdanau et al. (2015): source words on top, target words on the left."""
+"""Draw alignment heatmaps like figure 3 of Bahdanau et al. (2015): source words on top, target words on the left."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -29,8 +29,8 @@ Style = Literal["color", "grey"]
 Mark = Literal["sure", "possible", "center"]
 T = TypeVar("T")
 
-LEGEND_SIZE, LEGEND_UNIT = 9.0, 0.2  # points, and inches to a mark
-ANNOTATED_UP_TO = 12  # words; in larger matrices, figures in the cells are noise
+LEGEND_SIZE, LEGEND_UNIT = 9.0, 0.2  # font size in points, side of a mark in inches
+ANNOTATED_UP_TO = 12  # words; larger matrices have no numbers in the cells
 
 _BLUES = LinearSegmentedColormap.from_list(
     "nmt-blues", ["#edf2f8", "#c5d9ec", "#8fbbdc", "#5296c8", "#246aa8", "#0f427d", "#08264f"]
@@ -40,18 +40,18 @@ _GREYS = LinearSegmentedColormap.from_list("nmt-greys", ["black", "white"])
 
 @dataclass(frozen=True, eq=False)
 class Heatmap:
-    """One matrix, and what is drawn over it.
+    """One matrix with its title and marks.
 
     Attributes:
         alignment: the weights [T S] with their words.
-        title: stands above it.
-        gold: links of annotators; outlined squares, dashed where only possible.
-        centers: where the local window of each row stood, p_t (Luong et al. 2015, eq. 9), [T K] for K heads; column j
-            reaches from j to j + 1, and NaN is not drawn.
+        title: text above the matrix.
+        gold: gold links, drawn as squares, dashed if only possible.
+        centers: p_t, the centre of the local window in each row (Luong et al. 2015, eq. 9), [T K] for K heads. Column j
+            reaches from j to j + 1; NaN is not drawn.
 
     Raises:
-        DataError: an alignment without words, or gold links outside it.
-        ValueError: centres of another number of rows.
+        DataError: the alignment has no words, or gold links lie outside it.
+        ValueError: centres have another number of rows.
     """
 
     alignment: Alignment
@@ -70,7 +70,7 @@ class Heatmap:
 
     @property
     def links(self) -> GoldLinks:
-        """The gold links; a plain set is of sure ones."""
+        """The gold links; those of a plain set are sure."""
         if isinstance(self.gold, GoldLinks):
             return self.gold
         return GoldLinks(frozenset(self.gold or ()), frozenset())
@@ -86,24 +86,24 @@ def plot_alignment(
     font: str | Path | None = None,
     dpi: float = 150,
 ) -> None:
-    """Draw alignment matrices, alpha_ij of target word i and source word j (Bahdanau et al. 2015, eq. 6), into a file.
+    """Draw alignment matrices, alpha_ij of target word i and source word j (Bahdanau et al. 2015, eq. 6), to a file.
 
-    Cells are square and colours run from 0 to 1 whatever the weights, so that figures can be compared. The figure
-    grows with the words. Small matrices have their weights written into the cells.
+    Cells are square, and colours always range from 0 to 1, so figures are comparable. The figure grows with the number of
+    words. Small matrices show their weights in the cells.
 
     Args:
         alignment: one matrix [T S] with its words, or several for panels side by side.
         path: .png, .pdf or .svg; the suffix chooses the format.
-        title: one above each panel; a single one stands above the first.
-        gold: links of annotators, as for `title`; outlined squares, dashed where only possible.
+        title: the title of each panel; a single one is for the first panel.
+        gold: the gold links of each panel, likewise; drawn as squares, dashed if only possible.
         style: `color`, or `grey` as in the paper (black is 0, white is 1).
-        font: a font file for the words; the installed ones fill in what it lacks.
-        dpi: dots an inch of a PNG.
+        font: a font file for the words; installed fonts supply characters it lacks.
+        dpi: dots per inch of a PNG.
 
     Raises:
-        UsageError: an unknown suffix or style, or a resolution out of range.
-        DataError: an alignment without words, gold links outside it, no font, or a file that cannot be written.
-        ValueError: more titles or gold standards than panels.
+        UsageError: the suffix or style is unknown, or the resolution out of range.
+        DataError: an alignment has no words, gold links lie outside it, or the font or the picture cannot be used.
+        ValueError: there are more titles or gold links than panels.
     """
     alignments = list(alignment) if isinstance(alignment, Sequence) else [alignment]
     for item in alignments:
@@ -112,9 +112,9 @@ def plot_alignment(
     titles = [title] if isinstance(title, str) else list(title or ())
     golds = [gold] if isinstance(gold, GoldLinks | AbstractSet) else list(gold or ())
     count = len(alignments)
-    each = zip(alignments, _padded(titles, "", count), _padded(golds, None, count), strict=True)
-    place, letters = as_path(path, "The picture"), None if font is None else as_path(font, "The font")
-    plot_heatmaps([[Heatmap(*given) for given in each]], place, style=style, font=letters, dpi=dpi)
+    panels = zip(alignments, _padded(titles, "", count), _padded(golds, None, count), strict=True)
+    output, font_file = as_path(path, "The picture"), None if font is None else as_path(font, "The font")
+    plot_heatmaps([[Heatmap(*panel) for panel in panels]], output, style=style, font=font_file, dpi=dpi)
 
 
 def plot_heatmaps(
@@ -126,11 +126,16 @@ def plot_heatmaps(
     font: Path | None = None,
     dpi: float = 150,
 ) -> None:
-    """Draw matrices as panels of a page, or of several in a PDF; like `plot_alignment`. `weights` names what the colours are.
+    """Draw matrices as panels of a page, or of several pages of a PDF.
+
+    Args:
+        pages: the panels of each page.
+        path, style, font, dpi: as for `plot_alignment`.
+        weights: label of the colour bar.
 
     Raises:
-        UsageError: several pages for a picture that has one; or as there.
-        DataError: nothing to draw; or as there.
+        UsageError: there are several pages, but the format is not PDF; or as for `plot_alignment`.
+        DataError: there is nothing to draw; or as for `plot_alignment`.
     """
     kind, look = file_format(path), _Look.of(style)
     if not pages or not all(pages):
@@ -139,7 +144,7 @@ def plot_heatmaps(
         raise UsageError(f"A .{kind} has one page, but there are {len(pages)}: write a .pdf.")
     words = [label(word) for item in chain(*pages) for word in item.alignment.source + item.alignment.target]
     texts = [*words, *(item.title for item in chain(*pages))]
-    # An SVG leaves the glyphs to its viewer, who may well have the fonts that this machine lacks.
+    # The viewer of an SVG uses its own fonts, which may have glyphs that are missing here.
     families = choose_families(texts, first=[add_font(font)] if font else [], warn=kind != "svg")
     with house_style(families):
         figures = (_draw(page, look, families, weights) for page in pages)
@@ -149,17 +154,17 @@ def plot_heatmaps(
             save(next(figures), path, dpi=dpi)
 
 
-def _padded(given: Sequence[T], filler: T, count: int) -> list[T]:
-    """One for each panel, the missing last ones filled in."""
-    if len(given) > count:
+def _padded(values: Sequence[T], filler: T, count: int) -> list[T]:
+    """Pad the values to one per panel."""
+    if len(values) > count:
         raise ValueError(
-            f"There are {counted(len(given), 'title')} or gold standards for {counted(count, 'alignment')}."
+            f"There are {counted(len(values), 'title')} or gold standards for {counted(count, 'alignment')}."
         )
-    return [*given, *[filler] * (count - len(given))]
+    return [*values, *[filler] * (count - len(values))]
 
 
 def _check_within(links: GoldLinks, alignment: Alignment) -> None:
-    """Raises DataError at a gold link outside the matrix."""
+    """Raise DataError if a gold link lies outside the matrix."""
     targets, sources = alignment.weights.shape
     for source, target in sorted(links.possible):
         if not (0 <= source < sources and 0 <= target < targets):
@@ -169,15 +174,15 @@ def _check_within(links: GoldLinks, alignment: Alignment) -> None:
 
 @dataclass(frozen=True)
 class _Look:
-    """Colours of a style.
+    """The colours of a style.
 
     Attributes:
-        colormap: from weight 0 to 1.
-        grid: lines between cells.
-        outline: squares of gold links.
-        halo: border that keeps the outline visible on any cell, if it needs one.
-        zero, one: text on cells of small and of large weight.
-        center: the window's centres.
+        colormap: colours of weights from 0 to 1.
+        grid: colour of the lines between cells.
+        outline: colour of the squares of gold links.
+        halo: border of these squares, if they need one to be visible on any cell.
+        zero, one: text colour on cells of small and of large weight.
+        center: colour of the window's centres.
         center_halo: their border.
     """
 
@@ -215,7 +220,7 @@ class _Look:
         return square
 
     def draw_diamonds(self, axes: Axes, places: Sequence[tuple[float, float]], cell: float) -> None:
-        """The marks of a window's centres, for cells of the given side in inches."""
+        """Mark the centres of a window; `cell` is the side of a cell in inches."""
         size = min(max(72 * cell * 0.26, 3.0), 7.5)
         x, y = zip(*places, strict=True) if places else ((), ())
         axes.plot(
@@ -248,14 +253,14 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights
 
 
 def _axes(figure: Figure, x: float, y: float, width: float, height: float) -> Axes:
-    """Axes at a place given in inches from the top left corner."""
+    """Add axes at a position in inches from the top left corner."""
     page_width, page_height = figure.get_size_inches()
     bottom = page_height - y - height
     return figure.add_axes((x / page_width, bottom / page_height, width / page_width, height / page_height))
 
 
 def _write(figure: Figure, x: float, y: float, text: str, size: float) -> None:
-    """Text whose top left corner is at a place given in inches."""
+    """Write text with its top left corner at a position in inches."""
     width, height = figure.get_size_inches()
     figure.text(x / width, 1 - y / height, text, fontsize=size, va="top", ha="left")
 
@@ -270,8 +275,7 @@ def _draw_matrix(axes: Axes, alignment: Alignment, panel: Panel, look: _Look) ->
     axes.xaxis.tick_top()
     axes.set_yticks(np.arange(targets) + 0.5, panel.target)
     if panel.slant:
-        # Baselines in one line; moved the way they are read by half the height of a small letter, so that a word points at its
-        # column.
+        # Shift slanted words by half the height of a lower-case letter, so that they point at their columns.
         shift = 0.19 * panel.font_size / (72 * panel.cell)
         axes.set_xticks(np.arange(sources) + 0.5 + shift, panel.source, rotation=panel.slant, rotation_mode="anchor")
         for text in axes.get_xticklabels():
@@ -281,7 +285,7 @@ def _draw_matrix(axes: Axes, alignment: Alignment, panel: Panel, look: _Look) ->
 
 
 def _annotate(axes: Axes, alignment: Alignment, look: _Look) -> None:
-    """Write the weights into the cells, but for those that round to nothing."""
+    """Write the weights into the cells, except those that round to 0.00."""
     for (target, source), weight in np.ndenumerate(alignment.weights):
         if weight >= 0.005:
             color = look.one if weight > 0.5 else look.zero
@@ -294,13 +298,13 @@ def _draw_links(axes: Axes, gold: GoldLinks, look: _Look) -> None:
 
 
 def _draw_centers(axes: Axes, centers: Matrix | None, panel: Panel, look: _Look, *, down: float) -> None:
-    """So far down each row, below what is written into its cells."""
+    """Draw the centres in their rows, at the fraction `down` of the row's height."""
     places = [] if centers is None else [(x, row + down) for (row, _), x in np.ndenumerate(centers) if np.isfinite(x)]
     look.draw_diamonds(axes, places, panel.cell)
 
 
 def _draw_bar(axes: Axes, look: _Look, label: str) -> None:
-    """A slim labelled colour bar."""
+    """Draw the colour bar."""
     mapping = ScalarMappable(Normalize(0, 1), look.colormap)
     bar = axes.figure.colorbar(mapping, cax=axes, ticks=[0, 0.25, 0.5, 0.75, 1])
     bar.set_label(label, fontsize=9)
@@ -310,11 +314,11 @@ def _draw_bar(axes: Axes, look: _Look, label: str) -> None:
 
 @dataclass(frozen=True)
 class _Legend:
-    """What the marks on a page mean, in one line.
+    """The legend of the marks on a page, in one line.
 
     Attributes:
-        entries: mark, meaning and where it begins, in units.
-        width: in inches; 0 for no legend.
+        entries: mark, meaning and start in units of `LEGEND_UNIT`.
+        width: width in inches; 0 for no legend.
     """
 
     entries: tuple[tuple[Mark, str, float], ...]
@@ -322,7 +326,7 @@ class _Legend:
 
     @classmethod
     def of(cls, page: Sequence[Heatmap], families: Sequence[str]) -> Self:
-        """Only of marks that are there."""
+        """Make the legend of the marks that occur on a page."""
         marks: tuple[tuple[Mark, str, bool], ...] = (
             ("sure", "sure link", any(item.links.sure for item in page)),
             ("possible", "possible link", any(item.links.possible - item.links.sure for item in page)),
@@ -337,7 +341,7 @@ class _Legend:
         return cls(tuple(entries), (start - 1) * LEGEND_UNIT if entries else 0.0)
 
     def draw(self, axes: Axes, look: _Look) -> None:
-        """Into axes as wide as the legend and a unit high."""
+        """Draw the legend into axes of its width and of height `LEGEND_UNIT`."""
         axes.set(xlim=(0, self.width / LEGEND_UNIT), ylim=(1, 0))
         axes.set_axis_off()
         for mark, meaning, start in self.entries:

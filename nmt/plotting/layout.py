@@ -1,6 +1,6 @@
-"""Where everything in an alignment figure goes: pure measuring, in inches from the top left corner.
+"""Layout of alignment figures, in inches from the top left corner.
 
-Nothing is left to automatic fitting, so no label is ever cut off or overlaps another, at 3 words as at 60.
+All sizes are computed from measured text, so that labels are never cut off and never overlap.
 """
 
 import textwrap
@@ -17,7 +17,7 @@ GAP = 0.35  # between panels
 LABEL_PAD = 0.06  # between a word and its row or column
 TITLE_SIZE = 11.0  # points
 SMALLEST_CELL, LARGEST_CELL = 0.28, 0.6
-LONGEST_MATRIX = 28.0  # cells shrink beyond it
+LONGEST_MATRIX = 28.0  # longer matrices get smaller cells
 BAR_WIDTH, BAR_WITH_LABELS, BAR_GAP = 0.12, 0.7, 0.2
 SHORTEST_BAR, LONGEST_BAR, LONGEST_SHARED_BAR = 1.3, 2.5, 6.0
 LEGEND_HEIGHT = 0.4
@@ -25,36 +25,36 @@ SLANT = 45  # degrees
 
 
 def line_height(size: float) -> float:
-    """Height of a line of text of this many points."""
+    """The height of a line of text; `size` is in points."""
     return 1.3 * size / 72
 
 
 def cell_side(alignments: Sequence[Alignment]) -> float:
-    """Side of a cell: generous for a few words, readable for many, smaller only where the figure would get huge."""
+    """The side of a cell: large for a few words, at least readable for many, smaller only if the figure would get huge."""
     longest = max(max(len(item.source), len(item.target)) for item in alignments)
     return min(max(6 / longest, SMALLEST_CELL), LARGEST_CELL, LONGEST_MATRIX / longest)
 
 
 def font_size(cell: float) -> float:
-    """Of the words beside cells of this side, in points."""
+    """The font size of words beside cells of this side, in points."""
     return min(72 * cell * 0.45, 11.0)
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One matrix with its labels, measured.
+    """The measures of one matrix with its labels.
 
     Attributes:
         source: labels of the columns.
         target: labels of the rows.
-        title: broken into lines; empty for none.
+        title: the title, wrapped into lines; empty for none.
         cell: side of a cell.
-        font_size: of the labels, in points.
-        slant: angle of the source words; 0 where every word fits above its column, negative if they lean to the left.
-        turned: whether columns run from right to left, as the source is read.
-        left: room for the target words, and for source words that lean to the left.
-        top: room for title and source words.
-        right: how far slanted words or the title reach beyond the last column.
+        font_size: font size of the labels, in points.
+        slant: angle of the source words; 0 if all fit above their columns, negative if they lean to the left.
+        turned: whether columns run from right to left, as the source does.
+        left: space for the target words, and for source words that lean to the left.
+        top: space for title and source words.
+        right: how far slanted words or the title extend beyond the last column.
     """
 
     source: tuple[str, ...]
@@ -82,9 +82,9 @@ class Panel:
     def measure(
         cls, alignment: Alignment, title: str, cell: float, families: Sequence[str], *, slanted: bool | None = None
     ) -> Self:
-        """Lay out one matrix with cells of the given side, its words set in these fonts.
+        """Measure one matrix with cells of the given side and words in these fonts.
 
-        Source words are slanted where one is wider than its column, unless `slanted` says it.
+        Source words are slanted if one is wider than its column, unless `slanted` decides it.
         """
         size = font_size(cell)
         source, target = tuple(map(label, alignment.source)), tuple(map(label, alignment.target))
@@ -93,8 +93,8 @@ class Panel:
         if slanted is None:
             slanted = max(widths) > cell - LABEL_PAD
         left = max(text_width(word, size, families) / 72 for word in target) + 2 * LABEL_PAD
-        top, beyond = _slanted(widths, cell, line_height(size)) if slanted else (line_height(size), 0.0)
-        left, right = (max(left, beyond), 0.0) if turned else (left, beyond)
+        top, overhang = _slanted(widths, cell, line_height(size)) if slanted else (line_height(size), 0.0)
+        left, right = (max(left, overhang), 0.0) if turned else (left, overhang)
         title = _wrap(title, left + cell * len(source) + right, families)
         title_width = max((text_width(line, TITLE_SIZE, families) / 72 for line in title.split("\n")), default=0.0)
         return cls(
@@ -105,7 +105,7 @@ class Panel:
 
 
 def measure_panels(items: Sequence[tuple[Alignment, str]], families: Sequence[str]) -> list[Panel]:
-    """The matrices of a figure with their titles: cells of one size, and words at one angle."""
+    """Measure the matrices of a figure with their titles; all get the same cell size and angle of words."""
     cell = cell_side([alignment for alignment, _ in items])
     panels = [Panel.measure(*item, cell, families) for item in items]
     if len({panel.slant == 0 for panel in panels}) == 1:
@@ -114,14 +114,14 @@ def measure_panels(items: Sequence[tuple[Alignment, str]], families: Sequence[st
 
 
 def _slanted(widths: Sequence[float], cell: float, line: float) -> tuple[float, float]:
-    """Room above, and beyond the last column read, of words at 45 degrees that start above the middle of their columns."""
+    """The space above the matrix and beyond its last column for words at 45 degrees."""
     reach = [(width + line) * sqrt(0.5) for width in widths]
     ends = [(column + 0.5) * cell + length for column, length in enumerate(reach)]
     return max(reach), max(0.0, max(ends) - cell * len(widths))
 
 
 def _wrap(title: str, room: float, families: Sequence[str]) -> str:
-    """The title broken into lines about as long as the panel is wide, though never very short."""
+    """Wrap the title to about the width of the panel, but at least 30 characters per line."""
     if not title:
         return ""
     average = text_width(title, TITLE_SIZE, families) / 72 / len(title)
@@ -129,19 +129,19 @@ def _wrap(title: str, room: float, families: Sequence[str]) -> str:
 
 
 def title_height(title: str) -> float:
-    """Room for a title and the space below it."""
+    """The height of a title with the space below it."""
     return (title.count("\n") + 1.5) * line_height(TITLE_SIZE) if title else 0.0
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Places on the page.
+    """The positions of all parts of a page.
 
     Attributes:
-        width: of the page.
-        height: of the page.
+        width: width of the page.
+        height: height of the page.
         corners: (x, y) of the top left corner of each panel's matrix.
-        titles: (x, y) of the top left corner of each panel's title; those of a row or column of panels are in line.
+        titles: (x, y) of the top left corner of each panel's title, aligned in each row and column of panels.
         bar: (x, y, width, height) of the colour bar.
         legend: (x, y) of the top left corner of the legend.
     """
@@ -155,9 +155,9 @@ class Layout:
 
     @classmethod
     def arrange(cls, panels: Sequence[Panel], *, legend: float) -> Self:
-        """Panels in about as many rows as columns, matrices flush with each other; one colour bar for all at the right.
+        """Arrange panels in about as many rows as columns, with aligned matrices and one colour bar on the right.
 
-        `legend` is the width of the line below them; 0 is none.
+        `legend` is the width of the legend below them; 0 for none.
         """
         columns = ceil(sqrt(len(panels)))
         stacks = [panels[start::columns] for start in range(columns)]
@@ -168,10 +168,10 @@ class Layout:
         tops, bottom = _along(above, [max(panel.height for panel in row) for row in rows])
         places = [divmod(index, columns) for index in range(len(panels))]
         bar_top = tops[0]
-        if len(rows) == 1:  # words that reach beyond the last column do so above the bar
+        if len(rows) == 1:  # slanted words may extend above the bar
             bar_left = lefts[-1] + panels[-1].width + BAR_GAP
             bar_height = min(max(panels[0].height, SHORTEST_BAR), LONGEST_BAR)
-        else:  # beside the middle of all rows
+        else:  # vertically centred beside all rows
             bar_left = right + BAR_GAP
             bar_height = min(bottom - bar_top, LONGEST_SHARED_BAR)
             bar_top += (bottom - bar_top - bar_height) / 2
@@ -189,7 +189,7 @@ class Layout:
 
 
 def _along(before: Sequence[float], extents: Sequence[float]) -> tuple[list[float], float]:
-    """Where bodies start that stand in a line, each after a space of its own, and where the last one ends."""
+    """The starts of items in a line, each after its own space, and the end of the last one."""
     starts, end = [], MARGIN - GAP
     for space, extent in zip(before, extents, strict=True):
         starts.append(end + GAP + space)

@@ -1,6 +1,6 @@
-"""What all figures share: the look, the file formats, and files that are the same for the same input.
+"""Shared style and file formats of all figures. The same input gives the same file.
 
-Figures are drawn with matplotlib's Figure alone: no pyplot, no display, nothing left behind in its settings.
+Figures use matplotlib's Figure directly: no pyplot, no display, no change of global settings.
 """
 
 import io
@@ -23,7 +23,7 @@ BLUE = "#1f5a99"
 ORANGE = "#e8710a"
 MAGENTA = "#c2126b"
 
-# The time of day and the version of the drawing program have no place in a figure that shall be reproducible.
+# Leave out time and software version, so that files are reproducible.
 _METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
@@ -31,27 +31,27 @@ _METADATA: dict[str, dict[str, None]] = {
 }
 FORMATS = tuple(_METADATA)
 _LARGEST_SIDE = 30_000  # pixels
-_settings = threading.RLock()  # matplotlib's settings belong to the process; two threads must not swap them at once
+_settings = threading.RLock()  # matplotlib's settings are global to the process
 
 
 def file_format(path: Path, formats: Sequence[str] = FORMATS) -> str:
-    """The picture format that the suffix of a file asks for.
+    """The picture format of a file, by its suffix.
 
     Raises:
-        UsageError: a suffix that is none of the known ones.
+        UsageError: the suffix is unknown.
     """
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in formats:
-        known = ", ".join(f".{name}" for name in formats)
-        raise UsageError(f"Cannot tell the picture format of '{path}' from its name: end it with one of {known}.")
+        suffixes = ", ".join(f".{name}" for name in formats)
+        raise UsageError(f"Cannot tell the picture format of '{path}' from its name: end it with one of {suffixes}.")
     return suffix
 
 
 @contextmanager
 def house_style(families: Sequence[str]) -> Iterator[None]:
-    """Within it, matplotlib follows our settings only, whatever the user's own are.
+    """A context with the settings of this package instead of the user's matplotlib settings.
 
-    Words are never read as formulas (`$`), and text in SVG and PDF stays text that can be searched and edited.
+    Words are never parsed as formulas (`$`). Text in SVG and PDF stays searchable text.
     """
     settings = {
         "font.family": [*families, "sans-serif"],
@@ -66,16 +66,16 @@ def house_style(families: Sequence[str]) -> Iterator[None]:
         "pdf.fonttype": 42,
     }
     with _settings, style.context(settings, after_reset=True), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from font")  # said once by choose_families
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from font")  # choose_families warns instead
         yield
 
 
 def save(figure: Figure, path: Path, *, dpi: float) -> None:
-    """Write the figure in the format of the suffix; to be called within `house_style`.
+    """Write the figure in the format of the suffix; call it within `house_style`.
 
     Raises:
-        UsageError: an unknown suffix, or a resolution at which the picture gets too large or none.
-        DataError: a file that cannot be written.
+        UsageError: the suffix is unknown, or the resolution makes the picture too large or too small.
+        DataError: the file cannot be written.
     """
     kind = file_format(path)
     _check_resolution(figure, kind, dpi)
@@ -85,7 +85,7 @@ def save(figure: Figure, path: Path, *, dpi: float) -> None:
 
 
 def save_pages(figures: Iterable[Figure], path: Path, *, dpi: float) -> None:
-    """Write a PDF with a page for each figure, as large as the figure; otherwise like `save`."""
+    """Write a PDF with one page per figure, of the figure's size. Raises as `save` does."""
     picture = io.BytesIO()
     with PdfPages(picture, metadata=_METADATA["pdf"]) as pages:
         for figure in figures:
@@ -95,7 +95,7 @@ def save_pages(figures: Iterable[Figure], path: Path, *, dpi: float) -> None:
 
 
 def _check_resolution(figure: Figure, kind: str, dpi: float) -> None:
-    """Raises UsageError if the picture would get too large or none."""
+    """Raise UsageError if the resolution makes the picture too large or too small."""
     side = max(figure.get_size_inches()) * dpi
     if not 10 <= dpi <= 2400 or (kind == "png" and side > _LARGEST_SIDE):
         limits = f"choose 10 to 2400 dots per inch and at most {_LARGEST_SIDE:,} pixels"

@@ -1,4 +1,4 @@
-"""The `nmt` command. Every heavy import waits inside the command that needs it, so that `nmt --help` is instant."""
+"""The `nmt` command. Heavy imports are inside the commands that need them, so that `nmt --help` is instant."""
 
 import sys
 from typing import Annotated
@@ -38,8 +38,8 @@ app.add_typer(recipe_app, rich_help_panel=_LOOK)
 app.add_typer(corpora_app, rich_help_panel=_LOOK)
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(version: bool) -> None:
+    if version:
         typer.echo(f"nmt {__version__}")
         raise typer.Exit
 
@@ -54,5 +54,5 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; without any argument it shows its help."""
+    """Run the command line; without arguments print the help."""
     app(sys.argv[1:] or ["--help"])

@@ -1,4 +1,4 @@
-"""`python -m nmt.cli` is the `nmt` command."""
+"""Run the `nmt` command by `python -m nmt.cli`."""
 
 from nmt.cli import main
 

@@ -1,4 +1,4 @@
-"""`nmt align`: links of given translations, and how far they are from those of people."""
+"""`nmt align`: word links of given translations, and their alignment error rate."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from nmt.cli.options import (
     TargetText,
     Threads,
     build_translator,
-    links_place,
+    links_destination,
     load_models,
     need_attention,
     read_gold_links,
     set_up,
 )
-from nmt.cli.progress import shown, timed
+from nmt.cli.progress import timed, with_progress
 from nmt.cli.streams import STANDARD, check_not_input, count_pairs, open_output, read_parallel
 from nmt.errors import UsageError
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from nmt.bundle import Bundle
 
 LinksFormat = Literal["pharaoh", "json", "npz", "naacl"]
-_READ = "How links are read off"
+_EXTRACTION = "Extraction of links"
 
 
 def align(
@@ -58,18 +58,18 @@ def align(
     weights: Annotated[
         Literal["posterior", "attention"],
         typer.Option(
-            help="What a word was read from, given what it is; or the attention before it was known, which is faster.",
-            rich_help_panel=_READ,
+            help="The posterior alignment given the target words, or the attention, which is faster.",
+            rich_help_panel=_EXTRACTION,
         ),
     ] = "posterior",
     extract: Annotated[
         Literal["argmax", "threshold", "mutual"] | None,
         typer.Option(
-            help="Each target word's strongest source word; every pair that is strong enough; or every pair that is when a "
-            "source word is shared out to those that look at it. [dim]\\[default: mutual for posteriors, threshold for guided "
-            "attention, else argmax][/dim]",
+            help="argmax links each target word to its strongest source word; threshold links all pairs above the threshold; "
+            "mutual normalises over target words too, then applies the threshold. [dim]\\[default: mutual for posteriors, "
+            "threshold for guided attention, else argmax][/dim]",
             show_default=False,
-            rich_help_panel=_READ,
+            rich_help_panel=_EXTRACTION,
         ),
     ] = None,
     threshold: Annotated[
@@ -78,30 +78,30 @@ def align(
             metavar="0..1",
             help="Least weight of a link. [dim]\\[default: 0.45 with --extract mutual, 0.3 with threshold; else none][/dim]",
             show_default=False,
-            rich_help_panel=_READ,
+            rich_help_panel=_EXTRACTION,
         ),
     ] = None,
     reverse: Annotated[
         Path | None,
         typer.Option(
             metavar="MODEL",
-            help="A model of the other direction, which reads the target; its links join those of the first.",
+            help="A model of the other direction (target to source), whose links are joined with those of the first.",
             show_default=False,
-            rich_help_panel=_READ,
+            rich_help_panel=_EXTRACTION,
         ),
     ] = None,
     symmetrise: Annotated[
         Literal["intersection", "union", "grow-diag-final-and", "mean", "geometric"] | None,
         typer.Option(
-            help="How the links of both directions join; mean, geometric: links are read off the (geometric) mean of their "
-            "weights. [dim]\\[default: geometric for posteriors, grow-diag-final-and for attention][/dim]",
+            help="How to join the links of both directions; mean and geometric extract links from the mean of their weights. "
+            "[dim]\\[default: geometric for posteriors, grow-diag-final-and for attention][/dim]",
             show_default=False,
-            rich_help_panel=_READ,
+            rich_help_panel=_EXTRACTION,
         ),
     ] = None,
     no_punctuation: Annotated[
         bool,
-        typer.Option("--no-punctuation", help="Drop links of words that are punctuation.", rich_help_panel=_READ),
+        typer.Option("--no-punctuation", help="Drop links of words that are punctuation.", rich_help_panel=_EXTRACTION),
     ] = False,
     shift: Annotated[
         int,
@@ -109,9 +109,9 @@ def align(
             min=-1,
             max=1,
             metavar="-1|0|1",
-            help="Take the row of each step for that of the target token N places further on; -1 for a model whose rows "
-            "belong to the word it was just fed (Luong et al. 2015, footnote 14). Holds for --reverse too.",
-            rich_help_panel=_READ,
+            help="Move each row of weights down by N target tokens; -1 for a model whose rows belong to the previous token "
+            "(Luong et al. 2015, footnote 14). Applies to --reverse too.",
+            rich_help_panel=_EXTRACTION,
         ),
     ] = 0,
     gold: Gold = None,
@@ -120,7 +120,7 @@ def align(
     max_length: Annotated[
         int,
         typer.Option(
-            min=1, max=8000, help="Most tokens of a side; a longer pair gets no links.", rich_help_panel="Machine"
+            min=1, max=8000, help="Most tokens per side; longer pairs get no links.", rich_help_panel="Machine"
         ),
     ] = 500,
     device: Device = "auto",
@@ -137,21 +137,20 @@ def align(
 
     [bold]Details[/bold]
 
-    Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0. Words are what spaces
-    separate, or the model's tokens where a language is written without spaces (Chinese, Japanese, Thai, ...). A pair
-    with a blank or too long side gets an empty line. With --gold, precision, recall and alignment error rate are printed instead, with
-    a 95 % bootstrap interval in brackets.
+    Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0. Words are separated by
+    spaces; in languages written without spaces (Chinese, Japanese, Thai, ...) they are the model's tokens. A pair with a
+    blank or too long side gets an empty line. With --gold, precision, recall and alignment error rate are printed instead,
+    with a 95 % bootstrap interval in brackets.
 
-    Formats: pharaoh is this; json a line with source, target, weights (one row per target word) and links; npz arrays
-    weights_N, links_N, source_N and target_N of line N; naacl lines `sentence source target S`, all counted from 1.
-    Weights are MODEL's, or the mean of both directions with --symmetrise mean or geometric.
+    Formats: pharaoh as above; json one object per line with source, target, weights (one row per target word) and links;
+    npz arrays weights_N, links_N, source_N and target_N of line N; naacl lines `sentence source target S`, all counted
+    from 1. Weights are those of MODEL, or the mean of both directions with --symmetrise mean or geometric.
 
-    Attention at a step is decided before the target word is known, and often lies on all that could have come next. The
-    posterior weighs it by how likely the word that did come is if each source word alone is read (Shankar and Sarawagi
-    2019).
+    Attention is computed before the target word is known, and often covers several words that could come next. The
+    posterior multiplies it by the probability of the target word given each source word alone (Shankar and Sarawagi 2019).
     """
     set_up(quiet=quiet, threads=threads)
-    place = links_place(output, gold)
+    destination = links_destination(output, gold)
     _check_options(form, output, level=level, gold=gold, symmetrise=symmetrise, reverse=reverse)
     check_not_input(output, [source, target] if gold is None else [source, target, gold])
     from nmt.alignment.error_rate import error_rate
@@ -159,7 +158,7 @@ def align(
     from nmt.alignment.forced_alignment import ForcedAligner, align_pairs
 
     total = count_pairs(source, target)
-    known = None if gold is None else read_gold_links(gold, total, flipped=gold_order == "target-source")
+    gold_links = None if gold is None else read_gold_links(gold, total, flipped=gold_order == "target-source")
     bundles = _load([model] if reverse is None else [model, reverse], device, level=level)
     posterior = weights == "posterior"
     fitting = fitting_extraction(bundles[0].recipe, posterior=posterior)
@@ -172,12 +171,14 @@ def align(
     )
     lines = read_parallel(source, target)
     aligned = align_pairs(lines, forward, *backward, extraction=extraction, longest=max_length)
-    hidden = quiet or (place == STANDARD and sys.stdout is not None and sys.stdout.isatty())
-    watched = shown(aligned, "aligning", total=total, quiet=hidden)
-    pairs = enumerate(timed(watched, "aligned", quiet=quiet), start=1)
-    links = _write(pairs if known is None else _held_against(known, pairs), place, form, keep=known is not None)
-    if known is not None:
-        typer.echo(str(error_rate(links, known, bootstrap=bootstrap)))
+    is_hidden = quiet or (destination == STANDARD and sys.stdout is not None and sys.stdout.isatty())
+    progress = with_progress(aligned, "aligning", total=total, quiet=is_hidden)
+    pairs: Iterator[tuple[int, AlignedPair]] = enumerate(timed(progress, "aligned", quiet=quiet), start=1)
+    if gold_links is not None:
+        pairs = _check_gold(gold_links, pairs)
+    links = _write(pairs, destination, form, keep=gold_links is not None)
+    if gold_links is not None:
+        typer.echo(str(error_rate(links, gold_links, bootstrap=bootstrap)))
 
 
 def _check_options(
@@ -189,7 +190,7 @@ def _check_options(
     symmetrise: str | None,
     reverse: Path | None,
 ) -> None:
-    """What cannot be is said before any work is done. Raises UsageError."""
+    """Check the options before any work is done. Raises UsageError."""
     if form == "npz" and output in (None, STANDARD):
         raise UsageError("--format npz is not text for stdout: name a file with -o.")
     if gold is not None and level == "pieces":
@@ -199,7 +200,7 @@ def _check_options(
 
 
 def _load(folders: Sequence[Path], device: str, *, level: str) -> list[Bundle]:
-    """The model and perhaps one of the other direction. Raises UsageError if they do not fit, DataError without attention."""
+    """Load the model and that of --reverse. Raises UsageError if they do not fit, DataError if one has no attention."""
     bundles = load_models(folders, device)
     for folder, bundle in zip(folders, bundles, strict=True):
         need_attention(bundle, folder)
@@ -210,16 +211,16 @@ def _load(folders: Sequence[Path], device: str, *, level: str) -> list[Bundle]:
                 f"{folders[1]} translates {other.source} to {other.target}, but the reverse of {folders[0]} must "
                 f"translate {one.target} to {one.source}."
             )
-        cuts = [(forward.source, backward.target), (forward.target, backward.source)]
-        if level == "pieces" and any(mine.fingerprint != theirs.fingerprint for mine, theirs in cuts):
+        sides = [(forward.source, backward.target), (forward.target, backward.source)]
+        if level == "pieces" and any(mine.fingerprint != theirs.fingerprint for mine, theirs in sides):
             raise UsageError(f"{folders[1]} cuts words into other tokens than {folders[0]}: leave out --level pieces.")
     return bundles
 
 
-def _held_against(
+def _check_gold(
     gold: Sequence[GoldLinks], pairs: Iterable[tuple[int, AlignedPair]]
 ) -> Iterator[tuple[int, AlignedPair]]:
-    """The pairs, once it is sure that their sentences have the words that gold links name. Raises DataError."""
+    """Pass the pairs on. Raises DataError if a gold link lies beyond its sentences."""
     from nmt.alignment.links import check_within
 
     for number, pair in pairs:
@@ -230,20 +231,20 @@ def _held_against(
 
 
 def _write(
-    pairs: Iterable[tuple[int, AlignedPair]], place: Path | None, form: LinksFormat, *, keep: bool
+    pairs: Iterable[tuple[int, AlignedPair]], destination: Path | None, form: LinksFormat, *, keep: bool
 ) -> list[Links]:
-    """Write the pairs as they come, if there is a place to; the links of all of them if they are to be kept."""
+    """Write the pairs, if there is a destination. Returns their links with `keep`, else nothing, to save memory."""
     from nmt.alignment.writing import pair_writer
 
-    kept = []
+    links = []
     with ExitStack() as stack:
         write = None
-        if place is not None:
-            stream = stack.enter_context(open_output(place, keep_part=True))
+        if destination is not None:
+            stream = stack.enter_context(open_output(destination, keep_part=True))
             write = stack.enter_context(pair_writer(stream, form))
         for number, pair in pairs:
             if write is not None:
                 write(number, pair)
             if keep:
-                kept.append(pair.links)
-    return kept
+                links.append(pair.links)
+    return links

@@ -1,4 +1,4 @@
-"""How every command ends: results on stdout, one sentence on stderr when something is wrong, an exit status that says which."""
+"""Help, errors and exit status of all commands: results on stdout, one sentence on stderr if something fails."""
 
 import os
 import re
@@ -16,18 +16,18 @@ from nmt.errors import DataError, NmtError
 from nmt.training.stopping import ending_signals, handling
 
 LONGEST_LINE = 100
-"""Columns of help on a terminal that has more."""
+"""Most columns of help texts."""
 _DETAILS = "[bold]Details[/bold]"
 
 BROKEN_PIPE = 128 + 13
-"""What shells report for programs that SIGPIPE ended."""
+"""The exit status of a program ended by SIGPIPE."""
 
 _Misuse: type[Exception] = typer.BadParameter.__bases__[0]
-"""Options or arguments that do not fit a command; typer exports the class only by way of this one."""
+"""The base class of errors in options and arguments, which typer does not export."""
 
 
 class _ReadableHelp:
-    """Help as wide as the terminal, but for long lines; flags have no column for a type."""
+    """Help as wide as the terminal, up to `LONGEST_LINE`, without a type for flags."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help."""
@@ -41,7 +41,7 @@ class _ReadableHelp:
 
 
 class Command(_ReadableHelp, TyperCommand):
-    """A command. Its docstring is one sentence, examples and, after the options in its help, details."""
+    """A command. Its docstring has one sentence, examples, and details, which its help shows after the options."""
 
     def __init__(self, *args: Any, **extra: Any) -> None:
         super().__init__(*args, **extra)
@@ -54,14 +54,14 @@ class Command(_ReadableHelp, TyperCommand):
 
 
 class SubCommands(_ReadableHelp, TyperGroup):
-    """A group of commands within the group of all."""
+    """A subgroup of commands."""
 
 
 class Commands(TyperGroup):
-    """The group of all commands; turns errors meant for people into a sentence. `NMT_DEBUG=1` shows tracebacks instead."""
+    """The group of all commands. It prints an `NmtError` as one sentence, or with `NMT_DEBUG=1` its traceback."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help on one screen: a line for each command, under the headings of their panels."""
+        """Print the help: one line per command, grouped by panel."""
         from rich.console import Console
 
         options = [", ".join(option.opts) for option in self.get_params(ctx)]
@@ -73,30 +73,30 @@ class Commands(TyperGroup):
         Console(width=_help_width(), highlight=False).print(*lines, sep="\n", end="")  # Typer ends it
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run the command line and exit: 0 is success, 1 data that cannot be used, 2 a command that makes no sense."""
+        """Run the command line and exit: 0 is success, 1 a problem with data, 2 a wrong command."""
         sys.exit(self._status(*args, **{**extra, "prog_name": "nmt", "standalone_mode": False}))
 
     def _status(self, *args: Any, **extra: Any) -> int:
         try:
-            os.environ.setdefault("HOME", str(home_folder()))  # libraries look there for their settings and caches
+            os.environ.setdefault("HOME", str(home_folder()))  # libraries keep settings and caches there
             with handling(_default_signals(), _end):
                 status = super().main(*args, **extra)
         except NmtError as error:
             if os.environ.get("NMT_DEBUG"):
                 raise
-            return _complain(str(error), error.exit_status)
+            return _print_error(str(error), error.exit_status)
         except _Misuse as error:
-            return _complain(_usage_sentence(error), 2)
+            return _print_error(_usage_sentence(error), 2)
         return status if isinstance(status, int) else 0
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command, and make sure that its output has arrived."""
+        """Run the command and flush its output."""
         try:
             result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
         except OSError as error:
-            if sys.stdout is not None:  # what is still buffered must not complain again at exit
+            if sys.stdout is not None:  # so that buffered output does not fail again at exit
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if isinstance(error, BrokenPipeError):
                 raise typer.Exit(BROKEN_PIPE) from None
@@ -113,7 +113,7 @@ def _first_sentence(text: str | None) -> str:
 
 
 def _default_signals() -> list[int]:
-    """The signals that would end the process without removing what it has written in part."""
+    """The ending signals without a handler, which would leave unfinished files behind."""
     return [number for number in ending_signals() if signal.getsignal(number) == signal.SIG_DFL]
 
 
@@ -126,12 +126,12 @@ def _place(error: OSError) -> str:
 
 
 def _usage_sentence(error: Any) -> str:
-    """What is wrong with the command line, and where to read how it should be."""
+    """The error message for a wrong command line, with a pointer to the help."""
     sentence = str(error.format_message()).rstrip()
     command = error.ctx.command_path if error.ctx else "nmt"
     return f"{sentence}{'' if sentence.endswith(('.', '?')) else '.'} See `{command} --help`."
 
 
-def _complain(sentence: str, status: int) -> int:
+def _print_error(sentence: str, status: int) -> int:
     print(f"nmt: {sentence}", file=sys.stderr)
     return status

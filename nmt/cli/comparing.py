@@ -1,4 +1,4 @@
-"""`nmt compare`: several recipes trained under one budget, and a table of what they came to."""
+"""`nmt compare`: train several recipes under one budget, and write a table of results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 from nmt.cli.options import Device, Quiet, set_up
-from nmt.cli.progress import is_watched, shown
+from nmt.cli.progress import is_watched, with_progress
 from nmt.errors import DataError, UsageError
 from nmt.wording import counted, perplexity
 
@@ -83,11 +83,11 @@ def compare(
 
     [bold]Details[/bold]
 
-    The folder gets `table.md`, which is also printed, `table.json` with every digit, `by-length.png` with BLEU against
+    The folder gets `table.md`, which is also printed, `table.json` with all digits, `by-length.png` with BLEU against
     source length, and a model folder for each recipe under `runs/`.
 
-    The same command resumes where it was stopped, and repeats nothing, so that recipes may be added later. Models are
-    measured one at a time once all are trained. On a CPU, as many --jobs as cores train fastest.
+    To resume, or to add recipes, run the same command again: finished work is not repeated. Models are measured one at a
+    time once all are trained. On a CPU, as many --jobs as cores train fastest.
     """
     from nmt.comparison import plan
 
@@ -101,7 +101,7 @@ def compare(
     share = _share(jobs, threads, device)
     with plan.locked(out) as lock, stoppable():
         check_runs(candidates)
-        text = HeldOut.load(candidates[0].recipe, split, aligned)  # what is wrong with it is said before the work
+        text = HeldOut.load(candidates[0].recipe, split, aligned)  # fails before any work is done
         plan.write_recipes(candidates)
         with _Watch(candidates, quiet=quiet) as watch:
             problems = train_all(candidates, share, watch, inherited=[lock])
@@ -120,7 +120,7 @@ def _check_baseline(baseline: str | None, candidates: Sequence[Candidate]) -> No
 
 
 def _share(jobs: int, threads: int | None, device: str) -> Share:
-    """The part of the machine that each training may use."""
+    """The resources of each training."""
     from nmt.comparison.runs import Share
     from nmt.device import at_most_cores, choose_device, processor, usable_cores
 
@@ -134,7 +134,7 @@ def _share(jobs: int, threads: int | None, device: str) -> Share:
 def _measured(
     candidates: Sequence[Candidate], problems: dict[str, str], text: HeldOut, share: Share, *, quiet: bool
 ) -> list[Row]:
-    """A row a candidate, one after the other, each with all of the machine."""
+    """Measure the candidates one at a time, each with all resources."""
     import torch
 
     from nmt.comparison.table import Row
@@ -162,7 +162,7 @@ def _figures(candidate: Candidate, text: HeldOut, share: Share, *, quiet: bool) 
     _say(f"{candidate.name}: measuring", quiet=quiet)
 
     def progress(items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
-        return shown(items, f"{candidate.name}: {what}", total=total, quiet=quiet)
+        return with_progress(items, f"{candidate.name}: {what}", total=total, quiet=quiet)
 
     return measure(candidate, text, machine, device=choose_device(share.device), progress=progress)
 
@@ -182,7 +182,7 @@ def _table(rows: list[Row], text: HeldOut, share: Share, baseline: str | None) -
 
 
 def _short(argument: str) -> str:
-    """An argument without the folders of this machine."""
+    """Shorten absolute paths in an argument to file names."""
     key, equals, value = argument.rpartition("=")
     return f"{key}{equals}{Path(value).name}" if Path(value).is_absolute() else argument
 
@@ -214,12 +214,12 @@ def _say(line: str, *, quiet: bool) -> None:
 
 
 class _Watch:
-    """Shows how the trainings go: a live line for each on a terminal, plain lines elsewhere, nothing if quiet."""
+    """Shows the progress of trainings: a live line for each on a terminal, plain lines elsewhere, nothing if quiet."""
 
     def __init__(self, candidates: Sequence[Candidate], *, quiet: bool) -> None:
         self.quiet, self.count = quiet, len(candidates)
-        self.done = sum(candidate.marker.is_file() for candidate in candidates)
-        self.live: Any = _bars() if is_watched(quiet=quiet) and self.done < self.count else None
+        self.finished = sum(candidate.marker.is_file() for candidate in candidates)
+        self.live: Any = _bars() if is_watched(quiet=quiet) and self.finished < self.count else None
         self.tasks: dict[str, Any] = {}
         self.last: dict[str, str] = {}
 
@@ -233,7 +233,7 @@ class _Watch:
             self.live.stop()
 
     def started(self, candidate: Candidate) -> None:
-        """A training began, or goes on."""
+        """A training was started or resumed."""
         if self.live is None:
             self._say(f"{candidate.name}: training")
         else:
@@ -241,28 +241,28 @@ class _Watch:
             self.tasks[candidate.name] = self.live.add_task("", total=total, figures=[candidate.name, "starting"])
 
     def moved(self, candidate: Candidate, records: Sequence[Any]) -> None:
-        """A training wrote down what it measured."""
+        """A training has logged new records."""
         from nmt.training.log import validation_scores
 
         for record in records:
-            validated = record["kind"] == "valid"
-            if validated:
+            is_validation = record["kind"] == "valid"
+            if is_validation:
                 scores = validation_scores(record) or f"ppl {perplexity(record['perplexity'])}"
                 self.last[candidate.name] = scores
-            news = [f"epoch {record['epoch']}", self.last.get(candidate.name, ""), f"update {record['update']:,}"]
+            figures = [f"epoch {record['epoch']}", self.last.get(candidate.name, ""), f"update {record['update']:,}"]
             if self.live is not None:
-                done = record["epoch"] - (not validated)
-                self.live.update(self.tasks[candidate.name], completed=done, figures=[candidate.name, *news])
-            elif validated:
-                self._say(f"{candidate.name}: {'  '.join(news)}")
+                epochs = record["epoch"] - (not is_validation)
+                self.live.update(self.tasks[candidate.name], completed=epochs, figures=[candidate.name, *figures])
+            elif is_validation:
+                self._say(f"{candidate.name}: {'  '.join(figures)}")
 
     def ended(self, candidate: Candidate, problem: str | None) -> None:
-        """A training came to its end, or failed."""
+        """A training has finished or failed."""
         if self.live is not None:
             self.live.remove_task(self.tasks.pop(candidate.name))
-        self.done += 1
+        self.finished += 1
         outcome = "trained" if problem is None else f"failed: {problem} See {candidate.log}."
-        self._say(f"{candidate.name}: {outcome}  ({self.done} of {self.count})")
+        self._say(f"{candidate.name}: {outcome}  ({self.finished} of {self.count})")
 
     def _say(self, line: str) -> None:
         if self.live is not None:

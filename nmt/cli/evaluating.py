@@ -1,4 +1,4 @@
-"""`nmt evaluate`: figures of a model on held-out text, or of translations in a file."""
+"""`nmt evaluate`: score a model on held-out text, or translations in a file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from nmt.cli.options import (
     set_up,
     unknown_words,
 )
-from nmt.cli.progress import shown
+from nmt.cli.progress import with_progress
 from nmt.cli.streams import STANDARD, open_input, open_output
 from nmt.errors import DataError, UsageError
 from nmt.wording import counted
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Text:
-    """What is scored: the translations of a system and their references, perhaps beside those of a baseline."""
+    """The text to score: translations, their references, and perhaps the translations of a baseline."""
 
     name: str
     language: str | None
@@ -55,7 +55,7 @@ class _Text:
     baseline: list[str] | None = None
 
     def map(self, change: Callable[[list[str]], list[str]]) -> _Text:
-        """The same with all lines changed."""
+        """Apply a function to all lines."""
         baseline = None if self.baseline is None else change(self.baseline)
         references = [change(lines) for lines in self.references]
         return replace(self, translations=change(self.translations), references=references, baseline=baseline)
@@ -72,7 +72,7 @@ def evaluate(
     hyp: Annotated[
         Path | None,
         typer.Option(
-            "--hyp", metavar="FILE", help="Score these translations, whoever made them; - is stdin.", show_default=False
+            "--hyp", metavar="FILE", help="Score the translations in this file; - is stdin.", show_default=False
         ),
     ] = None,
     ref: Annotated[
@@ -133,16 +133,16 @@ def evaluate(
 
     [bold]Details[/bold]
 
-    Scores and signatures are sacreBLEU's. `±` is half a 95 % interval by bootstrap resampling. With --baseline a paired
-    bootstrap test says whether the two systems differ.
+    Scores and signatures are sacreBLEU's. `±` is half a 95 % bootstrap interval. With --baseline a paired bootstrap test
+    shows whether the two systems differ.
 
-    BLEU is tokenised as sacreBLEU does for the target language: zh for Chinese, ja-mecab for Japanese and ko-mecab for
-    Korean (char where MeCab is not installed: pip install "sacrebleu\\[ja]"), else 13a. --tokenize, or evaluation.tokenize
-    of the recipe, is another one; --hyp needs --language to know.
+    The tokeniser for BLEU is sacreBLEU's for the target language: zh for Chinese, ja-mecab for Japanese, ko-mecab for
+    Korean (char if MeCab is not installed: pip install "sacrebleu\\[ja]"), else 13a. Change it with --tokenize, or with
+    evaluation.tokenize in the recipe. With --hyp, give --language.
 
-    Where the word links of a text are known, the alignment error rate follows, with its 95 % interval in brackets: in
-    the embedded sample, `hansards-en-fr/gold.trial`, or a Pharaoh file `test.align` beside `test.en` and `test.fr`. The
-    links are read off the attention while the model reads the reference.
+    If the text has gold links, the alignment error rate follows, with its 95 % interval in brackets: for the embedded
+    sample, `hansards-en-fr/gold.trial`, or text with a Pharaoh file (`test.align` beside `test.en` and `test.fr`). The
+    model's links are those of its attention when it is forced to produce the references.
     """
     set_up(quiet=quiet, threads=threads)
     _check_options(tokenize, language, published=published, compares=baseline is not None, bootstrap=bootstrap)
@@ -162,7 +162,9 @@ def evaluate(
             tokenize = tokenize or bundle.recipe.evaluation.tokenize
             _check_tokenizer(tokenize)
         corpus = _corpus(bundle, split)
-        other = None if baseline is None else _matching(baseline, len(corpus), corpus.name)  # said before the work
+        other = (
+            None if baseline is None else _matching(baseline, len(corpus), corpus.name)
+        )  # fails before any work is done
         settings: dict[str, Any] = {"precision": precision, "batch_tokens": batch_tokens}
         changed = {
             "decoding": {
@@ -190,7 +192,7 @@ def evaluate(
 def _check_options(
     tokenize: str | None, language: str | None, *, published: bool, compares: bool, bootstrap: int
 ) -> None:
-    """What cannot be is said before any work is done. Raises UsageError."""
+    """Check the options before any work is done. Raises UsageError."""
     if published and tokenize is not None:
         raise UsageError("--published has its own tokeniser: leave out --tokenize.")
     if compares and bootstrap < 2:
@@ -205,7 +207,7 @@ def _check_options(
 
 
 def _check_tokenizer(tokenize: str | None) -> None:
-    """Raise UsageError for a tokeniser that cannot be used."""
+    """Raise UsageError if the tokeniser cannot be used."""
     from nmt.evaluation.metrics import check_tokenizer
 
     if tokenize is not None:
@@ -213,12 +215,12 @@ def _check_tokenizer(tokenize: str | None) -> None:
 
 
 def _check_replacing(lexicon: Path | None, *, replace: bool) -> None:
-    """Raise UsageError if translations that are given should be changed."""
+    """Raise UsageError for options that only apply to a model's translations."""
     if replace or lexicon is not None:
         raise UsageError("--replace-unknown and --lexicon change what a MODEL writes, not what --hyp holds.")
 
 
-# --- where the text comes from ----------------------------------------------------------------------------------
+# --- reading the text -------------------------------------------------------------------------------------------
 
 
 def _from_files(hyp: Path | None, ref: Sequence[Path] | None, language: str | None, baseline: Path | None) -> _Text:
@@ -231,7 +233,7 @@ def _from_files(hyp: Path | None, ref: Sequence[Path] | None, language: str | No
 
 
 def _read(path: Path) -> list[str]:
-    """The lines of a file or of stdin."""
+    """Read the lines of a file or of stdin."""
     from nmt.data.corpus import lines_of
 
     with open_input(path) as stream:
@@ -239,7 +241,7 @@ def _read(path: Path) -> list[str]:
 
 
 def _matching(path: Path, count: int, other: Path | str) -> list[str]:
-    """The lines of a file, as many as the given ones. Raises DataError with both counts."""
+    """Read the lines of a file. Raises DataError if there are not `count` lines."""
     lines = _read(path)
     if len(lines) != count:
         raise DataError(
@@ -249,7 +251,7 @@ def _matching(path: Path, count: int, other: Path | str) -> list[str]:
 
 
 def _corpus(bundle: Bundle, split: str) -> ParallelCorpus:
-    """The text that `test`, `valid` or a locator names."""
+    """Load the text of `test`, `valid` or a locator."""
     from nmt.data.corpus import load_corpus
 
     data = bundle.recipe.data
@@ -261,14 +263,14 @@ def _corpus(bundle: Bundle, split: str) -> ParallelCorpus:
 
 def _translate(bundle: Bundle, corpus: ParallelCorpus, *, quiet: bool, **options: Any) -> list[str]:
     translator = build_translator([bundle], alignments=False, **options)
-    found = shown(translator.translate(corpus.source), "translating", total=len(corpus), quiet=quiet)
-    return [item.text for item in found]
+    translations = translator.translate(corpus.source)
+    return [item.text for item in with_progress(translations, "translating", total=len(corpus), quiet=quiet)]
 
 
 def _alignment_error_rate(
     bundle: Bundle, corpus: ParallelCorpus, *, quiet: bool, bootstrap: int, **options: Any
 ) -> AlignmentErrorRate | None:
-    """How well attention finds the known links of a text, when the model reads its references; None if none are known."""
+    """The AER of the attention when the model is forced to produce the references; None without gold links."""
     from nmt.alignment.error_rate import error_rate
     from nmt.alignment.extraction import word_links
     from nmt.alignment.gold import gold_links
@@ -278,12 +280,12 @@ def _alignment_error_rate(
     if gold is None or bundle.recipe.model.attention.score.kind == "none":
         return None
     translator = build_translator([bundle], **options)
-    found = shown(translator.score(corpus.pairs()), "aligning", total=len(corpus), quiet=quiet)
-    links = [word_links(word_alignment(item, bundle), bundle.recipe) for item in found]
+    references = with_progress(translator.score(corpus.pairs()), "aligning", total=len(corpus), quiet=quiet)
+    links = [word_links(word_alignment(item, bundle), bundle.recipe) for item in references]
     return error_rate(links, gold, bootstrap=bootstrap)
 
 
-# --- what is printed --------------------------------------------------------------------------------------------
+# --- printing ---------------------------------------------------------------------------------------------------
 
 
 def _published_form(language: str | None) -> Callable[[list[str]], list[str]]:
@@ -304,28 +306,28 @@ def _report(
     if warning := metrics.tokenizer_warning(lines, options["tokenize"]):
         _log.warning("%s", warning)
     scores = metrics.evaluate(text.translations, text.references, **options)
-    compared: tuple[Comparison, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
     if text.baseline is not None:
         systems = {"baseline": text.baseline, "system": text.translations}
-        compared = metrics.compare(systems, text.references, **options)
+        comparisons = metrics.compare(systems, text.references, **options)
     if as_json:
-        typer.echo(json.dumps(_as_json(text, scores, compared, errors), ensure_ascii=False, indent=2))
+        typer.echo(json.dumps(_as_json(text, scores, comparisons, errors), ensure_ascii=False, indent=2))
         return
     typer.echo(metrics.format_scores(scores))
     if errors is not None:
         typer.echo(str(errors))
-    if compared:
-        typer.echo("\n" + metrics.format_comparison(compared))
+    if comparisons:
+        typer.echo("\n" + metrics.format_comparison(comparisons))
 
 
 def _as_json(
-    text: _Text, scores: Sequence[Score], compared: Sequence[Comparison], errors: AlignmentErrorRate | None
+    text: _Text, scores: Sequence[Score], comparisons: Sequence[Comparison], errors: AlignmentErrorRate | None
 ) -> dict[str, Any]:
     return {
         "text": text.name,
         "system": text.system,
         "sentences": len(text.references[0]),
         "scores": [score.to_dict() for score in scores],
-        "comparison": [item.to_dict() for item in compared],
+        "comparison": [item.to_dict() for item in comparisons],
         "alignment": None if errors is None else asdict(errors),
     }

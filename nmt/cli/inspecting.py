@@ -26,7 +26,7 @@ corpora_app = typer.Typer(
 
 
 def info(model: Model, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
-    """Print what a model is and how well it validated.
+    """Print the settings of a model and its validation scores.
 
     [bold]Examples[/bold]
       nmt info runs/bahdanau
@@ -34,7 +34,7 @@ def info(model: Model, as_json: Annotated[bool, typer.Option("--json", help="Pri
 
     [bold]Details[/bold]
 
-    With --json it is an object with the keys [cyan]recipe[/cyan] (every setting, as `nmt train --dump-recipe` prints it),
+    With --json, print an object with the keys [cyan]recipe[/cyan] (every setting, as `nmt train --dump-recipe` prints it),
     [cyan]vocabulary[/cyan] (tokens of [cyan]source[/cyan] and [cyan]target[/cyan]), [cyan]parameters[/cyan],
     [cyan]best[/cyan] and [cyan]last[/cyan] (the records of the best and the last validation in metrics.jsonl, or null).
     """
@@ -88,32 +88,32 @@ def _description(bundle: Bundle) -> dict[str, str]:
 _WAYS = {"both": "bidirectional", "forward": "left-to-right", "reversed": "right-to-left"}
 
 
-def _stack(chosen: EncoderConfig | DecoderConfig) -> str:
-    """Cell, layers and width of an encoder or decoder, and what they have beside."""
-    twice = "2 x " if getattr(chosen, "direction", None) == "both" else ""
-    layers = counted(chosen.layers, "layer")
-    residual = ", residual" * (chosen.residual and chosen.layers > 1)
-    return f"{chosen.cell.upper()}, {layers} of {twice}{chosen.hidden}{residual}{', layer-normed' * chosen.layer_norm}"
+def _stack(config: EncoderConfig | DecoderConfig) -> str:
+    """Cell, layers and width of an encoder or decoder, and its options."""
+    twice = "2 x " if getattr(config, "direction", None) == "both" else ""
+    layers = counted(config.layers, "layer")
+    residual = ", residual" * (config.residual and config.layers > 1)
+    return f"{config.cell.upper()}, {layers} of {twice}{config.hidden}{residual}{', layer-normed' * config.layer_norm}"
 
 
-def _attention(chosen: AttentionConfig) -> str:
-    heads = f", {chosen.heads} heads" if chosen.heads > 1 else ""
-    return f"{chosen.score.kind}, {chosen.window.kind}{heads}{', coverage' * getattr(chosen.score, 'coverage', False)}"
+def _attention(config: AttentionConfig) -> str:
+    heads = f", {config.heads} heads" if config.heads > 1 else ""
+    return f"{config.score.kind}, {config.window.kind}{heads}{', coverage' * getattr(config.score, 'coverage', False)}"
 
 
-def _guidance(guided: GuidedAlignmentConfig | None) -> dict[str, str]:
-    """Which links the attention was trained on, if on any."""
-    if guided is None:
+def _guidance(config: GuidedAlignmentConfig | None) -> dict[str, str]:
+    """The links that the attention was trained on, if any."""
+    if config is None:
         return {}
-    decay = "" if guided.decay == 1 else f", times {guided.decay:g} every epoch"
-    return {"guided by links": f"{guided.links}, weight {guided.weight:g}{decay}"}
+    decay = "" if config.decay == 1 else f", times {config.decay:g} every epoch"
+    return {"guided by links": f"{config.links}, weight {config.weight:g}{decay}"}
 
 
 def _validations(folder: Path) -> list[dict[str, Any]]:
-    """The validations that `metrics.jsonl` records."""
+    """The records of validations in `metrics.jsonl`."""
     path = folder / "metrics.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
-    if lines and not lines[-1].endswith("\n"):  # cut short by a crash
+    if lines and not lines[-1].endswith("\n"):  # incomplete after a crash
         lines.pop()
     try:
         return [record for line in lines if (record := json.loads(line))["kind"] == "valid"]
@@ -122,7 +122,7 @@ def _validations(folder: Path) -> list[dict[str, Any]]:
 
 
 def _best(records: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """The best validation, if there is one, and how long it all took."""
+    """The best validation, if there is one, and the time of training."""
     from nmt.evaluation.metrics import VALIDATION_SCORES as SCORES
 
     best = [record for record in records if record.get("best")]
@@ -140,7 +140,7 @@ def _best(records: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 
 def _print_table(rows: list[list[str]]) -> None:
-    """Columns as wide as their widest cell."""
+    """Print rows with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -157,7 +157,7 @@ def _list_recipes_by_default(context: typer.Context) -> None:
 
 @recipe_app.command("list", cls=Command)
 def list_recipes() -> None:
-    """List the recipes that ship with nmt, and what each is.
+    """List the recipes that ship with nmt.
 
     [bold]Examples[/bold]
       nmt recipe list
@@ -174,7 +174,7 @@ def show_recipe(
         str, typer.Argument(metavar="RECIPE", help="A YAML file or the name of a shipped recipe.", show_default=False)
     ],
 ) -> None:
-    """Print a recipe as it was written, to start one of your own.
+    """Print a recipe, to start one of your own.
 
     [bold]Examples[/bold]
       nmt recipe show quickstart
@@ -183,7 +183,7 @@ def show_recipe(
     from nmt.recipe import EXAMPLE_DATA, find_recipe, leaves_data_open, load_recipe
 
     path = find_recipe(name)
-    load_recipe(path, [f"data={EXAMPLE_DATA}"] if leaves_data_open(path) else [])  # what is shown shall be valid
+    load_recipe(path, [f"data={EXAMPLE_DATA}"] if leaves_data_open(path) else [])  # validate it
     typer.echo(path.read_text(encoding="utf-8"), nl=False)
 
 
@@ -219,8 +219,8 @@ def list_corpora() -> None:
 
     [bold]Details[/bold]
 
-    A corpus that is "local only" can neither be fetched nor derived again: only those who have a copy can repeat figures
-    measured on it, and `nmt corpora check` says whether a copy is the same.
+    A corpus that is "local only" can neither be fetched nor derived again, so you need a copy to reproduce figures measured
+    on it. `nmt corpora check` says whether a copy is right.
     """
     from nmt.data.catalogue import CATALOGUE
     from nmt.data.sample import SIZES
@@ -260,7 +260,7 @@ def fetch_corpus(
 
     [bold]Details[/bold]
 
-    Files that are there already stay.
+    Existing files are kept.
     """
     from rich.console import Console
 
@@ -269,9 +269,9 @@ def fetch_corpus(
     set_up()
     with Console(stderr=True).status("fetching") as status:
 
-        def show(address: str, done: int, total: int | None) -> None:
+        def show(address: str, count: int, total: int | None) -> None:
             of = f" of {total / 1e6:,.1f}" if total else ""
-            status.update(f"{address}  {done / 1e6:,.1f}{of} MB")
+            status.update(f"{address}  {count / 1e6:,.1f}{of} MB")
 
         paths = fetch(name, progress=show)
     for path in paths:
@@ -284,7 +284,7 @@ def check_corpora(
         str | None, typer.Argument(metavar="NAME", help="One corpus instead of all.", show_default=False)
     ] = None,
 ) -> None:
-    """Check that the files of corpora hold the text they must have.
+    """Check that the files of corpora have the right text.
 
     [bold]Examples[/bold]
       nmt corpora check

@@ -1,4 +1,4 @@
-"""`nmt links`: word links of parallel text from the text alone, without a model."""
+"""`nmt links`: link the words of parallel text without a model."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from nmt.cli.options import (
     Quiet,
     SourceText,
     TargetText,
-    links_place,
+    links_destination,
     read_gold_links,
     set_up,
 )
-from nmt.cli.progress import shown, timed
+from nmt.cli.progress import timed, with_progress
 from nmt.cli.streams import check_not_input, open_output, read_parallel
 from nmt.errors import UsageError
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 FEW = 1000
-"""Lines below which a warning is due: the error rate on the Hansards is 47 % learnt from 37 lines, 19 % from 1,000, 13 % from 10,000."""
-_LEARN = "What else is learnt from"
+"""Fewer lines cause a warning: the AER on the Hansards is 47 % for 37 lines, 19 % for 1,000, 13 % for 10,000."""
+_MORE = "More training text"
 
 
 def links(
@@ -43,16 +43,14 @@ def links(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="More source text, to learn from alone, which a short text needs.",
+            help="More source text, only for learning; a short text needs it.",
             show_default=False,
-            rich_help_panel=_LEARN,
+            rich_help_panel=_MORE,
         ),
     ] = None,
     more_target: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Its translations, line by line.", show_default=False, rich_help_panel=_LEARN
-        ),
+        typer.Option(metavar="FILE", help="Its translations, line by line.", show_default=False, rich_help_panel=_MORE),
     ] = None,
     gold: Gold = None,
     gold_order: GoldOrder = "source-target",
@@ -67,21 +65,21 @@ def links(
 
     [bold]Details[/bold]
 
-    Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0. Words are what spaces
-    separate, or the characters of a text written without spaces (Chinese, Japanese, Thai, ...). A pair with a
-    blank side or one of more than 200 words gets an empty line. With --gold, precision, recall and alignment error rate
-    are printed instead.
+    Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0. Words are separated by
+    spaces; in text written without spaces (Chinese, Japanese, Thai, ...) they are the characters. A pair with a blank side
+    or more than 200 words on a side gets an empty line. With --gold, precision, recall and alignment error rate are
+    printed instead.
 
-    Two hidden Markov models (Vogel et al. 1996), one per direction, learn to agree (Liang et al. 2006). Words are
-    linked where the geometric mean of both probabilities is at least one half. Fewer than 1,000 lines teach too little:
-    a warning says so, and --more-source and --more-target give more.
+    Two hidden Markov models (Vogel et al. 1996), one per direction, are trained jointly (Liang et al. 2006). Words are
+    linked if the geometric mean of both posteriors is at least one half. Fewer than 1,000 lines are too few: a warning says
+    so, and --more-source and --more-target give more.
 
-    A recipe trains attention on such links by training.guided_alignment.links: FILE, or hmm for those of its own
-    training text.
+    To train attention on such links, set training.guided_alignment.links in a recipe to the file, or to hmm for links of
+    its own training text.
     """
     if (more_source is None) != (more_target is None):
         raise UsageError("More text has two sides too: give --more-source and --more-target, or neither.")
-    place = links_place(output, gold)
+    destination = links_destination(output, gold)
     inputs = [path for path in (source, target, more_source, more_target, gold) if path]
     check_not_input(output, inputs)
     set_up(quiet=quiet)
@@ -92,16 +90,16 @@ def links(
     from nmt.scripts import split_characters, splitter
 
     pairs = list(read_parallel(source, target))
-    known = None if gold is None else read_gold_links(gold, len(pairs), flipped=gold_order == "target-source")
+    gold_links = None if gold is None else read_gold_links(gold, len(pairs), flipped=gold_order == "target-source")
     splits = [splitter(pair[side] for pair in pairs) for side in (0, 1)]
     for name, split in zip(("source", "target"), splits, strict=True):
         if split is split_characters:
             _log.warning("The %s is written without spaces: its words are its characters.", name)
-    for number, (item, pair) in enumerate(zip(known or (), pairs, strict=False), start=1):
+    for number, (item, pair) in enumerate(zip(gold_links or (), pairs, strict=False), start=1):
         source_words, target_words = (len(split(line)) for line, split in zip(pair, splits, strict=True))
         check_within(item.possible, source_words, target_words, f"{gold}, sentence pair {number}")
     more = read_parallel(more_source, more_target) if more_source and more_target else ()
-    rounds = shown(range(ROUNDS), "learning", total=ROUNDS, quiet=quiet)
+    rounds = with_progress(range(ROUNDS), "learning", total=ROUNDS, quiet=quiet)
     aligner = HMMAligner.learn(chain(pairs, more), rounds)
     if aligner.lines < FEW:
         _log.warning(
@@ -110,16 +108,16 @@ def links(
             f"{aligner.lines} line{'s' * (aligner.lines != 1)}",
             f"{FEW:,}",
         )
-    found = timed(shown(aligner.links(pairs), "linking", total=len(pairs), quiet=quiet), "linked", quiet=quiet)
-    kept = list(found)
-    if place is not None:
-        _write(kept, place)
-    if known is not None:
-        typer.echo(str(error_rate(kept, known, bootstrap=bootstrap)))
+    progress = with_progress(aligner.links(pairs), "linking", total=len(pairs), quiet=quiet)
+    predicted = list(timed(progress, "linked", quiet=quiet))
+    if destination is not None:
+        _write(predicted, destination)
+    if gold_links is not None:
+        typer.echo(str(error_rate(predicted, gold_links, bootstrap=bootstrap)))
 
 
-def _write(found: list[Links], place: Path) -> None:
+def _write(sentences: list[Links], destination: Path) -> None:
     from nmt.alignment.formats import format_pharaoh
 
-    with open_output(place) as stream:
-        stream.writelines(f"{format_pharaoh(links)}\n".encode() for links in found)
+    with open_output(destination) as stream:
+        stream.writelines(f"{format_pharaoh(links)}\n".encode() for links in sentences)

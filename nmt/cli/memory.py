@@ -1,4 +1,4 @@
-"""What the process keeps for the next time: freed memory, and compiled kernels."""
+"""Settings of glibc and oneDNN that keep freed memory and compiled kernels for reuse."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 import sys
 
 _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
-"""Of `mallopt` in glibc's malloc.h."""
+"""Options of `mallopt` in glibc's malloc.h."""
 _KERNELS = 16384
-"""Kernels of matrix products that oneDNN keeps; 1,024 if it is not told."""
+"""How many kernels of matrix products oneDNN caches; its default is 1,024."""
 
 
 def keep_freed_memory() -> None:
-    """Have glibc keep what is freed for the next request, instead of handing large blocks back to the kernel each time.
+    """Make glibc keep freed memory instead of returning large blocks to the kernel.
 
-    Every block that comes back from the kernel is cleared page by page as it is touched. Training and search free and ask for
-    the same large blocks all the time: it costs a fifth of the speed of training. Does nothing where there is no glibc.
+    Training and search allocate the same large blocks again and again, and the kernel clears each of them anew, which costs a
+    fifth of the speed of training. Does nothing without glibc.
     """
     if sys.platform != "linux":
         return
@@ -29,8 +29,8 @@ def keep_freed_memory() -> None:
 
 
 def keep_kernels() -> None:
-    """Have oneDNN keep the kernel of every size of product that it meets, unless the environment says otherwise.
+    """Enlarge oneDNN's cache of kernels, unless the environment sets its size.
 
-    It compiles one for each size. Training on batches of real text meets several thousand sizes, over and over again.
+    oneDNN compiles a kernel for each size of matrix product, and training on real text has several thousand sizes.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS))

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they set up."""
+"""Options shared by several commands, and helpers that evaluate them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
 
 WINDOW = 500
-"""Lines read ahead and sorted by length for each process: more is hardly faster, and fewer steps would not make a progress bar."""
+"""Lines read ahead and sorted by length per process. More is hardly faster, and makes the progress bar coarser."""
 
 PrecisionName = Literal["auto", "fp32", "bf16", "int8"]
 
@@ -44,22 +44,23 @@ LinksOutput = Annotated[
         show_default=False,
     ),
 ]
-_JUDGE = "Judging them"
+_EVALUATION = "Evaluation"
 Gold = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Links made by people, in Pharaoh (i-j sure, ipj possible) or NAACL format: print the error rate.",
+        help="Gold links, in Pharaoh (i-j sure, ipj possible) or NAACL format: print the error rate.",
         show_default=False,
-        rich_help_panel=_JUDGE,
+        rich_help_panel=_EVALUATION,
     ),
 ]
 GoldOrder = Annotated[
     Literal["source-target", "target-source"],
-    typer.Option(help="Which side comes first in the links of --gold.", rich_help_panel=_JUDGE),
+    typer.Option(help="Which side comes first in the links of --gold.", rich_help_panel=_EVALUATION),
 ]
 Bootstrap = Annotated[
-    int, typer.Option(min=0, help="Resamples for the interval of the error rate; 0 is off.", rich_help_panel=_JUDGE)
+    int,
+    typer.Option(min=0, help="Resamples for the interval of the error rate; 0 is off.", rich_help_panel=_EVALUATION),
 ]
 Device = Annotated[
     str, typer.Option(metavar="auto|cpu|cuda|cuda:N|mps", help="Where to compute.", rich_help_panel="Machine")
@@ -76,15 +77,15 @@ Threads = Annotated[
 Precision = Annotated[
     PrecisionName,
     typer.Option(
-        help="Digits of matrix products; auto is bf16 where the machine is fast at it. int8 is for CPUs, fast on most that "
-        "multiply eight-bit integers (VNNI, AMX), and changes a few words.",
+        help="Precision of matrix products; auto is bf16 where that is faster. int8 is for CPUs, fast on most with VNNI or AMX, "
+        "and changes a few words.",
         rich_help_panel="Machine",
     ),
 ]
 BatchTokens = Annotated[
     int, typer.Option(min=1, help="Source tokens decoded at once: memory against speed.", rich_help_panel="Machine")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
 BeamSize = Annotated[
     int | None,
     typer.Option(
@@ -102,11 +103,11 @@ CoveragePenalty = Annotated[
     typer.Option(min=0, help="beta of the same equation. [dim]\\[default: the model's][/dim]", show_default=False),
 ]
 NONE = "none"
-"""What switches a setting off on the command line, where nothing at all leaves it as the recipe has it."""
+"""The value that switches a setting off; without the option the recipe's setting applies."""
 
 
 def _or_none(read: Callable[[str], Any], least: float) -> Callable[[str], Any]:
-    """A reader of an option that takes a number or `none`."""
+    """A parser for an option that takes a number or `none`."""
 
     def value(text: str) -> Any:
         if text == NONE:
@@ -127,8 +128,8 @@ Horizon = Annotated[
     typer.Option(
         parser=_or_none(int, 1),
         metavar="N|none",
-        help="Tokens that a live hypothesis is given to end in before its beam may stop; none stops only when nothing better can "
-        "come. [dim]\\[default: the model's][/dim]",
+        help="Stop the search once no live hypothesis could win by ending within N tokens; none searches until the result is certain. "
+        "[dim]\\[default: the model's][/dim]",
         show_default=False,
     ),
 ]
@@ -137,8 +138,8 @@ Prune = Annotated[
     typer.Option(
         parser=_or_none(float, 0),
         metavar="NATS|none",
-        help="Drop what is so much less probable than the best of the same beam and step: 2 makes a wide beam up to 1.7 times as fast; "
-        "none drops nothing. [dim]\\[default: the model's, else none][/dim]",
+        help="Drop hypotheses this much less probable than the best of the beam: 2 makes a wide beam up to 1.7 times as fast; "
+        "none drops none. [dim]\\[default: the model's, else none][/dim]",
         show_default=False,
     ),
 ]
@@ -152,14 +153,14 @@ MaxRatio = Annotated[
 ReplaceUnknown = Annotated[
     bool,
     typer.Option(
-        "--replace-unknown", help="Write, instead of each ⁇, the source word that it was read most from: +unk replace."
+        "--replace-unknown", help="Replace each ⁇ by the source word with the largest attention weight (+unk replace)."
     ),
 ]
 Lexicon = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Lines `source word TAB target word`: --replace-unknown translates the words that it has, copies others.",
+        help="Lines `source word TAB target word`: --replace-unknown translates these words and copies others.",
         show_default=False,
     ),
 ]
@@ -169,7 +170,7 @@ ShortlistFile = Annotated[
     typer.Option(
         "--shortlist",
         metavar="FILE",
-        help="Choose among the target tokens that `nmt shortlist` lists for the source: faster, and almost the same.",
+        help="Use only target tokens that `nmt shortlist` lists for the source: faster, with almost the same result.",
         show_default=False,
         rich_help_panel="Machine",
     ),
@@ -177,7 +178,7 @@ ShortlistFile = Annotated[
 
 
 def set_up(*, quiet: bool = False, threads: int | None = None) -> None:
-    """Let warnings of the toolkit appear as single lines on stderr, keep freed memory, and set the number of threads."""
+    """Set up the process: warnings as single lines on stderr, memory reuse, and the number of threads."""
     import logging
 
     level = logging.ERROR if quiet else logging.WARNING
@@ -193,29 +194,29 @@ def set_up(*, quiet: bool = False, threads: int | None = None) -> None:
 
 
 def load_models(folders: Sequence[Path], device: str) -> list[Bundle]:
-    """The models of the folders. Raises DataError or UsageError."""
+    """Load the models of the folders. Raises DataError or UsageError."""
     from nmt.bundle import Bundle
     from nmt.device import choose_device
 
-    place = choose_device(device)
-    return [Bundle.load(folder, place) for folder in folders]
+    target = choose_device(device)
+    return [Bundle.load(folder, target) for folder in folders]
 
 
 def need_attention(bundle: Bundle, folder: Path) -> None:
-    """Raise DataError if a model has no alignments to give."""
+    """Raise DataError if the model has no attention."""
     if bundle.recipe.model.attention.score.kind == "none":
         raise DataError(f"{folder} was trained without attention (score: none), so it aligns nothing.")
 
 
-def links_place(output: Path | None, gold: Path | None) -> Path | None:
-    """Where links are written; nowhere if only their error rate is wanted. Raises UsageError if both would go to stdout."""
+def links_destination(output: Path | None, gold: Path | None) -> Path | None:
+    """Where to write links; None if only their error rate is printed. Raises UsageError if both would go to stdout."""
     if gold is not None and output == STANDARD:
         raise UsageError("--gold prints its figures on stdout: name a file for the links with -o.")
     return STANDARD if output is None and gold is None else output
 
 
 def read_gold_links(path: Path, pairs: int | None, *, flipped: bool) -> list[GoldLinks]:
-    """The links of a file, source words first; `flipped` if it has them the other way round. Raises DataError."""
+    """Read gold links, source words first; `flipped` if the file has target words first. Raises DataError."""
     from nmt.alignment.formats import read_gold
 
     gold = read_gold(path, pairs)
@@ -223,11 +224,11 @@ def read_gold_links(path: Path, pairs: int | None, *, flipped: bool) -> list[Gol
 
 
 def unknown_words(bundle: Bundle, folder: Path, lexicon: Path | None, *, replace: bool) -> dict[str, str] | None:
-    """What unknown words are replaced through; None if they are left.
+    """The lexicon for replacing unknown words; None to keep them.
 
     Raises:
-        UsageError: a lexicon for nothing.
-        DataError: a model that aligns nothing, or a file that is no lexicon.
+        UsageError: there is a lexicon, but `replace` is false.
+        DataError: the model has no attention, or the file is not a lexicon.
     """
     if not replace and lexicon is not None:
         raise UsageError("--lexicon says how unknown words are replaced: give --replace-unknown too.")
@@ -240,7 +241,7 @@ def unknown_words(bundle: Bundle, folder: Path, lexicon: Path | None, *, replace
 
 
 def load_shortlist(path: Path | None, bundle: Bundle) -> Shortlist | None:
-    """The shortlist of a file, for the (first) model. Raises DataError."""
+    """Load a shortlist for the (first) model. Raises DataError."""
     if path is None:
         return None
     from nmt.decoding.shortlist import Shortlist
@@ -255,9 +256,10 @@ def build_translator(
     decoding: dict[str, Any] | None = None,
     **options: Any,
 ) -> Translator:
-    """A translator that decodes as the first model's recipe says, but for the settings given (None leaves one alone, NONE is null).
+    """Build a translator with the decoding settings of the first model's recipe, changed by those given.
 
-    Without a beam size it is widened to the n-best list asked for. Raises UsageError or DataError.
+    A setting of None keeps the recipe's, NONE is null. Without a beam size, the recipe's is increased to `n_best` if necessary.
+    Raises UsageError or DataError.
     """
     import torch
 

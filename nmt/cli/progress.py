@@ -1,4 +1,4 @@
-"""A progress bar on stderr, for work that takes its time while a person watches."""
+"""Progress bars and timings on stderr."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from nmt.wording import counted
 ItemT = TypeVar("ItemT")
 
 DELAY = 2.0
-"""Seconds that work may take before a bar appears."""
+"""Seconds of work before a bar appears."""
 
 
 def is_watched(*, quiet: bool) -> bool:
-    """Whether a person sees what is written on stderr, and wants to."""
+    """Whether to show live progress: stderr is a terminal, and the command is not quiet."""
     return not quiet and sys.stderr is not None and sys.stderr.isatty()
 
 
 def timed(items: Iterable[ItemT], what: str, *, quiet: bool) -> Iterator[ItemT]:
-    """The items, one a sentence, as they come; after the last one stderr says how many they were, and how many a second."""
+    """Pass items (one per sentence) on; after the last one print their number and the speed on stderr."""
     start, count = time.perf_counter(), 0
     for item in items:
         count += 1
@@ -35,8 +35,8 @@ def timed(items: Iterable[ItemT], what: str, *, quiet: bool) -> Iterator[ItemT]:
         )
 
 
-def shown(items: Iterable[ItemT], what: str, *, total: int | None, quiet: bool) -> Iterator[ItemT]:
-    """The items as they come; after two seconds a bar on a watched stderr counts them, and is gone when they end."""
+def with_progress(items: Iterable[ItemT], what: str, *, total: int | None, quiet: bool) -> Iterator[ItemT]:
+    """Pass items on, with a progress bar that appears after two seconds if stderr is a terminal."""
     if not is_watched(quiet=quiet):
         yield from items
         return

@@ -26,7 +26,7 @@ def shortlist(
             "--source",
             "-s",
             metavar="FILE",
-            help="Source text, one sentence per line. [dim]\\[default: what the model was trained on][/dim]",
+            help="Source text, one sentence per line. [dim]\\[default: the model's training text][/dim]",
             show_default=False,
         ),
     ] = None,
@@ -44,8 +44,8 @@ def shortlist(
             show_default=False,
         ),
     ] = None,
-    candidates: Annotated[int, typer.Option(min=0, help="Most translations of a source token.")] = 40,
-    frequent: Annotated[int, typer.Option(min=0, help="Most frequent target tokens, on every list.")] = 500,
+    candidates: Annotated[int, typer.Option(min=0, help="Most translations per source token.")] = 40,
+    frequent: Annotated[int, typer.Option(min=0, help="How many frequent target tokens are on every list.")] = 500,
 ) -> None:
     """Learn likely translations of each token, for faster translation.
 
@@ -55,8 +55,8 @@ def shortlist(
 
     [bold]Details[/bold]
 
-    `nmt translate --shortlist FILE` then chooses among the candidates of a line and the most frequent tokens instead of
-    the whole vocabulary. Tokens are linked by IBM model 1. The name of the file is printed.
+    `nmt translate --shortlist FILE` then uses only the candidates of each line and the most frequent tokens instead of the
+    whole vocabulary. Candidates are learnt by IBM model 1. The name of the file is printed.
     """
     if (source is None) != (target is None):
         raise UsageError("A text has two sides: give --source and --target, or neither.")
@@ -67,9 +67,9 @@ def shortlist(
 
     bundle = Bundle.load(model, weights=False)
     pairs = read_parallel(source, target) if source and target else _training_text(bundle)
-    learnt = learn_shortlist(pairs, bundle.source, bundle.target, candidates=candidates, frequent=frequent)
+    result = learn_shortlist(pairs, bundle.source, bundle.target, candidates=candidates, frequent=frequent)
     path = output or model / FILE
-    learnt.save(path, bundle.source, bundle.target)
+    result.save(path, bundle.source, bundle.target)
     typer.echo(path)
 
 

@@ -1,4 +1,4 @@
-"""Text in and out: exactly one line for a line, whatever the bytes."""
+"""Text input and output, line by line."""
 
 import bz2
 import codecs
@@ -23,29 +23,29 @@ logger = logging.getLogger(__name__)
 STANDARD = Path("-")
 """Standard input or output."""
 COMPRESSIONS = (".gz", ".zst", ".xz", ".bz2")
-"""The suffixes of files that are compressed."""
+"""Suffixes of compressed files."""
 _NAMED = 3
-"""Bad lines that are warned of one by one."""
+"""Most lines with invalid UTF-8 that get a warning of their own."""
 
 
 def is_terminal(path: Path) -> bool:
-    """Whether a person types the input."""
+    """Whether the input is typed at a terminal."""
     return path == STANDARD and sys.stdin is not None and sys.stdin.isatty()
 
 
 def check_not_input(output: Path | None, inputs: Sequence[Path]) -> None:
-    """Raise UsageError if what is to be written, at once or in part, is one of the files that are read."""
+    """Raise UsageError if the output file, or its part file, is one of the inputs."""
     if output is None or output == STANDARD:
         return
-    for place in (output, part_of(output)):
+    for written in (output, part_of(output)):
         for path in inputs:
-            if path != STANDARD and place.exists() and path.exists() and place.samefile(path):
-                raise UsageError(f"{place} is the input itself: write to another file.")
+            if path != STANDARD and written.exists() and path.exists() and written.samefile(path):
+                raise UsageError(f"{written} is the input itself: write to another file.")
 
 
 @contextmanager
 def open_input(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of stdin or of a file, decompressed by its suffix. Raises DataError if it cannot be opened."""
+    """Open stdin or a file, decompressed by its suffix. Raises DataError if it cannot be opened."""
     if path == STANDARD:
         if sys.stdin is None:
             raise DataError("Standard input is closed: name a file to read.")
@@ -67,7 +67,7 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def open_texts(path: Path, language: str) -> Iterator[Iterable[str]]:
-    """The lines of stdin or of a file, or the column of a language in a table. Raises DataError if there are none."""
+    """Open the lines of stdin or a file, or the column of a language in a table. Raises DataError."""
     from nmt.data.corpus import is_table, read_column
 
     if is_table(path):
@@ -78,7 +78,7 @@ def open_texts(path: Path, language: str) -> Iterator[Iterable[str]]:
 
 
 def _refuse_table(path: Path) -> None:
-    """Raise UsageError if a file is a table by its name, whose syntax would be taken for text."""
+    """Raise UsageError if a file is a table, by its suffix."""
     from nmt.data.corpus import is_table
 
     if is_table(path):
@@ -90,14 +90,14 @@ def _refuse_table(path: Path) -> None:
 
 @contextmanager
 def open_output(path: Path, *, keep_part: bool = False) -> Iterator[BinaryIO]:
-    """Stdout, or a file to write, compressed by its suffix, that takes its name once it is complete.
+    """Open stdout or a file for writing, compressed by its suffix. A file gets its name once it is complete.
 
     Args:
         path: where to write; `-` is stdout.
-        keep_part: leave what there is in `FILE.part`, and say so, if it is not completed.
+        keep_part: whether an incomplete file stays as `FILE.part`, with a warning.
 
     Raises:
-        DataError: it cannot be made or written to, for instance on a full disk.
+        DataError: the file cannot be written, for instance on a full disk.
     """
     if path == STANDARD:
         if sys.stdout is None:
@@ -106,9 +106,9 @@ def open_output(path: Path, *, keep_part: bool = False) -> Iterator[BinaryIO]:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with (completing if keep_part else replacing)(path) as place:
-            keep_mode(path, place)
-            with place.open("wb") as raw, _compressed(raw, path.suffix) as stream:
+        with (completing if keep_part else replacing)(path) as temporary:
+            keep_mode(path, temporary)
+            with temporary.open("wb") as raw, _compressed(raw, path.suffix) as stream:
                 yield stream
     except OSError as error:
         raise DataError(f"Cannot write {path}: {error.strerror or error}.") from None
@@ -116,7 +116,7 @@ def open_output(path: Path, *, keep_part: bool = False) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
-    """A stream that compresses into another as the suffix says, whole blocks at a time however often it is flushed."""
+    """A stream that compresses by suffix, buffered so that it writes whole blocks however often it is flushed."""
     if suffix not in COMPRESSIONS:
         yield raw
         return
@@ -127,7 +127,7 @@ def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
 def _compressor(raw: BinaryIO, suffix: str) -> Any:
     match suffix:
         case ".gz":
-            return gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)  # the same text, the same bytes
+            return gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)  # reproducible
         case ".bz2":
             return bz2.BZ2File(raw, "wb")
         case ".xz":
@@ -139,10 +139,10 @@ def _compressor(raw: BinaryIO, suffix: str) -> Any:
 
 
 def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
-    """The lines of a stream, ended by `\\n` alone. Bytes that are no UTF-8 become U+FFFD, and a warning names the line.
+    """The lines of a stream; only `\\n` ends a line. Invalid UTF-8 becomes U+FFFD, with a warning.
 
     Raises:
-        DataError: the stream cannot be read to its end.
+        DataError: the stream is damaged.
     """
     name = "stdin" if path == STANDARD else str(path)
     bad = 0
@@ -160,7 +160,7 @@ def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
 
 
 def count_lines(path: Path) -> int | None:
-    """The number of lines of a file; None for what can be read only once, and for a table."""
+    """The number of lines of a file; None for a table, and for a stream that can be read only once."""
     from nmt.data.corpus import is_table
 
     if not path.is_file() or is_table(path):
@@ -170,7 +170,7 @@ def count_lines(path: Path) -> int | None:
 
 
 def _numbered(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
-    """Lines without end and byte order mark, counted from 1."""
+    """Lines with their numbers from 1, without line end and byte order mark."""
     try:
         for number, line in enumerate(stream, start=1):
             content = line.removesuffix(b"\n")
@@ -180,7 +180,7 @@ def _numbered(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """The pairs of two files, line by line. Raises DataError with both counts if one is longer."""
+    """Read pairs of lines from two files. Raises DataError if they differ in length."""
     from nmt.data.corpus import read_lines
 
     _refuse_table(source)
@@ -194,7 +194,7 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
 
 
 def count_pairs(source: Path, target: Path) -> int | None:
-    """The number of pairs of two files; None if one can be read only once. Raises DataError like `read_parallel`."""
+    """Count the pairs of two files; None if one can be read only once. Raises DataError like `read_parallel`."""
     from nmt.data.corpus import read_lines
 
     _refuse_table(source)

@@ -29,18 +29,16 @@ def train(
             "--out", "-o", metavar="DIR", help="The run folder. [dim]\\[default: runs/<name>][/dim]", show_default=False
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Resume although the recipe or the text has changed since.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Resume although the recipe or the text has changed.")] = False,
     dump_recipe: Annotated[
-        bool, typer.Option("--dump-recipe", help="Print the complete effective recipe and do nothing else.")
+        bool, typer.Option("--dump-recipe", help="Print the complete effective recipe and exit.")
     ] = False,
     device: Device = "auto",
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train the model of a recipe into a run folder.
+    """Train the model of a recipe.
 
     [bold]Examples[/bold]
       nmt train quickstart
@@ -48,28 +46,28 @@ def train(
 
     [bold]Details[/bold]
 
-    The run folder is a model folder from the first validation on. `metrics.jsonl` in it records the run,
-    `learning-curve.png` draws it.
+    From the first validation on, the run folder is a model folder. It also has the log `metrics.jsonl` and its plot
+    `learning-curve.png`.
 
-    A recipe is YAML. Every key it leaves out has a default: --dump-recipe shows them all. --set takes dotted keys and
-    YAML values, such as model.attention.score=general.
+    A recipe is YAML. Missing keys have defaults; --dump-recipe shows them all. --set takes dotted keys and YAML values, such
+    as model.attention.score=general.
 
-    Ctrl-C, SIGTERM and a closed terminal save the state and print how to resume (exit status 130, 143 and 129); a second
-    Ctrl-C ends at once. Under `nohup` a closed terminal ends nothing. The state is also saved with every validation and
-    every ten minutes. On a CPU with the same number of --threads, a resumed run ends in the same bytes as one that was
-    never stopped; another number is reported. --resume refuses a recipe or text that has changed, unless --force is given.
+    Ctrl-C, SIGTERM and closing the terminal save the state and print how to resume (exit status 130, 143 and 129); a second
+    Ctrl-C ends at once. Under `nohup`, closing the terminal has no effect. The state is also saved with every validation and
+    every ten minutes. On a CPU with the same number of --threads, a resumed run gives the same bytes as an uninterrupted
+    one; a different number causes a warning. --resume refuses a recipe or text that has changed, unless --force is given.
 
-    An update whose loss or gradient is not a finite number, or whose batch does not fit into GPU memory, is skipped.
-    After five in a row training ends; the last good model is kept.
+    An update is skipped if its loss or gradient is not finite, or its batch does not fit into GPU memory. After five skipped
+    updates in a row training ends; the last good model is kept.
 
-    Training uses the system's C compiler once, if there is one, to become faster. NMT_NATIVE=0 turns this off; rounding
-    then differs.
+    Training compiles C kernels once, if there is a C compiler, to become faster. NMT_NATIVE=0 turns this off; rounding then
+    differs.
     """
     from nmt import recipe as recipes
 
-    chosen = recipes.load_recipe(recipes.find_recipe(recipe), settings or ())
+    config = recipes.load_recipe(recipes.find_recipe(recipe), settings or ())
     if dump_recipe:
-        typer.echo(recipes.dump_recipe(chosen), nl=False)
+        typer.echo(recipes.dump_recipe(config), nl=False)
         return
     set_up(quiet=quiet, threads=threads)
     from nmt.device import choose_device
@@ -77,8 +75,8 @@ def train(
     from nmt.training.log import METRICS
     from nmt.training.trainer import train as run
 
-    folder = out or Path("runs") / chosen.name
-    result = run(chosen, folder, device=choose_device(device), resume=resume, force=force, quiet=quiet)
+    folder = out or Path("runs") / config.name
+    result = run(config, folder, device=choose_device(device), resume=resume, force=force, quiet=quiet)
     plot_learning_curve(folder / METRICS, folder / "learning-curve.png")
     typer.echo(result.folder)
 

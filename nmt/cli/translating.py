@@ -41,7 +41,7 @@ from nmt.cli.options import (
     set_up,
     unknown_words,
 )
-from nmt.cli.progress import is_watched, shown
+from nmt.cli.progress import is_watched, with_progress
 from nmt.cli.streams import (
     STANDARD,
     check_not_input,
@@ -65,7 +65,7 @@ logger = logging.getLogger(__name__)
 OutputFormat = Literal["text", "tsv", "jsonl"]
 _SAMPLING = "Sampling"
 _NOTHING = "-inf", ""
-"""Score and text in the place of a translation that the search did not find."""
+"""Score and text of a missing translation in an n-best list."""
 
 
 def translate(
@@ -107,7 +107,7 @@ def translate(
         bool,
         typer.Option(
             "--sample",
-            help="Draw translations at random instead of searching for the best; --n-best many of each line.",
+            help="Draw random translations instead of searching for the best; --n-best is their number per line.",
             rich_help_panel=_SAMPLING,
         ),
     ] = False,
@@ -135,7 +135,7 @@ def translate(
         int | None,
         typer.Option(
             min=0,
-            help="Other numbers draw other translations. [dim]\\[default: 1][/dim]",
+            help="Seed of the random numbers. [dim]\\[default: 1][/dim]",
             show_default=False,
             rich_help_panel=_SAMPLING,
         ),
@@ -157,7 +157,7 @@ def translate(
         typer.Option(
             min=1,
             metavar="LINES",
-            help="Lines read before the first is answered; 1 answers each before it reads the next, for pipes that wait. "
+            help="Lines read before the first is translated; 1 translates each line at once, for interactive pipes. "
             f"[dim]\\[default: {WINDOW} per thread, 1 at a terminal][/dim]",
             show_default=False,
             rich_help_panel="Machine",
@@ -165,7 +165,7 @@ def translate(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Translate lines of text, one line out for each line in.
+    """Translate text line by line.
 
     [bold]Examples[/bold]
       echo "A man is riding a horse." | nmt translate runs/bahdanau
@@ -173,35 +173,35 @@ def translate(
 
     [bold]Details[/bold]
 
-    An empty line stays empty. At a terminal each line is answered at once. --scores writes `score TAB translation`.
-    --n-best N writes N lines `line TAB score TAB translation`, best first, with score -inf where fewer were found. A
-    score is the log-probability under the length and coverage penalty.
+    Each line of input gives one line of output; an empty line stays empty. At a terminal each line is translated at once.
+    --scores writes `score TAB translation`. --n-best N writes N lines `line TAB score TAB translation`, best first, with
+    score -inf if there are fewer. A score is the log-probability under the length and coverage penalty.
 
-    A table (.tsv, .csv, .jsonl, .parquet) is read as in training: its rows are the lines. -o FILE takes its name once all
-    is translated; what there is before that, or when it is ended early, is in FILE.part.
+    A table (.tsv, .csv, .jsonl, .parquet) is read as in training: its rows are the lines. -o FILE gets its name once it is
+    complete; until then, or after an interruption, it is FILE.part.
 
-    --alignments writes a line `i-j ...` for each line of output: target word j was read from source word i, counted
-    from 0. A line of thousands of tokens, translated in parts, may have none.
+    --alignments writes a line `i-j ...` for each line of output: target word j is linked to source word i, counted from 0.
+    A line of thousands of tokens, translated in parts, may have no links.
 
-    --format tsv is a table with the columns `line, rank, score, log_probability, text`. --format jsonl writes an object
-    per line, with `line`, `source` and `hypotheses`, best first: `text`, `score`, `log_probability` and `alignment`,
-    which is pairs of a source and a target word, or null.
+    --format tsv writes a table with the columns `line, rank, score, log_probability, text`. --format jsonl writes one object
+    per line with `line`, `source` and `hypotheses`, best first: `text`, `score`, `log_probability` and `alignment`, a list
+    of pairs of a source and a target word, or null.
 
-    --sample draws each token from the model's probabilities (ancestral sampling). What is drawn for a line depends on
-    --seed and its number alone.
+    --sample draws each token from the model's probabilities (ancestral sampling). The samples of a line depend only on
+    --seed and the line number.
 
-    A vocabulary of whole words, or of characters without byte fallback, writes unknown words as ⁇. --replace-unknown
-    writes the source word with the most attention instead, or its translation in --lexicon.
+    With a vocabulary of whole words, or of characters without byte fallback, unknown words are written as ⁇.
+    --replace-unknown writes the source word with the largest attention weight instead, or its translation in --lexicon.
 
-    Large files are translated several times as fast with --precision int8 (bf16 where the processor is fast at it),
-    --shortlist, --prune 2 and --horizon 2; some words then differ. On a CPU the search uses the system's C compiler
-    once, if there is one, to become faster; NMT_NATIVE=0 turns this off.
+    Large files are translated several times as fast with --precision int8 (bf16 where that is faster), --shortlist,
+    --prune 2 and --horizon 2; some words then differ. On a CPU the search compiles C kernels once, if there is a C
+    compiler, to become faster; NMT_NATIVE=0 turns this off.
     """
-    _check_places(source, output, alignments, lexicon)
+    _check_files(source, output, alignments, lexicon)
     sampling = _sampling(
         {"temperature": temperature, "top_k": top_k, "seed": seed},
-        sampled=sampled,
-        searching={"beam-size": beam_size, "horizon": horizon, "prune": prune},
+        is_sampling=sampled,
+        search_options={"beam-size": beam_size, "horizon": horizon, "prune": prune},
     )
     set_up(quiet=quiet, threads=threads)
     bundles = load_models(models, device)
@@ -227,50 +227,51 @@ def translate(
         replace_unknown=unknown,
         shortlist=load_shortlist(shortlist, bundles[0]),
         sampling=sampling,
-        **_ahead(window, source),
+        **_window_option(window, source),
     )
     language = bundles[0].recipe.data.source
-    with open_texts(source, language) as texts, open_output(output, keep_part=True) as writing, ExitStack() as stack:
-        linking = None if alignments is None else stack.enter_context(open_output(alignments, keep_part=True))
-        hidden = quiet or not is_watched(quiet=quiet) or is_terminal(source) or writing.isatty()
-        found_lines = translator.translate(texts)
-        total = None if hidden else count_lines(source)
+    with open_texts(source, language) as texts, open_output(output, keep_part=True) as text_file, ExitStack() as stack:
+        links_file = None if alignments is None else stack.enter_context(open_output(alignments, keep_part=True))
+        is_hidden = quiet or not is_watched(quiet=quiet) or is_terminal(source) or text_file.isatty()
+        total = None if is_hidden else count_lines(source)
+        translations = with_progress(translator.translate(texts), "translating", total=total, quiet=is_hidden)
         writer = _Writer(form, n_best=n_best, scores=scores, aligned_by=aligned_by)
-        writing.writelines(writer.header())
-        for number, found in enumerate(shown(found_lines, "translating", total=total, quiet=hidden), start=1):
-            links = writer.links(found, number)
-            writing.writelines(writer.translations(found, number, links))
-            writing.flush()
-            if linking is not None:
-                linking.writelines(writer.pharaoh(links))
-                linking.flush()
+        text_file.writelines(writer.header())
+        for number, translation in enumerate(translations, start=1):
+            links = writer.links(translation, number)
+            text_file.writelines(writer.translations(translation, number, links))
+            text_file.flush()
+            if links_file is not None:
+                links_file.writelines(writer.pharaoh(links))
+                links_file.flush()
 
 
-def _sampling(given: dict[str, Any], *, sampled: bool, searching: dict[str, object | None]) -> Sampling | None:
-    """How translations are drawn, None if they are searched for. Raises UsageError for options of the other way."""
-    given = {name: value for name, value in given.items() if value is not None}
-    idle = [name.replace("_", "-") for name in given] if not sampled else []
-    if idle:
-        raise UsageError(f"--{idle[0]} says how translations are drawn: give --sample too.")
-    if not sampled:
+def _sampling(
+    options: dict[str, Any], *, is_sampling: bool, search_options: dict[str, object | None]
+) -> Sampling | None:
+    """The settings of sampling; None for beam search. Raises UsageError for options that do not apply."""
+    options = {name: value for name, value in options.items() if value is not None}
+    if not is_sampling:
+        for name in options:
+            raise UsageError(f"--{name.replace('_', '-')} says how translations are drawn: give --sample too.")
         return None
-    for name, value in searching.items():
+    for name, value in search_options.items():
         if value is not None:
             raise UsageError(f"--sample draws translations and searches for none: leave out --{name}.")
     from nmt.decoding.ancestral import Sampling
 
-    return Sampling(**given)
+    return Sampling(**options)
 
 
-def _ahead(window: int | None, source: Path) -> dict[str, int]:
-    """The window if it is not as wide as usual; a person at a terminal waits for each line."""
+def _window_option(window: int | None, source: Path) -> dict[str, int]:
+    """The translator's `window`, if it is not the default: 1 at a terminal, where each line is translated at once."""
     if window is None and is_terminal(source):
         return {"window": 1}
     return {} if window is None else {"window": window}
 
 
-def _check_places(source: Path, output: Path, alignments: Path | None, lexicon: Path | None) -> None:
-    """Raise UsageError where one file would be two things."""
+def _check_files(source: Path, output: Path, alignments: Path | None, lexicon: Path | None) -> None:
+    """Raise UsageError if an output is also an input, or both outputs are the same file."""
     for path in (output, alignments):
         check_not_input(path, [source] if lexicon is None else [source, lexicon])
     if alignments is not None and (alignments == output or alignments.absolute() == output.absolute()):
@@ -281,65 +282,65 @@ def _check_places(source: Path, output: Path, alignments: Path | None, lexicon: 
 
 @dataclass(frozen=True)
 class _Writer:
-    """Writes translations in one of the formats, and their links."""
+    """Formats translations and their links."""
 
     form: OutputFormat
     n_best: int | None
     scores: bool
     aligned_by: Bundle | None
-    """The model whose alignments are written, if any are."""
+    """The model whose alignments are written; None for no alignments."""
 
     def header(self) -> Iterator[bytes]:
-        """What comes before all translations."""
+        """The header of a table."""
         if self.form == "tsv":
             yield b"line\trank\tscore\tlog_probability\ttext\n"
 
-    def links(self, found: Translation, number: int) -> list[Links | None]:
-        """The word links of each translation of a line; None for one too long to have an alignment, or where none are written."""
+    def links(self, translation: Translation, number: int) -> list[Links | None]:
+        """The word links of each hypothesis of a line; None if it is too long, or if no alignments are written."""
         bundle = self.aligned_by
         if bundle is None:
-            return [None] * len(found.hypotheses)
+            return [None] * len(translation.hypotheses)
         from nmt.alignment.extraction import word_links
         from nmt.alignment.hypothesis_alignment import word_alignment
 
         links: list[Links | None] = []
-        for rank in range(len(found.hypotheses)):
-            is_aligned = found.is_aligned(rank)
-            links.append(word_links(word_alignment(found, bundle, rank), bundle.recipe) if is_aligned else None)
+        for rank in range(len(translation.hypotheses)):
+            is_aligned = translation.is_aligned(rank)
+            links.append(word_links(word_alignment(translation, bundle, rank), bundle.recipe) if is_aligned else None)
             if not is_aligned:
                 logger.warning("Line %d is too long for word links: it gets none.", number)
         return links
 
-    def translations(self, found: Translation, number: int, links: Sequence[Links | None]) -> Iterator[bytes]:
-        """What is written for one line of input."""
+    def translations(self, translation: Translation, number: int, links: Sequence[Links | None]) -> Iterator[bytes]:
+        """The output for one line of input."""
         match self.form:
             case "text":
-                lines = self._text(found, number)
+                lines = self._text(translation, number)
             case "tsv":
-                lines = self._table(found, number)
+                lines = self._table(translation, number)
             case "jsonl":
-                lines = iter([self._json(found, number, links)])
+                lines = iter([self._json(translation, number, links)])
         for line in lines:
             yield line.encode("utf-8", "replace") + b"\n"
 
     def pharaoh(self, links: Sequence[Links | None]) -> Iterator[bytes]:
-        """The links of each translation as `i-j`; in the text format also empty lines for those that were not found."""
+        """The links of each hypothesis as `i-j`; in the text format also empty lines for missing hypotheses."""
         from nmt.alignment.formats import format_pharaoh
 
         missing = (self.n_best or 1) - len(links) if self.form == "text" else 0
         for each in [*links, *[None] * missing]:
             yield format_pharaoh(each or frozenset()).encode() + b"\n"
 
-    def _text(self, found: Translation, number: int) -> Iterator[str]:
-        ranked = [(f"{hypothesis.score:.4f}", hypothesis.text) for hypothesis in found.hypotheses]
+    def _text(self, translation: Translation, number: int) -> Iterator[str]:
+        ranked = [(f"{hypothesis.score:.4f}", hypothesis.text) for hypothesis in translation.hypotheses]
         for score, text in islice(chain(ranked, repeat(_NOTHING)), self.n_best or 1):
             yield "\t".join([str(number)] * bool(self.n_best) + [score] * bool(self.n_best or self.scores) + [text])
 
-    def _table(self, found: Translation, number: int) -> Iterator[str]:
-        for rank, item in enumerate(found.hypotheses, start=1):
+    def _table(self, translation: Translation, number: int) -> Iterator[str]:
+        for rank, item in enumerate(translation.hypotheses, start=1):
             yield f"{number}\t{rank}\t{item.score:.4f}\t{item.log_probability:.4f}\t{item.text}"
 
-    def _json(self, found: Translation, number: int, links: Sequence[Links | None]) -> str:
+    def _json(self, translation: Translation, number: int, links: Sequence[Links | None]) -> str:
         hypotheses = [
             {
                 "text": item.text,
@@ -347,13 +348,13 @@ class _Writer:
                 "log_probability": _finite(item.log_probability),
                 "alignment": None if each is None else sorted(each),
             }
-            for item, each in zip(found.hypotheses, links, strict=True)
+            for item, each in zip(translation.hypotheses, links, strict=True)
         ]
-        return json.dumps({"line": number, "source": found.source, "hypotheses": hypotheses}, ensure_ascii=False)
+        return json.dumps({"line": number, "source": translation.source, "hypotheses": hypotheses}, ensure_ascii=False)
 
 
 def _finite(value: float) -> float | None:
-    """A figure as JSON can have it."""
+    """A rounded number for JSON; None if it is not finite."""
     return round(value, 4) if math.isfinite(value) else None
 
 
@@ -379,7 +380,7 @@ def score(
     [bold]Details[/bold]
 
     Logarithms are natural. The mean per token and the perplexity of the whole text follow on stderr. A pair of more
-    than 67 million source tokens times target tokens is not scored: its line says nan.
+    than 67 million source tokens times target tokens is not scored; its line is nan.
     """
     set_up(quiet=quiet, threads=threads)
     pairs = read_parallel(source, target)
@@ -391,11 +392,11 @@ def score(
         typer.echo(summary, err=True)
 
 
-def _print_scores(scored: Iterable[Translation], *, normalise: bool) -> str:
-    """Print a line for each pair, and return the summary."""
+def _print_scores(translations: Iterable[Translation], *, normalise: bool) -> str:
+    """Print one line per pair, and return the summary."""
     lines, tokens, total = 0, 0, 0.0
-    for lines, found in enumerate(scored, start=1):  # noqa: B007 -- counted for the summary
-        best = found.hypotheses[0]
+    for lines, translation in enumerate(translations, start=1):  # noqa: B007 -- counted for the summary
+        best = translation.hypotheses[0]
         length = max(len(best.token_log_probs), 1)
         sys.stdout.write(f"{best.log_probability / length if normalise else best.log_probability:.4f}\n")
         if not math.isnan(best.log_probability):  # too long

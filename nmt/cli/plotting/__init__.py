@@ -1,1 +1,1 @@
-"""`nmt plot`: what is to be shown, as a picture or as a page to explore."""
+"""`nmt plot`: draw alignments as pictures or as an HTML page."""

@@ -1,4 +1,4 @@
-"""`nmt plot -o page.html`: sentences read by one or two models, with their figures."""
+"""`nmt plot -o page.html`: an HTML page of sentences aligned by one or two models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def write_page(
     output: Path, request: Request, models: Sequence[tuple[str, Bundle, Translator]], *, quiet: bool
 ) -> None:
-    """Let each model read the sentences, and write the page. Blank sentences are passed over."""
+    """Align the sentences by each model and write the page. Blank sentences are left out."""
     from nmt.plotting.explorer import explorer_page
 
     columns = [list(_readings(request, bundle, translator, name, quiet=quiet)) for name, bundle, translator in models]
@@ -39,7 +39,7 @@ def write_page(
 def _readings(
     request: Request, bundle: Bundle, translator: Translator, name: str, *, quiet: bool
 ) -> Iterator[Reading | None]:
-    """Each sentence as a model reads it, None for a blank one."""
+    """The reading of each sentence by a model; None for a blank one."""
     for index, translation in enumerate(request.read(translator, name, quiet=quiet)):
         yield _reading(request, index, translation, bundle) if translation.source_ids else None
 
@@ -58,15 +58,15 @@ def _reading(request: Request, index: int, translation: Translation, bundle: Bun
         "bleu": request.bleu(index, best.text, bundle),
         "aer": request.error_rate(index, words, bundle),
     }
-    known = {name: value for name, value in figures.items() if value is not None}
-    return Reading(words, piece_alignment(translation, bundle), request.links(words, bundle), known)
+    available = {name: value for name, value in figures.items() if value is not None}
+    return Reading(words, piece_alignment(translation, bundle), request.links(words, bundle), available)
 
 
 def _explored(request: Request, columns: Sequence[Sequence[Reading | None]]) -> Iterator[Explored]:
-    """The sentences that are not blank, numbered by their lines."""
+    """The sentences that are not blank, with their line numbers."""
     from nmt.plotting.explorer import Explored
 
-    for at, column in enumerate(zip(*columns, strict=True)):
-        if readings := tuple(reading for reading in column if reading):
-            reference = "" if request.references is None else request.references[at]
-            yield Explored(at + 1, readings, reference, request.gold[at] if request.gold else None)
+    for row, cells in enumerate(zip(*columns, strict=True)):
+        if readings := tuple(reading for reading in cells if reading):
+            reference = "" if request.references is None else request.references[row]
+            yield Explored(row + 1, readings, reference, request.gold[row] if request.gold else None)

@@ -1,4 +1,4 @@
-"""`nmt plot -o FILE.png|pdf|svg`: the matrices of sentences as one model reads them."""
+"""`nmt plot -o FILE.png|pdf|svg`: the alignment matrices of sentences."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from nmt.plotting.heatmap import Heatmap
 
 MOST_PANELS = 25
-"""Matrices of a figure; in a PDF, where each sentence has a page, those of a page."""
+"""Most matrices of a figure; in a PDF, which has one page per sentence, of a page."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Look:
-    """What is shown of each sentence, and how.
+    """The settings of a picture.
 
     Attributes:
-        ranks: which of its translations, the best being 0.
-        subwords: whether rows and columns are subwords rather than words.
-        style: of the heatmap.
+        ranks: which translations of a sentence to draw, the best being 0.
+        subwords: whether rows and columns are tokens rather than words.
+        style: style of the heatmap.
         font: a font file for the words; None for the installed fonts.
-        dpi: dots an inch of a PNG.
+        dpi: dots per inch of a PNG.
     """
 
     ranks: range
@@ -48,7 +48,7 @@ class Look:
 def write_picture(
     output: Path, request: Request, bundle: Bundle, translator: Translator, look: Look, *, quiet: bool
 ) -> None:
-    """Let the model read the sentences, and draw their matrices: in a PDF a page a sentence, else in one figure."""
+    """Align the sentences and draw their matrices: one page per sentence in a PDF, else all in one figure."""
     from nmt.plotting.heatmap import plot_heatmaps
     from nmt.plotting.style import file_format
 
@@ -68,35 +68,35 @@ def write_picture(
 
 @dataclass(frozen=True)
 class _Picture:
-    """What is drawn of sentences that a model has read."""
+    """Makes the panels of a picture from translations."""
 
     request: Request
     bundle: Bundle
     look: Look
 
     def panels(self, number: int, translation: Translation) -> Iterator[Heatmap]:
-        """Those of the sentence in line `number`; what there is nothing to draw of is an error only if it stands alone."""
+        """The panels of the sentence in line `number`. An empty one is an error only if it is the only sentence."""
         from nmt.alignment.hypothesis_alignment import word_alignment
 
-        alone, ranks, there = len(self.request.sources) == 1, self.look.ranks, len(translation.hypotheses)
+        is_only, ranks, count = len(self.request.sources) == 1, self.look.ranks, len(translation.hypotheses)
         if not translation.source_ids:
-            if alone:
+            if is_only:
                 raise DataError("The sentence to plot is empty.")
             return
-        if there <= ranks.start:
+        if count <= ranks.start:
             raise DataError(
-                f"Line {number} has no translation number {ranks.stop}: the search ended with {there}. "
+                f"Line {number} has no translation number {ranks.stop}: the search ended with {count}. "
                 "Choose a lower one, or a larger --beam-size."
             )
-        for rank in ranks[: there - ranks.start]:
+        for rank in ranks[: count - ranks.start]:
             words = word_alignment(translation, self.bundle, rank)
-            if words.weights.size or alone:
+            if words.weights.size or is_only:
                 yield self._panel(number, translation, rank, words)
             else:
                 _log.warning("Line %d is left out: its translation is empty.", number)
 
     def _panel(self, number: int, translation: Translation, rank: int, words: Alignment) -> Heatmap:
-        """One matrix, with its gold links and its window's centres."""
+        """A matrix with its gold links and the centres of its window."""
         from nmt.alignment.centers import piece_centers, word_centers
         from nmt.alignment.hypothesis_alignment import links_between_tokens, piece_alignment
         from nmt.alignment.links import check_within
@@ -108,13 +108,13 @@ class _Picture:
         title = self._title(number, translation.hypotheses[rank], rank, words)
         if not self.look.subwords:
             return Heatmap(words, title, gold, word_centers(translation, self.bundle, rank))
-        pieces, links = piece_alignment(translation, self.bundle, rank), gold
+        tokens, links = piece_alignment(translation, self.bundle, rank), gold
         if gold:
             links = links_between_tokens(gold, translation, self.bundle, rank)
-        return Heatmap(pieces, title, links, piece_centers(translation, self.bundle, rank))
+        return Heatmap(tokens, title, links, piece_centers(translation, self.bundle, rank))
 
     def _title(self, number: int, hypothesis: TranslationHypothesis, rank: int, words: Alignment) -> str:
-        """What tells a panel from the others, and how good it is where that is known."""
+        """The title of a panel: line, rank and score, and BLEU and AER if they are known."""
         request, parts = self.request, []
         if len(request.sources) > 1:
             parts.append(f"line {number}")

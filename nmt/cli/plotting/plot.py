@@ -1,4 +1,4 @@
-"""`nmt plot`."""
+"""`nmt plot`: the command and its options."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
 
 _PICTURE, _PAGE = "Picture", "Page"
-"""Panels of the options that are for .png, .pdf and .svg, and for .html."""
+"""Help panels of the options for pictures (.png, .pdf, .svg) and for pages (.html)."""
 
 
 def plot(
@@ -51,9 +51,7 @@ def plot(
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(
-            metavar="TEXT", help="Show how the model would read the source for this translation.", show_default=False
-        ),
+        typer.Option(metavar="TEXT", help="Align this translation instead of the model's.", show_default=False),
     ] = None,
     reference: Annotated[
         Path | None,
@@ -61,25 +59,25 @@ def plot(
             "--reference",
             "-r",
             metavar="FILE",
-            help="Known translations, line by line, to show how good those of the model are (BLEU).",
+            help="Reference translations, line by line, for BLEU.",
             show_default=False,
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Show how the model would read the sources for the references.")
+        bool, typer.Option("--force", help="Align the references instead of the model's translations.")
     ] = False,
     gold: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Links between the words of sources and given translations that people made (i-j sure, ipj possible, one "
-            "line per sentence; or NAACL's format), to show over the attention, with its error rate. Implies --force.",
+            help="Gold links between the words of sources and given translations (i-j sure, ipj possible, one line per "
+            "sentence; or NAACL format), to show over the attention, with its error rate. Implies --force.",
             show_default=False,
         ),
     ] = None,
     posterior: Annotated[
         bool,
-        typer.Option("--posterior", help="Show what each target word, once known, tells of where it was read from."),
+        typer.Option("--posterior", help="Show the posterior alignment given the target words, not the attention."),
     ] = False,
     beam_size: BeamSize = None,
     n_best: Annotated[
@@ -97,7 +95,7 @@ def plot(
         ),
     ] = None,
     subwords: Annotated[
-        bool, typer.Option("--subwords", help="A row and a column for each subword.", rich_help_panel=_PICTURE)
+        bool, typer.Option("--subwords", help="Show subword tokens instead of words.", rich_help_panel=_PICTURE)
     ] = False,
     style: Annotated[
         Literal["color", "grey"],
@@ -107,7 +105,7 @@ def plot(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A font for the words, .ttf, .otf or .ttc. By default DejaVu Sans, and installed fonts for what it lacks.",
+            help="A font for the words, .ttf, .otf or .ttc. By default DejaVu Sans, and installed fonts for other characters.",
             show_default=False,
             rich_help_panel=_PICTURE,
         ),
@@ -123,7 +121,7 @@ def plot(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Draw which source words each word of a translation was read from.
+    """Draw the alignment of sentences and their translations.
 
     [bold]Examples[/bold]
       nmt plot runs/bahdanau "A man is riding a horse." -o align.png
@@ -136,8 +134,7 @@ def plot(
     of one figure in a .png or .svg (25 at most), pages of a .pdf, or an .html page to explore in a browser without
     network: ribbons and matrices between words or subwords, sorted by BLEU, length, entropy or alignment error rate.
 
-    The translation is what the beam search finds. A given one is drawn with --target, or for each line of a file with
-    --reference and --force.
+    By default the model translates. To align given translations, use --target, or --reference and --force for a file.
 
     Gold links are orange squares (white with --style grey), dashed where only possible. Diamonds mark the centre of the
     window of local attention (local-m, local-p).
@@ -154,14 +151,14 @@ def plot(
     page = is_page(output)
     folders = [model] if compare is None else [model, compare]
     for_pictures = {"--n-best": n_best > 1, "--rank": rank, "--subwords": subwords, "--font": font}
-    _check_output(output, models=len(folders), for_pictures=[name for name, given in for_pictures.items() if given])
+    _check_output(output, models=len(folders), for_pictures=[name for name, value in for_pictures.items() if value])
     ranks = range(n_best) if rank is None else range(rank - 1, rank)
     request = read_request(
         sentences or [], source, target=target, reference=reference, gold=gold, force=force, posterior=posterior
     )
     _check_ranks(n_best, rank, forced=request.forced)
     _check_count(request, output, panels=len(ranks))
-    # A window's centre is counted from the beginning of the sentence, which is therefore not read in parts.
+    # The centres of a window need the whole sentence, so a picture does not split long ones.
     longest = {} if page else {"max_source": sys.maxsize}
     readers = _readers(folders, device, beam_size=beam_size, n_best=ranks.stop, posterior=posterior, **longest)
     if page:
@@ -174,7 +171,7 @@ def plot(
 
 
 def _check_output(output: Path, *, models: int, for_pictures: Sequence[str]) -> None:
-    """What cannot be is said before any work is done. Raises UsageError."""
+    """Check the options before any work is done. Raises UsageError."""
     from nmt.plotting.explorer import is_page
     from nmt.plotting.style import file_format
 
@@ -188,7 +185,7 @@ def _check_output(output: Path, *, models: int, for_pictures: Sequence[str]) -> 
 
 
 def _check_ranks(n_best: int, rank: int | None, *, forced: bool) -> None:
-    """Raises UsageError where there is nothing to choose from, or two ways were chosen."""
+    """Raise UsageError if --n-best and --rank contradict each other or given translations."""
     if n_best > 1 and rank is not None:
         raise UsageError(
             "Give --n-best for the best translations side by side, or --rank for one of them, and not both."
@@ -199,10 +196,7 @@ def _check_ranks(n_best: int, rank: int | None, *, forced: bool) -> None:
 
 
 def _check_count(request: Request, output: Path, *, panels: int) -> None:
-    """Say before any work is done that there are too many sentences, or none. Raises DataError.
-
-    `panels` is how many matrices a picture shows of each sentence.
-    """
+    """Raise DataError if there are no sentences or too many; `panels` is the number of matrices per sentence."""
     from nmt.cli.plotting.picture import MOST_PANELS
     from nmt.plotting.explorer import MOST_SENTENCES, is_page
 
@@ -213,15 +207,15 @@ def _check_count(request: Request, output: Path, *, panels: int) -> None:
     if whole and count > MOST_SENTENCES:
         holds = f"{'A page' if is_page(output) else 'A PDF'} holds at most {MOST_SENTENCES} sentences"
         raise DataError(f"{holds}, but there are {count:,}: choose some, for instance with `head`.")
-    if not is_page(output) and (made := panels if whole else count * panels) > MOST_PANELS:
+    if not is_page(output) and (matrices := panels if whole else count * panels) > MOST_PANELS:
         remedy = "choose fewer" if count == 1 or whole else "write a .pdf, a page for each sentence, or a page.html"
-        raise DataError(f"A figure holds at most {MOST_PANELS} matrices, but there would be {made:,}: {remedy}.")
+        raise DataError(f"A figure holds at most {MOST_PANELS} matrices, but there would be {matrices:,}: {remedy}.")
 
 
 def _readers(
     folders: Sequence[Path], device: str, *, beam_size: int | None, **options: Any
 ) -> list[tuple[str, Bundle, Translator]]:
-    """The models with their names and translators; names are those of the folders, or whole paths if these are equal."""
+    """Load the models; returns (name, bundle, translator). The name is that of the folder, or the path if names are equal."""
     bundles = load_models(folders, device)
     for bundle, folder in zip(bundles, folders, strict=True):
         need_attention(bundle, folder)

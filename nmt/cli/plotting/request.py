@@ -1,4 +1,4 @@
-"""Which sentences `nmt plot` shows, and what is known of them."""
+"""The sentences that `nmt plot` shows, with their references and gold links."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli.progress import shown
+from nmt.cli.progress import with_progress
 from nmt.cli.streams import open_input, text_lines
 from nmt.errors import DataError, UsageError
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """Sentences to show, and what is known of them.
+    """The sentences to show.
 
     Attributes:
         sources: the sentences.
-        references: a translation of each; None where none are known.
-        forced: whether the references are read, rather than compared with what the models find.
-        gold: links between sources and references; None where none are known.
-        posterior: whether the posterior alignment is shown, not the attention.
+        references: a reference translation of each; None if there are none.
+        forced: whether to align the references rather than translations by the model.
+        gold: gold links between sources and references; None if there are none.
+        posterior: whether to show the posterior alignment rather than the attention.
     """
 
     sources: list[str]
@@ -38,13 +38,13 @@ class Request:
     posterior: bool = False
 
     def __post_init__(self) -> None:
-        for what, given in (("reference translations", self.references), ("lines of gold links", self.gold)):
-            if given is not None and len(given) != len(self.sources):
-                counts = f"{len(given):,} for {len(self.sources):,}"
-                raise DataError(f"There must be as many {what} as sentences, but there are {counts}.")
+        for name, lines in (("reference translations", self.references), ("lines of gold links", self.gold)):
+            if lines is not None and len(lines) != len(self.sources):
+                counts = f"{len(lines):,} for {len(self.sources):,}"
+                raise DataError(f"There must be as many {name} as sentences, but there are {counts}.")
 
     def bleu(self, index: int, text: str, bundle: Bundle) -> float | None:
-        """BLEU of a model's translation of a sentence; None where there is no reference that it was not given."""
+        """BLEU of a model's translation of a sentence; None without reference, or if the reference was forced."""
         from nmt.evaluation.sentence import sentence_bleu
 
         if self.references is None or self.forced:
@@ -53,24 +53,24 @@ class Request:
         return sentence_bleu(text, self.references[index], language=data.target, tokenize=evaluation.tokenize)
 
     def links(self, words: Alignment, bundle: Bundle) -> Links:
-        """The links that a model makes between the words of a sentence and of its translation."""
+        """The model's links between the words of a sentence and its translation."""
         from nmt.alignment.extraction import word_links
 
         return word_links(words, bundle.recipe, posterior=self.posterior)
 
     def error_rate(self, index: int, words: Alignment, bundle: Bundle) -> float | None:
-        """Alignment error rate of those links; None where no gold links are known."""
+        """Alignment error rate of those links; None without gold links."""
         from nmt.alignment.error_rate import error_rate
 
         return None if self.gold is None else error_rate([self.links(words, bundle)], [self.gold[index]]).aer
 
     def read(self, translator: Translator, label: str, *, quiet: bool) -> Iterator[Translation]:
-        """How a model reads each sentence, under a progress bar: with its reference if forced, else as it translates it."""
+        """Translate each sentence, or score its reference if forced, with a progress bar."""
         if self.forced and self.references is not None:
             translations = translator.score(zip(self.sources, self.references, strict=True))
         else:
             translations = translator.translate(self.sources)
-        return shown(translations, label, total=len(self.sources), quiet=quiet)
+        return with_progress(translations, label, total=len(self.sources), quiet=quiet)
 
 
 def read_request(
@@ -83,7 +83,7 @@ def read_request(
     force: bool,
     posterior: bool,
 ) -> Request:
-    """Gather the sentences from the command line and from files. Raises UsageError or DataError."""
+    """Read the sentences from the command line or from files. Raises UsageError or DataError."""
     from nmt.alignment.formats import read_gold
 
     if bool(sentences) == (source is not None):
@@ -91,13 +91,13 @@ def read_request(
     if target is not None and (reference is not None or len(sentences) != 1):
         raise UsageError("--target translates one SENTENCE: for a file give --reference FILE and --force.")
     if target is None and reference is None and (force or gold is not None):
-        needing = "--force" if gold is None else "--gold"
-        raise UsageError(f"{needing} needs the translations: give --target or --reference.")
+        option = "--force" if gold is None else "--gold"
+        raise UsageError(f"{option} needs the translations: give --target or --reference.")
     sources = list(sentences) if source is None else _lines(source)
     references = _lines(reference) if reference is not None else None if target is None else [target]
     forced = force or target is not None or gold is not None
-    known = None if gold is None else read_gold(gold, len(sources))
-    return Request(sources, references, forced, known, posterior)
+    gold_links = None if gold is None else read_gold(gold, len(sources))
+    return Request(sources, references, forced, gold_links, posterior)
 
 
 def _lines(path: Path) -> list[str]:

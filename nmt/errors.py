@@ -12,8 +12,8 @@ class NmtError(Exception):
     exit_status = 1
 
     def __init__(self, sentence: str) -> None:
-        shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in sentence[: 2 * _LONGEST])
-        super().__init__(shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} ...")
+        message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in sentence[: 2 * _LONGEST])
+        super().__init__(message if len(message) <= _LONGEST else f"{message[:_LONGEST]} ...")
 
 
 class DataError(NmtError):

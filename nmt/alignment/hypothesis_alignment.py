@@ -77,9 +77,9 @@ def _shifted(weights: Matrix, shift: int) -> Matrix:
     """Move row t to t + shift. Rows that leave the matrix are lost, new rows are zero."""
     count = len(weights)
     down = max(-count, min(shift, count))
-    moved = np.zeros_like(weights)
-    moved[max(down, 0) : count + min(down, 0)] = weights[max(-down, 0) : count - max(down, 0)]
-    return moved
+    shifted = np.zeros_like(weights)
+    shifted[max(down, 0) : count + min(down, 0)] = weights[max(-down, 0) : count - max(down, 0)]
+    return shifted
 
 
 def _tokens_by_word(word_of: Sequence[int]) -> dict[int, list[int]]:

@@ -37,10 +37,10 @@ def check_not_input(output: Path | None, inputs: Sequence[Path]) -> None:
     """Raise UsageError if the output file, or its part file, is one of the inputs."""
     if output is None or output == STANDARD:
         return
-    for written in (output, part_of(output)):
+    for target in (output, part_of(output)):
         for path in inputs:
-            if path != STANDARD and written.exists() and path.exists() and written.samefile(path):
-                raise UsageError(f"{written} is the input itself: write to another file.")
+            if path != STANDARD and target.exists() and path.exists() and target.samefile(path):
+                raise UsageError(f"{target} is the input itself: write to another file.")
 
 
 @contextmanager

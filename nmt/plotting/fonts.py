@@ -113,7 +113,7 @@ def choose_families(texts: Iterable[str], *, first: Sequence[str] = (), warn: bo
         families.append(best)
         missing -= _characters(best)
     if missing and warn:
-        _log.warning("%s", _complaint(missing))
+        _log.warning("%s", _missing_message(missing))
     if warn and not SHAPES_TEXT and any(map(_needs_shaping, characters)):
         _log.warning("%s", _UNSHAPED)
     return families
@@ -184,7 +184,7 @@ def _clear_caches() -> None:
         cached.cache_clear()
 
 
-def _complaint(missing: Iterable[int]) -> str:
+def _missing_message(missing: Iterable[int]) -> str:
     characters = [chr(code) for code in sorted(missing)]
     shown = " ".join(characters[:20]) + (f" and {len(characters) - 20} more" if len(characters) > 20 else "")
     asian = any(unicodedata.category(char) == "Lo" and unicodedata.east_asian_width(char) == "W" for char in characters)

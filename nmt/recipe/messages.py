@@ -30,10 +30,10 @@ def _sentence(error: Any, inherited: Mapping[str, Path]) -> str:
         case "missing":
             return f"'{path}' is missing."
         case "union_tag_invalid":
-            wrong, known = error["ctx"]["tag"], error["ctx"]["expected_tags"]
-            guess = difflib.get_close_matches(wrong, [tag.strip("' ") for tag in known.split(",")], n=1, cutoff=0.5)
-            return f"'{path}' cannot be '{wrong}'; " + (
-                f"did you mean '{guess[0]}'?" if guess else f"it is one of {known}."
+            tag, tags = error["ctx"]["tag"], error["ctx"]["expected_tags"]
+            guess = difflib.get_close_matches(tag, [name.strip("' ") for name in tags.split(",")], n=1, cutoff=0.5)
+            return f"'{path}' cannot be '{tag}'; " + (
+                f"did you mean '{guess[0]}'?" if guess else f"it is one of {tags}."
             )
         case "literal_error":
             guess = difflib.get_close_matches(
@@ -56,8 +56,8 @@ def _bases(path: str, problem: Exception, inherited: Mapping[str, Path]) -> str:
     """A note on which of the contradictory keys come from a base."""
     keys = [f"{path}.{key}".lstrip(".") for key in getattr(problem, "keys", ())]
     files = {key: file for key in keys for name, file in inherited.items() if is_within(name, key)}
-    shown = ", ".join(f"{key} comes from the base {file}" for key, file in files.items())
-    return f" ({shown})" if files else ""
+    sources = ", ".join(f"{key} comes from the base {file}" for key, file in files.items())
+    return f" ({sources})" if files else ""
 
 
 def is_within(key: str, section: str) -> bool:

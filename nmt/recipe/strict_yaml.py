@@ -28,16 +28,16 @@ class StrictLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, _ in node.value:
             problem = None
             if not isinstance(key, yaml.ScalarNode):
                 problem = "a key must be a word"
-            elif key.value in seen:
+            elif key.value in keys:
                 problem = f"the key '{key.value}' occurs twice"
             if problem is not None:
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            seen.add(key.value)
+            keys.add(key.value)
         return super().construct_mapping(node, deep)
 
 

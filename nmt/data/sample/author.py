@@ -67,7 +67,7 @@ class Author(PhraseAuthor):
         verb = self.pick(WEIGHTED_VERBS)
         while not self.suits(verb, subject, asking):
             verb = self.pick(WEIGHTED_VERBS)
-        subject = subject or self.subject(verb, definite=verb_first, asked=bool(asking))
+        subject = subject or self.subject(verb, definite=verb_first, in_question=bool(asking))
         tense = self.tense(verb)
         while asking == "time" and tense == "perfect":
             tense = self.tense(verb)

@@ -42,15 +42,15 @@ def repetitive(phrase: Phrase) -> bool:
 
 
 def drafts(seed: int = SEED) -> Iterator[Draft]:
-    """Write sentences without end, no source and no target twice."""
-    author, seen = Author(seed), set[str]()
+    """Generate sentences endlessly, without repeating a source or a target."""
+    author, earlier = Author(seed), set[str]()
     while True:
         phrase, sign = author.sentence()
         if len(phrase.english) not in LENGTHS or len(phrase.german) not in LENGTHS or repetitive(phrase):
             continue
         example = write(phrase, sign)
-        if example.source not in seen and example.target not in seen:
-            seen |= {example.source, example.target}
+        if example.source not in earlier and example.target not in earlier:
+            earlier |= {example.source, example.target}
             yield Draft(example, phrase.combinations)
 
 
@@ -61,9 +61,9 @@ def vocabulary(example: Example) -> list[str]:
 
 @functools.cache
 def corpus() -> dict[str, tuple[Draft, ...]]:
-    """Deal the drafts out: reserved combinations to the held-out splits, all else to training.
+    """Assign the drafts to splits: reserved combinations to the held-out splits, all others to training.
 
-    Held-out sentences with a word that training hardly shows are dropped: they would test memory, not composition.
+    Held-out sentences with a word that is rare in training are dropped: they would test memory, not composition.
     """
     train: list[Draft] = []
     held_out: list[Draft] = []
@@ -72,9 +72,9 @@ def corpus() -> dict[str, tuple[Draft, ...]]:
         if len(train) == SIZES["train"]:
             break
     counts = Counter(word for draft in train for word in vocabulary(draft.example))
-    known = [draft for draft in held_out if all(counts[word] >= FAMILIAR for word in vocabulary(draft.example))]
+    familiar = [draft for draft in held_out if all(counts[word] >= FAMILIAR for word in vocabulary(draft.example))]
     valid, test = SIZES["valid"], SIZES["test"]
-    return {"train": tuple(train), "valid": tuple(known[:valid]), "test": tuple(known[valid : valid + test])}
+    return {"train": tuple(train), "valid": tuple(familiar[:valid]), "test": tuple(familiar[valid : valid + test])}
 
 
 @functools.cache
@@ -87,5 +87,5 @@ def examples(split: str) -> tuple[Example, ...]:
 
 def links(split: str, *, source: str) -> list[frozenset[tuple[int, int]]]:
     """Return the links of each pair of a split, words of the ``source`` language first: ``en`` or ``de``."""
-    known = [example.links for example in examples(split)]
-    return known if source == "en" else [frozenset((german, english) for english, german in pair) for pair in known]
+    pairs = [example.links for example in examples(split)]
+    return pairs if source == "en" else [frozenset((german, english) for english, german in pair) for pair in pairs]

@@ -77,10 +77,10 @@ class PhraseAuthor:
             return self.pick(function_words.POSSESSIVES)
         return function_words.THIS if 0.45 < dice < 0.5 else function_words.THE
 
-    def subject(self, verb: Verb, definite: bool, asked: bool = False) -> Subject:
-        """Choose who does it: a pronoun where people can, else one of the nouns that the verb knows."""
+    def subject(self, verb: Verb, definite: bool, in_question: bool = False) -> Subject:
+        """Choose a subject: a pronoun if people can be, else one of the verb's nouns."""
         if verb.human and self.chance(0.35):
-            pronoun = function_words.PRONOUNS[self.pick(OTHERS if asked else ("I", "I", *OTHERS))]
+            pronoun = function_words.PRONOUNS[self.pick(OTHERS if in_question else ("I", "I", *OTHERS))]
             return Subject(pronominal(pronoun, "nom"), pronoun.agreement, pronoun.subject, pronoun.subject)
         timeless = verb in (verbs.BE, verbs.COST)
         plan = self.nominal(self.pick(verb.subjects), definite=definite or timeless or self.chance(0.7))

@@ -131,5 +131,5 @@ NOUNS = _read_nouns()
 
 def nouns(names: str) -> tuple[Noun, ...]:
     """Return the nouns of groups (``food``) or by head (``cake``: also ``apple cake``), each once, in order."""
-    wanted = names.split()
-    return tuple(noun for noun in NOUNS.values() if noun.group in wanted or noun.english.split()[-1] in wanted)
+    keys = names.split()
+    return tuple(noun for noun in NOUNS.values() if noun.group in keys or noun.english.split()[-1] in keys)

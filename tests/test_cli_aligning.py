@@ -153,7 +153,7 @@ def test_attention_or_what_the_word_tells_of_it_is_linked(folder: Path) -> None:
         np.testing.assert_allclose(shown[0], word_alignment(next(found), model).weights, atol=1e-4)
 
 
-def test_pieces_are_linked_on_request(folder: Path) -> None:
+def test_tokens_are_linked_on_request(folder: Path) -> None:
     first = json.loads(align(folder, "--level", "pieces", "--format", "json").splitlines()[0])
     assert "".join(first["target"]).replace("▁", " ").split() == TARGET[0].split()
     assert len(first["weights"]) == len(first["target"]) > len(TARGET[0].split())

@@ -1,4 +1,4 @@
-"""Links of words become links of pieces: read from files or the sample, held against the text, past filters and sampling."""
+"""Links of words become links of tokens: read from files or the sample, held against the text, past filters and sampling."""
 
 import gzip
 from pathlib import Path
@@ -36,7 +36,7 @@ def load(folder: Path) -> WordLinks:
     return load_links(f"{folder}/text.align", corpus_of(folder), source="en")
 
 
-def pieces(kind: Any = "char", size: int = 40) -> Subwords:
+def make_subwords(kind: Any = "char", size: int = 40) -> Subwords:
     return Subwords.train([*SOURCES, *TARGETS], kind=kind, size=size, byte_fallback=False)
 
 
@@ -112,11 +112,11 @@ def test_bad_links_are_found_before_anything_is_trained_or_written(folder: Path)
         TrainingText.load(parse_recipe(tree, "here"))
 
 
-# --- from words to pieces ---------------------------------------------------------------------------------------
+# --- from words to tokens ---------------------------------------------------------------------------------------
 
 
 def expected(links: WordLinks, original: int, source: Subwords, target: Subwords, pair: Any) -> set[tuple[int, int]]:
-    """(target piece, source piece) of one pair, by the words of each."""
+    """(target token, source token) of one pair, by the words of each."""
     words = set(map(tuple, links[original].tolist()))
     return {
         (t, s)
@@ -128,10 +128,10 @@ def expected(links: WordLinks, original: int, source: Subwords, target: Subwords
 
 @pytest.mark.parametrize(("kind", "size"), [("char", 40), ("word", 16), ("bpe", 45)])
 @pytest.mark.parametrize("filters", [None, FiltersConfig(), FiltersConfig(max_length=16)])
-def test_pieces_are_linked_if_their_words_are(
+def test_tokens_are_linked_if_their_words_are(
     folder: Path, kind: str, size: int, filters: FiltersConfig | None
 ) -> None:
-    subwords, links, corpus = pieces(kind, size), load(folder), corpus_of(folder)
+    subwords, links, corpus = make_subwords(kind, size), load(folder), corpus_of(folder)
     encoded = encode_corpus(corpus, subwords, subwords, filters)
     linker = TokenLinks(links, encoded, subwords, subwords)
     plan = plan_batches(encoded.source_lengths, encoded.target_lengths, batch_tokens=30, seed=1, epoch=0)
@@ -146,7 +146,7 @@ def test_pieces_are_linked_if_their_words_are(
             assert found == expected(links, original, subwords, subwords, pair)
 
 
-def test_pieces_of_text_without_spaces_have_the_links_of_their_characters(tmp_path: Path) -> None:
+def test_tokens_of_text_without_spaces_have_the_links_of_their_characters(tmp_path: Path) -> None:
     sources, targets = ["a cat is here", "a dog is here"] * 9, ["ねこがいる", "いぬがいる"] * 9
     for name, lines in (("text.en", sources), ("text.ja", targets), ("text.align", ["1-0 1-1 2-3 3-4"] * 18)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -157,8 +157,8 @@ def test_pieces_of_text_without_spaces_have_the_links_of_their_characters(tmp_pa
     linker = TokenLinks(links, encoded, subwords, subwords, splits_of(corpus))
     [linked] = linker.of_batch(encoded[[0]], [0])
     words, position = subwords.word_of(encoded[[0]][0][0]), 0
-    for row, piece in zip(linked, subwords.pieces(encoded[[0]][0][1]), strict=False):
-        end = position + len(piece.replace("▁", ""))
+    for row, token in zip(linked, subwords.pieces(encoded[[0]][0][1]), strict=False):
+        end = position + len(token.replace("▁", ""))
         of = {{0: 1, 1: 1, 3: 2, 4: 3}.get(character) for character in range(position, end)}
         assert {words[column] for column in row.nonzero().flatten().tolist()} == of - {None}
         position = end
@@ -170,7 +170,7 @@ def test_pieces_of_text_without_spaces_have_the_links_of_their_characters(tmp_pa
 
 
 def test_links_follow_segmentations_that_are_drawn_anew(folder: Path) -> None:
-    subwords, links = pieces("unigram", 33), load(folder)
+    subwords, links = make_subwords("unigram", 33), load(folder)
     encoded = encode_corpus(corpus_of(folder), subwords, subwords, FiltersConfig())
     linker = TokenLinks(links, encoded, subwords, subwords)
     rows = list(range(len(encoded)))
@@ -183,18 +183,18 @@ def test_links_follow_segmentations_that_are_drawn_anew(folder: Path) -> None:
 
 
 def test_pairs_without_any_link_make_an_empty_batch_of_links(folder: Path) -> None:
-    subwords = pieces()
+    subwords = make_subwords()
     encoded = encode_corpus(corpus_of(folder), subwords, subwords, None)
     linker = TokenLinks(WordLinks.of([frozenset()] * 6), encoded, subwords, subwords)
     assert not linker.of_batch(encoded[[0, 3]], [0, 3]).any()
 
 
-def test_a_word_that_the_pieces_do_not_know_is_linked_to_nothing(folder: Path) -> None:
-    """Pieces may tell fewer words than the text has, where a space is a character that they have never seen."""
+def test_a_word_that_the_tokens_do_not_know_is_linked_to_nothing(folder: Path) -> None:
+    """Tokens may tell fewer words than the text has, where a space is a character that they have never seen."""
     (folder / "text.en").write_text("the\u3000dog barks\n")
     (folder / "text.de").write_text("der Hund bellt\n")
     (folder / "text.align").write_text("0-0 2-2\n")
-    subwords = pieces()
+    subwords = make_subwords()
     encoded = encode_corpus(corpus_of(folder), subwords, subwords, None)
     links = TokenLinks(load(folder), encoded, subwords, subwords).of_batch(encoded[[0]], [0])[0]
     assert links.any()

@@ -1,4 +1,4 @@
-"""Words out of pieces and entropy, against values worked out by hand."""
+"""Words out of tokens and entropy, against values worked out by hand."""
 
 from math import log
 
@@ -36,7 +36,7 @@ def test_alignment_refuses_what_is_no_weight_matrix(weights: list[list[float]], 
 # --- merging ----------------------------------------------------------------------------------------------------
 
 
-def test_source_pieces_are_summed_and_target_pieces_averaged() -> None:
+def test_source_tokens_are_summed_and_target_tokens_averaged() -> None:
     weights = [[0.5, 0.25, 0.25], [0.125, 0.125, 0.75], [0.0, 1.0, 0.0]]
     merged = merge_to_words(weights, [0, 0, 1], [0, 1, 1])
     #  word 0: [.5+.25, .25]   word 1: mean of [.25, .75] and [1, 0]
@@ -49,7 +49,7 @@ def test_rows_that_sum_to_one_still_do() -> None:
     np.testing.assert_allclose(merged.sum(axis=1), 1)
 
 
-def test_merging_agrees_with_loops_over_scattered_pieces() -> None:
+def test_merging_agrees_with_loops_over_scattered_tokens() -> None:
     weights, source_word_of, target_word_of = random_rows(6, 5), [2, 0, -1, 2, 1], [1, 0, 1, -1, 0, 2]
     expected = np.zeros((3, 3))
     for word in range(3):
@@ -71,7 +71,7 @@ def test_renormalising_leaves_a_row_of_zeros_alone() -> None:
     assert merge_to_words([[0.0, 1.0]], [0, -1], [0], renormalise=True).tolist() == [[0.0]]
 
 
-def test_words_without_pieces_get_rows_and_columns_of_zeros() -> None:
+def test_words_without_tokens_get_rows_and_columns_of_zeros() -> None:
     assert merge_to_words([[1.0]], [0], [0], size=(2, 3)).tolist() == [[1, 0, 0], [0, 0, 0]]
 
 

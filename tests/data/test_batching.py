@@ -111,7 +111,7 @@ def test_the_plan_is_a_pure_function_of_seed_and_epoch(pairs: list[tuple[int, in
 
 
 def realistic(rows: int = 29_000) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths like those of Multi30k in pieces: some 14 a side, the two sides close to each other."""
+    """Lengths like those of Multi30k in tokens: some 14 a side, the two sides close to each other."""
     generator = np.random.default_rng(7)
     source = generator.gamma(9, 1.6, rows)
     target = source * generator.normal(1, 0.15, rows).clip(0.5, 2) + generator.normal(0, 1, rows)

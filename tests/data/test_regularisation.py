@@ -22,7 +22,7 @@ LINES = [f"{who} {does} the {what} quickly." for who in ("he", "she", "nobody") 
          for what in ("books", "bookcase", "sea", "seaside")]  # fmt: skip
 KINDS: tuple[Kind, ...] = ("unigram", "bpe")
 WORD = "▁abab"
-PIECES = {"▁": -2.0, "a": -1.5, "b": -3.25, "ab": -1.25, "▁a": -2.5, "aba": -4.5, "ba": -3.5, "▁abab": -6.5}
+TOKENS = {"▁": -2.0, "a": -1.5, "b": -3.25, "ab": -1.25, "▁a": -2.5, "aba": -4.5, "ba": -3.5, "▁abab": -6.5}
 
 
 @pytest.fixture(scope="module")
@@ -31,23 +31,23 @@ def models() -> dict[str, Subwords]:
 
 
 def vocabulary(scores: dict[str, float]) -> Vocabulary:
-    return Vocabulary({piece: (number, score) for number, (piece, score) in enumerate(scores.items(), 2)}, UNK, ())
+    return Vocabulary({token: (number, score) for number, (token, score) in enumerate(scores.items(), 2)}, UNK, ())
 
 
 def segmentations(word: str) -> Iterator[tuple[str, ...]]:
-    """All ways to cut a word into pieces."""
+    """All ways to cut a word into tokens."""
     for count in range(len(word)):
         for cuts in itertools.combinations(range(1, len(word)), count):
             parts = tuple(word[begin:end] for begin, end in itertools.pairwise((0, *cuts, len(word))))
-            if all(part in PIECES for part in parts):
+            if all(part in TOKENS for part in parts):
                 yield parts
 
 
 @pytest.mark.parametrize("alpha", [0.1, 1.0])
 def test_unigram_segmentations_come_as_often_as_their_probability_says(alpha: float) -> None:
-    words = vocabulary(PIECES)
+    words = vocabulary(TOKENS)
     assert not words.is_bpe
-    weights = {parts: math.exp(alpha * sum(PIECES[part] for part in parts)) for parts in segmentations(WORD)}
+    weights = {parts: math.exp(alpha * sum(TOKENS[part] for part in parts)) for parts in segmentations(WORD)}
     total = sum(weights.values())
     sampler, draws, trials = Sampler(words, alpha), Random(1), 40_000
     found = Counter(tuple(sampler.draw(WORD, draws)) for _ in range(trials))
@@ -95,12 +95,12 @@ def test_every_sample_spells_its_text(models: dict[str, Subwords], text: str, se
         assert model.decode(ids.tolist()) == text
 
 
-def test_unknown_neighbours_are_one_unknown_piece() -> None:
-    words = vocabulary(PIECES)
+def test_unknown_neighbours_are_one_unknown_token() -> None:
+    words = vocabulary(TOKENS)
     assert Sampler(words, 300.0).draw("▁abXYab▁ZZ", Random(1)).count(UNK) == 2
 
 
-def test_pieces_over_several_words_are_found() -> None:
+def test_tokens_over_several_words_are_found() -> None:
     words = vocabulary({"▁a": -4.0, "▁b": -4.0, "▁a▁b": -0.1, "▁": -9.0, "a": -9.0, "b": -9.0})
     ids = [Sampler(words, 50.0).draw("▁a▁b", Random(seed)) for seed in range(5)]
     assert ids == [words.spell(["▁a▁b"])] * 5

@@ -1,4 +1,4 @@
-"""Subwords: nothing of a text is lost, and every piece knows its word."""
+"""Subwords: nothing of a text is lost, and every token knows its word."""
 
 import io
 import pickle
@@ -57,7 +57,7 @@ def test_every_text_comes_back(models: dict[str, Subwords], text: str) -> None:
 
 @given(text=texts)
 @settings(max_examples=150, deadline=None)
-def test_pieces_are_assigned_to_words_in_order(models: dict[str, Subwords], text: str) -> None:
+def test_tokens_are_assigned_to_words_in_order(models: dict[str, Subwords], text: str) -> None:
     for model in models.values():
         ids = model.encode(text)
         words = model.word_of(ids)
@@ -78,10 +78,10 @@ def test_any_ids_a_model_may_produce_have_words(models: dict[str, Subwords], ids
 
 def test_word_marks_and_bytes_go_where_they_belong(unigram: Subwords) -> None:
     ids = unigram.encode("a  日 man")
-    pieces = unigram.pieces(ids)
+    tokens = unigram.pieces(ids)
     words = unigram.word_of(ids)
-    assert pieces == ["▁a", "▁", "▁", "<0xE6>", "<0x97>", "<0xA5>", "▁m", "an"] or "<0xE6>" in pieces
-    start = pieces.index("<0xE6>")
+    assert tokens == ["▁a", "▁", "▁", "<0xE6>", "<0x97>", "<0xA5>", "▁m", "an"] or "<0xE6>" in tokens
+    start = tokens.index("<0xE6>")
     assert words[start : start + 3] == [1, 1, 1]
     assert words[start - 1] == 1, "a lone word mark goes with the word that follows"
     assert words[0] == 0

@@ -37,9 +37,9 @@ def bundle(subwords: Subwords) -> Bundle:
 
 
 def shortlist(frequent: tuple[int, ...] = (5,)) -> Shortlist:
-    """Piece i may become i or the one before."""
-    pieces = torch.arange(SIZE)
-    translations = torch.stack([pieces, pieces - 1], 1)
+    """Token i may become i or the one before."""
+    tokens = torch.arange(SIZE)
+    translations = torch.stack([tokens, tokens - 1], 1)
     translations[:4] = EOS
     return Shortlist(translations, torch.tensor(frequent, dtype=torch.long), SIZE)
 
@@ -67,7 +67,7 @@ def test_lists_lack_nothing_and_have_nothing_twice() -> None:
             assert found == sorted({UNK, EOS, *range(10, 20), *made.translations[source].flatten().tolist()})
 
 
-def test_only_listed_pieces_are_written(bundle: Bundle) -> None:
+def test_only_listed_tokens_are_written(bundle: Bundle) -> None:
     lines = ["the dog", "a cat sleeps", "here", "the old dog"]
     free = list(Translator([bundle]).translate(lines))
     written = beyond = 0

@@ -212,8 +212,8 @@ def test_forced_decoding_agrees_with_search(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_rows_of_an_alignment_belong_to_the_target_pieces(name: str) -> None:
-    """Against the model's own steps: a row made when a piece was predicted must come out at that piece."""
+def test_rows_of_an_alignment_belong_to_the_target_tokens(name: str) -> None:
+    """Against the model's own steps: a row made when a token was predicted must come out at that token."""
     member = bundle(name)
     for found in translate([member], n_best=2):
         source = torch.tensor([[*found.source_ids, EOS]])
@@ -328,9 +328,9 @@ def test_a_line_too_long_is_translated_in_parts_in_its_place(caplog: pytest.LogC
     with caplog.at_level(logging.WARNING):
         found = translate([bundle("luong")], ["", "a cat", long, "three"], max_source=60, n_best=2)
     (record,) = caplog.records
-    pieces = len(subwords().encode(long))
+    tokens = len(subwords().encode(long))
     assert record.getMessage() == (
-        f"Line 3 has {pieces} tokens, but a model reads at most 60 at a time: it is translated in 3 parts."
+        f"Line 3 has {tokens} tokens, but a model reads at most 60 at a time: it is translated in 3 parts."
     )
     alone = translate([bundle("luong")], ["a cat", *LINES[:2], " ".join(LINES[2:4]), "three"], n_best=2)
     check_same(found[1], alone[0])
@@ -497,7 +497,7 @@ def test_scoring_text_keeps_order_and_takes_empty_sides() -> None:
 
 
 @pytest.mark.parametrize("index", [-1, 0, BOS, EOS, 100_000])
-def test_ids_to_score_must_be_pieces(index: int) -> None:
+def test_ids_to_score_must_be_tokens(index: int) -> None:
     with pytest.raises(UsageError, match=f"but one is {index}"):
         list(Translator([bundle()]).score([("a cat", [5, index])]))
 

@@ -1,4 +1,4 @@
-"""What the words of a text are, for a model: what spaces separate, or its pieces where there are no spaces."""
+"""What the words of a text are, for a model: what spaces separate, or its tokens where there are no spaces."""
 
 import pytest
 
@@ -39,10 +39,10 @@ def words(subwords: Subwords, text: str) -> tuple[str, ...]:
     return names
 
 
-def test_words_of_a_text_without_spaces_are_its_pieces(raw: Subwords) -> None:
+def test_words_of_a_text_without_spaces_are_its_tokens(raw: Subwords) -> None:
     assert not raw.is_spaced
     names = words(raw, "ねこがにわにいます。")
-    assert names == tuple(piece.replace("▁", "") for piece in raw.pieces(raw.encode("ねこがにわにいます。")))
+    assert names == tuple(token.replace("▁", "") for token in raw.pieces(raw.encode("ねこがにわにいます。")))
     assert len(names) > 2
 
 
@@ -52,7 +52,7 @@ def test_the_bytes_of_a_character_are_one_word(raw: Subwords) -> None:
     assert "".join(names) == "ねこ猫。"
 
 
-def test_a_name_in_other_letters_has_the_words_of_its_pieces(raw: Subwords) -> None:
+def test_a_name_in_other_letters_has_the_words_of_its_tokens(raw: Subwords) -> None:
     names = words(raw, "Tom はねこがすきです。")
     assert "".join(names) == "Tomはねこがすきです。"
     assert all(name == name.strip() != "" for name in names)

@@ -33,8 +33,8 @@ def reading(source: str, target: str, *, seed: int = 0, **figures: float) -> Rea
     """Random weights between the words, and between halves of words."""
     sides = source.split(), target.split()
     halves = [[half for word in side for half in (f"▁{word[:2]}", word[2:]) if half] for side in sides]
-    words, pieces = (_random(*each, seed=seed) for each in (sides, halves))
-    return Reading(words, pieces, argmax_links(words.weights), figures)
+    words, tokens = (_random(*each, seed=seed) for each in (sides, halves))
+    return Reading(words, tokens, argmax_links(words.weights), figures)
 
 
 def _random(source: list[str], target: list[str], *, seed: int) -> Alignment:
@@ -82,7 +82,7 @@ def test_the_data_come_back_as_they_were() -> None:
     assert second["readings"][0]["words"]["weights"] == []
 
 
-def test_pieces_that_are_the_words_are_not_repeated() -> None:
+def test_tokens_that_are_the_words_are_not_repeated() -> None:
     words = _random(["a"], ["b"], seed=0)
     data = data_of(explorer_page([Explored(1, (Reading(words, words),))], ["m"]))
     assert data["sentences"][0]["readings"][0]["pieces"] is None
@@ -128,7 +128,7 @@ def test_the_page_needs_nothing_else_and_may_run_nothing_else() -> None:
 def test_hundreds_of_sentences_are_a_few_hundred_kilobytes() -> None:
     text = " ".join(["word"] * 14)
     sentences = [Explored(number, (reading(text, text, seed=number),)) for number in range(1, 201)]
-    # Weights far more diffuse than those of a trained model, and two pieces a word: more than any real text needs.
+    # Weights far more diffuse than those of a trained model, and two tokens a word: more than any real text needs.
     assert len(explorer_page(sentences, ["m"]).encode()) < 800_000
 
 

@@ -38,9 +38,9 @@ def explored(number: int, words: Alignment, *, bleu: float, models: int, gold: G
         tuple(half for word in side for half in (f"▁{word[:2]}", word[2:]) if half)
         for side in (words.source, words.target)
     ]
-    pieces = even(" ".join(halves[0]), " ".join(halves[1]))
+    tokens = even(" ".join(halves[0]), " ".join(halves[1]))
     figures = {"bleu": bleu, "length": len(words.source)}
-    read = Reading(words, pieces, argmax_links(words.weights), figures)
+    read = Reading(words, tokens, argmax_links(words.weights), figures)
     return Explored(number, (read,) * models, " ".join(words.target), gold)
 
 

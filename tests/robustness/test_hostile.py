@@ -390,7 +390,7 @@ def test_a_vocabulary_of_another_size_is_refused(folder: Path) -> None:
 
 
 def test_tied_embeddings_need_one_vocabulary(folder: Path) -> None:
-    """Otherwise target pieces would be looked up beyond the end of the source's embeddings."""
+    """Otherwise target tokens would be looked up beyond the end of the source's embeddings."""
     change_recipe(folder, "model.tie", "all")
     Subwords.train(tiny.TEXT, kind="char", size=18, byte_fallback=False).save(folder / "target.model")
     assert "source.model and target.model must be the same" in refusal(folder)
@@ -436,7 +436,7 @@ def varint(value: int) -> bytes:
     return bytes([value & 0x7F | 0x80]) + varint(value >> 7) if value > 0x7F else bytes([value])
 
 
-def subword_model(*pieces: tuple[bytes, float, int], trainer: bytes = b"", normaliser: bytes = b"") -> bytes:
+def subword_model(*tokens: tuple[bytes, float, int], trainer: bytes = b"", normaliser: bytes = b"") -> bytes:
     special = [
         (b"<pad>", 0.0, 3),
         (b"<unk>", 0.0, 2),
@@ -446,7 +446,7 @@ def subword_model(*pieces: tuple[bytes, float, int], trainer: bytes = b"", norma
         (b"a", -2.0, 1),
     ]
     listed = (
-        field(1, field(1, piece) + field(2, score) + field(3, kind)) for piece, score, kind in [*special, *pieces]
+        field(1, field(1, token) + field(2, score) + field(3, kind)) for token, score, kind in [*special, *tokens]
     )
     ids = b"".join(field(number, value) for number, value in ((3, 1), (40, 1), (41, 2), (42, 3), (43, 0)))
     return b"".join(listed) + field(2, ids + trainer) + field(3, normaliser)

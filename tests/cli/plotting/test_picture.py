@@ -97,9 +97,9 @@ def test_subwords_are_rows_and_columns_and_inherit_the_gold_links_of_their_words
 
 def test_the_centers_of_a_local_window_are_drawn_between_words_and_between_subwords(folder: Path) -> None:
     given = [SOURCE[2], "--target", TARGET[2]]
-    words, pieces = draw(folder, *given, model="local"), draw(folder, *given, "--subwords", model="local", name="b.svg")
+    words, tokens = draw(folder, *given, model="local"), draw(folder, *given, "--subwords", model="local", name="b.svg")
     assert diamonds(words) == 2 + 1  # the rows, and the legend
-    assert diamonds(pieces) == len("▁the▁dog") + 1
+    assert diamonds(tokens) == len("▁the▁dog") + 1
     assert diamonds(draw(folder, *given, model="words")) == 0
 
 

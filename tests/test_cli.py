@@ -444,9 +444,7 @@ def test_a_bar_appears_only_before_a_person_who_waits(monkeypatch: pytest.Monkey
     monkeypatch.setattr(progress, "DELAY", 0.05)
     quick = list(progress.with_progress(range(3), "translating", total=3, quiet=quiet))
     assert screen.getvalue() == ""
-    slow = list(
-        progress.with_progress((time.sleep(0.1) or item for item in range(3)), "translating", total=3, quiet=quiet)
-    )
+    slow = list(progress.with_progress(slowly(), "translating", total=3, quiet=quiet))
     assert quick == slow == [0, 1, 2]
     assert ("translating" in screen.getvalue()) is not quiet
 

@@ -59,6 +59,6 @@ def test_other_work_shows_the_time_left_whatever_it_is_called(width: int, monkey
     screen = terminal(monkeypatch, width)
     monkeypatch.setattr(progress, "DELAY", 0.0)
     name = "luong-local-p-general-feed: measuring what it attends to"
-    for _ in progress.shown(range(1000), name, total=1000, quiet=False):
+    for _ in progress.with_progress(range(1000), name, total=1000, quiet=False):
         pass
     assert re.search(r"[\d,]+/1,000 [-:\d]+ left +luong-local", screen.text())

@@ -67,10 +67,9 @@ def load(
         DataError: a folder is not a model or is damaged, or the target vocabularies differ.
         UsageError: an argument or option is invalid.
     """
-        build_model: makes the model of a recipe, as in `nmt.train`. Default: the recurrent models.
     several = folders if isinstance(folders, Sequence) and not isinstance(folders, str | bytes) else [folders]
     paths = [as_path(folder, "A model folder").absolute() for folder in several]
     device = as_device(device)
-    translator = Translator([Bundle.load(path, device) for path in paths], **options)
-    translator.reload = partial(load, paths, str(device), **options)
+    translator = Translator([Bundle.load(path, device, build_model=build_model) for path in paths], **options)
+    translator.reload = partial(load, paths, str(device), build_model=build_model, **options)
     return translator

@@ -81,7 +81,7 @@ def add_font(path: Path) -> str:
     except RuntimeError:
         raise DataError(f"{path} is not a font that can be drawn: give a .ttf, .otf or .ttc file.") from None
     added = fontManager.ttflist[before]
-    _clear_caches()
+    forget_fonts()
     # Register it as a regular face whatever its weight, so that it is the one chosen.
     fontManager.ttflist.append(replace(added, style="normal", weight=400, stretch="normal"))
     return str(added.name)
@@ -175,13 +175,7 @@ def _register_new_fonts() -> None:
     for path in sorted(set(findSystemFonts()) - registered):
         with suppress(OSError, RuntimeError):  # not a font that matplotlib can read
             fontManager.addfont(path)
-    _clear_caches()
-
-
-def _clear_caches() -> None:
-    """Clear what depends on the list of fonts."""
-    for cached in (_candidates, _characters, _regular_faces):
-        cached.cache_clear()
+    forget_fonts()
 
 
 def _missing_message(missing: Iterable[int]) -> str:

@@ -28,7 +28,9 @@ def sides(pairs: list[tuple[str, str]]) -> list[Subwords]:
     return [Subwords.train(lines, kind="word", size=11, byte_fallback=False) for lines in zip(*pairs, strict=True)]
 
 
-def listed(sides: list[Subwords], pairs: list[tuple[str, str]], word: str, **options: int) -> list[str]:
+def listed(
+    sides: list[Subwords], pairs: list[tuple[str, str]], word: str, *, candidates: int, frequent: int
+) -> list[str]:
     """What a word may become, but for the end mark and the unknown token."""
     import torch
 

@@ -496,27 +496,10 @@ def test_the_warning_says_where_a_font_comes_from(
     assert f"`apt install {package}`" in caplog.records[0].getMessage()
 
 
-@pytest.fixture
-def known_fonts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list]:
-    """The fonts that matplotlib knows, which may change until the test ends."""
-    faces = list(fontManager.ttflist)
-    monkeypatch.setattr(fontManager, "ttflist", faces)
-    fonts._clear_caches()
-    yield faces
-    fonts._clear_caches()
-
-
-def face(name: str) -> Path:
-    """A font file that comes with matplotlib."""
-    return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name
-
-
 def test_a_font_is_found_that_was_installed_after_matplotlib_last_looked(
     tmp_path: Path, known_fonts: list[FontEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lacking = fonts._characters("STIXGeneral") - fonts._characters(fonts.BASE)
-    known_fonts[:] = [known for known in known_fonts if known.name == fonts.BASE]
-    fonts._clear_caches()
+    leave_only(known_fonts, fonts.BASE)
     (tmp_path / "broken.ttf").write_text("no font")
     installed = [str(face("STIXGeneral.ttf")), str(tmp_path / "broken.ttf")]
     monkeypatch.setattr(fonts, "findSystemFonts", lambda: installed)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tools.benchmarks import attention, decoding, growth, report, starting, training
+from tools.benchmarks import attention, decoding, dropping, growth, report, starting, training
 from tools.benchmarks.joey import Joey
 from tools.benchmarks.measuring import Failed
 from tools.benchmarks.onmt import OpenNMT
@@ -30,6 +30,7 @@ PHASES = {
     "growth": growth.grow,
     "file": growth.long_file,
     "attention": attention.attend,
+    "drop-one": dropping.drop,
 }
 
 

@@ -17,7 +17,6 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from nmt.fast.deferred import deferring, is_deferring, step_linear
-from nmt.fast.kernels import decoding as decoding_kernels
 from nmt.fast.kernels import training as training_kernels
 from nmt.model.cells import GruCell, dropped
 from nmt.model.decoder import Recurrence, RecurrentState
@@ -26,7 +25,7 @@ GATES = GruCell.gates
 
 
 class FastGruCell(GruCell):
-    """One step as one node of the graph, or one kernel without gradients."""
+    """One step as one node of the graph."""
 
     def forward(
         self,
@@ -88,8 +87,6 @@ def gru_gates(
     if is_deferring():
         node = _CompiledGates if training_kernels.can_use(projected, recurrent, hidden) else _Gates
         return node.apply(projected, recurrent, hidden)  # type: ignore[no-any-return, no-untyped-call]
-    if decoding_kernels.can_use(projected, recurrent, hidden):
-        return decoding_kernels.gru_gates(projected, recurrent, hidden)
     width = hidden.shape[1]
     reset, update = torch.sigmoid(projected[:, : 2 * width] + recurrent[:, : 2 * width]).chunk(2, dim=1)
     new = torch.tanh(projected[:, 2 * width :] + reset * recurrent[:, 2 * width :])

@@ -18,12 +18,11 @@ _MOST = 127
 
 
 class _Product(Protocol):
-    """y for the rows of x, added to something, and written somewhere."""
+    """y for the rows of x, written into a matrix if one is given."""
 
     def __call__(
         self,
         values: Float[Tensor, "N D"],
-        onto: Float[Tensor, "N G"] | None = None,
         into: Float[Tensor, "N G"] | None = None,
     ) -> Float[Tensor, "N G"]: ...
 
@@ -77,14 +76,9 @@ class Int8Linear(nn.Linear):
             return self._product(values)
         return self._product(values.reshape(-1, self.in_features)).view(*values.shape[:-1], self.out_features)
 
-    def added_to(self, total: Float[Tensor, "... G"], values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
-        """W x + b on top of something, without another pass over it."""
-        rows = values.reshape(-1, self.in_features)
-        return self._product(rows, total.reshape(-1, self.out_features)).view(total.shape)
-
     def write(self, values: Float[Tensor, "N D"], into: Float[Tensor, "N G"]) -> None:
         """W x + b, written to some columns of a matrix."""
-        self._product(values, None, into)
+        self._product(values, into)
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -108,11 +102,9 @@ class _OneDnn:
     def __call__(
         self,
         values: Float[Tensor, "N D"],
-        onto: Float[Tensor, "N G"] | None = None,
         into: Float[Tensor, "N G"] | None = None,
     ) -> Float[Tensor, "N G"]:
         product = with_even_rows(self.multiply, values)
-        product = product if onto is None else onto + product
         return product if into is None else into.copy_(product)
 
     def multiply(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:

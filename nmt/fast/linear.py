@@ -58,15 +58,6 @@ def restricted(linear: nn.Linear, outputs: Int[Tensor, " C"]) -> nn.Linear:
     return PackedLinear(few, linear.dtype) if isinstance(linear, PackedLinear) else few
 
 
-def added_product(
-    linear: nn.Module, values: Float[Tensor, "... D"], total: Float[Tensor, "... G"]
-) -> Float[Tensor, "... G"]:
-    """total + W x + b, in one pass in int8."""
-    if isinstance(linear, Int8Linear):
-        return linear.added_to(total, values)
-    return total + linear(values)  # type: ignore[no-any-return]
-
-
 def can_pack(weight: Tensor, dtype: torch.dtype) -> bool:
     """Whether oneDNN computes with such weights in this type, on this processor."""
     mkldnn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]

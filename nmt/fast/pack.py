@@ -16,7 +16,7 @@ from nmt.fast.gru import FastGruCell, gru_gates, unrolled
 from nmt.fast.int8 import Int8Linear, has_int8_kernel
 from nmt.fast.kernels import decoding as kernels
 from nmt.fast.kernels.build import prepare_kernels
-from nmt.fast.linear import added_product, can_pack, packed_linear, plain_linear, restricted
+from nmt.fast.linear import can_pack, packed_linear, plain_linear, restricted
 from nmt.fast.loss import ChunkedOutputLayer
 from nmt.fast.output import PackedOutputLayer
 from nmt.fast.recurrent import SearchModel
@@ -29,7 +29,7 @@ from nmt.model.cells import GruCell
 from nmt.model.decoder import Recurrence, RecurrentState, UpdateThenAttend
 from nmt.model.interface import TranslationModel, device_of
 from nmt.model.output import OutputLayer
-from nmt.model.readout import AttentionalReadout, MaxoutReadout, TanhReadout
+from nmt.model.readout import AttentionalReadout, TanhReadout
 from nmt.model.recurrent import RecurrentModel, TokenEmbedding
 from nmt.model.scores import AdditiveScore, ConcatScore
 
@@ -183,17 +183,6 @@ class Int8Recurrence(Recurrence):
         return kernels.int8_gru_step(words, ids, factors, self._recurrent[depth], state.hidden[:, depth]), None
 
 
-class PackedTanhReadout(TanhReadout):
-    """U_o s + V_o E y + C_o c, each product added in one pass where it can be."""
-
-    def total(self, hidden: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
-        return added_product(self.context, context, added_product(self.state, hidden, self.word(embedded)))
-
-
-class PackedMaxoutReadout(PackedTanhReadout, MaxoutReadout):
-    """The same for maxout."""
-
-
 class ProjectedReadout(AttentionalReadout):
     """h~_t = tanh(W_c [c_t; h_t]) from the part of W_c for h_t and contexts that are multiplied with the other part already."""
 
@@ -204,7 +193,7 @@ class ProjectedReadout(AttentionalReadout):
     def forward(
         self, hidden: Float[Tensor, "... H"], embedded: Num[Tensor, "... E"], context: Float[Tensor, "... R"]
     ) -> Float[Tensor, "... R"]:
-        return torch.tanh(added_product(self.state, hidden, context))
+        return torch.tanh(context + self.state(hidden))
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -266,8 +255,6 @@ PACKERS: dict[type[nn.Module], Callable[[Any, torch.dtype], nn.Module]] = {
     ChunkedOutputLayer: PackedOutputLayer,
     SharedAttention: _pack_attention,
     Recurrence: _pack_recurrence,
-    TanhReadout: lambda readout, _: _as(PackedTanhReadout, readout),
-    MaxoutReadout: lambda readout, _: _as(PackedMaxoutReadout, readout),
     UpdateThenAttend: _pack_decoder,
 }
 """What each type becomes on a CPU that oneDNN knows."""

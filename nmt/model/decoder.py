@@ -277,15 +277,15 @@ class UpdateThenAttend(AttentionalDecoder):
         """The same where a step depends on the attention of the step before."""
         words, masks = self.recurrence.project_words(embedded), self.recurrence.masks(state)
         readouts, steps = [], []
-        for word, token in zip(words.unbind(1), torch.split(embedded, 1, 1), strict=True):
+        for word, token in zip(words.unbind(1), embedded.unbind(1), strict=True):
             output, state = self.recurrence(word, state, masks, self.fed(state))
             attended, state = self.attend(output.unsqueeze(1), state, memory)
-            readout = self.readout(output.unsqueeze(1), token, attended.contexts)
-            state = replace(state, feed=readout.squeeze(1) if self.feed_size else None)
+            readout = self.readout(output, token, attended.contexts.squeeze(1))
+            state = replace(state, feed=readout if self.feed_size else None)
             readouts.append(readout)
             steps.append(attended)
         attended = concatenated(steps)
-        return Decoded(torch.cat(readouts, 1), attended.weights, state, attended.centers)
+        return Decoded(stacked(readouts), attended.weights, state, attended.centers)
 
     def fed(self, state: RecurrentState) -> Float[Tensor, "B R"] | None:
         """What the recurrence reads beside the token, with input feeding."""

@@ -21,7 +21,7 @@ TARGET = 25
 """Pieces of every target, end mark included, whatever the source length: growth along one axis at a time."""
 
 
-def _model(vocabulary: int, device: str) -> Any:
+def random_model(vocabulary: int, device: str) -> Any:
     import torch
 
     from nmt import recipe
@@ -38,7 +38,7 @@ def _model(vocabulary: int, device: str) -> Any:
     return build_model(settings, source_size=vocabulary, target_size=vocabulary).to(device)
 
 
-def _ids(rows: int, length: int, vocabulary: int) -> list[list[int]]:
+def random_ids(rows: int, length: int, vocabulary: int) -> list[list[int]]:
     """Random pieces, none of which is a mark; lines are shorter by the mark that is added to them."""
     import torch
 
@@ -59,9 +59,9 @@ def train_step(
     from .worker import timed
 
     place = choose_device(device)
-    model = accelerate(_model(vocabulary, place.type)).train()
+    model = accelerate(random_model(vocabulary, place.type)).train()
     optimizer = torch.optim.Adam(model.parameters())
-    pairs = zip(_ids(batch, source, vocabulary), _ids(batch, TARGET, vocabulary), strict=True)
+    pairs = zip(random_ids(batch, source, vocabulary), random_ids(batch, TARGET, vocabulary), strict=True)
     words = make_batch(list(pairs)).to(place)
     digits = choose_precision(precision, place)  # type: ignore[arg-type]
 
@@ -92,11 +92,11 @@ def search(
 
     place = choose_device(device)
     ensemble = Ensemble(
-        [_model(vocabulary, place.type)],
+        [random_model(vocabulary, place.type)],
         same_source=True,
         precision=choose_precision(precision, place),  # type: ignore[arg-type]
     )
-    words = pad([[*ids, EOS] for ids in _ids(batch, source, vocabulary)]).to(place)
+    words = pad([[*ids, EOS] for ids in random_ids(batch, source, vocabulary)]).to(place)
     lengths = torch.full((batch,), TARGET, device=place)
 
     def find() -> None:

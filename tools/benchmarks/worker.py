@@ -172,7 +172,7 @@ def quality(hypotheses: str, references: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    from . import attention, growing
+    from . import attention, dropping, growing
 
     tasks = {
         "prepare": prepare,
@@ -182,6 +182,7 @@ def main() -> None:
         "train-step": growing.train_step,
         "search": growing.search,
         "attention": attention.step,
+        "drop": dropping.column,
     }
     from nmt.cli.memory import keep_freed_memory, keep_kernels
     from nmt.errors import NmtError

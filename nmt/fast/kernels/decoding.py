@@ -68,15 +68,6 @@ def additive_attention(
     return contexts, weights, asked
 
 
-def gru_gates(
-    projected: Float[Tensor, "B G"], recurrent: Float[Tensor, "B G"], hidden: Float[Tensor, "B H"]
-) -> Float[Tensor, "B H"]:
-    """s' of W x, U s and s, as `nmt.model.cells.gru_gates`."""
-    following = hidden.new_empty(hidden.shape)
-    call("gru_gates", (projected, recurrent, hidden, following), threads_for(_GATES * projected.numel()))
-    return following
-
-
 def most_probable(
     logits: Float[Tensor, "N C"],
     size: int,
@@ -279,17 +270,15 @@ def int8_products_of_groups(
 def int8_product(
     panels: Panels,
     values: Float[Tensor, "N D"],
-    onto: Float[Tensor, "N G"] | None = None,
     into: Float[Tensor, "N G"] | None = None,
 ) -> Float[Tensor, "N G"]:
     """y_ig = s_i s_g (x'_i - 128) . A'_g + b_g, where x'_i and s_i are those of `round_rows`.
 
-    Added to `onto` and written to `into`, columns of a matrix, if they are given.
+    Written to `into`, columns of a matrix, if it is given.
     """
     factors = _factors(panels, values)
     product = values.new_empty(values.shape[0], panels.outputs) if into is None else into
-    onto = onto if onto is None or onto.stride(1) == 1 else onto.contiguous()
-    call("int8_product", (*factors, onto, product), _threads_for(panels, values))
+    call("int8_product", (*factors, product), _threads_for(panels, values))
     return product
 
 
@@ -300,7 +289,7 @@ def int8_gru_step(
     recurrent: Panels,
     hidden: Float[Tensor, "N H"],
 ) -> Float[Tensor, "N H"]:
-    """`gru_gates` of the sum W x of what there is, and of U s, in one pass: neither is ever laid down in memory.
+    """The GRU step of the sum W x of what there is, and of U s, in one pass: neither is ever laid down in memory.
 
     Args:
         words: W E y of each row, or with `ids` of every word.

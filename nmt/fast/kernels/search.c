@@ -65,18 +65,6 @@ static inline float gru_state(float of_reset, float of_update, float read, float
     return candidate + update * (before - candidate);
 }
 
-void gru_gates(const float *projected, const float *recurrent, const float *hidden, float *next, int64_t threads, int64_t rows,
-               int64_t width, int64_t projected_stride, int64_t recurrent_stride, int64_t hidden_stride) {
-    PARALLEL(threads)
-    for (int64_t row = 0; row < rows; row++) {
-        const float *x = projected + row * projected_stride, *s = recurrent + row * recurrent_stride;
-        const float *before = hidden + row * hidden_stride;
-        float *after = next + row * width;
-        for (int64_t d = 0; d < width; d++)
-            after[d] = gru_state(x[d] + s[d], x[width + d] + s[width + d], x[2 * width + d], s[2 * width + d], before[d]);
-    }
-}
-
 /* Put a number and its index in their place among the `size` largest, which it is known to be one of; what is less moves down. */
 static inline void insert(float number, int64_t index, float *numbers, int64_t *indices, int64_t size) {
     int64_t place = size - 1;
@@ -253,8 +241,8 @@ static inline void scale(const int32_t *sums, const int32_t *shifts, const float
 }
 
 void int8_product(const float *values, const int8_t *panels, const int32_t *shifts, const float *steps, const float *bias,
-                  uint8_t *bytes, float *row_steps, const float *onto, float *product, int64_t threads, int64_t rows, int64_t inputs,
-                  int64_t outputs, int64_t values_stride, int64_t onto_stride, int64_t product_stride) {
+                  uint8_t *bytes, float *row_steps, float *product, int64_t threads, int64_t rows, int64_t inputs,
+                  int64_t outputs, int64_t values_stride, int64_t product_stride) {
     int64_t fours = (inputs + 3) / 4, shares = (rows + SHARE - 1) / SHARE, tasks = (outputs + PANEL - 1) / PANEL * shares;
     round_apart(values, bytes, row_steps, threads, rows, inputs, values_stride, fours * 4, INT8_MAX); /* more bytes meet 0 */
     PARALLEL(threads)
@@ -268,10 +256,7 @@ void int8_product(const float *values, const int8_t *panels, const int32_t *shif
             multiply_tile(bytes + row * fours * 4, panels + first * fours * 4, fours, count, sums);
             for (int64_t r = 0; r < count; r++) {
                 scale(sums[r], shifts + first, steps + first, bias + first, row_steps[row + r], scaled);
-                float *found = product + (row + r) * product_stride + first;
-                if (onto == NULL) memcpy(found, scaled, (size_t)width * sizeof(float));
-                else
-                    for (int64_t g = 0; g < width; g++) found[g] = onto[(row + r) * onto_stride + first + g] + scaled[g];
+                memcpy(product + (row + r) * product_stride + first, scaled, (size_t)width * sizeof(float));
             }
         }
     }

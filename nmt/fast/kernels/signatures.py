@@ -113,16 +113,6 @@ _SEARCH = (
         ("threads", "rows", "length", "width", "annotation"),
     ),
     Signature(
-        "gru_gates",
-        (
-            _rows("projected", "rows, 3 * width"),
-            _rows("recurrent", "rows, 3 * width"),
-            _rows("hidden", "rows, width"),
-            _written("next", "rows, width"),
-        ),
-        ("threads", "rows", "width", "projected_stride", "recurrent_stride", "hidden_stride"),
-    ),
-    Signature(
         "most_probable",
         (
             _read("all_logits", "rows, width"),
@@ -197,10 +187,9 @@ _SEARCH = (
             _rows("values", "rows, inputs"),
             *_panels("", "panel_count", "inputs"),
             *_scratch(("bytes", "row_steps"), "inputs"),
-            _rows("onto", "rows, outputs", optional=True),
             _rows("product", "rows, outputs", written=True),
         ),
-        ("threads", "rows", "inputs", "outputs", "values_stride", "onto_stride", "product_stride"),
+        ("threads", "rows", "inputs", "outputs", "values_stride", "product_stride"),
         conditions=("outputs <= 64 * panel_count",),
     ),
     Signature(
@@ -303,17 +292,6 @@ _TRAINING = (
             _written("d_v", "threads, width"),
         ),
         ("threads", "steps", "rows", "length", "width"),
-    ),
-    Signature(
-        "drop",
-        (
-            _read("values", "*count", WIDE_OR_NARROW),
-            _read("drawn", "count", (torch.int16,)),
-            _read("scale", ""),
-            _written("kept", "*count", WIDE_OR_NARROW),
-        ),
-        ("threads", "count", "below", "narrow"),
-        conditions=("-32768 <= below < 32768",),
     ),
 )
 

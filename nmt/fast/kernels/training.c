@@ -191,18 +191,3 @@ void additive_keys_back(const float *asked, const float *d_scores, const float *
             }
     }
 }
-
-void drop(const void *values, const int16_t *drawn, const float *scale, void *kept, int64_t threads, int64_t count, int64_t below,
-          int64_t narrow) {
-    int64_t spans = (count + SPAN - 1) / SPAN;
-    int16_t bound = (int16_t)below;
-    float by = *scale;
-    PARALLEL(threads)
-    for (int64_t span = 0; span < spans; span++) {
-        int64_t at = span * SPAN, size = count - at < SPAN ? count - at : SPAN;
-        float wide[SPAN], left[SPAN];
-        const float *x = widened(values, at, size, narrow, wide);
-        for (int64_t i = 0; i < size; i++) left[i] = drawn[at + i] < bound ? x[i] * by : 0.0f;
-        put(left, kept, at, size, narrow);
-    }
-}

@@ -5,7 +5,7 @@ where they are used, and the tests hold them against that.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int, Int16
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from nmt.fast.kernels.build import library
@@ -100,13 +100,3 @@ def additive_keys_back(
     d_keys, d_v = torch.empty_like(odds), v.new_empty(threads, len(v))
     call("additive_keys_back", (asked, d_scores, odds, v, d_keys, d_v), threads)
     return d_keys, d_v.sum(0)
-
-
-def dropped(
-    values: Float[Tensor, "*shape"], drawn: Int16[Tensor, " n"], below: int, scale: float
-) -> Float[Tensor, "*shape"]:
-    """Values times the scale where what was drawn is below a bound, 0 elsewhere."""
-    values = values.contiguous()
-    kept = torch.empty_like(values)
-    call("drop", (values, drawn, number(scale), kept), threads_for(values.numel()), below)
-    return kept

@@ -47,13 +47,14 @@ class UnrolledLayer(nn.Module):
         self.width, self.has_cell = config.hidden, config.cell == "lstm"
         nn.init.xavier_uniform_(self.input.weight)
 
-    def forward(self, values: Float[Tensor, "B S D"]) -> tuple[Float[Tensor, "B S N"], Float[Tensor, "B S N"] | None]:
+    def forward(self, values: Num[Tensor, "B S D"]) -> tuple[Float[Tensor, "B S N"], Float[Tensor, "B S N"] | None]:
         """The states of all steps, and the cells of an LSTM."""
-        hidden = values.new_zeros(len(values), self.width)
+        projected: Tensor = self.input(values)
+        hidden = projected.new_zeros(len(values), self.width)
         cell = torch.zeros_like(hidden) if self.has_cell else None
         states, cells = [], []
-        for projected in self.input(values).unbind(1):
-            hidden, cell = self.cell(projected, hidden, cell)
+        for step in projected.unbind(1):
+            hidden, cell = self.cell(step, hidden, cell)
             states.append(hidden)
             cells.append(cell)
         return torch.stack(states, 1), torch.stack([each for each in cells if each is not None], 1) if cells[

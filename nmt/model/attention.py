@@ -127,7 +127,7 @@ class MultiHeadAttention(nn.Module):
     ) -> AttentionMemory:
         """The annotations with what can be computed from them once per sentence, for each head."""
         projected = self._by_head(self.annotation(annotations))
-        memory = self.each.remember(projected, mask.repeat_interleave(self.heads, 0), summary)
+        memory = self.each.remember(projected, *(part.repeat_interleave(self.heads, 0) for part in (mask, summary)))
         annotations, keys = self._heads(memory.annotations), self._heads(memory.keys)
         return AttentionMemory(annotations, keys, mask, summary)
 
@@ -140,10 +140,11 @@ class MultiHeadAttention(nn.Module):
     ) -> Attended:
         """Contexts of all heads side by side, and the mean of their weights."""
         annotations, keys = memory.annotations.flatten(0, 1), memory.keys.flatten(0, 1)
-        mask, positions = memory.mask.repeat_interleave(self.heads, 0), positions.repeat_interleave(self.heads, 0)
+        shared = (part.repeat_interleave(self.heads, 0) for part in (memory.mask, memory.summary))
+        positions = positions.repeat_interleave(self.heads, 0)
         coverage = None if coverage is None else coverage.repeat_interleave(self.heads, 0)
         queries = self._by_head(self.query(queries))
-        heads = self.each(queries, positions, AttentionMemory(annotations, keys, mask, memory.summary), coverage)
+        heads = self.each(queries, positions, AttentionMemory(annotations, keys, *shared), coverage)
         contexts, weights = (self._heads(part) for part in (heads.contexts, heads.weights))
         centers = None if heads.centers is None else self._heads(heads.centers).squeeze(-1).transpose(1, 2)
         return Attended(contexts.transpose(1, 2).flatten(2), weights.mean(1), centers)

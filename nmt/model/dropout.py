@@ -29,13 +29,13 @@ class Dropout(nn.Module):
 
 
 class WordDropout(nn.Module):
-    """Dropout of whole words: an embedding [B T E] is scaled by 1 / (1 - rate), or all zero (Gal and Ghahramani 2016)."""
+    """Dropout of whole words: an embedding [... E] is scaled by 1 / (1 - rate), or all zero (Gal and Ghahramani 2016)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
 
-    def forward(self, embedded: Num[Tensor, "B T E"]) -> Num[Tensor, "B T E"]:
+    def forward(self, embedded: Num[Tensor, "... E"]) -> Num[Tensor, "... E"]:
         if not self.training or self.rate == 0:
             return embedded
         return embedded * functional.dropout(torch.ones_like(embedded[..., :1]), self.rate)

@@ -37,7 +37,10 @@ class TokenTable(nn.Module):
 
     def _fill(self, ids: Int[Tensor, " n"]) -> Float[Tensor, "V G"]:
         products: Tensor = self.linear(self.embedding(ids))
-        table = products.new_empty(len(self.is_known), products.shape[1]) if self.table is None else self.table
+        table = self.table
+        if table is None:
+            with torch.inference_mode(mode=False):  # else nothing could be added outside of it
+                table = torch.empty(len(self.is_known), self.out_features, dtype=products.dtype, device=products.device)
         table[ids] = products
         self.table = table
         self.is_known[ids] = True  # last, so that no thread reads a row before it is there

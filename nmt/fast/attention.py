@@ -57,6 +57,10 @@ class DeferredGeneralScore(DeferredDotScore, GeneralScore):
     """The same with keys W_a h_s."""
 
 
+_KERNEL_SCORES = (AdditiveScore, ConcatScore, DeferredAdditiveScore, DeferredConcatScore)
+"""What the kernel computes; a subclass may compute something else."""
+
+
 class DeferredAttention(Attention):
     """Global additive attention in one kernel per step; else the plain attention with a deferred weighted sum."""
 
@@ -72,7 +76,7 @@ class DeferredAttention(Attention):
         return super().forward(queries, positions, memory, coverage)
 
     def _has_kernel(self, memory: AttentionMemory) -> bool:
-        is_additive = isinstance(self.score, AdditiveScore) and not self.score.has_coverage
+        is_additive = type(self.score) in _KERNEL_SCORES and not self.has_coverage
         return is_additive and self.window is None and can_attend_additively(memory.keys)
 
     def _in_one_kernel(self, queries: Float[Tensor, "N T H"], memory: AttentionMemory) -> Attended | None:

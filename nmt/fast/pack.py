@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import torch
 from jaxtyping import Float, Int, Num
@@ -26,10 +26,11 @@ from nmt.fast.tables import TokenIds, TokenTable
 from nmt.fast.twins import twin
 from nmt.model.attention import Attention, MultiHeadAttention
 from nmt.model.cells import GruCell
-from nmt.model.decoder import Recurrence, RecurrentState, UpdateThenAttend
+from nmt.model.decoder import AttendThenUpdate, Recurrence, RecurrentState, UpdateThenAttend
+from nmt.model.encoder import Encoder, UnrolledLayer
 from nmt.model.interface import TranslationModel, device_of
 from nmt.model.output import OutputLayer
-from nmt.model.readout import AttentionalReadout, TanhReadout
+from nmt.model.readout import AttentionalReadout, MaxoutReadout, TanhReadout
 from nmt.model.recurrent import RecurrentModel, TokenEmbedding
 from nmt.model.scores import AdditiveScore, ConcatScore
 
@@ -66,13 +67,19 @@ def pack(
     for layer in copied.modules():
         if isinstance(layer, nn.RNNBase):
             layer.flatten_parameters()  # cuDNN wants all weights in one block, but the copy has a block for each
-    if is_on() and isinstance(copied, RecurrentModel):
+    if is_on() and _has_twin(copied):
         return _packed(copied, precision, shared_tokens)
     if precision == "int8":
-        raise UsageError(
-            "Decoding in int8 needs a recurrent model and the fast modules (NMT_FAST is 0): use fp32 or bf16."
-        )
+        why = "of the plain classes" if is_on() else "and the fast modules, but NMT_FAST is 0"
+        raise UsageError(f"Decoding in int8 needs a recurrent model {why}: use fp32 or bf16.")
     return copied
+
+
+def _has_twin(model: TranslationModel[Any, Any]) -> TypeGuard[RecurrentModel]:
+    """Whether `SearchModel` may stand for a model: its steps call no method of these parts that a subclass could override."""
+    if type(model) is not RecurrentModel:
+        return False
+    return type(model.output) is OutputLayer and type(model.decoder.attention) in SEARCH_TWINS
 
 
 def _packed(
@@ -106,19 +113,28 @@ def _pack_children(module: nn.Module, dtype: torch.dtype) -> None:
 
 def _tabulate(model: RecurrentModel) -> None:
     """Put tables in the place of the layers that read tokens, on each side where all of them can be; an LSTM's cannot."""
-    encoder, modules = model.encoder, list(model.decoder.modules())
-    first = [(layer, "input") for sides in (encoder.rightward, encoder.leftward) for layer in list(sides)[:1]]
-    recurrent = [(part.inputs, "word") for part in modules if isinstance(part, Recurrence) and "word" in part.inputs]
-    readout = [(part, "word") for part in modules if isinstance(part, TanhReadout)]
-    for side, places in (("source_embedding", first), ("target_embedding", [*recurrent, *readout])):
-        embedding: TokenEmbedding = getattr(model, side)
-        widest = _LARGEST_TABLE // embedding.num_embeddings
-        layers = [getattr(holder, name, None) for holder, name in places]
-        readers = [layer for layer in layers if isinstance(layer, nn.Linear) and layer.out_features <= widest]
-        if len(readers) == len(places):
-            for (holder, name), reader in zip(places, readers, strict=True):
-                setattr(holder, name, TokenTable(embedding, reader))
-            setattr(model, side, TokenIds())
+    encoder, decoder = model.encoder, model.decoder
+    layers = [layer for side in (encoder.rightward, encoder.leftward) for layer in list(side)[:1]]
+    recurrences = [part for part in decoder.modules() if isinstance(part, Recurrence) and "word" in part.inputs]
+    words: list[tuple[nn.Module, str]] = [(part.inputs, "word") for part in recurrences]
+    words += [(decoder.readout, "word")] if isinstance(decoder.readout, TanhReadout) else []
+    _tabulate_side(model, "source_embedding", [(layer, "input") for layer in layers], [encoder, *layers])
+    _tabulate_side(model, "target_embedding", words, [decoder, decoder.readout, *recurrences])
+
+
+def _tabulate_side(
+    model: RecurrentModel, side: str, places: list[tuple[nn.Module, str]], modules: list[nn.Module]
+) -> None:
+    """Do so for the layers at the given places, of modules that no class of one's own has changed."""
+    embedding: TokenEmbedding = getattr(model, side)
+    widest = _LARGEST_TABLE // embedding.num_embeddings
+    layers = [getattr(holder, name, None) for holder, name in places]
+    readers = [layer for layer in layers if isinstance(layer, nn.Linear) and layer.out_features <= widest]
+    if len(readers) < len(places) or any(type(module) not in _TOKEN_READERS for module in modules):
+        return
+    for (holder, name), reader in zip(places, readers, strict=True):
+        setattr(holder, name, TokenTable(embedding, reader))
+    setattr(model, side, TokenIds())
 
 
 # --- packed modules -----------------------------------------------------------------------------------------------
@@ -222,7 +238,9 @@ def _pack_recurrence(recurrence: Recurrence, _: torch.dtype) -> nn.Module:
 def _pack_decoder(decoder: UpdateThenAttend, dtype: torch.dtype) -> nn.Module:
     """Multiply annotations with what the readout multiplies contexts with, if nothing else reads these, and it is no wider."""
     attention, readout = decoder.attention, decoder.readout
-    if isinstance(attention, Attention) and attention.score and isinstance(readout, AttentionalReadout):
+    if not isinstance(attention, SharedAttention) or not isinstance(readout, AttentionalReadout):
+        return decoder
+    if attention.score is not None and type(readout) is AttentionalReadout:
         weight = readout.combine.weight
         context_size = readout.context_size
         of_context, of_state = torch.split(weight, [context_size, weight.shape[1] - context_size], dim=1)
@@ -248,6 +266,12 @@ def _has_gru_kernel(*layers: nn.Module) -> bool:
     """Whether the kernel for a whole step of a GRU multiplies with such layers, and fast."""
     return has_int8_kernel() and all(isinstance(layer, Int8Linear) for layer in layers)
 
+
+_TOKEN_READERS: set[type[nn.Module]] = {
+    *(Encoder, UnrolledLayer, PackedGru, AttendThenUpdate, UpdateThenAttend, Recurrence, Int8Recurrence),
+    *(TanhReadout, MaxoutReadout, AttentionalReadout, ProjectedReadout),
+}
+"""Modules that read embedded tokens through the layers that `_tabulate` knows, and in no other way."""
 
 PACKERS: dict[type[nn.Module], Callable[[Any, torch.dtype], nn.Module]] = {
     nn.Linear: _pack_linear,

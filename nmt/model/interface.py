@@ -111,7 +111,7 @@ class TranslationModel(nn.Module, Generic[MemoryT, StateT]):
         raise NotImplementedError
 
     def step(self, tokens: Int[Tensor, " N"], state: StateT, memory: MemoryT, rows: Int[Tensor, " N"]) -> Step:
-        """Feed one token to each of N hypotheses; hypothesis n reads sentence `rows[n]` of the memory."""
+        """Feed one token to each of N hypotheses; hypothesis n reads sentence `rows[n]` of the memory, and `rows` rises."""
         raise NotImplementedError
 
     def forward(self, batch: SentencePairs, label_smoothing: float = 0.0) -> ModelOutput:

@@ -1,4 +1,4 @@
-"""Tests that need something of the processor."""
+"""Tests that need something of the machine, or of the environment that they run in."""
 
 from __future__ import annotations
 
@@ -9,13 +9,27 @@ import pytest
 import torch
 
 from nmt.device import cpu_info
+from nmt.fast import is_on
 from nmt.fast.int8 import can_multiply_int8
+from nmt.fast.linear import can_pack
 
-needs_vnni = pytest.mark.skipif(not torch.cpu._is_vnni_supported(), reason="the processor has no VNNI")
-needs_int8 = pytest.mark.skipif(not can_multiply_int8(), reason="torch has no products in int8 for this processor")
-_has_kernels = os.environ.get("NMT_NATIVE") != "0" and shutil.which(os.environ.get("CC") or "cc") is not None
-needs_compiler = pytest.mark.skipif(not _has_kernels, reason="there is no C compiler to make the kernels with")
-needs_int8_kernel = pytest.mark.skipif(
-    not _has_kernels or "avx512_vnni" not in (cpu_info("flags") or ""),
-    reason="there is no kernel for products in int8 here",
+_has_compiler = os.environ.get("NMT_NATIVE") != "0" and shutil.which(os.environ.get("CC") or "cc") is not None
+
+
+def needs(condition: bool, reason: str) -> pytest.MarkDecorator:
+    """A mark that skips a test, and says why, where a condition does not hold."""
+    return pytest.mark.skipif(not condition, reason=reason)
+
+
+needs_fast = needs(is_on(), "NMT_FAST=0 switches the fast modules off")
+needs_compiler = needs(_has_compiler, "there is no C compiler to make the kernels with")
+needs_packing = needs(is_on() and can_pack(torch.ones(1), torch.float32), "NMT_FAST is 0, or torch has no oneDNN")
+needs_bf16 = needs(
+    is_on() and can_pack(torch.ones(1), torch.bfloat16), "NMT_FAST is 0, or torch packs no bf16 for this processor"
 )
+needs_int8 = needs(is_on() and can_multiply_int8(), "NMT_FAST is 0, or torch has no int8 products for this processor")
+needs_int8_kernel = needs(
+    is_on() and _has_compiler and "avx512_vnni" in (cpu_info("flags") or ""),
+    "NMT_FAST is 0, or there is no kernel for int8 products here",
+)
+needs_vnni = needs(torch.cpu._is_vnni_supported(), "the processor has no VNNI")

@@ -1,131 +1,116 @@
-"""The fast path of search against the plain model and the whole table of its log-probabilities."""
+"""Several models as one: their mean, the memory that hypotheses share, and search through them against a step that is written out."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt.data.batching import pad
 from nmt.data.subwords import EOS, PAD
-from nmt.decoding import ensemble
-from nmt.decoding.ensemble import Ensemble, NextPiece, largest
-from nmt.decoding.search import LogProbs, beam_search
-from nmt.model.attention import Memory
-from nmt.model.decoder import DecoderState
-from nmt.model.output import Output, listed_output
-from nmt.model.packed import restricted
-from nmt.model.seq2seq import Seq2Seq
-from nmt.native import kernels
-from nmt.ragged import Ragged
+from nmt.decoding.ensemble import AllowedLogProbs, Ensemble, EnsembleMemory, MeanLogProbs
+from nmt.decoding.search import beam_search
+from nmt.decoding.shortlist import Shortlist
+from nmt.model.interface import Step, TranslationModel
 from tests.decoding.test_translator import LINES, MODELS, bundle
-from tests.machine import needs_compiler
-
-ROWS = Ragged(torch.tensor([0, 0, 0, 1, 3, 3, 3]), 4)
 
 
-def layers(count: int, size: int = 30) -> tuple[tuple[torch.Tensor, ...], tuple[Output, ...]]:
-    torch.manual_seed(2)
-    outputs = tuple(Output(nn.Linear(5, size).requires_grad_(requires_grad=False)) for _ in range(count))
-    return tuple(torch.randn(7, 5) for _ in range(count)), outputs
+def sources(lines: list[str]) -> Tensor:
+    return pad([[*bundle().source.encode(line), EOS] for line in lines])
 
 
-def table(readouts: tuple[torch.Tensor, ...], outputs: tuple[Output, ...]) -> LogProbs:
-    """log 1/M sum_m p_m, all at once."""
-    each = [output(readout, ROWS).softmax(-1) for output, readout in zip(outputs, readouts, strict=True)]
-    return LogProbs((sum(each) / len(each)).log())
+def ensemble(*names: str, shortlist: Shortlist | None = None) -> Ensemble:
+    models = [bundle(name).model for name in names]
+    return Ensemble(models, same_source=True, precision="fp32", shortlist=shortlist)
 
 
-@pytest.mark.parametrize("members", [1, 3])
-@pytest.mark.parametrize("at_once", [1, 65, 10**6])
-@pytest.mark.parametrize("size", [1, 4, 99, None])
-def test_the_best_are_those_of_the_whole_table(
-    members: int, at_once: int, size: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ensemble, "_IN_CACHE", at_once)
-    readouts, outputs = layers(members)
-    values, ids = NextPiece(readouts, outputs, ROWS).top(size)
-    wanted, places = table(readouts, outputs).top(size)
-    assert values.shape == (7, min(size or 30, 30))
-    torch.testing.assert_close(values, wanted, atol=1e-5, rtol=0)
-    assert torch.equal(ids, places)
+# --- log-probabilities --------------------------------------------------------------------------------------------
+
+ROWS = (slice(None), slice(2, 5), torch.tensor([0, 3, 3, 6]), torch.arange(7) % 2 == 0)
 
 
-@pytest.mark.parametrize("members", [1, 2])
-@pytest.mark.parametrize("at_once", [1, 16, 10**6])
-@pytest.mark.parametrize("native", [pytest.param(True, marks=needs_compiler), False])
-def test_with_a_shortlist_each_sentence_has_pieces_of_its_own(
-    members: int, at_once: int, native: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not native:
-        monkeypatch.setattr(kernels, "can_use", lambda *_: False)
-    monkeypatch.setattr(ensemble, "_IN_CACHE", at_once)
-    readouts, whole = layers(members)
-    shared, own, sentences = torch.tensor([4, 11]), torch.tensor([1, 20, 29, 7, 8]), torch.tensor([0, 0, 0, 3, 3])
-    lists = [[4, 11, 1, 20, 29], [4, 11], [4, 11], [4, 11, 7, 8]]
-    outputs = tuple(
-        listed_output(each.shared, restricted(each.shared, shared), own, Ragged(sentences, 4)) for each in whole
-    )
-    pieces = torch.tensor([[*listed, 0, 0, 0][:5] for listed in lists])
-    values, ids = NextPiece(readouts, outputs, ROWS, pieces).top(3, (11,))
-    every, _ = NextPiece(readouts, outputs, ROWS, pieces).top(None)
-    each = [output(readout, ROWS) for output, readout in zip(whole, readouts, strict=True)]
-    for row, sentence in enumerate(ROWS.group.tolist()):
-        listed = torch.tensor(sorted(lists[sentence]))
-        log_probs = (sum(logits[row, listed].softmax(0) for logits in each) / members).log()
-        wanted, places = LogProbs(log_probs[None]).top(3, (int((listed == 11).nonzero()),))
-        possible = wanted[0] > -math.inf
-        torch.testing.assert_close(values[row, : len(possible)], wanted[0], atol=1e-5, rtol=0)
-        assert ids[row, : len(possible)][possible].tolist() == listed[places[0]][possible].tolist()
-        assert float(every[row].exp().sum()) == pytest.approx(1.0)
+def log_softmax(seed: int) -> Tensor:
+    return torch.randn(7, 30, generator=torch.Generator().manual_seed(seed)).log_softmax(-1)
 
 
-@pytest.mark.parametrize("columns", [7, 399, 400, 3000, 3001, 3099])
-@pytest.mark.parametrize("size", [1, 7])
-def test_the_largest_of_the_largest_blocks_are_the_largest(columns: int, size: int) -> None:
-    torch.manual_seed(1)
-    values = torch.randn(20, columns)
-    values[3, -1], values[4, 0], values[5] = 9.0, 9.0, float("-inf")
-    values[6, columns // 2] = float("nan")
-    found, places = largest(values, size)
-    expected = values.topk(size, dim=1)
-    torch.testing.assert_close(found, expected.values, equal_nan=True)
-    known = [row for row in range(20) if row not in (5, 6)]
-    assert torch.equal(places[known], expected.indices[known])
-    torch.testing.assert_close(values.gather(1, places), found, equal_nan=True)
+@pytest.mark.parametrize("members", [1, 2, 3])
+def test_the_mean_is_that_of_the_probabilities(members: int) -> None:
+    tables = [log_softmax(seed) for seed in range(members)]
+    mean = MeanLogProbs(tuple(tables))
+    assert len(mean) == 7
+    wanted = torch.stack(tables).exp().mean(0).log()
+    for rows in ROWS:
+        torch.testing.assert_close(mean[rows], wanted[rows], atol=1e-5, rtol=0)
+
+
+def test_what_is_allowed_is_normalised_and_the_rest_impossible() -> None:
+    allowed = torch.zeros(3, 30, dtype=torch.bool)
+    allowed[0, [4, 11, 29]], allowed[1], allowed[2, 5] = True, True, True
+    of = torch.tensor([0, 0, 0, 1, 2, 2, 2])
+    log_probs = AllowedLogProbs(log_softmax(1), allowed, of)
+    assert len(log_probs) == 7
+    wanted = log_softmax(1).exp() * allowed[of]
+    wanted = (wanted / wanted.sum(1, keepdim=True)).log()
+    for rows in ROWS:
+        torch.testing.assert_close(log_probs[rows], wanted[rows], atol=1e-5, rtol=0)
+
+
+# --- search -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class PlainState:
-    memory: Memory
-    state: DecoderState
+    """One decoder state per hypothesis, each a batch of one sentence with the memory that it reads."""
+
+    parts: list[tuple[Any, Any]]
 
     def select(self, rows: Tensor) -> PlainState:
-        return PlainState(self.memory.select(rows), self.state.select(rows))
+        return PlainState([self.parts[row] for row in rows.tolist()])
 
 
-def plain_step(model: Seq2Seq, tokens: Tensor, before: PlainState) -> tuple[LogProbs, Tensor, PlainState]:
-    """A step in the most readable way: the model's own, and all log-probabilities at once."""
-    readout, weights, state = model.step(tokens, before.state, before.memory)
-    return LogProbs(model.logits(readout).log_softmax(-1)), weights, PlainState(before.memory, state)
+@dataclass(frozen=True)
+class Nothing:
+    """A memory that is not read."""
+
+    def select(self, rows: Tensor) -> Nothing:
+        return self
+
+
+def plain_search(model: TranslationModel[Any, Any], source: Tensor, **settings: Any) -> Any:
+    """Beam search in the most readable way: the plain model, one hypothesis at a time."""
+    parts = []
+    for row in source:
+        memory = model.encode(row.unsqueeze(0), row.unsqueeze(0) != PAD)
+        parts.append((model.start(memory), memory))
+
+    def step(tokens: Tensor, state: PlainState, memory: Nothing, rows: Tensor) -> Step:
+        first = torch.tensor([0])
+        steps = [model.step(token[None], *part, first) for token, part in zip(tokens, state.parts, strict=True)]
+        after = [(step.state, memory) for step, (_, memory) in zip(steps, state.parts, strict=True)]
+        log_probs = torch.cat([step.log_probs[:] for step in steps])
+        return Step(log_probs, torch.cat([step.weights for step in steps]), PlainState(after))
+
+    return beam_search(step, PlainState(parts), Nothing(), **settings)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_search_finds_the_same_as_with_the_plain_model(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ensemble, "_IN_CACHE", 2000)
-    member = bundle(name)
-    sources = pad([[*member.source.encode(line), EOS] for line in LINES])
-    fast = Ensemble([member.model], same_source=True, precision="fp32")
-    settings = {"batch": len(LINES), "beam_size": 4, "n_best": 4, "max_lengths": (sources > PAD).sum(1)}
-    with torch.inference_mode():
-        start = PlainState(*member.model.encode(sources, sources != PAD))
-        wanted = beam_search(lambda tokens, state: plain_step(member.model, tokens, state), start, **settings)
+def test_search_finds_the_same_as_with_one_hypothesis_at_a_time(name: str) -> None:
+    lines = LINES[5:]
+    fast, source = ensemble(name), sources(lines)
+    settings: dict[str, Any] = {
+        "batch": len(lines),
+        "beam_size": 4,
+        "n_best": 4,
+        "max_lengths": (source > PAD).sum(1) // 2 + 1,
+    }
     with fast.evaluating():
-        found = beam_search(fast.step, fast.encode([sources]), **settings)
-    assert sum(map(len, wanted)) > len(LINES)
+        wanted = plain_search(bundle(name).model, source, **settings)
+        memory = fast.encode([source])
+        found = beam_search(fast.step, fast.start(memory), memory, **settings)
+    assert sum(map(len, wanted)) > len(lines)
     for ranked, expected in zip(found, wanted, strict=True):
         assert [(item.ids, item.finished) for item in ranked] == [(item.ids, item.finished) for item in expected]
         for item, other in zip(ranked, expected, strict=True):
@@ -133,41 +118,53 @@ def test_search_finds_the_same_as_with_the_plain_model(name: str, monkeypatch: p
             torch.testing.assert_close(item.alignment, other.alignment, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("looks_up", [False, pytest.param(True, marks=needs_compiler)])
-def test_a_memory_holds_each_sentence_once_until_it_is_done(monkeypatch: pytest.MonkeyPatch, looks_up: bool) -> None:
-    """Where a compiled kernel looks up what it needs, until all are done."""
-    if not looks_up:
-        monkeypatch.setattr(kernels, "can_use", lambda *tensors: False)
-    member = bundle()
-    together = Ensemble([member.model, member.model], same_source=True, precision="fp32")
-    source = pad([[*member.source.encode(line), EOS] for line in LINES[:3]])
-    with together.evaluating():
-        start = together.encode([source, source])
-        beam = start.select(torch.tensor([0, 0, 1, 1, 2, 2]))
-        assert beam.memories is start.memories
-        fewer = beam.select(torch.tensor([1, 3, 2, 5]))
-        assert fewer.memories is start.memories
-        assert torch.equal(fewer.rows.group, torch.tensor([0, 1, 1, 2]))
-        left = beam.select(torch.tensor([1, 0, 5]))
-        if looks_up:
-            assert left.memories is start.memories
-            assert torch.equal(left.rows.group, torch.tensor([0, 0, 2]))
-            return
-        assert torch.equal(left.rows.group, torch.tensor([0, 0, 1]))
-        for memory, before in zip(left.memories, start.memories, strict=True):
-            assert torch.equal(memory.annotations, before.annotations[[0, 2]])
-
-
-def test_sentences_of_different_numbers_of_hypotheses_are_stepped_together() -> None:
-    member = bundle()
-    together = Ensemble([member.model], same_source=True, precision="fp32")
-    source = pad([[*member.source.encode(line), EOS] for line in LINES[:8]])
+@pytest.mark.parametrize("names", [("bahdanau",), ("bahdanau", "luong")])
+def test_sentences_of_different_numbers_of_hypotheses_are_stepped_together(names: tuple[str, ...]) -> None:
+    together, source = ensemble(*names), sources(LINES[:8])
     rows, tokens = torch.tensor([0, 0, 0, 1, 3, 3, 4, 5, 6, 7]), torch.arange(4, 14)  # nothing of sentence 2 is left
+    each = [source] * len(names)
     with together.evaluating():
-        outlook, weights, state = together.step(tokens, together.encode([source]).select(rows))
-        assert state.rows.groups == 8
+        memory = together.encode(each)
+        step = together.step(tokens, together.start(memory).select(rows), memory, rows)
         for row, (sentence, token) in enumerate(zip(rows.tolist(), tokens, strict=True)):
-            wanted, expected, _ = together.step(token.unsqueeze(0), together.encode([source[sentence : sentence + 1]]))
-            torch.testing.assert_close(weights[row : row + 1], expected, atol=1e-6, rtol=0)
-            for one, other in zip(outlook.readouts, wanted.readouts, strict=True):
-                torch.testing.assert_close(one[row : row + 1], other, atol=1e-5, rtol=0)
+            alone = together.encode([part[sentence : sentence + 1] for part in each])
+            wanted = together.step(token.unsqueeze(0), together.start(alone), alone, torch.tensor([0]))
+            torch.testing.assert_close(step.weights[row : row + 1], wanted.weights, atol=1e-6, rtol=0)
+            torch.testing.assert_close(step.log_probs[row : row + 1], wanted.log_probs[:], atol=1e-5, rtol=0)
+
+
+def assert_selected(memory: EnsembleMemory, together: Ensemble, of: Tensor) -> None:
+    """Steps with some sentences of a memory are those with all."""
+    everyone = torch.arange(len(of))
+    tokens, fewer = everyone + 4, memory.select(of)
+    step = together.step(tokens, together.start(fewer), fewer, everyone)
+    wanted = together.step(tokens, together.start(memory).select(of), memory, of)
+    torch.testing.assert_close(step.log_probs[:], wanted.log_probs[:], atol=1e-5, rtol=0)
+    torch.testing.assert_close(step.weights, wanted.weights, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("has_shortlist", [False, True])
+@pytest.mark.parametrize("names", [("bahdanau",), ("bahdanau", "luong", "heads-coverage-copy")])
+def test_a_memory_may_lose_sentences(names: tuple[str, ...], has_shortlist: bool) -> None:
+    size = len(bundle().target)
+    likely = torch.arange(len(bundle().source)).unsqueeze(1).remainder(size - 260) + 260
+    shortlist = Shortlist(likely, torch.arange(270, 274), size) if has_shortlist else None
+    together, source = ensemble(*names, shortlist=shortlist), sources(LINES[:4])
+    with together.evaluating():
+        memory = together.encode([source] * len(names))
+        for of in ([1, 3], [0], [0, 0, 2]):
+            assert_selected(memory, together, torch.tensor(of))
+
+
+def test_the_weights_of_members_that_read_the_same_tokens_are_averaged() -> None:
+    source, rows = sources(LINES[:3]), torch.arange(3)
+
+    def weights(*names: str, same_source: bool = True) -> Tensor:
+        models = Ensemble([bundle(name).model for name in names], same_source=same_source, precision="fp32")
+        with models.evaluating():
+            memory = models.encode([source] * len(names))
+            return models.step(rows + 4, models.start(memory), memory, rows).weights
+
+    one, other = weights("bahdanau"), weights("luong")
+    torch.testing.assert_close(weights("bahdanau", "luong"), (one + other) / 2)
+    torch.testing.assert_close(weights("bahdanau", "luong", same_source=False), one)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from typing import Any
 
@@ -14,7 +14,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.search import Hypothesis, LogProbs, beam_search, greedy, sample
+from nmt.decoding.kernel_pool import KernelPool
+from nmt.decoding.search import Hypothesis, beam_search, greedy, sample
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 HISTORIES = 97
@@ -29,13 +30,31 @@ def as_in_translation() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class State:
-    """Which sentence a row belongs to, and a number that depends on all tokens so far."""
+    """A number that depends on all tokens so far."""
 
-    sentence: Tensor
     history: Tensor
 
     def select(self, rows: Tensor) -> State:
-        return State(self.sentence[rows], self.history[rows])
+        return State(self.history[rows])
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """A memory: the numbers of its sentences."""
+
+    numbers: Tensor
+
+    def select(self, rows: Tensor) -> Sentences:
+        return Sentences(self.numbers[rows])
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a step."""
+
+    log_probs: Any
+    weights: Tensor
+    state: State
 
 
 @dataclass
@@ -45,6 +64,9 @@ class Table:
     log_probs: Tensor
     weights: Tensor
     batches: list[int] = field(default_factory=list)
+    """The hypotheses of each step."""
+    memories: list[int] = field(default_factory=list)
+    """The sentences in the memory at each step."""
 
     @classmethod
     def random(cls, seed: int, *, batch: int, size: int = 6, source: int = 4, impossible: float = 0.0) -> Table:
@@ -56,15 +78,16 @@ class Table:
             logits.log_softmax(-1).nan_to_num(-math.inf, neginf=-math.inf), weights / weights.sum(-1, keepdim=True)
         )
 
-    def step(self, tokens: Tensor, state: State) -> tuple[LogProbs, Tensor, State]:
+    def step(self, tokens: Tensor, state: State, memory: Sentences, rows: Tensor) -> Result:
         self.batches.append(len(tokens))
-        history = (state.history * 31 + tokens + 1) % HISTORIES
-        outlook = LogProbs(self.log_probs[state.sentence, history])
-        return outlook, self.weights[state.sentence, history], State(state.sentence, history)
+        self.memories.append(len(memory.numbers))
+        assert (rows.diff() >= 0).all()
+        history, sentence = (state.history * 31 + tokens + 1) % HISTORIES, memory.numbers[rows]
+        return Result(self.log_probs[sentence, history], self.weights[sentence, history], State(history))
 
-    def start(self) -> State:
+    def start(self) -> tuple[State, Sentences]:
         everyone = torch.arange(len(self.log_probs))
-        return State(everyone, torch.zeros_like(everyone))
+        return State(torch.zeros_like(everyone)), Sentences(everyone)
 
     def only(self, sentence: int) -> Table:
         return Table(self.log_probs[sentence : sentence + 1], self.weights[sentence : sentence + 1])
@@ -83,7 +106,8 @@ def score_of(table: Table, sentence: int, tokens: tuple[int, ...], alpha: float,
     """Wu et al. 2016, eq. 14, in straight lines; the tokens include the end mark, if any."""
     log_probs, rows = table.walk(sentence, tokens)
     covered = sum(math.log(max(min(value, 1.0), 1e-6)) for value in rows.sum(0).tolist())
-    return sum(log_probs) / ((5 + len(tokens)) / 6) ** alpha + beta * covered
+    penalty: float = ((5 + len(tokens)) / 6) ** alpha
+    return sum(log_probs) / penalty + beta * covered
 
 
 def all_outputs(size: int, length: int) -> Iterator[tuple[int, ...]]:
@@ -161,7 +185,7 @@ def test_a_beam_as_wide_as_the_space_is_brute_force(alpha: float, beta: float, i
         lengths = [4, 1, 3, 4]
         found = beam_search(
             table.step,
-            table.start(),
+            *table.start(),
             batch=4,
             beam_size=4**4,
             max_lengths=torch.tensor(lengths),
@@ -182,7 +206,7 @@ def test_a_narrow_beam_is_the_reference_which_never_stops_early(size: int, alpha
         table = Table.random(seed, batch=3, size=8)
         found = beam_search(
             table.step,
-            table.start(),
+            *table.start(),
             batch=3,
             beam_size=size,
             max_lengths=torch.tensor(lengths),
@@ -204,8 +228,13 @@ def test_a_beam_with_a_horizon_is_the_reference_that_stops_there(
     penalties = {"length_penalty": alpha, "coverage_penalty": beta}
     for seed in range(3):
         table = Table.random(seed, batch=3, size=8)
-        search = {"batch": 3, "beam_size": size, "n_best": size, "max_lengths": torch.tensor(lengths)} | penalties
-        found = beam_search(table.step, table.start(), horizon=horizon, **search)
+        search: dict[str, Any] = {
+            "batch": 3,
+            "beam_size": size,
+            "n_best": size,
+            "max_lengths": torch.tensor(lengths),
+        } | penalties
+        found = beam_search(table.step, *table.start(), horizon=horizon, **search)
         for sentence, length in enumerate(lengths):
             wanted = reference_beam(table, sentence, size, length, alpha, beta, horizon)[:size]
             check_same(found[sentence], wanted)
@@ -214,11 +243,11 @@ def test_a_beam_with_a_horizon_is_the_reference_that_stops_there(
 def test_a_horizon_decides_how_long_a_hypothesis_may_hope() -> None:
     """After four more words of probability 1 the live hypothesis would beat the one that ended at once."""
     table = chain({EOS: 0.6, 4: 0.4}, {4: 1.0}, {4: 1.0}, {4: 1.0}, {EOS: 1.0})
-    search = {"batch": 1, "beam_size": 2, "max_lengths": torch.tensor([9]), "length_penalty": 2.0}
+    search: dict[str, Any] = {"batch": 1, "beam_size": 2, "max_lengths": torch.tensor([9]), "length_penalty": 2.0}
     steps = {}
     for horizon in (None, 9, 4, 1):
         table.batches.clear()
-        (found,) = beam_search(table.step, table.start(), horizon=horizon, **search)
+        (found,) = beam_search(table.step, *table.start(), horizon=horizon, **search)
         steps[horizon] = len(table.batches), found[0].ids
     assert steps == {None: (5, (4,) * 4), 9: (5, (4,) * 4), 4: (5, (4,) * 4), 1: (1, ())}
 
@@ -230,8 +259,8 @@ def test_a_pruned_beam_is_the_reference_that_drops_the_improbable(size: int, pru
     lengths = [9, 5, 7, 8]
     for seed in range(3):
         table = Table.random(seed, batch=4, size=8)
-        search = {"batch": 4, "beam_size": size, "n_best": size, "max_lengths": torch.tensor(lengths)}
-        found = beam_search(table.step, table.start(), horizon=horizon, prune=prune, **search)
+        search: dict[str, Any] = {"batch": 4, "beam_size": size, "n_best": size, "max_lengths": torch.tensor(lengths)}
+        found = beam_search(table.step, *table.start(), horizon=horizon, prune=prune, **search)
         for sentence, length in enumerate(lengths):
             wanted = reference_beam(table, sentence, size, length, 1.0, 0.0, horizon, prune)[:size]
             check_same(found[sentence], wanted)
@@ -242,7 +271,7 @@ def test_what_is_pruned_costs_nothing() -> None:
     for prune in (None, 1.0, 0.0):
         table = Table.random(5, batch=16, size=20)
         lengths = torch.full((16,), 8)
-        beam_search(table.step, table.start(), batch=16, beam_size=5, max_lengths=lengths, prune=prune)
+        beam_search(table.step, *table.start(), batch=16, beam_size=5, max_lengths=lengths, prune=prune)
         batches[prune] = table.batches
     assert max(batches[None]) == 75  # of 80, 5 of which have ended
     assert sum(batches[1.0]) < 0.7 * sum(batches[None])
@@ -253,15 +282,15 @@ def test_beam_of_one_is_greedy() -> None:
     for seed in range(12):
         table = Table.random(seed, batch=7, impossible=0.2)
         lengths = torch.randint(1, 12, (7,), generator=torch.Generator().manual_seed(seed))
-        beams = beam_search(table.step, table.start(), batch=7, beam_size=1, max_lengths=lengths, coverage_penalty=0.1)
-        walks = greedy(table.step, table.start(), batch=7, max_lengths=lengths, coverage_penalty=0.1)
+        beams = beam_search(table.step, *table.start(), batch=7, beam_size=1, max_lengths=lengths, coverage_penalty=0.1)
+        walks = greedy(table.step, *table.start(), batch=7, max_lengths=lengths, coverage_penalty=0.1)
         for (beam,), walk in zip(beams, walks, strict=True):
             check_equal(beam, walk)
 
 
 def test_greedy_takes_the_most_probable_token_each_time() -> None:
     table = Table.random(0, batch=5, size=9)
-    for sentence, found in enumerate(greedy(table.step, table.start(), batch=5, max_lengths=torch.full((5,), 20))):
+    for sentence, found in enumerate(greedy(table.step, *table.start(), batch=5, max_lengths=torch.full((5,), 20))):
         produced = (*found.ids, EOS) if found.finished else found.ids
         history = 0
         for fed, token in zip((BOS, *produced), produced, strict=False):
@@ -275,12 +304,12 @@ def test_greedy_takes_the_most_probable_token_each_time() -> None:
 def test_companions_change_nothing(size: int) -> None:
     table = Table.random(3, batch=20)
     lengths = torch.arange(1, 21)
-    together = beam_search(table.step, table.start(), batch=20, beam_size=size, n_best=size, max_lengths=lengths)
+    together = beam_search(table.step, *table.start(), batch=20, beam_size=size, n_best=size, max_lengths=lengths)
     for sentence in range(20):
         single = table.only(sentence)
         alone = beam_search(
             single.step,
-            single.start(),
+            *single.start(),
             batch=1,
             beam_size=size,
             n_best=size,
@@ -293,7 +322,7 @@ def test_companions_change_nothing(size: int) -> None:
 
 def test_a_hypothesis_carries_what_happened_along_its_path() -> None:
     table = Table.random(4, batch=6)
-    found = beam_search(table.step, table.start(), batch=6, beam_size=4, n_best=4, max_lengths=torch.full((6,), 8))
+    found = beam_search(table.step, *table.start(), batch=6, beam_size=4, n_best=4, max_lengths=torch.full((6,), 8))
     assert any(len(hypothesis.ids) > 3 for ranked in found for hypothesis in ranked)
     for sentence, ranked in enumerate(found):
         assert len({hypothesis.ids for hypothesis in ranked}) == len(ranked)
@@ -309,8 +338,8 @@ def test_a_hypothesis_carries_what_happened_along_its_path() -> None:
 def test_more_hypotheses_do_not_change_the_best() -> None:
     table = Table.random(5, batch=10)
     lengths = torch.full((10,), 15)
-    one = beam_search(table.step, table.start(), batch=10, beam_size=5, max_lengths=lengths)
-    five = beam_search(table.step, table.start(), batch=10, beam_size=5, n_best=5, max_lengths=lengths)
+    one = beam_search(table.step, *table.start(), batch=10, beam_size=5, max_lengths=lengths)
+    five = beam_search(table.step, *table.start(), batch=10, beam_size=5, n_best=5, max_lengths=lengths)
     for few, many in zip(one, five, strict=True):
         check_equal(few[0], many[0])
 
@@ -323,10 +352,10 @@ def chain(*rows: dict[int, float], size: int = 6) -> Table:
             log_probs[0, time, token] = math.log(probability)
 
     class Chain(Table):
-        def step(self, tokens: Tensor, state: State) -> tuple[LogProbs, Tensor, State]:
+        def step(self, tokens: Tensor, state: State, memory: Sentences, of: Tensor) -> Result:
             self.batches.append(len(tokens))
             time = state.history.clamp(max=len(rows) - 1)
-            return LogProbs(self.log_probs[0, time]), self.weights[0, time], State(state.sentence, state.history + 1)
+            return Result(self.log_probs[0, time], self.weights[0, time], State(state.history + 1))
 
     return Chain(log_probs, torch.ones(1, HISTORIES, 1))
 
@@ -334,24 +363,24 @@ def chain(*rows: dict[int, float], size: int = 6) -> Table:
 def test_padding_and_start_mark_are_never_produced() -> None:
     table = chain({PAD: 0.5, BOS: 0.3, UNK: 0.15, 4: 0.05}, {PAD: 0.6, BOS: 0.3, EOS: 0.1})
     lengths = torch.tensor([5])
-    assert greedy(table.step, table.start(), batch=1, max_lengths=lengths)[0].ids == (UNK,)
-    (found,) = beam_search(table.step, table.start(), batch=1, beam_size=6, n_best=6, max_lengths=lengths)
+    assert greedy(table.step, *table.start(), batch=1, max_lengths=lengths)[0].ids == (UNK,)
+    (found,) = beam_search(table.step, *table.start(), batch=1, beam_size=6, n_best=6, max_lengths=lengths)
     assert [hypothesis.ids for hypothesis in found] == [(UNK,), (4,)]
     forbidden = (PAD, BOS, UNK)
-    assert greedy(table.step, table.start(), batch=1, max_lengths=lengths, forbid=forbidden)[0].ids == (4,)
-    [[drawn]] = sample(table.step, table.start(), uniform=numbers(1, 1, 5), max_lengths=lengths, forbid=forbidden)
+    assert greedy(table.step, *table.start(), batch=1, max_lengths=lengths, forbid=forbidden)[0].ids == (4,)
+    [[drawn]] = sample(table.step, *table.start(), uniform=numbers(1, 1, 5), max_lengths=lengths, forbid=forbidden)
     assert drawn.ids == (4,)
 
 
 def test_the_maximum_length_counts_the_end_mark_and_cuts_what_has_not_ended() -> None:
     table = chain({4: 0.9, EOS: 0.1}, {5: 0.9, EOS: 0.1}, {EOS: 1.0})
-    whole = greedy(table.step, table.start(), batch=1, max_lengths=torch.tensor([3]))[0]
+    whole = greedy(table.step, *table.start(), batch=1, max_lengths=torch.tensor([3]))[0]
     assert (whole.ids, whole.finished, len(whole.alignment)) == ((4, 5), True, 3)
-    cut = greedy(table.step, table.start(), batch=1, max_lengths=torch.tensor([2]))[0]
+    cut = greedy(table.step, *table.start(), batch=1, max_lengths=torch.tensor([2]))[0]
     assert (cut.ids, cut.finished, len(cut.alignment)) == ((4, 5), False, 2)
     assert cut.score == pytest.approx(2 * math.log(0.9) / (7 / 6))
     # With room for the improbable ends in the beam, something finishes, and then what was cut does not count.
-    (found,) = beam_search(table.step, table.start(), batch=1, beam_size=3, n_best=3, max_lengths=torch.tensor([2]))
+    (found,) = beam_search(table.step, *table.start(), batch=1, beam_size=3, n_best=3, max_lengths=torch.tensor([2]))
     assert [(item.ids, item.finished) for item in found] == [((4,), True), ((), True)]
 
 
@@ -360,7 +389,7 @@ def test_length_penalty_decides_between_short_and_long() -> None:
     best = {}
     for alpha in (0.0, 3.0):
         (found,) = beam_search(
-            table.step, table.start(), batch=1, beam_size=4, max_lengths=torch.tensor([6]), length_penalty=alpha
+            table.step, *table.start(), batch=1, beam_size=4, max_lengths=torch.tensor([6]), length_penalty=alpha
         )
         best[alpha] = found[0].ids
     assert best == {0.0: (), 3.0: (4, 4, 4)}
@@ -377,8 +406,8 @@ def test_coverage_penalty_prefers_what_has_read_all_of_the_source() -> None:
     mask = torch.tensor([[True, True, False]])
 
     def best(beta: float) -> Hypothesis:
-        search = {"batch": 1, "beam_size": 2, "max_lengths": torch.tensor([4]), "source_mask": mask}
-        return beam_search(table.step, table.start(), coverage_penalty=beta, **search)[0][0]
+        search: dict[str, Any] = {"batch": 1, "beam_size": 2, "max_lengths": torch.tensor([4]), "source_mask": mask}
+        return beam_search(table.step, *table.start(), coverage_penalty=beta, **search)[0][0]
 
     assert best(0.0).ids == (4,)
     assert best(1.0).ids == (5,)
@@ -396,11 +425,11 @@ def test_nothing_possible_gives_an_empty_hypothesis_and_never_nan() -> None:
     dead = chain({4: 1.0}, {PAD: 1.0})
     broken = Table(torch.full((1, HISTORIES, 6), math.nan), torch.ones(1, HISTORIES, 2))
     for table in (dead, broken):
-        arguments = {"batch": 1, "max_lengths": torch.tensor([4])}
+        arguments: dict[str, Any] = {"batch": 1, "max_lengths": torch.tensor([4])}
         found = [
-            *beam_search(table.step, table.start(), beam_size=3, n_best=2, **arguments)[0],
-            *greedy(table.step, table.start(), **arguments),
-            *sample(table.step, table.start(), uniform=numbers(1, 1, 4), max_lengths=arguments["max_lengths"])[0],
+            *beam_search(table.step, *table.start(), beam_size=3, n_best=2, **arguments)[0],
+            *greedy(table.step, *table.start(), **arguments),
+            *sample(table.step, *table.start(), uniform=numbers(1, 1, 4), max_lengths=arguments["max_lengths"])[0],
         ]
         assert {(item.ids, item.score, item.finished, len(item.alignment)) for item in found} == {
             ((), -math.inf, False, 0)
@@ -411,29 +440,89 @@ def test_nothing_possible_gives_an_empty_hypothesis_and_never_nan() -> None:
 def test_of_equal_tokens_the_lowest_comes_first() -> None:
     table = chain({4: 0.25, 7: 0.25, 6: 0.25, 5: 0.25}, {EOS: 1.0}, size=8)
     lengths = torch.tensor([3])
-    assert greedy(table.step, table.start(), batch=1, max_lengths=lengths)[0].ids == (4,)
-    (found,) = beam_search(table.step, table.start(), batch=1, beam_size=4, n_best=4, max_lengths=lengths)
+    assert greedy(table.step, *table.start(), batch=1, max_lengths=lengths)[0].ids == (4,)
+    (found,) = beam_search(table.step, *table.start(), batch=1, beam_size=4, n_best=4, max_lengths=lengths)
     assert [hypothesis.ids for hypothesis in found] == [(4,), (5,), (6,), (7,)]
 
 
 def test_search_stops_when_nothing_better_can_come() -> None:
     table = chain({EOS: 0.9, 4: 0.1}, {4: 0.9, EOS: 0.1})
     lengths = torch.tensor([1000])
-    beam_search(table.step, table.start(), batch=1, beam_size=2, max_lengths=lengths, length_penalty=0.0)
+    beam_search(table.step, *table.start(), batch=1, beam_size=2, max_lengths=lengths, length_penalty=0.0)
     assert len(table.batches) == 1
 
 
 def test_finished_sentences_leave_the_batch() -> None:
     table = Table.random(8, batch=16)
-    greedy(table.step, table.start(), batch=16, max_lengths=torch.arange(1, 17))
+    greedy(table.step, *table.start(), batch=16, max_lengths=torch.arange(1, 17))
     assert table.batches == sorted(table.batches, reverse=True)
     assert table.batches[0] == 16
     assert table.batches[-1] <= 4
 
 
+def test_the_memory_of_finished_sentences_is_dropped_once_half_of_the_hypotheses_are_gone() -> None:
+    table = Table.random(8, batch=16, size=20)
+    beam_search(table.step, *table.start(), batch=16, beam_size=3, max_lengths=torch.arange(1, 17))
+    assert table.memories == sorted(table.memories, reverse=True)
+    assert table.memories[0] == 16
+    assert table.memories[-1] <= 4
+    assert len(set(table.memories)) <= 1 + math.log2(16 * 3)
+
+
+class Lazy:
+    """Log-probabilities that are computed for the rows that are indexed."""
+
+    def __init__(self, log_probs: Tensor) -> None:
+        self.log_probs = log_probs
+
+    def __len__(self) -> int:
+        return len(self.log_probs)
+
+    def __getitem__(self, rows: slice) -> Tensor:
+        return self.log_probs[rows]
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+def test_log_probabilities_may_be_computed_some_rows_at_a_time(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table.random(13, batch=5, size=9)
+    lengths, uniform = torch.full((5,), 8), numbers(5, 2, 8)
+    searches: list[Callable[[Any], list[list[Hypothesis]]]] = [
+        lambda step: beam_search(step, *table.start(), batch=5, beam_size=3, n_best=3, max_lengths=lengths),
+        lambda step: [[one] for one in greedy(step, *table.start(), batch=5, max_lengths=lengths)],
+        lambda step: sample(step, *table.start(), uniform=uniform, max_lengths=lengths),
+        lambda step: sample(step, *table.start(), uniform=uniform, max_lengths=lengths, top_k=3),
+    ]
+    wanted = [run(table.step) for run in searches]
+    monkeypatch.setattr("nmt.decoding.search._ROWS_AT_ONCE", at_once)
+
+    def lazy_step(*arguments: Any) -> Any:
+        result = table.step(*arguments)
+        return replace(result, log_probs=Lazy(result.log_probs))
+
+    for run, expected in zip(searches, wanted, strict=True):
+        for ranked, others in zip(run(lazy_step), expected, strict=True):
+            for one, other in zip(ranked, others, strict=True):
+                check_equal(one, other)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.3])
+@pytest.mark.parametrize("horizon", [None, 2])
+def test_the_pool_of_the_kernel_finds_the_same(beta: float, horizon: int | None) -> None:
+    """Without a compiler it is the plain one."""
+    for seed in range(4):
+        table = Table.random(seed, batch=7, impossible=0.2)
+        lengths = torch.arange(2, 9)
+        settings: dict[str, Any] = {"batch": 7, "beam_size": 3, "n_best": 3, "max_lengths": lengths}
+        settings |= {"horizon": horizon, "coverage_penalty": beta}
+        found = beam_search(table.step, *table.start(), pool_type=KernelPool, **settings)
+        for ranked, others in zip(found, beam_search(table.step, *table.start(), **settings), strict=True):
+            for one, other in zip(ranked, others, strict=True):
+                check_equal(one, other)
+
+
 def test_the_first_step_runs_once_a_sentence_and_the_beam_widens_as_far_as_it_can() -> None:
     table = Table.random(9, batch=3)
-    beam_search(table.step, table.start(), batch=3, beam_size=20, n_best=20, max_lengths=torch.full((3,), 4))
+    beam_search(table.step, *table.start(), batch=3, beam_size=20, n_best=20, max_lengths=torch.full((3,), 4))
     assert table.batches[:3] == [3, 9, 27]
     assert 27 < table.batches[3] <= 60
 
@@ -453,7 +542,7 @@ def numbers(*shape: int, seed: int = 1) -> Tensor:
     ],
 )
 def test_samples_are_as_frequent_as_the_distribution_says(
-    options: dict[str, float], share: Callable[[np.ndarray], np.ndarray]
+    options: dict[str, Any], share: Callable[[np.ndarray], np.ndarray]
 ) -> None:
     """Of the chain BOS -> {4, 5} -> {4, 5, EOS} ... with two words at most, each output against its exact probability."""
     transitions = np.zeros((6, 6))
@@ -463,11 +552,13 @@ def test_samples_are_as_frequent_as_the_distribution_says(
     transitions[[UNK, 4, 5], 4] = 0.5, 0.1, 0.6
     transitions[[UNK, 4, 5], 5] = 0.3, 0.4, 0.1
 
-    def step(tokens: Tensor, state: State) -> tuple[LogProbs, Tensor, State]:
-        return LogProbs(torch.from_numpy(transitions).float()[tokens].log()), torch.ones(len(tokens), 1), state
+    def step(tokens: Tensor, state: State, memory: Sentences, rows: Tensor) -> Result:
+        return Result(torch.from_numpy(transitions).float()[tokens].log(), torch.ones(len(tokens), 1), state)
 
-    many, start = 6000, State(torch.zeros(1, dtype=torch.long), torch.zeros(1, dtype=torch.long))
-    [samples] = sample(step, start, uniform=numbers(1, many, 2), max_lengths=torch.tensor([2]), **options)
+    many, nothing = 6000, torch.zeros(1, dtype=torch.long)
+    [samples] = sample(
+        step, State(nothing), Sentences(nothing), uniform=numbers(1, many, 2), max_lengths=torch.tensor([2]), **options
+    )
     counts = Counter((*item.ids, EOS) if item.finished else item.ids for item in samples)
     adapted = share(transitions) / share(transitions).sum(axis=1, keepdims=True)
     exact = {
@@ -490,12 +581,12 @@ def test_a_sample_follows_from_its_numbers_alone(temperature: float, top_k: int 
     table, lengths = Table.random(12, batch=6, size=9), [9, 3, 7, 1, 9, 5]
     uniform = numbers(6, 4, 9)
     options: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "coverage_penalty": 0.2}
-    together = sample(table.step, table.start(), uniform=uniform, max_lengths=torch.tensor(lengths), **options)
+    together = sample(table.step, *table.start(), uniform=uniform, max_lengths=torch.tensor(lengths), **options)
     assert len({item.ids for drawn in together for item in drawn}) > 12
     for sentence, drawn in enumerate(together):
         single, limit = table.only(sentence), torch.tensor(lengths[sentence : sentence + 1])
         [alone] = sample(
-            single.step, single.start(), uniform=uniform[sentence : sentence + 1, 1:2], max_lengths=limit, **options
+            single.step, *single.start(), uniform=uniform[sentence : sentence + 1, 1:2], max_lengths=limit, **options
         )
         check_equal(alone[0], drawn[1])
         for number, item in enumerate(drawn):
@@ -526,8 +617,8 @@ def test_sampling_from_one_token_is_greedy() -> None:
     table = Table.random(10, batch=8)
     lengths = torch.full((8,), 10)
     for [one], other in zip(
-        sample(table.step, table.start(), uniform=numbers(8, 1, 10), max_lengths=lengths, top_k=1),
-        greedy(table.step, table.start(), batch=8, max_lengths=lengths),
+        sample(table.step, *table.start(), uniform=numbers(8, 1, 10), max_lengths=lengths, top_k=1),
+        greedy(table.step, *table.start(), batch=8, max_lengths=lengths),
         strict=True,
     ):
         check_equal(one, other)
@@ -537,15 +628,15 @@ def test_the_largest_number_draws_what_is_possible() -> None:
     """Rounding must not lead beyond the last token that has a probability."""
     table = chain({4: 0.3, 5: 0.7}, {4: 0.9, EOS: 0.1})
     uniform = torch.full((1, 1, 2), math.nextafter(1.0, 0.0))  # 1.0 as a float
-    [[drawn]] = sample(table.step, table.start(), uniform=uniform, max_lengths=torch.tensor([2]))
+    [[drawn]] = sample(table.step, *table.start(), uniform=uniform, max_lengths=torch.tensor([2]))
     assert drawn.ids == (5, 4)
 
 
 def test_no_sentences_give_no_hypotheses() -> None:
     table = Table.random(0, batch=1)
     none = torch.zeros(0, dtype=torch.long)
-    assert beam_search(table.step, table.start(), batch=0, beam_size=2, max_lengths=none) == []
-    assert sample(table.step, table.start(), uniform=numbers(0, 3, 5), max_lengths=none) == []
+    assert beam_search(table.step, *table.start(), batch=0, beam_size=2, max_lengths=none) == []
+    assert sample(table.step, *table.start(), uniform=numbers(0, 3, 5), max_lengths=none) == []
 
 
 @pytest.mark.parametrize(
@@ -561,11 +652,11 @@ def test_no_sentences_give_no_hypotheses() -> None:
         ({"max_lengths": torch.tensor([3])}, r"max_lengths must hold one number a sentence, \[2\], but is \[1\]."),
     ],
 )
-def test_impossible_settings_are_refused_in_a_sentence(options: dict[str, object], sentence: str) -> None:
+def test_impossible_settings_are_refused_in_a_sentence(options: dict[str, Any], sentence: str) -> None:
     table = Table.random(0, batch=2)
-    arguments = {"batch": 2, "beam_size": 2, "max_lengths": torch.tensor([3, 3])} | options
+    arguments: dict[str, Any] = {"batch": 2, "beam_size": 2, "max_lengths": torch.tensor([3, 3])} | options
     with pytest.raises(ValueError, match=sentence):
-        beam_search(table.step, table.start(), **arguments)
+        beam_search(table.step, *table.start(), **arguments)
 
 
 @pytest.mark.parametrize(
@@ -576,7 +667,9 @@ def test_impossible_settings_are_refused_in_a_sentence(options: dict[str, object
         ({"uniform": torch.zeros(2, 1, 2)}, "uniform must hold a number for each of 3 steps, but has 2."),
     ],
 )
-def test_impossible_sampling_is_refused_in_a_sentence(options: dict[str, object], sentence: str) -> None:
+def test_impossible_sampling_is_refused_in_a_sentence(options: dict[str, Any], sentence: str) -> None:
     table = Table.random(0, batch=2)
     with pytest.raises(ValueError, match=sentence):
-        sample(table.step, table.start(), max_lengths=torch.tensor([3, 3]), **{"uniform": numbers(2, 1, 3)} | options)
+        sample(
+            table.step, *table.start(), max_lengths=torch.tensor([3, 3]), **({"uniform": numbers(2, 1, 3)} | options)
+        )

@@ -14,7 +14,7 @@ from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
 from nmt.device import DecodingPrecision
 from nmt.errors import DataError
-from tests.machine import needs_int8
+from tests.machine import needs_bf16, needs_int8
 from tests.models import output_bias
 from tests.test_bundle import TEXT, small_recipe
 
@@ -93,7 +93,10 @@ def test_a_list_of_everything_changes_nothing(bundle: Bundle, precision: Decodin
         assert one.score == pytest.approx(other.score, abs=1e-5)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16", pytest.param("int8", marks=needs_int8)])
+# Of a plain model in bf16, rounding depends on the company, and a near tie may fall otherwise.
+@pytest.mark.parametrize(
+    "precision", ["fp32", pytest.param("bf16", marks=needs_bf16), pytest.param("int8", marks=needs_int8)]
+)
 def test_what_is_listed_for_a_line_does_not_depend_on_its_company(bundle: Bundle, precision: DecodingPrecision) -> None:
     translator = Translator([bundle], precision=precision, shortlist=shortlist(), n_best=2)
     for line, together in zip(TEXT, translator.translate(TEXT), strict=True):

@@ -7,9 +7,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nmt.model.seq2seq import Seq2Seq, build_model
 
 from nmt import recipe
-from nmt.model.seq2seq import Seq2Seq, build_model
 from tests.reference import decoder as reference
 from tests.reference.settings import ATTENTIONS, BRIDGES, CELLS, DIRECTIONS, ORDERS, READOUTS, SWITCHES, small
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 import torch
+from nmt.model.seq2seq import Seq2Seq, build_model
+from nmt.training.loss import reference_cross_entropy
 from torch import Tensor
 
 from nmt import recipe
-from nmt.model.seq2seq import Seq2Seq, build_model
-from nmt.training.loss import reference_cross_entropy
 from tests.reference.settings import ORDERS, SCORES
 
 BOS, EOS, FIRST, LETTERS = 0, 1, 2, 40

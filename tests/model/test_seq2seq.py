@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 import torch
+from nmt.model.seq2seq import Seq2Seq, build_model
 from torch import Tensor
 from torch.autograd import gradcheck
 from torch.func import functional_call
 
 from nmt import recipe
 from nmt.model.decoder import DecoderState
-from nmt.model.seq2seq import Seq2Seq, build_model
 from tests.reference.settings import ATTENTIONS, BRIDGES, CELLS, ORDERS, READOUTS, SCORES, SWITCHES, WINDOWS, small
 
 SIZE = 11

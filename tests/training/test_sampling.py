@@ -13,9 +13,10 @@ from torch import Tensor
 from nmt import recipe
 from nmt.data.batching import Batch, make_batch
 from nmt.data.subwords import BOS, EOS, PAD
-from nmt.decoding.search import LogProbs, greedy
-from nmt.model.seq2seq import Seq2Seq, build_model
-from nmt.training import sampling
+from nmt.decoding.search import greedy
+from nmt.fast import accelerate
+from nmt.model.interface import TranslationModel
+from nmt.model.recurrent import RecurrentModel, build_model
 from nmt.training.sampling import gold_probability, mix
 from nmt.training.trainer import train
 from tests.reference.settings import ORDERS, small
@@ -61,7 +62,7 @@ def test_defaults_begin_at_the_reference_and_never_rise(decay: recipe.ScheduledS
 # --- what is fed ------------------------------------------------------------------------------------------------
 
 
-def build(**settings: Any) -> Seq2Seq:
+def build(**settings: Any) -> RecurrentModel:
     torch.manual_seed(1)
     model = build_model(recipe.ModelConfig.model_validate(small(**settings)), source_size=SIZE, target_size=SIZE)
     return model.train()
@@ -71,7 +72,7 @@ def batch() -> Batch:
     return make_batch([([4, 5, 6], [7, 8, 9, 10]), ([6], [5]), ([9, 4], [4, 6, 5])])
 
 
-def sharpen(model: Seq2Seq) -> Seq2Seq:
+def sharpen(model: RecurrentModel) -> RecurrentModel:
     """Leave the model's favourite word all of the probability, so that what it draws is known."""
     with torch.no_grad():
         model.output.weight *= 1e6
@@ -80,7 +81,7 @@ def sharpen(model: Seq2Seq) -> Seq2Seq:
 
 def test_with_certainty_the_reference_is_fed_and_the_model_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     model, given = build(), batch()
-    monkeypatch.setattr(Seq2Seq, "encode", None)
+    monkeypatch.setattr(RecurrentModel, "encode", None)
     mixed = mix(model, given, 1.0)
     assert torch.equal(mixed, given.target_in)
     assert mixed is not given.target_in
@@ -100,16 +101,25 @@ def test_begin_marks_padding_and_shape_stay(probability: float) -> None:
     assert given.target_in.tolist() == batch().target_in.tolist()
 
 
-def by_hand(model: Seq2Seq, given: Batch, own: Tensor) -> Tensor:
+def log_probs_of(model: TranslationModel[Any, Any], given: Batch, row: int, fed: Tensor) -> Tensor:
+    """What the model says of one sentence after the words that it was fed."""
+    memory = model.encode(given.source[row : row + 1], given.source_mask[row : row + 1])
+    state, only = model.start(memory), torch.tensor([0])
+    for token in fed:
+        step = model.step(token[None], state, memory, only)
+        state = step.state
+    return step.log_probs[:][0].clone()
+
+
+def by_hand(model: RecurrentModel, given: Batch, own: Tensor) -> Tensor:
     """The favourite of the state that has read the mixed words before it, one sentence and one place at a time."""
     mixed = given.target_in.clone()
     for row in range(len(mixed)):
         for place in range(1, mixed.shape[1]):
             if own[row, place]:
-                readouts, _ = model(given.source[row : row + 1], given.source_mask[row : row + 1], mixed[row : row + 1])
-                logits = model.logits(readouts[0, place - 1])
-                logits[[PAD, BOS, EOS]] = float("-inf")
-                mixed[row, place] = logits.argmax()
+                log_probs = log_probs_of(model, given, row, mixed[row, :place])
+                log_probs[[PAD, BOS, EOS]] = float("-inf")
+                mixed[row, place] = log_probs.argmax()
     return mixed
 
 
@@ -121,8 +131,9 @@ def test_each_word_is_what_the_model_says_after_the_mixed_words_before_it(
     model, given = sharpen(build(order=order, dropout=0.4)), batch()
     coins = torch.rand(given.target_in.shape)
     own = (coins >= probability) & (given.target_in > BOS)
-    monkeypatch.setattr(sampling.torch, "rand", lambda *shape, device: coins)
+    monkeypatch.setattr(torch, "rand", lambda *shape, device: coins)
     mixed = mix(model, given, probability)
+    assert torch.equal(mixed, mix(accelerate(model), given, probability))
     with torch.no_grad():
         assert torch.equal(mixed, by_hand(model.eval(), given, own))
     assert torch.equal(mixed[~own], given.target_in[~own])
@@ -134,27 +145,12 @@ def test_with_no_reference_the_words_are_those_of_greedy_search() -> None:
     mixed = mix(model, given, 0.0)
     model.eval()
     with torch.no_grad():
-        memory, start = model.encode(given.source, given.source_mask)
-
-        def step(token: Tensor, state: Any) -> tuple[LogProbs, Tensor, Any]:
-            readout, weights, after = model.step(token, state.inner, state.memory)
-            return LogProbs(torch.log_softmax(model.logits(readout), -1)), weights, Searched(after, state.memory)
-
+        memory = model.encode(given.source, given.source_mask)
         lengths = (given.target_in != PAD).sum(1)
         marks = (PAD, BOS, EOS)
-        found = greedy(step, Searched(start, memory), batch=3, max_lengths=lengths - 1, forbid=marks)
+        found = greedy(model.step, model.start(memory), memory, batch=3, max_lengths=lengths - 1, forbid=marks)
     for row, hypothesis in enumerate(found):
         assert list(hypothesis.ids) == mixed[row, 1 : lengths[row]].tolist()
-
-
-class Searched:
-    """Decoder state and memory of live hypotheses."""
-
-    def __init__(self, inner: Any, memory: Any) -> None:
-        self.inner, self.memory = inner, memory
-
-    def select(self, rows: Tensor) -> "Searched":
-        return Searched(self.inner.select(rows), self.memory.select(rows))
 
 
 def test_words_are_drawn_as_often_as_they_are_probable() -> None:
@@ -162,10 +158,9 @@ def test_words_are_drawn_as_often_as_they_are_probable() -> None:
     given = make_batch([([4, 5], [7])] * 20_000)
     drawn = torch.bincount(mix(model, given, 0.0)[:, 1], minlength=SIZE) / 20_000
     with torch.no_grad():
-        readouts, _ = model(given.source[:1], given.source_mask[:1], given.target_in[:1])
-        logits = model.logits(readouts[0, 0])
-    logits[[PAD, BOS, EOS]] = float("-inf")
-    torch.testing.assert_close(drawn, torch.softmax(logits, -1), rtol=0, atol=0.015)
+        log_probs = log_probs_of(model, given, 0, given.target_in[0, :1])
+    log_probs[[PAD, BOS, EOS]] = float("-inf")
+    torch.testing.assert_close(drawn, torch.softmax(log_probs, -1), rtol=0, atol=0.015)
 
 
 def test_the_share_of_the_references_words_is_the_probability() -> None:

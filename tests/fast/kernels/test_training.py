@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.model.cells import Dropout
-from nmt.model.gathering import attend_additively, gathering
-from nmt.model.seq2seq import Seq2Seq
-from nmt.native import gradients
-from nmt.training.loss import cross_entropy, reference_cross_entropy
-from tests.machine import needs_compiler
-from tests.model.test_against_reference import random_model
+from nmt.fast import accelerate
+from nmt.fast.deferred import attend_additively, deferring
+from nmt.fast.kernels import calls
+from nmt.fast.kernels import training as kernels
+from nmt.fast.loss import chunked_cross_entropy
+from tests.fast.models import assert_near, assert_same, batch, learnt, plain_loss, random_model
+from tests.machine import needs_compiler, needs_fast
 from tests.reference.settings import ORDERS, small
 
 pytestmark = needs_compiler
-
-LENGTHS, STEPS = [7, 5, 1, 6, 3], 6
 
 
 @pytest.fixture(autouse=True)
@@ -29,95 +28,77 @@ def seed() -> None:
 
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on training uses no kernel."""
-    monkeypatch.setattr(gradients, "can_use", lambda *tensors: False)
+    monkeypatch.setattr(kernels, "can_use", lambda *tensors: False)
 
 
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the kernels that training calls from here on, in their order."""
     called: list[str] = []
-    original = gradients.call
 
-    def call(name: str, *given: object) -> float:
+    def noted(name: str, *arguments: Any) -> float | None:
         called.append(name)
-        return original(name, *given)
+        return calls.call(name, *arguments)
 
-    monkeypatch.setattr(gradients, "call", call)
+    monkeypatch.setattr(kernels, "call", noted)
     return called
-
-
-def assert_near(ours: Tensor, exact: Tensor, share: float) -> None:
-    """Equal but for a share of the largest number there is, or of a tenth."""
-    torch.testing.assert_close(ours.double(), exact.double(), rtol=0, atol=share * max(float(exact.abs().max()), 0.1))
 
 
 # --- whole models -------------------------------------------------------------------------------------------------
 
 
-def learnt(model: Seq2Seq) -> dict[str, Tensor]:
-    """Readouts, alignment, and the gradients of a random sum of them and of the cross-entropy."""
-    torch.manual_seed(5)
-    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS).unsqueeze(1)
-    source, target = (torch.randint(2, 5, (len(LENGTHS), width)) for width in (max(LENGTHS), STEPS))
-    model.zero_grad()
-    made = model(source, mask, target)
-    readouts = made[0]
-    loss, _ = cross_entropy(readouts.flatten(0, 1), model.output.weight, model.output.bias, target.flatten(), 0.1)
-    by = [torch.randn(each.shape, dtype=torch.float64).to(each.dtype) for each in made]
-    torch.autograd.backward(loss + sum((each * other).sum() for each, other in zip(made, by, strict=True)))
-    found = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
-    return {"readouts": made[0].detach(), "alignment": made[1].detach(), **found}
-
-
+@needs_fast
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("score", ["additive", "concat", "general"])
 def test_gradients_are_those_of_the_equations(score: str, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = random_model(small(score=score, order=order)).train(False)
-    exact = learnt(model.double())
+    model = random_model(small(score=score, order=order))
+    exact = learnt(model)
     called = compiled(monkeypatch)
-    ours = learnt(model.float())
+    ours = learnt(accelerate(model.float()))
     assert {"softmax_gradient", "gru_step", "gru_step_back"} <= set(called)
     assert ("additive_keys_back" in called) == (score != "general")
-    assert ours.keys() == exact.keys()
-    for name, wanted in exact.items():
-        assert_near(ours[name], wanted, 1e-5)
+    assert_same(ours, exact, 1e-5)
 
 
+@needs_fast
 @pytest.mark.parametrize("order", ORDERS)
 def test_in_bf16_they_are_as_near_as_without(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = random_model(small(order=order, readout="tanh")).train(False)  # of a maxout rounding may choose the other
-    exact = learnt(model.double())
-    model.float()
+    model = random_model(small(order=order, readout="tanh"))  # of a maxout rounding may choose the other
+    exact = learnt(model)
+    fast = accelerate(model.float())
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        ours = learnt(model)
+        ours = learnt(fast)
         plain(monkeypatch)
-        theirs = learnt(model)
+        theirs = learnt(fast)
     error, usual = (sum(float((each[name] - exact[name]).norm()) for name in exact) for each in (ours, theirs))
     assert error <= 1.3 * usual
 
 
-def test_what_has_layer_norm_or_a_second_layer_or_masks_learns_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    for tree in (small(layer_norm=True, order="luong"), small(layers=2, order="luong")):
-        model = random_model(tree).train(False)
-        exact = learnt(model.double())
-        ours = learnt(model.float())
-        for name, wanted in exact.items():
-            assert_near(ours[name], wanted, 3e-5)
+@needs_fast
+@pytest.mark.parametrize("settings", [{"layer_norm": True}, {"layers": 2}, {"dropout": {"recurrent": 0.3}}])
+def test_what_has_layer_norm_or_a_second_layer_or_masks_learns_too(settings: dict[str, Any]) -> None:
+    model = random_model(small(**settings, order="luong")).train()
+    fast = accelerate(model)
+    exact = learnt(fast)  # in fp64 without kernels, and with the same masks
+    model.float()
+    assert_same(learnt(fast), exact, 3e-5)
 
 
+@needs_fast
 def test_two_backward_passes_give_twice_the_gradient() -> None:
-    model = random_model(small()).float()
-    readouts, _ = model(torch.tensor([[2, 3, 4]]), torch.ones(1, 3, dtype=torch.bool), torch.tensor([[2, 3]]))
-    torch.autograd.backward(readouts.sum(), retain_graph=True)
+    model = accelerate(random_model(small()).float())
+    loss = model(batch()).loss
+    torch.autograd.backward(loss, retain_graph=True)
     once = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
-    torch.autograd.backward(readouts.sum())
+    torch.autograd.backward(loss)
     for name, weight in model.named_parameters():
         if name in once:
             assert weight.grad is not None
-            assert_near(weight.grad, 2 * once[name], 1e-6)
+            assert_near(weight.grad, 2 * once[name], 1e-6, name)
 
 
+@needs_fast
 def test_threads_change_only_the_order_of_sums() -> None:
-    model = random_model(small()).float()
+    model = accelerate(random_model(small()).float())
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
@@ -126,8 +107,7 @@ def test_threads_change_only_the_order_of_sums() -> None:
         three = learnt(model)
     finally:
         torch.set_num_threads(threads)
-    for name, wanted in one.items():
-        assert_near(three[name], wanted, 1e-6)
+    assert_same(three, one, 1e-6)
 
 
 # --- attention ----------------------------------------------------------------------------------------------------
@@ -146,7 +126,7 @@ def attention_gradients(queries: Tensor, keys: Tensor, v: Tensor, mask: Tensor, 
             weights = torch.softmax(scores.masked_fill(~mask, -1e30), -1) * mask
             total = total + (torch.einsum("ns,nsa->na", weights, read) * by).sum() + (weights**2).sum()
         return list(torch.autograd.grad(total, given))
-    with gathering():
+    with deferring():
         for step in asked.unbind(0):
             found = attend_additively(step, torch.nn.Identity(), known, score, read, mask)
             assert found is not None
@@ -182,7 +162,7 @@ def test_gradients_have_no_size_at_which_they_go_wrong() -> None:
 
 def test_keys_that_are_too_large_for_the_kernel_are_left_to_pytorch() -> None:
     keys, mask = torch.full((1, 2, 3), 31.0), torch.ones(1, 2, dtype=torch.bool)
-    with gathering():
+    with deferring():
         for _ in range(2):
             assert (
                 attend_additively(torch.randn(1, 3), torch.nn.Identity(), keys, torch.nn.Linear(3, 1), keys, mask)
@@ -199,11 +179,11 @@ def test_cross_entropy_is_that_of_the_reference(
     words: int, vocabulary: int, smoothing: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called = compiled(monkeypatch)
-    values = [torch.randn(*shape).requires_grad_() for shape in ((words, 8), (vocabulary, 8), (vocabulary,))]
+    values = tuple(torch.randn(*shape).requires_grad_() for shape in ((words, 8), (vocabulary, 8), (vocabulary,)))
     target = torch.randint(0, vocabulary, (words,))
-    ours = cross_entropy(*values, target, smoothing)
+    ours = chunked_cross_entropy(values[0], values[1], values[2], target, smoothing)
     wide = [value.detach().double().requires_grad_() for value in values]
-    theirs = reference_cross_entropy(*wide, target, smoothing)
+    theirs = plain_loss(wide[0], wide[1], wide[2], target, smoothing)
     assert called == ["softmax_gradient"] * bool(words)
     for mine, wanted in zip(ours, theirs, strict=True):
         assert_near(mine, wanted.detach(), 1e-5)
@@ -218,46 +198,30 @@ def test_cross_entropy_is_that_of_the_reference(
 def test_cross_entropy_shows_what_is_not_a_number(bad: float) -> None:
     readouts, weight = torch.randn(5, 8), torch.randn(300, 8)
     readouts[2, 3] = bad
-    smoothed, plain_ = cross_entropy(readouts, weight, torch.zeros(300), torch.arange(5), 0.1)
-    assert not smoothed.isfinite()
-    assert not plain_.isfinite()
+    loss, log_probs = chunked_cross_entropy(readouts, weight, torch.zeros(300), torch.arange(5), 0.1)
+    assert not loss.isfinite()
+    assert log_probs.isfinite().tolist() == [True, True, False, True, True]
 
 
-# --- dropout, and numbers in bf16 ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("rate", [1e-9, 0.3, 0.99, 1.0])
-def test_dropout_is_a_product_with_its_mask(rate: float, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    dropout = Dropout(rate, variational=False).train()
-    values = torch.randn(3, 5, 67).to(dtype).requires_grad_()
-    found = []
-    for native in (True, False):
-        if not native:
-            plain(monkeypatch)
-        torch.manual_seed(1)
-        dropped = dropout(values)
-        found.append((dropped, *torch.autograd.grad(dropped.sum(), values)))
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=0.01 if dtype == torch.bfloat16 else 1e-6, atol=0)
-        assert ((ours == 0) == (theirs == 0)).all()
+# --- numbers in bf16 -----------------------------------------------------------------------------------------------
 
 
 def test_bf16_is_rounded_as_pytorch_rounds() -> None:
-    """By way of dropout that keeps all."""
-    bits = torch.randint(-(2**31), 2**31, (64, 300), dtype=torch.int64).to(torch.int32).view(torch.float32)
-    values = torch.where(bits.isnan(), 0.5, bits)
-    drawn = torch.full((values.numel(),), -1, dtype=torch.int16)
-    ours = gradients.dropped(values.bfloat16(), drawn, 0, 1.0)
-    assert torch.equal(ours, values.bfloat16())
-    thirds = gradients.dropped(values.bfloat16(), drawn, 0, 1 / 3)
-    assert torch.equal(thirds, (values.bfloat16().float() * torch.tensor(1 / 3)).bfloat16())
-    nothing = gradients.dropped(torch.full((1, 4), float("nan")).bfloat16(), drawn[:4], 0, 1.0)
-    assert nothing.isnan().all()
+    """By way of GRU steps with z = 1/2 and n = 1, of which (1 - z) n + z s is exact in fp32."""
+    hidden = (torch.randn(64, 300) * torch.logspace(-3, 3, 300)).bfloat16()
+    hidden[3, 5] = float("nan")
+    rows, width = hidden.shape
+    nothing = torch.zeros_like(hidden)
+    projected, recurrent = torch.cat([nothing, nothing, nothing + 1e30], 1), nothing.repeat(1, 3)
+    following = torch.empty_like(hidden)
+    kernels.gru_step(projected, recurrent, None, hidden, following, hidden.new_empty(rows, 4, width))
+    expected = (0.5 + 0.5 * hidden.double()).bfloat16()
+    torch.testing.assert_close(following, expected, rtol=0, atol=0, equal_nan=True)
+    assert (expected.double() != 0.5 + 0.5 * hidden.double()).any(), "nothing was rounded"
 
 
 @pytest.mark.parametrize(("first", "second"), list(product([torch.float32, torch.bfloat16, torch.float64], repeat=2)))
 def test_kernels_are_for_fp32_and_bf16(first: torch.dtype, second: torch.dtype) -> None:
     usable = first == second and first != torch.float64
-    assert gradients.can_use(torch.ones(2, 2, dtype=first), torch.ones(2, 2, dtype=second)) == usable
-    assert not gradients.can_use(torch.ones(2, 3, dtype=first).T)
+    assert kernels.can_use(torch.ones(2, 2, dtype=first), torch.ones(2, 2, dtype=second)) == usable
+    assert not kernels.can_use(torch.ones(2, 3, dtype=first).T)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.native import build
+from nmt.fast.kernels import build
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
 SANITIZERS = "address,undefined,float-cast-overflow"
 
@@ -68,7 +68,7 @@ def test_the_sanitizers_have_nothing_to_say(tmp_path: Path) -> None:
         "ASAN_OPTIONS": "detect_leaks=0",
         "OMP_NUM_THREADS": "1",
     }
-    tests = [str(Path(__file__).with_name(f"test_{name}.py")) for name in ("kernels", "gradients", "signatures")]
+    tests = [str(Path(__file__).with_name(f"test_{name}.py")) for name in ("decoding", "training", "signatures")]
     command = [sys.executable, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
     ended = subprocess.run(
         command, env=os.environ | environment, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False

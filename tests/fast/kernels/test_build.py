@@ -13,10 +13,12 @@ import pytest
 import torch
 
 from nmt.decoding.translator import Translator
-from nmt.native import build, gradients, kernels
+from nmt.fast.kernels import build
+from nmt.fast.kernels import decoding as kernels
+from nmt.fast.kernels import training as training_kernels
 from nmt.recipe import DecodingConfig
 from tests.decoding.test_translator import LINES, bundle
-from tests.machine import needs_compiler
+from tests.machine import needs_compiler, needs_fast
 
 
 @pytest.fixture(autouse=True)
@@ -134,7 +136,7 @@ def test_a_compiler_that_hangs_is_given_up(own_cache: Path, tmp_path: Path, monk
 def test_to_ask_for_kernels_compiles_nothing(own_cache: Path) -> None:
     with torch.inference_mode():
         assert not kernels.can_use(torch.randn(2, 2))
-    assert not gradients.can_use(torch.randn(2, 2))
+    assert not training_kernels.can_use(torch.randn(2, 2))
     assert not kernels.multiplies_int8()
     assert not own_cache.exists()
 
@@ -160,7 +162,9 @@ def test_one_is_told_what_is_waited_for(
 
 @needs_compiler
 def test_several_processes_may_compile_at_once(own_cache: Path) -> None:
-    code = f"from nmt.native import build; build.FLAGS = {QUICKLY}; build.prepare_kernels(); assert build.library()"
+    code = (
+        f"from nmt.fast.kernels import build; build.FLAGS = {QUICKLY}; build.prepare_kernels(); assert build.library()"
+    )
     command = [sys.executable, "-c", code]
     running = [subprocess.Popen(command, env=os.environ | {"NMT_CACHE": str(own_cache.parent)}) for _ in range(3)]
     assert [process.wait(timeout=60) for process in running] == [0, 0, 0]
@@ -168,6 +172,7 @@ def test_several_processes_may_compile_at_once(own_cache: Path) -> None:
 
 
 @needs_compiler
+@needs_fast
 @pytest.mark.parametrize(("name", "beam"), [("bahdanau", 1), ("bahdanau", 4), ("luong-local-p", 4)])
 def test_search_finds_the_same_with_and_without(name: str, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def found() -> list[tuple[object, ...]]:

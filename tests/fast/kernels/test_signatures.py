@@ -8,13 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.hypothesis import Pool
-from nmt.model.cells import GruCell
-from nmt.model.gathering import gathering
-from nmt.native import gradients, kernels
-from nmt.native.build import SOURCES
-from nmt.native.calls import checked
-from nmt.native.signatures import SIGNATURES, WIDE_OR_NARROW, Array, Signature
+from nmt.decoding.hypothesis import Limits, Penalties, Pool
+from nmt.fast.deferred import deferring
+from nmt.fast.gru import FastGruCell
+from nmt.fast.kernels import decoding as kernels
+from nmt.fast.kernels import training as training_kernels
+from nmt.fast.kernels.build import SOURCES
+from nmt.fast.kernels.calls import checked
+from nmt.fast.kernels.signatures import SIGNATURES, WIDE_OR_NARROW, Array, Signature
 from tests.machine import needs_compiler
 
 C_TYPES = {
@@ -166,13 +167,15 @@ def test_what_is_missing_is_refused(name: str) -> None:
 
 
 def test_another_device_is_refused() -> None:
-    kernel = Kernel("gru_gates")
-    with pytest.raises(TypeError, match=r"gru_gates: hidden must be .* in the memory of the CPU, but is .* on meta"):
+    kernel = Kernel("gru_step_back")
+    with pytest.raises(
+        TypeError, match=r"gru_step_back: hidden must be .* in the memory of the CPU, but is .* on meta"
+    ):
         kernel.call(hidden=kernel.tensors["hidden"].to("meta"))
     assert kernel.received == []
 
 
-@pytest.mark.parametrize(("name", "wrong"), [("round_rows", [1, 128]), ("drop", [1, 40000]), ("gru_gates", [0])])
+@pytest.mark.parametrize(("name", "wrong"), [("round_rows", [1, 128]), ("round_rows", [0, 63]), ("odds_of", [0])])
 def test_numbers_are_checked_too(name: str, wrong: list[int]) -> None:
     kernel = Kernel(name)
     with pytest.raises(ValueError, match=f"^{name}: this must hold"):
@@ -185,11 +188,11 @@ def test_numbers_are_checked_too(name: str, wrong: list[int]) -> None:
 @needs_compiler
 def test_a_gru_whose_weights_are_bf16_has_the_states_of_its_equations() -> None:
     torch.manual_seed(3)
-    cell = GruCell(5).bfloat16()
+    cell = FastGruCell(5).bfloat16()
     torch.nn.init.normal_(cell.recurrent.bias)
     projected, start = torch.randn(2, 4, 15).bfloat16(), torch.randn(2, 5).bfloat16()
     expected = cell.float().states(projected.float(), start.float())
-    with gathering():
+    with deferring():
         states = cell.bfloat16().states(projected, start)
     torch.testing.assert_close(states.float(), expected, atol=0.05, rtol=0)
 
@@ -200,14 +203,14 @@ def test_a_bias_in_bf16_does_not_reach_a_kernel_that_reads_fp32() -> None:
     with pytest.raises(
         TypeError, match=r"gru_step: bias must be torch.float32 \[3 \* width\], .*, but is torch.bfloat16"
     ):
-        gradients.gru_step(steps, steps, torch.zeros(9).bfloat16(), hidden, hidden.clone(), torch.zeros(2, 4, 3))
+        training_kernels.gru_step(steps, steps, torch.zeros(9).bfloat16(), hidden, hidden.clone(), torch.zeros(2, 4, 3))
 
 
 @needs_compiler
 def test_places_of_a_pool_that_lie_apart_are_settled_where_they_are() -> None:
     """`Pool.add` leaves the first columns of wider matrices."""
     scores = torch.tensor([[-1.0, -4.0], [-2.0, -3.0]])
-    pool = Pool(2, 2, torch.device("cpu"))
+    pool = Pool(Limits(torch.full((2,), 9), Penalties(), None, 2, bos=2, eos=3))
     pool.add(scores, first=0, ended=torch.ones(2, 2, dtype=torch.bool), last=torch.zeros(2, dtype=torch.bool))
     assert not pool.scores.is_contiguous()
     kernels.settle(

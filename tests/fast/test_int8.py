@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from nmt.errors import UsageError
-from nmt.model import packed as packing
-from nmt.model.int8 import Int8Linear
-from nmt.model.packed import packed, restricted
-from nmt.native import kernels
+from nmt.fast import pack
+from nmt.fast.int8 import Int8Linear
+from nmt.fast.kernels import decoding as kernels
+from nmt.fast.linear import restricted
+from nmt.fast.output import PackedOutputLayer
+from nmt.fast.pack import Int8Recurrence
+from nmt.fast.recurrent import SearchModel
+from tests.fast.test_pack import MODELS, assert_close, model, outputs
 from tests.machine import needs_int8, needs_int8_kernel, needs_vnni
-from tests.model.test_packed import MODELS, model, outputs
 from tests.reference.int8 import int8_product
 
 pytestmark = needs_int8
@@ -105,14 +110,15 @@ def test_what_is_no_number_stays_none(most: int, wrong: float) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_a_packed_model_computes_nearly_the_same(name: str) -> None:
     plain = model(name)
-    made = packed(plain, "int8")
-    assert isinstance(made.output, Int8Linear)
-    wanted, rows = outputs(plain.eval())
-    for _ in range(2):
-        logits, alignment = outputs(made)
-        assert not torch.equal(logits, wanted)
-        torch.testing.assert_close(logits, wanted, atol=0.2, rtol=0)
-        torch.testing.assert_close(alignment, rows, atol=0.05, rtol=0)
+    packed = pack(plain, "int8")
+    assert isinstance(packed, SearchModel)
+    assert isinstance(packed.output, PackedOutputLayer)
+    assert isinstance(packed.output.linear, Int8Linear)
+    wanted = outputs(plain)
+    for _ in range(2):  # tokens are looked up the second time
+        found = outputs(packed)
+        assert not torch.equal(found["log-probabilities"], wanted["log-probabilities"])
+        assert_close(found, wanted, 0.2)
 
 
 @needs_int8_kernel
@@ -120,17 +126,19 @@ def test_a_packed_model_computes_nearly_the_same(name: str) -> None:
 def test_steps_at_once_are_those_of_one_product_after_the_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = model(name)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
-    found = outputs(packed(plain, "int8"))
-    monkeypatch.setattr(packing, "has_int8_kernel", lambda: False)  # for whole steps; products have it still
-    for one, other in zip(found, outputs(packed(plain, "int8")), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+    packed = pack(plain, "int8")
+    has_gru_decoder = MODELS[name].get("decoder", {}).get("cell") != "lstm"
+    assert any(isinstance(part, Int8Recurrence) for part in packed.modules()) == has_gru_decoder
+    monkeypatch.setattr(sys.modules["nmt.fast.pack"], "has_int8_kernel", lambda: False)  # products have it still
+    apart = pack(plain, "int8")
+    assert not any(isinstance(part, Int8Recurrence) for part in apart.modules())
+    assert_close(outputs(packed), outputs(apart))
 
 
-def test_what_is_added_to_something_or_written_somewhere_is_the_same(most: int) -> None:
-    made, values, total = Int8Linear(layer(24, 17)), torch.randn(5, 24), torch.randn(5, 17)
+def test_what_is_written_somewhere_is_the_same(most: int) -> None:
+    made, values = Int8Linear(layer(24, 17)), torch.randn(5, 24)
     wanted = product(made, values)
     with torch.inference_mode():
-        torch.testing.assert_close(made.added_to(total, values), total + wanted)
         wide = torch.zeros(5, 40)
         made.write(values, wide[:, 20:37])
     assert torch.equal(wide[:, 20:37], wanted)
@@ -149,4 +157,4 @@ def test_a_restricted_layer_gives_just_the_outputs_of_the_whole_one(most: int, b
 
 def test_where_there_are_no_such_products_it_is_a_sentence() -> None:
     with pytest.raises(UsageError, match="int8 needs a model in fp32 on a CPU"):
-        packed(model().double(), "int8")
+        pack(model().double(), "int8")

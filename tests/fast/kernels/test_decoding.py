@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from nmt.decoding import search
-from nmt.decoding.ensemble import largest
-from nmt.decoding.hypothesis import Penalties, Picked, Pool
-from nmt.decoding.search import LogProbs
-from nmt.model import cells, int8
+from nmt.decoding.hypothesis import Limits, Penalties, Picked, Pool
+from nmt.decoding.kernel_pool import KernelPool
+from nmt.decoding.search import top_tokens
+from nmt.fast import gru, int8
+from nmt.fast.kernels import decoding as kernels
 from nmt.model.attention import masked_softmax
-from nmt.native import kernels
 from nmt.ragged import Ragged
-from tests.machine import needs_compiler, needs_int8_kernel
+from tests.machine import needs_compiler, needs_fast, needs_int8_kernel
 
 pytestmark = needs_compiler
 
@@ -101,26 +101,6 @@ def test_attention_shows_what_is_not_a_number() -> None:
     assert weights[1].isnan().all()
 
 
-# --- gates --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("width", [1, 7, 16, 129])
-def test_gates_are_those_of_the_cell(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    layers = torch.randn(5, 2, width)
-    steps = torch.randn(5, 3, 3 * width) * 4
-    arguments = steps[:, 1], torch.randn(5, 3 * width) * 4, layers[:, 1]  # rows that lie apart
-    found = cells.gru_gates(*arguments)
-    plain(monkeypatch)
-    torch.testing.assert_close(found, cells.gru_gates(*arguments), atol=1e-6, rtol=1e-6)
-
-
-def test_gates_keep_what_is_huge_or_not_a_number() -> None:
-    huge = torch.tensor([[1e30, -1e30, math.nan] * 3])
-    found = cells.gru_gates(huge, torch.zeros(1, 9), torch.ones(1, 3))
-    assert found[0, :2].tolist() == [1.0, -1.0]
-    assert found.isnan().tolist() == [[False, False, True]]
-
-
 # --- the most probable pieces -------------------------------------------------------------------------------------
 
 
@@ -129,7 +109,7 @@ def test_gates_keep_what_is_huge_or_not_a_number() -> None:
 def test_the_most_probable_are_those_of_the_whole_table(width: int, size: int, forbid: tuple[int, ...]) -> None:
     logits = torch.randn(9, width) * 5
     found, ids = kernels.most_probable(logits, size, forbid=forbid)
-    wanted, places = LogProbs(torch.log_softmax(logits, 1)).top(size, forbid)
+    wanted, places = top_tokens(torch.log_softmax(logits, 1), size, forbid)
     possible = wanted > -math.inf
     within = (
         2e-5 if "asan" in os.environ.get("LD_PRELOAD", "") else 2e-6
@@ -180,7 +160,7 @@ def test_what_is_impossible_is_not_offered() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_best_continuations_are_those_of_a_sort(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_continuations_are_those_of_a_sort(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     groups, each, size = (int(torch.randint(1, 6, (), generator=generator)) for _ in range(3))
     group = torch.cat([torch.arange(groups), torch.randint(0, groups, (7,), generator=generator)]).sort().values
@@ -194,8 +174,7 @@ def test_the_best_continuations_are_those_of_a_sort(seed: int, monkeypatch: pyte
     nowhere = torch.zeros_like(group)
     front = search._Front(0, Ragged(group, groups), total, nowhere, nowhere, None)
     prune = [None, 0.0, 1.0, 2.0][seed % 4]
-    found = search._best_continuations(front, log_probs, ids, size, prune)
-    plain(monkeypatch)
+    found = kernels.best_continuations(total, log_probs, ids, group, groups, size, prune)
     wanted = search._best_continuations(front, log_probs, ids, size, prune)
     width = wanted[0].shape[1]  # no more than there can be
     assert (found[0][:, width:] == -math.inf).all()
@@ -206,8 +185,9 @@ def test_the_best_continuations_are_those_of_a_sort(seed: int, monkeypatch: pyte
     assert (group[found[1]] == torch.arange(groups)[:, None]).all()
 
 
+@needs_fast
 @pytest.mark.parametrize("seed", range(40))
-def test_what_ends_and_what_goes_on_is_what_the_pool_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_ends_and_what_goes_on_is_what_the_pool_says(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
 
     def drawn(low: int, high: int, *shape: int) -> Tensor:
@@ -216,15 +196,8 @@ def test_what_ends_and_what_goes_on_is_what_the_pool_says(seed: int, monkeypatch
     sentences, width, n_best = (int(drawn(1, 5)) for _ in range(3))
     n_best = min(n_best, width)
     time, eos = int(drawn(0, 4)), 3
-    limits = search._Limits(
-        drawn(time + 1, time + 4, sentences),
-        Penalties(length=[0.0, 1.0, 0.6][seed % 3]),
-        None,
-        n_best,
-        bos=2,
-        eos=eos,
-        horizon=[None, 1, 2][seed // 3 % 3],
-    )
+    lengths, penalties = drawn(time + 1, time + 4, sentences), Penalties(length=[0.0, 1.0, 0.6][seed % 3])
+    limits = Limits(lengths, penalties, None, n_best, bos=2, eos=eos, horizon=[None, 1, 2][seed // 3 % 3])
     # Few different numbers, so that many are equal, and some that are impossible.
     totals = -drawn(0, 6, sentences, width).float().sort(dim=1).values
     totals[drawn(0, 5, sentences, width) == 0] = -math.inf
@@ -233,17 +206,15 @@ def test_what_ends_and_what_goes_on_is_what_the_pool_says(seed: int, monkeypatch
     before = -drawn(0, 6, sentences, n_best).float().sort(dim=1).values
     before[drawn(0, 2, sentences) == 0] = -math.inf
 
-    def settled() -> tuple[Tensor, Pool]:
-        pool = Pool(sentences, n_best, totals.device)
+    def settled(pool_type: type[Pool]) -> tuple[Tensor, Pool]:
+        pool = pool_type(limits)
         pool.scores, pool.nodes = before.clone(), torch.arange(sentences * n_best).view(sentences, n_best)
-        return search._settle(picked, None, pool, 100, time, limits), pool
+        return pool.settle(picked, None, 100, time), pool
 
-    going, pool = settled()
-    plain(monkeypatch)
-    wanted, other = settled()
+    (going, ours), (wanted, theirs) = settled(KernelPool), settled(Pool)
     assert torch.equal(going, wanted)
-    torch.testing.assert_close(pool.scores, other.scores)
-    assert torch.equal(pool.nodes[pool.scores > -math.inf], other.nodes[other.scores > -math.inf])
+    torch.testing.assert_close(ours.scores, theirs.scores)
+    assert torch.equal(ours.nodes[ours.scores > -math.inf], theirs.nodes[theirs.scores > -math.inf])
 
 
 # --- bytes --------------------------------------------------------------------------------------------------------
@@ -304,7 +275,8 @@ def test_products_of_groups_are_those_of_the_matrix_of_each(sizes: list[int]) ->
     assert found.shape == (len(asking), max(sizes))
     for group, size in enumerate(sizes):
         if size:
-            alone = kernels.panels_of(*(part[rows[groups.group == group]] for part in each))
+            mine = rows[groups.group == group]
+            alone = kernels.panels_of(each[0][mine], each[1][mine], each[2][mine], each[3][mine])
             assert torch.equal(found[asking == group, :size], kernels.int8_product(alone, values[asking == group]))
         assert (found[asking == group, size:] == -math.inf).all()
 
@@ -328,8 +300,8 @@ def test_a_step_of_a_gru_at_once_is_its_products_and_then_its_gates(
     )
     projected = table[ids] if has_word else torch.zeros(rows, 3 * width)
     if has_other:
-        projected = other.added_to(projected, fed)
-    torch.testing.assert_close(found, cells.gru_gates(projected, recurrent(hidden), hidden), atol=1e-6, rtol=1e-6)
+        projected = projected + other(fed)
+    torch.testing.assert_close(found, gru.gru_gates(projected, recurrent(hidden), hidden), atol=1e-6, rtol=1e-6)
 
 
 # --- where they are used ------------------------------------------------------------------------------------------
@@ -338,13 +310,13 @@ def test_a_step_of_a_gru_at_once_is_its_products_and_then_its_gates(
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     group = torch.arange(60) // 3
     queries, keys, v, h = torch.randn(60, 65), torch.randn(20, 9, 65), torch.randn(65), torch.randn(20, 9, 31)
-    logits, gates = torch.randn(60, 900), torch.randn(60, 96)
+    logits = torch.randn(60, 900)
     weight = torch.randint(-127, 128, (200, 900), dtype=torch.int8)
     panels = kernels.panels_of(weight, weight.sum(1, dtype=torch.int32), torch.rand(200), None)
 
     def everything() -> list[Tensor]:
         found = [*compiled(queries, keys, v, torch.ones(20, 9, dtype=torch.bool), h, group)]
-        found += [*kernels.most_probable(logits, 7), kernels.gru_gates(gates, gates, gates[:, :32])]
+        found += kernels.most_probable(logits, 7)
         if kernels.multiplies_int8():
             found.append(kernels.int8_product(panels, logits))
         return [*found, *kernels.round_rows(logits, 127)]
@@ -363,11 +335,3 @@ def test_they_are_for_fp32_without_gradients() -> None:
     assert not kernels.can_use(values.T)
     with torch.inference_mode(mode=False), torch.enable_grad():
         assert not kernels.can_use(torch.randn(2, 2))
-
-
-def test_largest_of_torch_is_the_same_choice() -> None:
-    logits = torch.randn(30, 3000)
-    values, ids = largest(torch.log_softmax(logits, 1), 6)
-    found, chosen = kernels.most_probable(logits, 6)
-    torch.testing.assert_close(found, values, atol=1e-6, rtol=1e-6)
-    assert torch.equal(ids, chosen)

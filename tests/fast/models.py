@@ -1,0 +1,79 @@
+"""Small random models, what they learn from a batch, and how near two results are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nmt import recipe
+from nmt.data.batching import Batch, make_batch
+from nmt.model.interface import TranslationModel
+from nmt.model.output import OutputLayer
+from nmt.model.recurrent import RecurrentModel, build_model
+
+SIZE = 12
+"""Tokens of the source and of the target vocabulary."""
+PAIRS = [
+    ([5, 4, 9, 7, 11, 4], [6, 10, 4, 8]),
+    ([8, 6, 5, 10], [5]),
+    ([7], [11, 4, 4, 9]),
+    ([4, 4], []),
+    ([10, 5, 6, 9, 8], [7, 9, 5]),
+]
+"""Sentences of different lengths: with their end marks one is longer than `small` lets the location score read."""
+
+
+def random_model(tree: dict[str, Any], seed: int = 1) -> RecurrentModel:
+    """A model in float64 whose every weight, biases included, is random and large enough to matter."""
+    torch.manual_seed(seed)
+    model = build_model(recipe.ModelConfig.model_validate(tree), source_size=SIZE, target_size=SIZE).double().eval()
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.6)
+    return model
+
+
+def batch() -> Batch:
+    return make_batch(PAIRS)
+
+
+def learnt(model: TranslationModel[Any, Any], *, seed: int = 5) -> dict[str, Tensor]:
+    """Loss, log-probabilities and alignment of the batch, and the gradients of the loss plus a random sum of the alignment."""
+    model.zero_grad()
+    torch.manual_seed(seed)
+    output = model(batch(), 0.1)
+    by = torch.randn(output.alignment.shape, dtype=torch.float64).to(output.alignment.dtype)
+    torch.autograd.backward(output.loss + (output.alignment * by).sum())
+    results = {"loss": output.loss, "log_probs": output.token_log_probs, "alignment": output.alignment}
+    gradients = {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
+    return {name: value.detach().clone() for name, value in (results | gradients).items()}
+
+
+def assert_near(ours: Tensor, exact: Tensor, share: float, name: str = "") -> None:
+    """Equal but for a share of the largest number there is, or of a tenth."""
+    torch.testing.assert_close(
+        ours.double(),
+        exact.double(),
+        rtol=0,
+        atol=share * max(float(exact.abs().amax()) if exact.numel() else 0.0, 0.1),
+        msg=lambda text: f"{name}: {text}",
+    )
+
+
+def assert_same(ours: dict[str, Tensor], exact: dict[str, Tensor], share: float) -> None:
+    """The same names, and near values."""
+    assert ours.keys() == exact.keys()
+    for name, value in exact.items():
+        assert_near(ours[name], value, share, name)
+
+
+def plain_loss(
+    readouts: Tensor, weight: Tensor, bias: Tensor, gold: Tensor, label_smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """The loss of the plain output layer with these weights, and log p of the gold tokens."""
+    output = OutputLayer(1, 1)
+    del output.weight, output.bias
+    for name, value in (("weight", weight), ("bias", bias)):
+        setattr(output, name, value)
+    return output.loss(readouts, gold, label_smoothing)

@@ -1,0 +1,130 @@
+"""The chunked cross-entropy is the equation: values and gradients, across chunk borders, with and without smoothing."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import gradcheck
+
+from nmt.fast import loss
+from nmt.fast.loss import chunked_cross_entropy
+from tests.fast.models import plain_loss
+from tests.reference.loss import smoothed_cross_entropy
+
+SMOOTHINGS = [0.0, 0.1]
+CHUNKS = [1, 3, 7, 1000]
+
+
+def given(words: int = 7, width: int = 4, vocabulary: int = 6) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    torch.manual_seed(1)
+    shapes = (words, width), (vocabulary, width), (vocabulary,)
+    readouts, weight, bias = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
+    return readouts, weight, bias, torch.randint(0, vocabulary, (words,))
+
+
+def assert_follows_equation(results: tuple[Tensor, Tensor], smoothing: float) -> None:
+    readouts, weight, bias, gold = given()
+    arrays = readouts.detach().numpy(), weight.detach().numpy(), bias.detach().numpy()
+    expected = smoothed_cross_entropy(*arrays, gold.tolist(), smoothing)
+    np.testing.assert_allclose([results[0].item(), -results[1].sum().item()], expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_it_is_the_equation(smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss, "CHUNK_BYTES", 8 * chunk)
+    assert_follows_equation(chunked_cross_entropy(*given(), smoothing), smoothing)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_so_is_that_of_the_plain_layer(smoothing: float) -> None:
+    assert_follows_equation(plain_loss(*given(), smoothing), smoothing)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_gradients_do_not_depend_on_the_path(smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss, "CHUNK_BYTES", 8 * chunk)
+    readouts, weight, bias, gold = given(words=10)
+    values = readouts, weight, bias
+    ours = torch.autograd.grad(chunked_cross_entropy(*values, gold, smoothing)[0] * 0.3, values)
+    theirs = torch.autograd.grad(plain_loss(*values, gold, smoothing)[0] * 0.3, values)
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_gradients_are_those_of_the_function(smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss, "CHUNK_BYTES", 8 * 2)
+    *values, gold = given(words=5)
+
+    def summed(readouts: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return chunked_cross_entropy(readouts, weight, bias, gold, smoothing)[0]
+
+    assert gradcheck(summed, values)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_smoothing_is_that_of_pytorch(smoothing: float) -> None:
+    readouts, weight, bias, gold = given(words=20)
+    logits = torch.nn.functional.linear(readouts, weight, bias)
+    expected = torch.nn.functional.cross_entropy(logits, gold, label_smoothing=smoothing, reduction="sum")
+    smoothed, log_probs = chunked_cross_entropy(readouts, weight, bias, gold, smoothing)
+    torch.testing.assert_close(smoothed, expected, rtol=0, atol=1e-9)
+    nll = torch.nn.functional.cross_entropy(logits, gold, reduction="none")
+    torch.testing.assert_close(log_probs, -nll, rtol=0, atol=1e-9)
+
+
+def test_log_probabilities_of_the_gold_tokens_are_no_gold_of_training() -> None:
+    for path in (chunked_cross_entropy, plain_loss):
+        smoothed, log_probs = path(*given(), 0.1)
+        assert smoothed.requires_grad
+        assert not log_probs.requires_grad
+
+
+def test_only_weights_in_training_get_gradients() -> None:
+    readouts, weight, bias, gold = given()
+    chunked_cross_entropy(readouts, weight.detach(), bias, gold, 0.1)[0].backward()
+    assert readouts.grad is not None
+    assert bias.grad is not None
+    assert weight.grad is None
+
+
+def test_no_words_lose_nothing() -> None:
+    readouts, weight, bias, gold = given(words=0)
+    smoothed, log_probs = chunked_cross_entropy(readouts, weight, bias, gold, 0.1)
+    smoothed.backward()
+    assert smoothed.item() == 0
+    assert log_probs.shape == (0,)
+    assert weight.grad is not None
+    assert not weight.grad.any()
+
+
+def test_words_are_counted_apart_from_their_order_and_company() -> None:
+    readouts, weight, bias, gold = given(words=9)
+    together = chunked_cross_entropy(readouts, weight, bias, gold, 0.1)[0]
+    apart = sum(
+        chunked_cross_entropy(readouts[i : i + 1], weight, bias, gold[i : i + 1], 0.1)[0] for i in reversed(range(9))
+    )
+    torch.testing.assert_close(together, apart, rtol=0, atol=1e-9)
+
+
+def test_extreme_logits_stay_finite() -> None:
+    readouts, weight, bias, gold = given()
+    values = (readouts * 1e4).detach().requires_grad_(), weight, bias
+    smoothed, _ = chunked_cross_entropy(*values, gold, 0.1)
+    assert smoothed.isfinite()
+    assert all(gradient.isfinite().all() for gradient in torch.autograd.grad(smoothed, values))
+
+
+def test_under_autocast_the_products_are_short_and_the_rest_is_not() -> None:
+    readouts, weight, bias, gold = given(words=200, width=16, vocabulary=50)
+    readouts, weight, bias = (value.detach().float().requires_grad_() for value in (readouts, weight, bias))
+    values = readouts, weight, bias
+    exact = chunked_cross_entropy(*values, gold, 0.1)[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        smoothed, log_probs = chunked_cross_entropy(*values, gold, 0.1)
+    assert smoothed.dtype == log_probs.dtype == torch.float32
+    gradients = torch.autograd.grad(smoothed, values)
+    assert [gradient.dtype for gradient in gradients] == [torch.float32] * 3
+    torch.testing.assert_close(smoothed, exact, rtol=5e-3, atol=0)

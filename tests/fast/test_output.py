@@ -1,0 +1,202 @@
+"""The output layer in search: the log-probabilities of the whole layer, of what is listed alone, where they are read."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.decoding.search import top_tokens
+from nmt.device import DTYPES, DecodingPrecision
+from nmt.fast import loss as fast_loss
+from nmt.fast import output as fast_output
+from nmt.fast.kernels import decoding as kernels
+from nmt.fast.linear import restricted
+from nmt.fast.loss import ChunkedOutputLayer
+from nmt.fast.output import Listed, PackedOutputLayer, SearchLogProbs, listed_output
+from nmt.model.output import OutputLayer
+from nmt.ragged import Ragged
+from tests.machine import needs_bf16, needs_compiler, needs_int8, needs_int8_kernel, needs_packing
+
+VOCABULARY = 400
+SHARED = torch.tensor([1, 3, 50, 51])
+PRECISIONS = [
+    pytest.param(None, id="plain"),
+    pytest.param("fp32", marks=needs_packing),
+    pytest.param("bf16", marks=needs_bf16),
+    pytest.param("int8", marks=needs_int8_kernel),
+    pytest.param("int8-without-kernel", marks=needs_int8),
+]
+
+
+def whole_layer(precision: str | None, monkeypatch: pytest.MonkeyPatch) -> OutputLayer:
+    torch.manual_seed(3)
+    output = ChunkedOutputLayer(37, VOCABULARY).requires_grad_(requires_grad=False)
+    torch.nn.init.normal_(output.bias)
+    if precision == "int8-without-kernel":
+        monkeypatch.setattr(kernels, "multiplies_int8", lambda: False)
+        precision = "int8"
+    known: dict[str, DecodingPrecision] = {"fp32": "fp32", "bf16": "bf16", "int8": "int8"}
+    return output if precision is None else PackedOutputLayer(output, DTYPES[known[precision]])
+
+
+def listed(output: OutputLayer, shared: Tensor, own: Tensor, sentences: Ragged) -> Listed:
+    linear = output.linear if isinstance(output, PackedOutputLayer) else output
+    return listed_output(output, restricted(linear, shared), shared, own, sentences)
+
+
+def lists(sizes: list[int]) -> tuple[Tensor, Ragged]:
+    """So many pieces for each sentence, rising."""
+    generator = torch.Generator().manual_seed(5)
+    own = [torch.randperm(340, generator=generator)[:size].sort().values + 60 for size in sizes]
+    return torch.cat(own), Ragged(torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)), len(sizes))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("sizes", [[3, 0, 130, 64, 5], [0, 0], [1]])
+def test_logits_are_those_of_the_whole_layer(
+    precision: str | None, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = whole_layer(precision, monkeypatch)
+    own, sentences = lists(sizes)
+    made = listed(whole, SHARED, own, sentences)
+    assert made.tokens.shape == (len(sizes), len(SHARED) + max(sizes))
+    asked = [7, 0, 1, 13, 2][: len(sizes)]
+    rows = Ragged(torch.arange(len(sizes)).repeat_interleave(torch.tensor(asked)), len(sizes))
+    readouts = torch.randn(len(rows.group), 37)
+    tolerance = {"bf16": 0.02, "int8-without-kernel": 0.05}.get(
+        str(precision), 1e-5
+    )  # own pieces are in fp32 in the last
+    with torch.inference_mode():
+        found, wanted = made(readouts, rows), whole(readouts).float()
+        assert found.shape == (len(readouts), made.tokens.shape[1])
+        check(found, wanted, rows, own, sentences, tolerance)
+        going = torch.arange(0, len(sizes), 2)
+        kept = torch.isin(rows.group, going)
+        fewer = made.select(going)
+        again = fewer(readouts[kept], Ragged(rows.group[kept] // 2, len(going)))
+        assert torch.equal(again[:, : found.shape[1]].isfinite(), found[kept].isfinite())
+        torch.testing.assert_close(again, found[kept], atol=tolerance, rtol=0)
+
+
+def check(found: Tensor, wanted: Tensor, rows: Ragged, own: Tensor, sentences: Ragged, tolerance: float) -> None:
+    for row, sentence in enumerate(rows.group.tolist()):
+        tokens = torch.cat([SHARED, own[sentences.group == sentence]])
+        torch.testing.assert_close(
+            found[row, : len(tokens)].float(), wanted[row, tokens], atol=tolerance, rtol=tolerance
+        )
+        assert (found[row, len(tokens) :] == -math.inf).all()
+
+
+# --- log-probabilities on demand ----------------------------------------------------------------------------------
+
+ROWS = Ragged(torch.tensor([0, 0, 0, 1, 3, 3, 3]), 4)
+
+
+def small_layer(size: int = 30) -> tuple[Tensor, OutputLayer]:
+    torch.manual_seed(2)
+    return torch.randn(7, 5), OutputLayer(5, size).requires_grad_(requires_grad=False)
+
+
+def lists_of(output: OutputLayer) -> tuple[Listed, list[list[int]]]:
+    """Lists of four sentences, and the tokens of each."""
+    own, sentences = torch.tensor([1, 20, 29, 7, 8]), Ragged(torch.tensor([0, 0, 0, 3, 3]), 4)
+    tokens = [[4, 11, 1, 20, 29], [4, 11], [4, 11], [4, 11, 7, 8]]
+    return listed(output, torch.tensor([4, 11]), own, sentences), tokens
+
+
+def best(log_probs: SearchLogProbs, totals: Tensor, size: int, forbid: tuple[int, ...]) -> list[tuple[float, int, int]]:
+    """The best continuations of all sentences as log-probability, hypothesis and token, those of -inf left out."""
+    with torch.inference_mode():
+        ranked = log_probs.best_continuations(totals, log_probs.rows, size, forbid, None)
+    assert ranked is not None
+    columns = (part.flatten().tolist() for part in ranked[:3])
+    return [item for item in zip(*columns, strict=True) if item[0] > -math.inf]
+
+
+def by_sorting(table: Tensor, totals: Tensor, size: int, forbid: tuple[int, ...]) -> list[tuple[float, int, int]]:
+    """The same from the whole table."""
+    results = []
+    for sentence in range(ROWS.groups):
+        paths = [
+            (float(totals[row] + table[row, token]), row, token)
+            for row in (ROWS.group == sentence).nonzero().flatten().tolist()
+            for token in range(table.shape[1])
+            if token not in forbid and table[row, token] > -math.inf
+        ]
+        results += sorted(paths, reverse=True)[:size]
+    return results
+
+
+@pytest.mark.parametrize("restrict", [False, True])
+def test_the_rows_that_are_indexed_are_those_of_the_whole_table(restrict: bool) -> None:
+    readouts, output = small_layer()
+    lists, tokens = lists_of(output)
+    log_probs = SearchLogProbs(readouts, output, ROWS, lists if restrict else None)
+    assert len(log_probs) == 7
+    wanted = output(readouts)
+    if restrict:
+        allowed = torch.zeros(4, 30, dtype=torch.bool)
+        for sentence, ids in enumerate(tokens):
+            allowed[sentence, ids] = True
+        wanted = wanted.masked_fill(~allowed[ROWS.group], -math.inf)
+    wanted = torch.log_softmax(wanted, 1)
+    mask = torch.tensor([True, False, True, True, False, False, True])
+    for rows in (slice(None), slice(2, 5), torch.tensor([0, 3, 3, 6]), mask):
+        torch.testing.assert_close(log_probs[rows], wanted[rows], atol=1e-5, rtol=0)
+
+
+@needs_compiler
+@pytest.mark.parametrize("restrict", [False, True])
+@pytest.mark.parametrize("at_once", [1, 65, 10**6])
+@pytest.mark.parametrize("size", [1, 4, 60])
+@pytest.mark.parametrize("forbid", [(), (11, 2)])
+def test_the_best_continuations_are_those_of_the_whole_table(
+    restrict: bool, at_once: int, size: int, forbid: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast_output, "_IN_CACHE", at_once)
+    readouts, output = small_layer()
+    log_probs = SearchLogProbs(readouts, output, ROWS, lists_of(output)[0] if restrict else None)
+    totals = -torch.rand(7)
+    found, wanted = best(log_probs, totals, size, forbid), by_sorting(log_probs[:], totals, size, forbid)
+    assert [item[1:] for item in found] == [item[1:] for item in wanted]
+    assert [item[0] for item in found] == pytest.approx([item[0] for item in wanted], abs=1e-5)
+
+
+def test_where_no_kernel_is_faster_there_are_none() -> None:
+    readouts, output = small_layer()
+    log_probs, totals = SearchLogProbs(readouts, output, ROWS), torch.zeros(7)
+    assert log_probs.best_continuations(totals, ROWS, 65, (), None) is None
+    with torch.enable_grad():
+        assert log_probs.best_continuations(totals, ROWS, 4, (), None) is None
+    table = torch.log_softmax(output(readouts), 1)
+    for ours, wanted in zip(top_tokens(log_probs, 4), top_tokens(table, 4), strict=True):
+        torch.testing.assert_close(ours, wanted, atol=1e-5, rtol=0)
+
+
+def test_log_probabilities_of_the_chunked_layer_are_computed_when_they_are_read() -> None:
+    readouts, output = small_layer()
+    fast = ChunkedOutputLayer(5, 30)
+    fast.load_state_dict(output.state_dict())
+    multiplied: list[int] = []
+    fast.register_forward_pre_hook(lambda _, values: multiplied.append(len(values[0])))
+    log_probs, wanted = fast.log_probs(readouts), output.log_probs(readouts)
+    assert len(log_probs) == 7
+    assert multiplied == []
+    torch.testing.assert_close(log_probs[2:4], wanted[2:4])
+    assert multiplied == [2]
+
+
+@pytest.mark.parametrize("at_once", [1, 65, 10**6])
+def test_gold_log_probs_are_those_of_the_plain_layer(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast_loss, "_LOGITS_AT_ONCE", at_once)
+    readouts, output = small_layer()
+    gold, fast = torch.randint(0, 30, (7,)), ChunkedOutputLayer(5, 30)
+    fast.load_state_dict(output.state_dict())
+    with torch.inference_mode():
+        wanted = output.gold_log_probs(readouts, gold)
+        torch.testing.assert_close(fast.gold_log_probs(readouts, gold), wanted)
+        for ours, theirs in zip(fast.loss(readouts, gold, 0.0), (-wanted.sum(), wanted), strict=True):
+            torch.testing.assert_close(ours, theirs)

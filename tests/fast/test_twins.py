@@ -1,0 +1,368 @@
+"""Fast models against the plain ones: every pair of settings, and what has no twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.data.batching import pad
+from nmt.data.subwords import EOS, PAD
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.search import Hypothesis, beam_search
+from nmt.decoding.shortlist import Shortlist
+from nmt.device import autocast
+from nmt.errors import UsageError
+from nmt.fast import accelerate, arithmetic, is_on, pack
+from nmt.fast.accelerate import TRAINING_TWINS
+from nmt.fast.attention import DeferredAttention
+from nmt.fast.pack import SEARCH_TWINS
+from nmt.fast.recurrent import SearchModel
+from nmt.fast.shared_attention import SharedAttention
+from nmt.fast.tables import TokenIds
+from nmt.model.attention import Attended, Attention
+from nmt.model.cells import GruCell
+from nmt.model.interface import ModelOutput, TranslationModel
+from nmt.model.output import OutputLayer
+from nmt.model.readout import AttentionalReadout, TanhReadout
+from nmt.model.recurrent import RecurrentModel
+from nmt.model.scores import AdditiveScore
+from tests.decoding.test_translator import LINES, bundle
+from tests.fast.models import SIZE, assert_same, batch, learnt, random_model
+from tests.machine import needs_bf16, needs_fast, needs_int8
+from tests.pairwise import Case, pairwise_cases
+from tests.reference.settings import small
+
+FACTORS: dict[str, list[Any]] = {
+    "score": ["additive", "concat", "dot", "general", "location", "none"],
+    "coverage": [False, True],
+    "window": ["global", "local-m", "local-p"],
+    "heads": [1, 2],
+    "order": ["bahdanau", "bahdanau-conditional", "luong", "luong-feeding"],
+    "cell": ["gru", "lstm"],
+    "layers": [1, 2],
+    "readout": ["maxout", "tanh", "attentional"],
+    "layer_norm": [False, True],
+    "direction": ["both", "forward", "reversed"],
+    "bridge": ["backward", "final", "copy"],
+    "tie": ["none", "target", "all"],
+}
+
+
+def clashes(case: Case) -> bool:
+    """Whether a recipe refuses such settings."""
+    score = case.get("score")
+    nothing_to_attend = score == "none" and (case.get("window", "global") != "global" or case.get("heads", 1) > 1)
+    no_coverage = bool(case.get("coverage")) and score not in (None, "additive", "concat")
+    no_backward_state = (case.get("direction"), case.get("bridge")) == ("forward", "backward")
+    return nothing_to_attend or no_coverage or no_backward_state
+
+
+def name_of(case: Case) -> str:
+    return "-".join(map(str, case.values()))
+
+
+CASES = pairwise_cases(FACTORS, clashes)
+every_case = pytest.mark.parametrize("case", CASES, ids=name_of)
+
+ROWS = torch.tensor([0, 0, 1, 3, 3, 3])
+"""The sentences that hypotheses read; one sentence has none."""
+
+
+def searched(model: TranslationModel[Any, Any]) -> dict[str, Tensor]:
+    """What a model says of known targets all at once, and of hypotheses in three steps."""
+    given, results = batch(), {}
+    generator = torch.Generator().manual_seed(2)
+    with torch.inference_mode():
+        output = model(given)
+        results = {"forced": output.token_log_probs, "alignment": output.alignment}
+        memory = model.encode(given.source, given.source_mask)
+        state = model.start(memory).select(ROWS)
+        for time in range(3):
+            tokens = torch.randint(4, SIZE, ROWS.shape, generator=generator)
+            step = model.step(tokens, state, memory, ROWS)
+            results |= {f"log_probs {time}": step.log_probs[:], f"weights {time}": step.weights}
+            results |= {} if step.centers is None else {f"centers {time}": step.centers}
+            state = step.state
+    return {name: value.clone() for name, value in results.items()}
+
+
+# --- the same results ---------------------------------------------------------------------------------------------
+
+
+def test_there_are_few_cases() -> None:
+    assert 18 <= len(CASES) <= 60
+
+
+@needs_fast
+@every_case
+def test_gradients_of_an_accelerated_model_are_those_of_the_plain_one(case: Case) -> None:
+    model = random_model(small(**case))
+    fast = accelerate(model)
+    exact = learnt(model)
+    assert_same(learnt(fast), exact, 1e-9)
+    model.float()
+    assert_same(learnt(fast), exact, 1e-4)
+
+
+@needs_fast
+@every_case
+def test_a_packed_model_says_what_the_plain_one_says(case: Case) -> None:
+    model = random_model(small(**case)).float()
+    wanted = searched(model)
+    packed = pack(model, "fp32")
+    for _ in range(2):  # tokens are looked up the second time
+        assert_same(searched(packed), wanted, 1e-4)
+
+
+@needs_bf16
+@pytest.mark.parametrize("case", [case for case in CASES if case["window"] == "global"], ids=name_of)
+def test_in_bf16_it_is_about_as_near_as_the_plain_one(case: Case) -> None:
+    """Windows are left out: rounding may move a position over their edge."""
+    model = random_model(small(**case)).float()
+    exact, packed = searched(model), pack(model, "bf16")
+    with autocast("bf16", torch.device("cpu")):
+        ours, theirs = searched(packed), searched(model)
+    error, usual = (sum(float((each[name] - exact[name]).norm()) for name in exact) for each in (ours, theirs))
+    assert 0 < error <= 1.5 * usual
+
+
+@needs_int8
+@every_case
+def test_in_int8_it_is_near(case: Case) -> None:
+    model = random_model(small(**case, annotation=8)).float()
+    exact, rounded = searched(model), searched(pack(model, "int8"))
+    differences = torch.cat([(rounded[name] - exact[name]).flatten() for name in exact if "log_probs" in name])
+    assert 0 < differences.abs().mean() < 0.1
+
+
+# --- one set of parameters ----------------------------------------------------------------------------------------
+
+
+@needs_fast
+@pytest.mark.parametrize("tie", ["none", "target", "all"])
+def test_a_model_and_its_twin_have_the_same_parameters(tie: str) -> None:
+    model = random_model(small(tie=tie))
+    fast = accelerate(model)
+    assert fast is not model
+    assert dict(fast.named_parameters()).keys() == dict(model.named_parameters()).keys()
+    for name, weight in model.named_parameters():
+        assert fast.get_parameter(name) is weight
+    assert (fast.source_embedding is fast.target_embedding) == (tie == "all")
+    assert (fast.output.weight is fast.target_embedding.weight) == (tie != "none")
+    assert type(fast.output) is not OutputLayer
+    assert type(model.output) is OutputLayer
+
+
+@needs_fast
+def test_an_update_of_one_is_an_update_of_the_other() -> None:
+    model = random_model(small())
+    fast = accelerate(model)
+    before = model(batch()).loss.item()
+    optimizer = torch.optim.SGD(fast.parameters(), lr=0.01)
+    torch.autograd.backward(fast(batch()).loss)
+    optimizer.step()
+    after = model(batch()).loss.item()
+    assert after < before
+    assert fast(batch()).loss.item() == pytest.approx(after, abs=1e-9)
+    model.load_state_dict(random_model(small(), seed=2).state_dict())
+    assert fast(batch()).loss.item() == pytest.approx(model(batch()).loss.item(), abs=1e-9)
+    assert fast(batch()).loss.item() != pytest.approx(after, abs=1e-3)
+
+
+def test_every_twin_is_a_subclass_of_its_type() -> None:
+    for plain, fast in [*TRAINING_TWINS.items(), *SEARCH_TWINS.items()]:
+        assert issubclass(fast, plain)
+        assert fast is not plain
+
+
+# --- switched off -------------------------------------------------------------------------------------------------
+
+
+def test_switched_off_nothing_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NMT_FAST", "0")
+    assert not is_on()
+    assert arithmetic() == "plain PyTorch"
+    model = random_model(small()).float().train()
+    assert accelerate(model) is model
+    copied = pack(model, "fp32")
+    assert [type(part) for part in copied.modules()] == [type(part) for part in model.modules()]
+    assert not copied.training
+    assert not any(weight.requires_grad for weight in copied.parameters())
+    wanted = searched(copied)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.zero_()
+    assert_same(searched(copied), wanted, 0)
+    with pytest.raises(UsageError, match="NMT_FAST is 0"):
+        pack(model, "int8")
+
+
+# --- search with a shortlist --------------------------------------------------------------------------------------
+
+
+def translations(shortlist: Shortlist, *, members: int) -> list[list[Hypothesis]]:
+    member = bundle("bahdanau")
+    sources = pad([[*member.source.encode(line), EOS] for line in LINES])
+    ensemble = Ensemble([member.model] * members, same_source=True, precision="fp32", shortlist=shortlist)
+    assert isinstance(ensemble.models[0], SearchModel) == is_on()
+    with ensemble.evaluating():
+        memory = ensemble.encode([sources] * members)
+        assert (memory.allowed is None) == is_on()
+        lengths = (sources > PAD).sum(1)
+        settings: dict[str, Any] = {"batch": len(LINES), "beam_size": 4, "n_best": 4, "max_lengths": lengths}
+        return beam_search(ensemble.step, ensemble.start(memory), memory, **settings)
+
+
+@needs_fast
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_plain_model_with_a_shortlist_is_masked_and_a_packed_one_listed(
+    members: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = len(bundle("bahdanau").target)
+    generator = torch.Generator().manual_seed(1)
+    likely = torch.randint(260, size, (len(bundle("bahdanau").source), 3), generator=generator)
+    shortlist = Shortlist(likely, torch.arange(270, 274), size)
+    listed = translations(shortlist, members=members)
+    monkeypatch.setenv("NMT_FAST", "0")
+    masked = translations(shortlist, members=members)
+    assert len({item.ids for ranked in listed for item in ranked}) > len(LINES)
+    for ranked, expected in zip(listed, masked, strict=True):
+        assert [(item.ids, item.finished) for item in ranked] == [(item.ids, item.finished) for item in expected]
+        for item, other in zip(ranked, expected, strict=True):
+            assert item.score == pytest.approx(other.score, abs=1e-4)
+
+
+# --- what has no twin ---------------------------------------------------------------------------------------------
+
+
+class SquaredScore(AdditiveScore):
+    """e_ij times itself."""
+
+    def forward(self, queries: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
+        return super().forward(queries, keys, coverage).square()
+
+
+class FlatAttention(Attention):
+    """Every weight is halved."""
+
+    def forward(self, *arguments: Any) -> Attended:
+        attended = super().forward(*arguments)
+        return Attended(attended.contexts / 2, attended.weights / 2)
+
+
+class SlowCell(GruCell):
+    """Half a step."""
+
+    def forward(
+        self, projected: Tensor, hidden: Tensor, cell: Tensor | None = None, mask: Tensor | None = None
+    ) -> tuple[Tensor, None]:
+        new, _ = super().forward(projected, hidden, cell, mask)
+        return (new + hidden) / 2, None
+
+
+class SineReadout(AttentionalReadout):
+    """sin W_c [c; h] + E y, which reads the token although its parent does not."""
+
+    def forward(self, hidden: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        return torch.sin(super().forward(hidden, embedded, context)) + embedded[..., :1]
+
+
+class TokenReadout(TanhReadout):
+    """Reads the token twice."""
+
+    def forward(self, hidden: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        return super().forward(hidden, embedded, context) * embedded[..., :1]
+
+
+class WarmOutput(OutputLayer):
+    """softmax((W_o t + b) / 2)."""
+
+    def forward(self, readouts: Tensor) -> Tensor:
+        return super().forward(readouts) / 2
+
+    def loss(self, readouts: Tensor, gold: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:
+        loss, gold_log_probs = super().loss(readouts, gold, label_smoothing)
+        return loss * 3, gold_log_probs
+
+
+class LoudModel(RecurrentModel):
+    """Three times the loss."""
+
+    def forward(self, batch: Any, label_smoothing: float = 0.0) -> ModelOutput:
+        output = super().forward(batch, label_smoothing)
+        return ModelOutput(output.loss * 3, output.token_log_probs, output.alignment, output.tokens)
+
+
+OWN: list[tuple[str, type[nn.Module], dict[str, Any]]] = [
+    ("decoder.attention.score", SquaredScore, {}),
+    ("decoder.attention.score", SquaredScore, {"order": "luong-feeding", "readout": "attentional"}),
+    ("decoder.attention", FlatAttention, {}),
+    ("decoder.attention", FlatAttention, {"order": "luong", "readout": "attentional"}),
+    ("decoder.recurrence.cells.0", SlowCell, {}),
+    ("decoder.recurrence.cells.0", SlowCell, {"order": "luong"}),
+    ("decoder.readout", SineReadout, {"readout": "attentional", "order": "luong-feeding"}),
+    ("decoder.readout", TokenReadout, {"readout": "tanh"}),
+    ("output", WarmOutput, {}),
+    ("", LoudModel, {}),
+]
+
+
+@pytest.mark.parametrize(("place", "kind", "settings"), OWN)
+def test_a_subclass_of_a_plain_class_stays_what_it_is(
+    place: str, kind: type[nn.Module], settings: dict[str, Any]
+) -> None:
+    model = random_model(small(**settings))
+    usual = searched(model)
+    part = model.get_submodule(place)
+    assert issubclass(kind, type(part))
+    part.__class__ = kind
+    fast, exact = accelerate(model), learnt(model)
+    assert type(fast.get_submodule(place)) is kind
+    assert_same(learnt(fast), exact, 1e-9)
+    model.float()
+    assert_same(learnt(fast), exact, 1e-4)
+    wanted = searched(model)
+    packed = pack(model, "fp32")
+    assert type(packed.get_submodule(place)) is kind
+    assert_same(searched(packed), wanted, 1e-4)
+    assert kind is LoudModel or any((wanted[name] - value).abs().max() > 1e-3 for name, value in usual.items())
+
+
+@needs_fast
+def test_beside_it_the_rest_is_fast() -> None:
+    model = random_model(small()).float()
+    model.decoder.attention.score.__class__ = SquaredScore
+    assert type(accelerate(model).decoder.attention) is DeferredAttention
+    packed = pack(model, "fp32")
+    assert isinstance(packed, SearchModel)
+    assert type(packed.decoder.attention) is SharedAttention
+
+
+@needs_fast
+def test_embeddings_stay_where_a_module_of_ones_own_reads_them() -> None:
+    model = random_model(small(readout="tanh")).float()
+    assert isinstance(pack(model, "fp32").get_submodule("target_embedding"), TokenIds)
+    model.decoder.readout.__class__ = TokenReadout
+    assert not isinstance(pack(model, "fp32").get_submodule("target_embedding"), TokenIds)
+    assert isinstance(pack(model, "fp32").get_submodule("source_embedding"), TokenIds)
+
+
+class Bigrams(TranslationModel[Any, Any]):
+    """A model that is not recurrent, of which nothing is packed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(SIZE, SIZE)
+        self.unused = nn.Linear(3, 2)
+
+
+def test_another_model_is_copied_as_it_is() -> None:
+    model = Bigrams()
+    copied = pack(model, "fp32")
+    assert [type(part) for part in copied.modules()] == [Bigrams, nn.Embedding, nn.Linear]
+    assert copied is not model
+    with pytest.raises(UsageError, match="int8 needs"):
+        pack(model, "int8")

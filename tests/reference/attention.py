@@ -154,8 +154,16 @@ def attend(
     coverage: Array,
     attention: dict,
     weights: Weights,
+    only: int | None = None,
 ) -> tuple[Array, Array]:
-    """c_i and alpha_i. Without a score the context is the encoder's summary at every step (Cho et al. 2014, eq. 7)."""
+    """c_i and alpha_i. Without a score the context is the encoder's summary at every step (Cho et al. 2014, eq. 7).
+
+    `only` is a position j that is attended to alone: c_i = h_j, or with heads [U_1 h_j; ...; U_n h_j].
+    """
+    if only is not None:
+        h_j = annotations[only]
+        context = product(weights["annotation.weight"], h_j) if attention["heads"] > 1 else h_j
+        return context, np.eye(len(annotations))[only]
     if attention["score"]["kind"] == "none":
         return summary, np.zeros(len(annotations))
     seen = coverage if attention["score"].get("coverage") else None

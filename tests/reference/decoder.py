@@ -43,6 +43,7 @@ def attend_then_update(
     summary: Array,
     settings: dict,
     weights: Weights,
+    only: dict[int, int],
 ) -> Unrolled:
     """c_i = attend(s_{i-1}), s_i = f(s_{i-1}, E y_{i-1}, c_i), t_i = g(s_i, E y_{i-1}, c_i) (Bahdanau et al. 2015, 3.1, A.2.2)."""
     decoder, attention, recurrence = settings["decoder"], under(weights, "attention"), under(weights, "recurrence")
@@ -50,7 +51,8 @@ def attend_then_update(
     coverage = np.zeros(len(annotations))
     readouts, alignment = [], []
     for i, word in enumerate(words):
-        context, alpha = attend(states[-1], i, annotations, summary, coverage, settings["attention"], attention)
+        given = (states[-1], i, annotations, summary, coverage, settings["attention"], attention)
+        context, alpha = attend(*given, only.get(i))
         coverage = coverage + alpha
         x = np.concatenate([word, context])
         top, states, memories = stacked_step(
@@ -70,6 +72,7 @@ def conditional_attend_then_update(
     summary: Array,
     settings: dict,
     weights: Weights,
+    only: dict[int, int],
 ) -> Unrolled:
     """s'_i = f(s_{i-1}, E y_{i-1}), c_i = attend(s'_i), s_i = g(s'_i, c_i): f and g are two stacks (Sennrich et al. 2017, 3.2)."""
     decoder, attention = settings["decoder"], under(weights, "attention")
@@ -79,7 +82,8 @@ def conditional_attend_then_update(
     readouts, alignment = [], []
     for i, word in enumerate(words):
         top, states, memories = stacked_step(word, w_f, b_f, states, memories, decoder, first)
-        context, alpha = attend(top, i, annotations, summary, coverage, settings["attention"], attention)
+        given = (top, i, annotations, summary, coverage, settings["attention"], attention)
+        context, alpha = attend(*given, only.get(i))
         coverage = coverage + alpha
         top, states, memories = stacked_step(context, w_g, np.zeros(len(w_g)), states, memories, decoder, second)
         readout = READOUTS[decoder["readout"]["kind"]]
@@ -96,6 +100,7 @@ def update_then_attend(
     summary: Array,
     settings: dict,
     weights: Weights,
+    only: dict[int, int],
 ) -> Unrolled:
     """h_t = f(h_{t-1}, [E y_{t-1}; h~_{t-1}]), c_t = attend(h_t), h~_t (Luong et al. 2015, 3; input feeding: 3.3, figure 4).
 
@@ -115,7 +120,8 @@ def update_then_attend(
         top, states, memories = stacked_step(
             x, w, recurrence["inputs.word.bias"], states, memories, decoder, recurrence
         )
-        context, alpha = attend(top, t, annotations, summary, coverage, settings["attention"], attention)
+        given = (top, t, annotations, summary, coverage, settings["attention"], attention)
+        context, alpha = attend(*given, only.get(t))
         coverage = coverage + alpha
         h_tilde = READOUTS[decoder["readout"]["kind"]](top, word, context, under(weights, "readout"))
         readouts.append(h_tilde)
@@ -123,8 +129,13 @@ def update_then_attend(
     return np.stack(readouts), np.stack(alignment)
 
 
-def seq2seq(source: list[int], target_in: list[int], settings: dict, weights: Weights) -> tuple[Array, Array, Array]:
-    """Readouts [T R], alignment [T S] and logits [T V] of one sentence for known target words."""
+def seq2seq(
+    source: list[int], target_in: list[int], settings: dict, weights: Weights, only: dict[int, int] | None = None
+) -> tuple[Array, Array, Array]:
+    """Readouts [T R], alignment [T S] and logits [T V] of one sentence for known target words.
+
+    `only` names the steps that attend to a single source position, and that position.
+    """
     source_words = [settings["embedding_scale"] * weights["source_embedding.weight"][j] for j in source]
     target_words = [settings["embedding_scale"] * weights["target_embedding.weight"][i] for i in target_in]
     annotations, finals, cells = encoder(source_words, settings["encoder"], under(weights, "encoder"))
@@ -134,7 +145,8 @@ def seq2seq(source: list[int], target_in: list[int], settings: dict, weights: We
         unroll = update_then_attend
     else:
         unroll = conditional_attend_then_update if order["conditional"] else attend_then_update
-    readouts, alignment = unroll(target_words, s_0, c_0, annotations, finals[-1], settings, under(weights, "decoder"))
+    given = (target_words, s_0, c_0, annotations, finals[-1], settings, under(weights, "decoder"))
+    readouts, alignment = unroll(*given, only or {})
     return readouts, alignment, np.stack([output_layer(readout, under(weights, "output")) for readout in readouts])
 
 

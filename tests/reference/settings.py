@@ -53,6 +53,8 @@ def small(
     order: str = "bahdanau",
     cell: str = "gru",
     layers: int = 1,
+    decoder_cell: str | None = None,
+    decoder_layers: int | None = None,
     direction: str = "both",
     residual: bool = False,
     layer_norm: bool = False,
@@ -65,7 +67,10 @@ def small(
     hidden: int | None = None,
     dropout: dict | float = 0.0,
 ) -> dict:
-    """A model of a few hundred weights, no two of its widths alike unless a setting asks for it."""
+    """A model of a few hundred weights, no two of its widths alike unless a setting asks for it.
+
+    The decoder has the cell and layers of the encoder unless it is given its own.
+    """
     stack = {"cell": cell, "layers": layers, "residual": residual, "layer_norm": layer_norm}
     windows = {
         "global": {},
@@ -85,6 +90,8 @@ def small(
         },
         "decoder": {
             **stack,
+            "cell": decoder_cell or cell,
+            "layers": decoder_layers or layers,
             "hidden": hidden or annotation + (0 if same_width else heads),
             "order": ORDERS[order],
             "readout": {"kind": readout, "size": embedding if tie != "none" else 2},

@@ -1,7 +1,9 @@
 """Scores, windows, weights and context against the equations, and what must hold for any of them."""
 
+from __future__ import annotations
+
 import math
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,30 +16,42 @@ from torch.autograd import gradcheck
 from torch.func import functional_call
 
 from nmt import recipe
-from nmt.model.attention import Attention, Memory, MultiHeadAttention, at_least_fp32, build_attention, masked_softmax
-from nmt.ragged import Ragged
+from nmt.model.attention import (
+    Attended,
+    Attention,
+    AttentionMemory,
+    MultiHeadAttention,
+    build_attention,
+    masked_softmax,
+)
+from nmt.model.precision import at_least_fp32
+from nmt.model.windows import Window
+from tests.model.models import mask_of, weights_of
 from tests.reference import attention as reference
 from tests.reference.settings import ATTENTIONS, SCORE_SIZES, small
 
 BATCH, SOURCE, ANNOTATION = 3, 7, 4
-LENGTHS = (7, 1, 3)  # 7 words are more than twice a window of D = 1, which is then cut out, and of no wider one
+LENGTHS = (7, 1, 3)
 SCORES = ("additive", "dot", "general", "concat", "location")
 COVERING = ("additive", "concat")
+STEPS = (0, 2, 7)
 
 
-def attention_of(settings: dict) -> Attention | MultiHeadAttention:
+def attention_of(settings: dict[str, Any]) -> Attention | MultiHeadAttention:
     """An attention in float64 whose every weight, biases included, is random."""
     torch.manual_seed(1)
-    chosen = recipe.AttentionConfig.model_validate(settings["attention"])
+    config = recipe.AttentionConfig.model_validate(settings["attention"])
     annotation = 2 * settings["encoder"]["hidden"]
-    attention = build_attention(chosen, query=settings["decoder"]["hidden"], annotation=annotation)
+    attention = build_attention(config, query=settings["decoder"]["hidden"], annotation=annotation)
     for weight in attention.parameters():
         torch.nn.init.normal_(weight, std=0.7)
     return attention.double()
 
 
-def mask_of(lengths: tuple[int, ...]) -> Tensor:
-    return torch.arange(max(lengths)).unsqueeze(0) < torch.tensor(lengths).unsqueeze(1)
+def window_of(**settings: Any) -> Window:
+    window = attention_of(small(**settings)).window
+    assert isinstance(window, Window)
+    return window
 
 
 def annotations_of(lengths: tuple[int, ...], annotation: int = ANNOTATION) -> Tensor:
@@ -45,24 +59,37 @@ def annotations_of(lengths: tuple[int, ...], annotation: int = ANNOTATION) -> Te
     return torch.randn(*mask.shape, annotation, dtype=torch.float64) * mask.unsqueeze(-1)
 
 
-def remembered(attention: Attention | MultiHeadAttention, lengths: tuple[int, ...] = LENGTHS) -> Memory:
-    summary = torch.randn(len(lengths), ANNOTATION, dtype=torch.float64)
-    return attention.remember(annotations_of(lengths), mask_of(lengths), summary)
+def remembered(
+    attention: Attention | MultiHeadAttention, lengths: tuple[int, ...] = LENGTHS, annotation: int = ANNOTATION
+) -> AttentionMemory:
+    whole = annotations_of(lengths, annotation)
+    return attention.remember(whole, mask_of(lengths), torch.randn(len(lengths), annotation, dtype=torch.float64))
 
 
-def covered(memory: Memory) -> tuple[Memory, Tensor]:
-    """The memory after some steps, and the weight that each word has had in them."""
-    mask = memory.mask[:: memory.heads]
-    coverage = 2 * torch.rand(mask.shape, dtype=torch.float64) * mask
-    return replace(memory, coverage=coverage.repeat_interleave(memory.heads, 0)), coverage
+def coverage_of(lengths: tuple[int, ...], steps: int) -> Tensor:
+    """The weight that each word has had before each of some steps."""
+    mask = mask_of(lengths).unsqueeze(1)
+    return 2 * torch.rand(len(lengths), steps, mask.shape[-1], dtype=torch.float64) * mask
 
 
-def weights_of(module: torch.nn.Module) -> dict[str, np.ndarray]:
-    return {name: value.detach().numpy() for name, value in module.state_dict().items()}
+def queries_of(settings: dict[str, Any], rows: int = BATCH, steps: int = 1) -> Tensor:
+    return torch.randn(rows, steps, settings["decoder"]["hidden"], dtype=torch.float64)
 
 
-def query_of(settings: dict, rows: int = BATCH) -> Tensor:
-    return torch.randn(rows, settings["decoder"]["hidden"], dtype=torch.float64)
+def positions_of(*steps: int, rows: int = BATCH) -> Tensor:
+    """The same steps for every sentence."""
+    return torch.tensor(steps).expand(rows, -1)
+
+
+def same(ours: Attended, theirs: Attended) -> None:
+    for one, other in (
+        (ours.contexts, theirs.contexts),
+        (ours.weights, theirs.weights),
+        (ours.centers, theirs.centers),
+    ):
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("heads", [1, 2])
@@ -72,64 +99,83 @@ def test_weights_and_context_follow_the_equations(score: str, window: str, half_
     heads = 1 if score == "none" else heads
     settings = small(score=score, window=window, half_width=half_width, heads=heads, coverage=score in COVERING)
     attention = attention_of(settings)
-    whole, summaries, query = annotations_of(LENGTHS), annotations_of(LENGTHS)[:, 0], query_of(settings)
-    memory, coverage = covered(attention.remember(whole, mask_of(LENGTHS), summaries))
-    for step in (0, 2, 7):
-        context, weights = attention(query, torch.full((BATCH,), step), memory)
-        for row, length in enumerate(LENGTHS):
-            annotations, seen = whole[row, :length].numpy(), coverage[row, :length].numpy()
-            given = (query[row].numpy(), step, annotations, summaries[row].numpy(), seen)
-            expected_context, alpha = reference.attend(*given, settings["attention"], weights_of(attention))
-            np.testing.assert_allclose(context[row].detach(), expected_context, rtol=0, atol=1e-10)
-            np.testing.assert_allclose(weights[row, :length].detach(), alpha, rtol=0, atol=1e-10)
+    whole, summaries = annotations_of(LENGTHS), annotations_of(LENGTHS)[:, 0]
+    queries, coverage = queries_of(settings, steps=len(STEPS)), coverage_of(LENGTHS, len(STEPS))
+    with torch.no_grad():
+        memory = attention.remember(whole, mask_of(LENGTHS), summaries)
+        attended = attention(queries, positions_of(*STEPS), memory, coverage if score in COVERING else None)
+    for row, length in enumerate(LENGTHS):
+        for t, step in enumerate(STEPS):
+            annotations, seen = whole[row, :length].numpy(), coverage[row, t, :length].numpy()
+            arrays = (queries[row, t].numpy(), step, annotations, summaries[row].numpy(), seen)
+            context, alpha = reference.attend(*arrays, settings["attention"], weights_of(attention))
+            np.testing.assert_allclose(attended.contexts[row, t], context, rtol=0, atol=1e-10)
+            np.testing.assert_allclose(attended.weights[row, t, :length], alpha, rtol=0, atol=1e-10)
+            assert (attended.weights[row, t, length:] == 0).all()
 
 
 def test_weights_and_context_fit_on_paper() -> None:
     attention = attention_of(small(score="dot", annotation=2))
     annotations = torch.eye(2, dtype=torch.float64).unsqueeze(0)
-    memory = attention.remember(annotations, torch.ones(1, 2, dtype=torch.bool), torch.zeros(1, 2, dtype=torch.float64))
-    query = torch.tensor([[math.log(3), 0.0]], dtype=torch.float64)
-    context, weights = attention(query, torch.zeros(1, dtype=torch.long), memory)
-    assert weights.tolist() == [[pytest.approx(0.75), pytest.approx(0.25)]]
-    assert context.tolist() == [[pytest.approx(0.75), pytest.approx(0.25)]]
+    memory = attention.remember(annotations, mask_of([2]), torch.zeros(1, 2, dtype=torch.float64))
+    queries = torch.tensor([[[math.log(3), 0.0], [0.0, 0.0]]], dtype=torch.float64)
+    attended = attention(queries, positions_of(0, 1, rows=1), memory)
+    assert attended.weights.tolist() == [[pytest.approx([0.75, 0.25]), pytest.approx([0.5, 0.5])]]
+    assert attended.contexts.tolist() == [[pytest.approx([0.75, 0.25]), pytest.approx([0.5, 0.5])]]
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_predicted_centers_follow_the_equation(heads: int) -> None:
+    settings = small(window="local-p", heads=heads)
+    attention = attention_of(settings)
+    queries, weights = queries_of(settings, steps=2), weights_of(attention)
+    with torch.no_grad():
+        centers = attention(queries, positions_of(0, 1), remembered(attention)).centers
+    assert centers is not None
+    assert centers.shape == (BATCH, 2, heads)
+    for row, length in enumerate(LENGTHS):
+        for t in range(2):
+            asking = [queries[row, t].numpy()]
+            if heads == 2:
+                asking = [share @ asking[0] for share in np.split(weights["query.weight"], 2)]
+            window = {name.rpartition("window.")[2]: value for name, value in weights.items() if "window." in name}
+            expected = [reference.predicted_center(query, length, window) for query in asking]
+            np.testing.assert_allclose(centers[row, t], expected, rtol=0, atol=1e-10)
 
 
 GRADIENTS = [
-    *((score, window, 1, 1, False) for score, window in ATTENTIONS),  # D = 1 is cut out, D = 2 masked
-    *(("general", window, 2, 1, False) for window in ("local-m", "local-p")),
-    *((score, window, 1, 2, False) for score, window in ATTENTIONS if score != "none"),
-    *((score, window, 1, heads, True) for score, window in ATTENTIONS if score in COVERING for heads in (1, 2)),
+    *((score, window, 1, False) for score, window in ATTENTIONS),
+    *((score, window, 2, score in COVERING) for score, window in ATTENTIONS if score != "none"),
 ]
 
 
-@pytest.mark.parametrize(("score", "window", "half_width", "heads", "coverage"), GRADIENTS)
-def test_gradients_are_those_of_the_function(
-    score: str, window: str, half_width: int, heads: int, coverage: bool
-) -> None:
-    settings = small(score=score, window=window, half_width=half_width, heads=heads, coverage=coverage)
+@pytest.mark.parametrize(("score", "window", "heads", "with_coverage"), GRADIENTS)
+def test_gradients_are_those_of_the_function(score: str, window: str, heads: int, with_coverage: bool) -> None:
+    settings = small(score=score, window=window, heads=heads, coverage=with_coverage)
     attention = attention_of(settings)
-    whole, summary, query = annotations_of(LENGTHS), annotations_of(LENGTHS)[:, 0], query_of(settings)
-    names = [name for name, _ in attention.named_parameters()]
-
-    def attend(query: Tensor, annotations: Tensor, coverage: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor]:
-        return functional_call(both, dict(zip(prefixed, weights, strict=True)), (query, annotations, coverage))
+    whole, summary, queries = annotations_of(LENGTHS), annotations_of(LENGTHS)[:, 0], queries_of(settings, steps=2)
+    names = [f"attention.{name}" for name, _ in attention.named_parameters()]
 
     class Both(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.attention = attention
 
-        def forward(self, query: Tensor, annotations: Tensor, coverage: Tensor) -> tuple[Tensor, Tensor]:
+        def forward(self, queries: Tensor, annotations: Tensor, coverage: Tensor) -> tuple[Tensor, Tensor]:
             memory = self.attention.remember(annotations, mask_of(LENGTHS), summary)
-            memory = replace(memory, coverage=coverage.repeat_interleave(heads, 0))
-            context, weights = self.attention(query, torch.arange(BATCH), memory)
-            touched = 0 * (query.sum() + annotations.sum() + coverage.sum())
-            return context + touched, weights + touched
+            attended = self.attention(queries, positions_of(0, 2), memory, coverage if with_coverage else None)
+            touched = 0 * (queries.sum() + annotations.sum() + coverage.sum())
+            return attended.contexts + touched, attended.weights + touched
 
-    both, prefixed = Both(), [f"attention.{name}" for name in names]
-    inputs = [query, whole, torch.rand(BATCH, SOURCE, dtype=torch.float64), *attention.parameters()]
-    given = tuple(value.detach().requires_grad_() for value in inputs)
-    assert gradcheck(attend, given, fast_mode=heads > 1 or coverage)
+    both = Both()
+
+    def attend(queries: Tensor, annotations: Tensor, coverage: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor]:
+        inputs = (queries, annotations, coverage)
+        results: tuple[Tensor, Tensor] = functional_call(both, dict(zip(names, weights, strict=True)), inputs)
+        return results
+
+    inputs = [queries, whole, coverage_of(LENGTHS, 2), *attention.parameters()]
+    assert gradcheck(attend, tuple(value.detach().requires_grad_() for value in inputs), fast_mode=True)
 
 
 attentions = st.sampled_from([pair for pair in ATTENTIONS if pair[0] != "none"])
@@ -149,13 +195,14 @@ def test_weights_are_a_share_of_the_real_words(
 ) -> None:
     score, window = pair
     settings = small(score=score, window=window, half_width=half_width, heads=heads, coverage=score in COVERING)
-    attention = attention_of(settings)
+    attention, rows = attention_of(settings), len(lengths)
     torch.manual_seed(seed)
-    (memory, _), query = covered(remembered(attention, tuple(lengths))), query_of(settings, len(lengths))
+    memory, queries = remembered(attention, tuple(lengths)), queries_of(settings, rows)
+    coverage = coverage_of(tuple(lengths), 1) if score in COVERING else None
     with torch.no_grad():
-        _, weights = attention(query, torch.full((len(lengths),), step), memory)
+        weights = attention(queries, positions_of(step, rows=rows), memory, coverage).weights.squeeze(1)
     assert (weights >= 0).all()
-    assert (weights[~mask_of(tuple(lengths))] == 0).all()
+    assert (weights[~mask_of(lengths)] == 0).all()
     totals = weights.sum(1)
     if score == "location":  # a window whose every position lies beyond W_a's rows has nothing to weigh
         assert (totals <= 1 + 1e-12).all()
@@ -167,61 +214,20 @@ def test_weights_are_a_share_of_the_real_words(
         torch.testing.assert_close(totals, torch.ones_like(totals), rtol=0, atol=1e-12)
 
 
-def looking_everywhere(attention: Attention, query: Tensor, position: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-    """Context and weights of a local window that scores every position and then masks: what gathering must come to."""
-    center = attention.window.center(query, position, memory.mask)
-    factor = attention.window.factor(memory.positions, center)
-    weights = masked_softmax(attention.score(query, memory), memory.mask & (factor > 0)) * factor
-    return torch.einsum("ns,nsa->na", weights, memory.annotations), weights
-
-
-@hypothesis_settings(deadline=None)
-@given(
-    st.sampled_from([pair for pair in ATTENTIONS if pair[1] != "global"]),
-    st.lists(st.integers(1, 20), min_size=1, max_size=4),
-    st.integers(1, 3),
-    st.sampled_from([0.5, 1.0, 1.7]),
-    st.integers(0, 12),
-    st.integers(0, 2**16),
-)
-def test_reading_the_window_alone_comes_to_the_same_as_masking_the_rest(
-    pair: tuple[str, str], lengths: list[int], half_width: int, ratio: float, step: int, seed: int
-) -> None:
-    score, window = pair
-    settings = small(score=score, window=window, half_width=half_width, ratio=ratio, coverage=score in COVERING)
-    attention = attention_of(settings)
-    torch.manual_seed(seed)
-    (memory, _), query = covered(remembered(attention, tuple(lengths))), 3 * query_of(settings, len(lengths))
-    position = torch.full((len(lengths),), step)
-    with torch.no_grad():
-        context, weights = attention(query, position, memory)
-        expected_context, expected = looking_everywhere(attention, query, position, memory)
-    torch.testing.assert_close(weights, expected, rtol=0, atol=1e-12)
-    torch.testing.assert_close(context, expected_context, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 1.0])
-@pytest.mark.parametrize("window", ["local-m", "local-p"])
-@pytest.mark.parametrize("half_width", [1, 2, 3])
-def test_a_span_holds_every_position_that_counts(window: str, half_width: int, share: float) -> None:
-    chosen = attention_of(small(window=window, half_width=half_width)).window
-    for size in range(1, 20):
-        center = torch.tensor([size * share])
-        (first,), width = chosen.span(center, size)
-        counted = chosen.factor(torch.arange(size).unsqueeze(0), center)[0].nonzero().flatten().tolist()
-        assert width == (2 * half_width + 1 if size > 2 * (2 * half_width + 1) else size)
-        assert 0 <= first <= size - width
-        assert set(counted) <= set(range(int(first), int(first) + width))
-
-
-@pytest.mark.parametrize("coverage", [False, True])
-def test_a_local_window_scores_no_more_than_its_own_width(coverage: bool) -> None:
-    attention = attention_of(small(window="local-p", half_width=1, coverage=coverage))
-    scored: list[tuple[int, ...]] = []
-    attention.score.register_forward_hook(lambda module, given, made: scored.append(tuple(made.shape)))
-    memory, _ = covered(remembered(attention, (9, 4)))
-    attention(torch.randn(2, 5, dtype=torch.float64), torch.tensor([0, 3]), memory)
-    assert scored == [(2, 3)]
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize(("score", "window"), ATTENTIONS)
+def test_several_queries_per_sentence_are_each_one_alone(score: str, window: str, heads: int) -> None:
+    settings = small(score=score, window=window, heads=1 if score == "none" else heads, coverage=score in COVERING)
+    attention, positions = attention_of(settings), torch.tensor([[0, 2, 7], [1, 3, 3], [2, 0, 9]])
+    memory, queries = remembered(attention), queries_of(settings, steps=3)
+    coverage = coverage_of(LENGTHS, 3) if score in COVERING else None
+    together = attention(queries, positions, memory, coverage)
+    for t in range(3):
+        here = slice(t, t + 1)
+        seen = None if coverage is None else coverage[:, here]
+        alone = attention(queries[:, here], positions[:, here], memory, seen)
+        centers = None if together.centers is None else together.centers[:, here]
+        same(Attended(together.contexts[:, here], together.weights[:, here], centers), alone)
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -230,22 +236,24 @@ def test_a_window_as_wide_as_the_sentence_is_global_times_the_gaussian(score: st
     settings = small(score=score, window=window, half_width=SOURCE)
     local, everywhere = attention_of(settings), attention_of(small(score=score))
     everywhere.load_state_dict({name: value for name, value in local.state_dict().items() if "window" not in name})
-    memory, query, position = remembered(local), query_of(settings), torch.tensor([0, 2, 9])
-    _, expected = everywhere(query, position, memory)
+    memory, queries, positions = remembered(local), queries_of(settings), torch.tensor([[0], [2], [9]])
+    expected, attended = everywhere(queries, positions, memory).weights, local(queries, positions, memory)
     if window == "local-p":
-        away = torch.arange(SOURCE).unsqueeze(0) - local.window.center(query, position, memory.mask).unsqueeze(1)
+        assert attended.centers is not None
+        away = torch.arange(SOURCE) - attended.centers
         expected = expected * torch.exp(-(away**2) / (2 * (SOURCE / 2) ** 2))
-    _, weights = local(query, position, memory)
-    torch.testing.assert_close(weights, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(attended.weights, expected, rtol=0, atol=1e-12)
 
 
 def test_the_monotonic_window_moves_with_the_step_and_stops_at_the_last_word() -> None:
-    attention = attention_of(small(window="local-m", half_width=1))
-    memory = remembered(attention, (5, 3))
-    query = torch.randn(2, 5, dtype=torch.float64)
-    seen = [(attention(query, torch.full((2,), step), memory)[1] > 0).int().tolist() for step in (0, 1, 3, 8)]
-    assert [long for long, _ in seen] == [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [0, 0, 1, 1, 1], [0, 0, 0, 1, 1]]
-    assert [short for _, short in seen] == [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [0, 1, 1, 0, 0], [0, 1, 1, 0, 0]]
+    settings = small(window="local-m", half_width=1)
+    attention = attention_of(settings)
+    attended = attention(queries_of(settings, 2, 4), positions_of(0, 1, 3, 8, rows=2), remembered(attention, (5, 3)))
+    long, short = (attended.weights > 0).int().tolist()
+    assert long == [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [0, 0, 1, 1, 1], [0, 0, 0, 1, 1]]
+    assert short == [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [0, 1, 1, 0, 0], [0, 1, 1, 0, 0]]
+    assert attended.centers is not None
+    assert attended.centers.squeeze(-1).tolist() == [[0, 1, 3, 4], [0, 1, 2, 2]]
 
 
 @pytest.mark.parametrize(
@@ -253,20 +261,34 @@ def test_the_monotonic_window_moves_with_the_step_and_stops_at_the_last_word() -
     [(1.0, [0, 1, 2, 3, 4, 5]), (2.0, [0, 2, 4, 6, 8, 8]), (0.5, [0, 0, 1, 2, 2, 2]), (0.1, [0, 0, 0, 0, 0, 0])],
 )
 def test_the_ratio_says_how_fast_the_monotonic_window_moves(ratio: float, centers: list[int]) -> None:
-    window = attention_of(small(window="local-m", ratio=ratio)).window
-    mask = torch.ones(6, 9, dtype=torch.bool)
-    assert window.center(torch.zeros(6, 5), torch.arange(6), mask).tolist() == centers
+    window = window_of(window="local-m", ratio=ratio)
+    assert window.center(torch.zeros(1, 6, 5), positions_of(*range(6), rows=1), mask_of([9])).tolist() == [centers]
+
+
+@pytest.mark.parametrize("half_width", [1, 2, 3])
+@pytest.mark.parametrize("window", ["local-m", "local-p"])
+def test_a_factor_is_positive_within_the_half_width_and_zero_beyond(window: str, half_width: int) -> None:
+    centers = torch.linspace(0, 12, 25, dtype=torch.float64).unsqueeze(0)
+    factor = window_of(window=window, half_width=half_width).factor(centers, 13)
+    distance = (torch.arange(13) - centers.unsqueeze(-1)).abs()
+    assert torch.equal(factor > 0, distance <= half_width)
+    assert (factor <= 1).all()
+    assert (factor[distance == 0] == 1).all()
 
 
 def test_coverage_lets_a_score_turn_from_what_has_been_read() -> None:
-    attention = attention_of(small(coverage=True))
-    memory, query = remembered(attention, (4,)), torch.randn(1, 5, dtype=torch.float64)
+    settings = small(coverage=True)
+    attention = attention_of(settings)
+    memory, queries = remembered(attention, (4,)), queries_of(settings, 1)
     with torch.no_grad():
-        attention.score.v.weight.fill_(1)
-        attention.score.coverage.weight.fill_(-3)
-        fresh = replace(memory, coverage=torch.zeros(1, 4, dtype=torch.float64))
-        read = replace(memory, coverage=torch.tensor([[0.0, 1.0, 0.0, 0.0]], dtype=torch.float64))
-        before, after = (attention(query, torch.tensor([1]), each)[1][0] for each in (fresh, read))
+        for name, weight in attention.named_parameters():
+            if name in ("score.v.weight", "score.coverage.weight"):
+                weight.fill_(1 if "v" in name.split(".") else -3)
+        read = torch.tensor([[[0.0, 1.0, 0.0, 0.0]]], dtype=torch.float64)
+        before, after = (
+            attention(queries, positions_of(1, rows=1), memory, each).weights[0, 0]
+            for each in (torch.zeros_like(read), read)
+        )
     assert after[1] < before[1]
     assert all(after[j] > before[j] for j in (0, 2, 3))
 
@@ -274,38 +296,45 @@ def test_coverage_lets_a_score_turn_from_what_has_been_read() -> None:
 @pytest.mark.parametrize("window", ["global", "local-m"])
 def test_the_heads_of_equal_projections_are_one_attention_on_each_share(window: str) -> None:
     attention = attention_of(small(score="dot", window=window, heads=2))
+    assert isinstance(attention, MultiHeadAttention)
     with torch.no_grad():
         for projection in (attention.query, attention.annotation):
             projection.weight.copy_(torch.eye(ANNOTATION))
-    whole, query, position = annotations_of(LENGTHS), query_of(small(score="dot")), torch.tensor([0, 1, 2])
-    context, weights = attention(query, position, attention.remember(whole, mask_of(LENGTHS), whole[:, 0]))
+    whole, queries, positions = annotations_of(LENGTHS), queries_of(small(score="dot")), torch.tensor([[0], [1], [2]])
+    both = attention(queries, positions, attention.remember(whole, mask_of(LENGTHS), whole[:, 0]))
     one, parts = attention_of(small(score="dot", window=window)), []
     for share in (slice(0, 2), slice(2, 4)):
         memory = one.remember(whole[..., share], mask_of(LENGTHS), whole[:, 0])
-        parts.append(one(query[:, share], position, memory))
-    torch.testing.assert_close(context, torch.cat([part[0] for part in parts], 1), rtol=0, atol=1e-12)
-    torch.testing.assert_close(weights, (parts[0][1] + parts[1][1]) / 2, rtol=0, atol=1e-12)
-
-
-def test_rows_may_be_at_different_steps() -> None:
-    attention = attention_of(small(window="local-m"))
-    memory = remembered(attention, (5, 5))
-    query = torch.randn(2, 5, dtype=torch.float64)
-    _, together = attention(query, torch.tensor([0, 4]), memory)
-    _, first = attention(query, torch.tensor([0, 0]), memory)
-    _, last = attention(query, torch.tensor([4, 4]), memory)
-    torch.testing.assert_close(together, torch.stack([first[0], last[1]]), rtol=0, atol=0)
+        parts.append(one(queries[..., share], positions, memory))
+    first, second = parts
+    centers = None
+    if first.centers is not None and second.centers is not None:
+        centers = torch.cat([first.centers, second.centers], 2)
+    expected = torch.cat([first.contexts, second.contexts], 2), (first.weights + second.weights) / 2
+    same(both, Attended(*expected, centers))
 
 
 def test_a_location_window_beyond_the_known_positions_weighs_nothing_and_stays_finite() -> None:
     settings = small(score="location", window="local-m", half_width=1)  # W_a has 6 rows
     attention = attention_of(settings)
-    memory, query = remembered(attention, (10,)), query_of(settings, 1).requires_grad_()
-    context, weights = attention(query, torch.tensor([9]), memory)
-    assert weights.sum() == 0
-    assert (context == 0).all()
-    context.sum().backward()
-    assert query.grad.isfinite().all()
+    queries = queries_of(settings, 1).requires_grad_()
+    attended = attention(queries, positions_of(9, rows=1), remembered(attention, (10,)))
+    assert attended.weights.sum() == 0
+    assert (attended.contexts == 0).all()
+    attended.contexts.sum().backward()
+    assert queries.grad is not None
+    assert queries.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("score", SCORES)
+def test_the_context_of_a_position_is_what_a_window_of_it_alone_gives(score: str, heads: int) -> None:
+    """A window of D = 1 at the ends of sentences of one word holds that word alone, with weight 1."""
+    settings = small(score=score, window="local-m", heads=heads)
+    attention = attention_of(settings)
+    memory = remembered(attention, (1, 1, 1))
+    attended = attention(queries_of(settings), positions_of(0), memory)
+    torch.testing.assert_close(attended.contexts, attention.position_contexts(memory), rtol=0, atol=1e-12)
 
 
 def test_the_softmax_holds_extreme_scores() -> None:
@@ -319,60 +348,24 @@ def test_a_row_that_allows_nothing_gets_no_weight() -> None:
     weights = masked_softmax(scores, torch.tensor([[False, False], [True, True]]))
     assert weights.tolist() == [[0, 0], [0.5, 0.5]]
     (weights * torch.tensor([1.0, 2.0])).sum().backward()
+    assert scores.grad is not None
     assert scores.grad.tolist() == [[0, 0], [-0.25, 0.25]]
 
 
 @pytest.mark.parametrize(
-    ("given_type", "kept"),
+    ("short", "long"),
     [("bfloat16", "float32"), ("float16", "float32"), ("float32", "float32"), ("float64", "float64")],
 )
-def test_softmax_inputs_have_at_least_the_digits_of_fp32(given_type: str, kept: str) -> None:
-    assert at_least_fp32(torch.zeros(1, dtype=getattr(torch, given_type))).dtype == getattr(torch, kept)
+def test_softmax_inputs_have_at_least_the_digits_of_fp32(short: str, long: str) -> None:
+    assert at_least_fp32(torch.zeros(1, dtype=getattr(torch, short))).dtype == getattr(torch, long)
 
 
 @pytest.mark.parametrize(
-    ("score", "heads"), [("additive", 1), ("general", 1), ("none", 1), ("additive", 2), ("dot", 4)]
+    ("score", "heads"), [("additive", 1), ("general", 1), ("none", 1), ("dot", 1), ("additive", 2), ("dot", 4)]
 )
 def test_selecting_rows_of_a_memory_picks_and_repeats_them(score: str, heads: int) -> None:
-    memory = remembered(attention_of(small(score=score, heads=heads)))
-    picked = memory.select(torch.tensor([2, 0, 2]))
-    assert torch.equal(picked.summary, memory.summary[[2, 0, 2]])
-    for name in ("annotations", "keys", "mask", "positions"):
-        ours, theirs = (getattr(each, name).unflatten(0, (BATCH, heads)) for each in (picked, memory))
-        assert torch.equal(ours, theirs[[2, 0, 2]])
-    assert picked.heads == heads
-
-
-@pytest.mark.parametrize("heads", [1, 2])
-@pytest.mark.parametrize(("score", "window"), ATTENTIONS)
-def test_several_queries_read_one_memory_as_if_each_had_its_own(score: str, window: str, heads: int) -> None:
-    heads = 1 if score == "none" else heads
-    settings = small(score=score, window=window, half_width=1, heads=heads, coverage=score in COVERING)
-    attention = attention_of(settings)
-    memory, sharing = remembered(attention), (-1, 2)
-    query, position = query_of(settings, 2 * BATCH), torch.tensor([0, 2, 7, 1, 3, 3])
-    own, coverage = covered(memory.select(torch.arange(BATCH).repeat_interleave(2)))
-    wanted = attention(query, position, own)
-    shared = replace(memory, coverage=coverage.unflatten(0, sharing).repeat_interleave(heads, 0))
-    found = attention.of_steps(query.unflatten(0, sharing), position.unflatten(0, sharing), shared)
-    for one, other in zip(found, wanted, strict=True):
-        torch.testing.assert_close(one.flatten(0, 1), other, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("heads", [1, 2])
-@pytest.mark.parametrize(("score", "window"), ATTENTIONS)
-def test_hypotheses_read_one_memory_as_if_each_had_its_own(score: str, window: str, heads: int) -> None:
-    heads = 1 if score == "none" else heads
-    for coverage in {False, score in COVERING}:
-        settings = small(score=score, window=window, half_width=1, heads=heads, coverage=coverage)
-        attention = attention_of(settings)
-        for sentences in ((0, 0, 0, 2), (0, 0, 1, 1, 2), (0, 1, 2), (1, 1)):
-            memory, group = remembered(attention), torch.tensor(sentences)
-            query = query_of(settings, len(group))
-            asking, position, own = Ragged(group, BATCH), torch.arange(len(group)) * 2, memory.select(group)
-            if coverage:
-                own, had = covered(own)
-                memory = replace(memory, coverage=asking.spread(had).repeat_interleave(heads, 0))
-            found = attention.of_hypotheses(query, position, asking, memory)
-            for one, other in zip(found, attention(query, position, own), strict=True):
-                torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+    memory, rows = remembered(attention_of(small(score=score, heads=heads))), torch.tensor([2, 0, 2])
+    selected = memory.select(rows)
+    for name in ("annotations", "keys", "mask", "summary"):
+        assert torch.equal(getattr(selected, name), getattr(memory, name)[rows]), name
+    assert (selected.keys is selected.annotations) == (memory.keys is memory.annotations)

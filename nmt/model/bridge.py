@@ -25,9 +25,15 @@ class Bridge(nn.Module):
         decoder, encoder = config.decoder, config.encoder
         self.kind, self.shape, self.has_cell = decoder.bridge, (decoder.layers, decoder.hidden), decoder.cell == "lstm"
         self.backward = encoder.hidden
-        if self.kind in ("backward", "final", "mean"):
-            width = encoder.hidden if self.kind == "backward" else encoder.annotation
-            self.linear = nn.Linear(width, decoder.layers * decoder.hidden)
+        match self.kind:
+            case "backward":
+                self.linear = nn.Linear(encoder.hidden, decoder.layers * decoder.hidden)
+            case "final" | "mean":
+                self.linear = nn.Linear(encoder.annotation, decoder.layers * decoder.hidden)
+            case "copy" | "zero":
+                pass
+            case _:
+                assert_never(self.kind)
 
     def forward(self, encoded: EncoderOutput) -> RecurrentState:
         hidden, batch = self.hidden(encoded), len(encoded.mask)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Literal, assert_never
 
 import torch
 from jaxtyping import Bool, Float, Int, Num
@@ -77,10 +77,9 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         widths = [embedding, *[config.annotation] * (config.layers - 1)]
-        rightward = widths if config.direction != "reversed" else []
-        leftward = widths if config.direction != "forward" else []
-        self.rightward = nn.ModuleList(build_layer(config, width) for width in rightward)
-        self.leftward = nn.ModuleList(build_layer(config, width) for width in leftward)
+        rightward, leftward = reads(config.direction)
+        self.rightward = nn.ModuleList(build_layer(config, width) for width in widths if rightward)
+        self.leftward = nn.ModuleList(build_layer(config, width) for width in widths if leftward)
         self.layers, self.residual, self.keeps_cells = config.layers, config.residual, keeps_cells
         self.between = Dropout(dropout.layers, variational=dropout.variational)
         self.dropout = Dropout(dropout.annotations, variational=dropout.variational)
@@ -146,6 +145,19 @@ def reversal(lengths: Int[Tensor, " B"], width: int) -> Int[Tensor, "B S"]:
 def take(values: Num[Tensor, "N S D"], positions: Int[Tensor, "N W"]) -> Num[Tensor, "N W D"]:
     """The values at the given positions of each sentence."""
     return values.gather(1, positions.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
+
+
+def reads(direction: Literal["both", "forward", "reversed"]) -> tuple[bool, bool]:
+    """Whether an encoder reads left to right, and right to left."""
+    match direction:
+        case "both":
+            return True, True
+        case "forward":
+            return True, False
+        case "reversed":
+            return False, True
+        case _:
+            assert_never(direction)
 
 
 def build_layer(config: recipe.EncoderConfig, width: int) -> UnrolledLayer | nn.GRU | nn.LSTM:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor, nn
@@ -72,10 +72,13 @@ class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
         for embedding in (self.source_embedding, self.target_embedding):
             nn.init.normal_(embedding.weight, std=config.embedding**-0.5)
         nn.init.zeros_(self.output.bias)
-        if config.tie == "none":
-            nn.init.normal_(self.output.weight, std=config.decoder.readout.size**-0.5)
-        else:
-            self.output.weight = self.target_embedding.weight
+        match config.tie:
+            case "none":
+                nn.init.normal_(self.output.weight, std=config.decoder.readout.size**-0.5)
+            case "target" | "all":
+                self.output.weight = self.target_embedding.weight
+            case _:
+                assert_never(config.tie)
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> RecurrentMemory:
         """Annotations of the source, and s_0."""

@@ -17,7 +17,7 @@ from nmt.model.cells import GruCell, LstmCell
 from nmt.model.decoder import AttendThenUpdate, UpdateThenAttend
 from nmt.model.encoder import UnrolledLayer
 from nmt.model.readout import AttentionalReadout, MaxoutReadout, TanhReadout
-from nmt.model.recurrent import RecurrentModel, build_model, outline_model
+from nmt.model.recurrent import RecurrentModel, build_model
 from nmt.model.scores import AdditiveScore, ConcatScore, DotScore, GeneralScore, LocationScore
 from nmt.model.windows import LocalMonotonicWindow, LocalPredictiveWindow
 from tests.reference.settings import small
@@ -75,7 +75,7 @@ def outlines(trees: Iterator[dict[str, Any]]) -> Iterator[RecurrentModel]:
             config = recipe.ModelConfig.model_validate(tree)
         except ValidationError:
             continue
-        yield outline_model(config, source_size=7, target_size=7)
+        yield build_model(config, source_size=7, target_size=7)
 
 
 def test_every_combination_of_attention_and_decoder_is_built_of_the_classes_it_names() -> None:

@@ -1,0 +1,60 @@
+"""Models in which every two settings meet that can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.pairwise import Case, pairwise_cases
+from tests.reference.settings import ATTENTIONS, BRIDGES, CELLS, DIRECTIONS, ORDERS, READOUTS, small
+
+FACTORS = {
+    "attention": ATTENTIONS,
+    "bridge": BRIDGES,
+    "order": list(ORDERS),
+    "readout": READOUTS,
+    "direction": DIRECTIONS,
+    "tie": ["none", "target", "all"],
+    "layers": [1, 2, 3],
+    "decoder_layers": [1, 2, 3],
+    "cell": CELLS,
+    "decoder_cell": CELLS,
+    "heads": [1, 2],
+    "half_width": [1, 3],
+    "ratio": [1.0, 0.5],
+    "coverage": [False, True],
+    "residual": [False, True],
+    "layer_norm": [False, True],
+    "embedding_scale": [1.0, 1.7],
+}
+
+
+def clashes(case: Case) -> bool:
+    """Whether a recipe refuses these settings, or one of them has nothing to act on."""
+    score, window = case.get("attention", (None, None))
+    direction, bridge = case.get("direction"), case.get("bridge")
+    return any(
+        (
+            score == "none" and case.get("heads") == 2,
+            score not in ("additive", "concat", None) and case.get("coverage"),
+            window not in ("local-m", None) and case.get("ratio") == 0.5,
+            window == "global" and case.get("half_width") == 3,
+            (direction, bridge) == ("forward", "backward"),
+            bridge == "copy" and differ(case, "cell", "decoder_cell"),
+            bridge == "copy" and differ(case, "layers", "decoder_layers"),
+        )
+    )
+
+
+def differ(case: Case, *names: str) -> bool:
+    return len({case[name] for name in names if name in case}) > 1
+
+
+def tree_of(case: Case, **settings: Any) -> dict[str, Any]:
+    """The `model` section of a case, with further settings of `small`."""
+    score, window = case["attention"]
+    parts = {name: value for name, value in case.items() if name != "attention"}
+    return small(score=score, window=window, **parts, **settings)
+
+
+CASES = pairwise_cases(FACTORS, clashes)
+CASE_NAMES = [f"{'-'.join(case['attention'])}-{case['bridge']}" for case in CASES]

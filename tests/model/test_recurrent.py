@@ -1,0 +1,400 @@
+"""What must hold for the whole model whatever its settings: batches, steps, rows, gradients, tying, seeds, dropout."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from itertools import cycle, pairwise
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt import recipe
+from nmt.model.decoder import Decoded, RecurrentState
+from nmt.model.interface import AttendsToPositions, DecoderState, Memory, ModelOutput, Step
+from nmt.model.recurrent import RecurrentModel, build_model
+from tests.model.cases import CASE_NAMES, CASES, tree_of
+from tests.model.models import batch_of, mask_of, random_batch, random_model
+from tests.pairwise import Case
+from tests.reference.settings import ATTENTIONS, CELLS, ORDERS, SWITCHES, small
+
+SIZE = 11
+PLACES = ("embedding", "word", "annotations", "layers", "recurrent", "readout")
+ATTENTIONS_IN_ORDERS = [(*attention, order) for attention, order in zip(ATTENTIONS, cycle(ORDERS), strict=False)]
+"""Every attention, each in one of the orders in turn."""
+
+
+def build(tree: dict[str, Any], *, seed: int = 1) -> RecurrentModel:
+    """A freshly initialised model."""
+    torch.manual_seed(seed)
+    return build_model(recipe.ModelConfig.model_validate(tree), source_size=SIZE, target_size=SIZE).double().eval()
+
+
+def switched(switch: str, **settings: Any) -> dict[str, Any]:
+    return small(**SWITCHES[switch] | settings)
+
+
+def decode(model: RecurrentModel, batch: Any) -> Decoded:
+    """What the decoder makes of known targets."""
+    memory = model.encode(batch.source, batch.source_mask)
+    return model.decoder(model.embed(batch.target_in), model.start(memory), memory.attention)
+
+
+def log_probs_of(step: Step) -> Tensor:
+    assert isinstance(step.log_probs, Tensor)
+    return step.log_probs
+
+
+def assert_close(ours: Tensor, theirs: Tensor) -> None:
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+
+
+def assert_same_state(ours: RecurrentState, theirs: RecurrentState) -> None:
+    for field in fields(RecurrentState):
+        one, other = getattr(ours, field.name), getattr(theirs, field.name)
+        assert (one is None) == (other is None), field.name
+        if one is not None:
+            assert_close(one, other)
+
+
+def test_the_model_is_what_the_rest_of_the_program_asks_for() -> None:
+    model, batch = build(small()), random_batch([5, 3], [4, 2])
+    memory = model.encode(batch.source, batch.source_mask)
+    assert isinstance(memory, Memory)
+    assert isinstance(model.start(memory), DecoderState)
+    assert isinstance(model, AttendsToPositions)
+
+
+# --- batches ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("score", "window", "order"), ATTENTIONS_IN_ORDERS)
+def test_a_sentence_alone_is_the_sentence_in_a_batch(score: str, window: str, order: str) -> None:
+    lengths, sizes = [3, 9, 1], [6, 2, 4]
+    batch = random_batch(lengths, sizes)
+    attention: dict[str, Any] = {"score": score, "window": window, "coverage": score in ("additive", "concat")}
+    for cell, bridge in (("gru", "mean"), ("lstm", "final")):
+        model = random_model(small(**attention, order=order, cell=cell, layers=2, bridge=bridge))
+        losses = []
+        with torch.no_grad():
+            together = model(batch, 0.1)
+            for row, (length, size) in enumerate(zip(lengths, sizes, strict=True)):
+                one = batch_of([batch.source[row, :length].tolist()], [batch.target_out[row, :size].tolist()])
+                alone = model(replace(one, target_in=batch.target_in[row : row + 1, :size]), 0.1)
+                assert_close(together.token_log_probs[row, :size], alone.token_log_probs[0])
+                assert_close(together.alignment[row, :size, :length], alone.alignment[0])
+                losses.append(alone.loss)
+        assert_close(together.loss, torch.stack(losses).sum())
+        assert (together.token_log_probs[~batch.target_mask] == 0).all()
+        assert (together.alignment[(~batch.source_mask).unsqueeze(1).expand_as(together.alignment)] == 0).all()
+
+
+def test_without_smoothing_the_loss_is_the_negative_log_likelihood_of_the_targets() -> None:
+    batch = random_batch([5, 3], [4, 2])
+    output = random_model(small())(batch)
+    assert_close(output.loss, output.nll)
+    assert output.tokens == 6
+    assert output.loss.requires_grad
+    assert not output.token_log_probs.requires_grad
+    log_probs = torch.tensor([[-1.0, -2.0], [-4.0, 0.0]])
+    assert ModelOutput(torch.tensor(0.0), log_probs, torch.zeros(2, 2, 1), tokens=3).nll == 7
+
+
+def test_nothing_of_a_sentence_stays_on_the_model() -> None:
+    model = build(small(order="luong-feeding", window="local-m"))
+    batch, other = random_batch([5, 3], [4, 4]), random_batch([2, 7], [3, 1])
+    with torch.no_grad():
+        first, _, again = model(batch), model(other), model(batch)
+    assert torch.equal(first.token_log_probs, again.token_log_probs)
+    assert torch.equal(first.alignment, again.alignment)
+
+
+def test_without_attention_the_context_is_the_final_states_at_every_step() -> None:
+    model, batch = build(small(score="none")), random_batch([5, 3], [4, 4])
+    with torch.no_grad():
+        memory = model.encode(batch.source, batch.source_mask).attention
+        output = model(batch)
+    assert torch.equal(memory.summary[:, 2:], memory.annotations[:, 0, 2:])
+    assert torch.equal(memory.summary[0, :2], memory.annotations[0, 4, :2])
+    assert torch.equal(memory.summary[1, :2], memory.annotations[1, 2, :2])
+    assert (output.alignment == 0).all()
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_copy_bridge_hands_the_decoder_what_each_encoder_layer_ended_with(cell: str) -> None:
+    model, lengths = build(small(bridge="copy", layers=2, cell=cell)), torch.tensor([5, 3])
+    batch = random_batch([5, 3], [1, 1])
+    with torch.no_grad():
+        encoded = model.encoder(model.source_embedding(batch.source), batch.source_mask)
+        state = model.start(model.encode(batch.source, batch.source_mask))
+    assert torch.equal(state.hidden, encoded.final)
+    assert torch.equal(state.hidden[:, -1, :2], encoded.annotations[[0, 1], lengths - 1, :2])
+    assert torch.equal(state.hidden[:, -1, 2:], encoded.annotations[:, 0, 2:])
+    if cell == "lstm":
+        assert state.cell is not None
+        assert encoded.cell is not None
+        assert torch.equal(state.cell, encoded.cell)
+        assert (torch.tanh(state.cell).abs() >= state.hidden.abs()).all()  # s = o tanh(c), o < 1
+
+
+# --- steps and rows -----------------------------------------------------------------------------------------------
+
+STEPPED = [
+    small(score="additive", coverage=True, heads=2, window="local-p", cell="lstm", layers=2),
+    small(score="general", window="local-m", bridge="copy", layers=2, residual=True),
+    small(score="none", layer_norm=True),
+]
+
+
+def in_every_order() -> list[Any]:
+    trees = [(number, order) for number in range(len(STEPPED)) for order in ORDERS]
+    return [pytest.param(in_order(STEPPED[number], order), id=f"{number}-{order}") for number, order in trees]
+
+
+def in_order(tree: dict[str, Any], order: str) -> dict[str, Any]:
+    return {**tree, "decoder": {**tree["decoder"], "order": ORDERS[order]}}
+
+
+@pytest.mark.parametrize("tree", in_every_order())
+def test_hypotheses_that_share_a_sentence_are_that_sentence_forced(tree: dict[str, Any]) -> None:
+    model, rows = random_model(tree), torch.tensor([0, 0, 1, 2])
+    sources, targets = random_batch([8, 5, 1], [1, 1, 1]), random_batch([1] * 4, [4] * 4)
+    forced = replace(targets, source=sources.source[rows], source_mask=sources.source_mask[rows])
+    with torch.no_grad():
+        output, decoded = model(forced), decode(model, forced)
+        memory = model.encode(sources.source, sources.source_mask)
+        state = model.start(memory).select(rows)
+        for t in range(4):
+            step = model.step(targets.target_in[:, t], state, memory, rows)
+            log_probs, state = log_probs_of(step), step.state
+            gold = log_probs.gather(1, targets.target_out[:, t : t + 1]).squeeze(1)
+            assert_close(log_probs.exp().sum(1), torch.ones(4, dtype=torch.float64))
+            assert_close(gold, output.token_log_probs[:, t])
+            assert_close(step.weights, output.alignment[:, t])
+            assert (step.centers is None) == (decoded.centers is None)
+            if step.centers is not None and decoded.centers is not None:
+                assert_close(step.centers, decoded.centers[:, t])
+    assert_same_state(state, decoded.state)
+
+
+@pytest.mark.parametrize("tree", in_every_order())
+def test_selected_rows_go_on_as_they_would_have(tree: dict[str, Any]) -> None:
+    model, everything = random_model(tree), torch.arange(3)
+    batch = random_batch([5, 2, 4], [2, 2, 2])
+    with torch.no_grad():
+        memory = model.encode(batch.source, batch.source_mask)
+        state = model.step(batch.target_in[:, 0], model.start(memory), memory, everything).state
+        tokens = batch.target_in[:, 1]
+        whole = model.step(tokens, state, memory, everything)
+        for rows in (torch.tensor([0, 2, 2]), torch.tensor([2, 0, 2])):
+            assert_same_state(model.start(memory.select(rows)), model.start(memory).select(rows))
+            for given in ((memory, rows), (memory.select(rows), everything)):
+                step = model.step(tokens[rows], state.select(rows), *given)
+                assert_close(log_probs_of(step), log_probs_of(whole)[rows])
+                assert_close(step.weights, whole.weights[rows])
+                assert_same_state(step.state, whole.state.select(rows))
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("window", ["local-m", "local-p"])
+def test_a_step_says_where_its_windows_stand(window: str, heads: int) -> None:
+    model = random_model(small(window=window, heads=heads, half_width=1, score="general"))
+    batch = random_batch([8, 5, 1], [4, 4, 4])
+    lengths, positions = batch.source_mask.sum(1), torch.arange(8)
+    with torch.no_grad():
+        memory = model.encode(batch.source, batch.source_mask)
+        state = model.start(memory)
+        for t in range(4):
+            step = model.step(batch.target_in[:, t], state, memory, torch.arange(3))
+            state = step.state
+            assert step.centers is not None
+            assert step.centers.shape == (3, heads)
+            if window == "local-m":
+                assert step.centers.tolist() == [[min(t, length - 1)] * heads for length in lengths.tolist()]
+            assert ((step.centers >= 0) & (step.centers <= lengths.unsqueeze(1))).all()
+            away = (positions - step.centers.unsqueeze(2)).abs().amin(1)  # from the nearest centre
+            assert (step.weights[away > 1] == 0).all()
+            assert (step.weights[(away <= 1) & batch.source_mask] > 0).all()
+
+
+def test_a_global_attention_has_no_centers() -> None:
+    model, batch = random_model(small(heads=2)), random_batch([3], [1])
+    memory = model.encode(batch.source, batch.source_mask)
+    step = model.step(batch.target_in[:, 0], model.start(memory), memory, torch.tensor([0]))
+    assert step.centers is None
+
+
+# --- coverage -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("switch", [name for name in SWITCHES if "coverage" in name])
+def test_coverage_is_the_sum_of_what_was_attended_to(switch: str, order: str) -> None:
+    model, batch = build(switched(switch, order=order)), random_batch([8, 1, 4], [5, 5, 5])
+    with torch.no_grad():
+        start = model.start(model.encode(batch.source, batch.source_mask))
+        decoded = decode(model, batch)
+    assert start.coverage is not None
+    assert (start.coverage == 0).all()
+    assert decoded.state.coverage is not None
+    assert_close(decoded.state.coverage, decoded.alignment.sum(1))
+    if "local" not in switch:
+        assert_close(decoded.alignment.sum(2), torch.ones(3, 5, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("switch", [name for name in SWITCHES if "coverage" not in name])
+def test_only_scores_that_look_at_coverage_make_a_state_carry_it(switch: str) -> None:
+    assert decode(build(switched(switch)), random_batch([5, 3], [1, 1])).state.coverage is None
+
+
+def test_what_was_attended_to_changes_what_is_attended_to_next() -> None:
+    model, batch, rows = build(small(coverage=True)), random_batch([5, 3], [1, 1]), torch.arange(2)
+    with torch.no_grad():
+        memory = model.encode(batch.source, batch.source_mask)
+        fresh = model.start(memory)
+        assert fresh.coverage is not None
+        read = replace(fresh, coverage=fresh.coverage + torch.tensor([1.0, 0.0, 2.0, 0.0, 0.0]))
+        weights = [model.step(batch.target_in[:, 0], state, memory, rows).weights for state in (fresh, read)]
+    assert not torch.equal(*weights)
+
+
+# --- gradients ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES, ids=CASE_NAMES)
+def test_gradients_are_those_of_the_function_and_reach_every_weight(case: Case) -> None:
+    """Along a random direction through all weights, in training, with the same dropout in each pass."""
+    model = random_model(tree_of(case, dropout=dict.fromkeys(PLACES, 0.2))).train()
+    batch, weights = random_batch([7, 2], [3, 1]), list(model.parameters())
+    direction = [torch.randn_like(weight) for weight in weights]
+    of_alignment = torch.randn(2, 3, 7, dtype=torch.float64)
+
+    def value(step: float) -> Tensor:
+        with torch.no_grad():
+            for weight, along in zip(weights, direction, strict=True):
+                weight.add_(along, alpha=step)
+        torch.manual_seed(2)
+        output = model(batch, 0.1)
+        return output.loss + (output.alignment * of_alignment).sum()
+
+    value(0.0).backward()
+    slope = 0.0
+    for (name, weight), along in zip(model.named_parameters(), direction, strict=True):
+        assert weight.grad is not None, name
+        assert weight.grad.isfinite().all(), name
+        slope += (weight.grad * along).sum().item()
+    with torch.no_grad():
+        above, below = value(1e-6).item(), value(-2e-6).item()
+    assert (above - below) / 2e-6 == pytest.approx(slope, rel=1e-6, abs=1e-6)
+
+
+# --- tying, seeds -------------------------------------------------------------------------------------------------
+
+
+def test_tied_weights_are_one_storage_and_counted_once() -> None:
+    sizes = {tie: sum(weight.numel() for weight in build(small(tie=tie)).parameters()) for tie in ("target", "all")}
+    table = SIZE * small()["embedding"]
+    assert sizes["target"] - sizes["all"] == table
+    target, everything = build(small(tie="target")), build(small(tie="all"))
+    assert target.output.weight is target.target_embedding.weight
+    assert target.source_embedding.weight is not target.target_embedding.weight
+    assert everything.output.weight is everything.source_embedding.weight
+    free = build(small(tie="none"))
+    tables = (free.output, free.source_embedding, free.target_embedding)
+    assert len({table.weight.data_ptr() for table in tables}) == 3
+
+
+def test_tied_weights_stay_one_through_an_update() -> None:
+    model = build(small(tie="all")).train()
+    model(random_batch([5, 3], [4, 2])).loss.backward()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+    assert torch.equal(model.output.weight, model.source_embedding.weight)
+    assert torch.equal(model.output.weight, model.target_embedding.weight)
+
+
+def test_a_seed_decides_every_initial_weight() -> None:
+    one, same, other = (build(small(layers=2), seed=seed).state_dict() for seed in (5, 5, 6))
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not torch.equal(one["encoder.rightward.0.weight_hh_l0"], other["encoder.rightward.0.weight_hh_l0"])
+
+
+@pytest.mark.parametrize("tie", ["none", "target"])
+def test_a_fresh_model_is_nearly_indifferent_between_words(tie: str) -> None:
+    model, batch = build(small(tie=tie, embedding=64, annotation=64)), random_batch([5, 3], [4, 4])
+    with torch.no_grad():
+        log_p = model.output.log_probs(decode(model, batch).readouts.flatten(0, 1))
+    assert isinstance(log_p, Tensor)
+    entropy = -(log_p.exp() * log_p).sum(-1)
+    assert entropy.min() > 0.8 * torch.log(torch.tensor(float(SIZE)))
+
+
+# --- dropout ------------------------------------------------------------------------------------------------------
+
+
+def outcome(model: nn.Module, batch: Any) -> Tensor:
+    with torch.no_grad():
+        log_probs: Tensor = model(batch).token_log_probs
+        return log_probs
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("variational", [False, True])
+def test_each_dropout_acts_in_training_alone(place: str, variational: bool) -> None:
+    rates = dict.fromkeys(PLACES, 0.0) | {place: 0.5}
+    model = build(small(layers=2, annotation=16, dropout=rates | {"variational": variational}))
+    plain = build(small(layers=2, annotation=16))
+    plain.load_state_dict(model.state_dict())
+    batch = random_batch([5, 3], [4, 4])
+    expected = outcome(plain.train(), batch)
+    assert torch.equal(outcome(model.eval(), batch), expected)
+    torch.manual_seed(1)
+    assert not torch.equal(outcome(model.train(), batch), expected)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_dropout_between_layers_is_new_at_every_step_of_the_decoder_and_leaves_residuals_alone(order: str) -> None:
+    rates = dict.fromkeys(PLACES, 0.0) | {"layers": 0.5}
+    model = build(small(order=order, annotation=16, layers=2, residual=True, dropout=rates)).train()
+    seen: list[Tensor] = []
+    model.decoder.recurrence.below[0].register_forward_pre_hook(lambda _, given: seen.append(given[0] == 0))
+    with torch.no_grad():
+        decoded = decode(model, random_batch([5, 3], [4, 4]))
+    assert len(seen) == 4
+    assert not any(torch.equal(one, other) for one, other in pairwise(seen))
+    assert 0 < torch.stack(seen).double().mean() < 1
+    assert (decoded.state.hidden != 0).all()
+
+
+@pytest.mark.parametrize("variational", [False, True])
+@pytest.mark.parametrize("switch", ["forward", "residual", "layer-norm", "copy-lstm"])
+def test_dropout_between_layers_acts_in_the_encoder_and_not_below_its_first_layer(
+    switch: str, variational: bool
+) -> None:
+    rates = dict.fromkeys(PLACES, 0.0) | {"layers": 0.5, "variational": variational}
+    model = build(switched(switch, annotation=16, dropout=rates))
+    embedded, mask = model.source_embedding(random_batch([5, 3], [1, 1]).source), mask_of([5, 3])
+    with torch.no_grad():
+        quiet, loud = model.encoder.eval()(embedded, mask), model.encoder.train()(embedded, mask)
+    assert torch.equal(quiet.final[:, 0], loud.final[:, 0])
+    assert not torch.equal(quiet.final[:, 1], loud.final[:, 1])
+
+
+def test_a_single_layer_has_no_dropout_between_layers() -> None:
+    model = build(small(annotation=16, dropout=dict.fromkeys(PLACES, 0.0) | {"layers": 0.9}))
+    batch = random_batch([5, 3], [4, 4])
+    assert torch.equal(outcome(model.train(), batch), outcome(model.eval(), batch))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_recurrent_dropout_has_one_mask_for_all_steps_of_a_sentence(order: str) -> None:
+    rates = dict.fromkeys(PLACES, 0.0) | {"recurrent": 0.5}
+    model = build(small(order=order, annotation=16, dropout=rates)).train()
+    seen: list[Tensor] = []
+    matrix = model.decoder.recurrence.cells[0].get_submodule("recurrent")
+    matrix.register_forward_pre_hook(lambda _, given: seen.append(given[0] == 0))
+    decode(model, random_batch([5, 3], [4, 4]))
+    assert len(seen) == 4
+    assert all(torch.equal(step, seen[0]) for step in seen)
+    assert 0 < seen[0].double().mean() < 1
+    assert not torch.equal(seen[0][0], seen[0][1])

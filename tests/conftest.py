@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from jaxtyping import install_import_hook
 
-# Before anything of nmt is imported: annotated shapes and types are checked at every call.
+from tests import shapes
+
+# Before anything of nmt is imported: annotated shapes and types are checked in the first calls of each test.
 _training = [f"nmt.training.{name}" for name in ("guidance", "sampling")]
 _data = ["nmt.alignment.corpus_links", "nmt.data.batching"]
 _checked = ["nmt.model", "nmt.fast", *_data, "nmt.decoding", "nmt.evened", "nmt.ragged", *_training]
-_hook = install_import_hook(_checked, "beartype.beartype")
+_hook = install_import_hook(_checked, "tests.shapes.check_first_calls")
 
 import torch  # noqa: E402 -- the hook comes first
 
@@ -24,6 +26,12 @@ torch.set_num_threads(1)
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_number) == signal.SIG_IGN:
         signal.signal(_number, _handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    shapes.renew()
+
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "corpora"
 

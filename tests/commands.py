@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import pkgutil
+import select
 import socket
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import traceback
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parents[1]
 NMT = [sys.executable, "-m", "nmt.cli"]
@@ -31,13 +32,56 @@ Finished = subprocess.CompletedProcess[bytes]
 
 def nmt(*arguments: object, stdin: bytes = b"", cwd: Path | None = None, **variables: str) -> Finished:
     """Run the command to its end."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **variables}
-    command = ["nmt", *map(str, arguments)]
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        status = _warm().run(command, stdin, (output, errors), cwd or Path.cwd(), environment)
-        for file in (output, errors):
-            file.seek(0)
-        return Finished(command, status, output.read(), errors.read())
+    return Running(*arguments, stdin=stdin, cwd=cwd, **variables).finish()
+
+
+class Running:
+    """A command that has been started; one at a time. Its stdin is bytes or a file, its stdout kept or another file."""
+
+    def __init__(
+        self,
+        *arguments: object,
+        stdin: bytes | int = b"",
+        stdout: int | None = None,
+        cwd: Path | None = None,
+        **variables: str,
+    ) -> None:
+        self.command = ["nmt", *map(str, arguments)]
+        self.status: int | None = None
+        self._outputs = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 -- open until the end
+        self._feeding: threading.Thread | None = None
+        if isinstance(stdin, bytes):
+            content, (stdin, write) = stdin, os.pipe()
+            self._feeding = threading.Thread(target=_feed, args=(write, content))
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **variables}
+        output, errors = (file.fileno() for file in self._outputs)
+        files = [stdin, output if stdout is None else stdout, errors]
+        try:
+            self.pid = _warm().start(self.command, files, cwd or Path.cwd(), environment)
+        finally:
+            if self._feeding is not None:
+                os.close(stdin)
+        if self._feeding is not None:
+            self._feeding.start()
+
+    def poll(self) -> int | None:
+        """The exit status, or None while the command runs."""
+        if self.status is None and _warm().has_ended():
+            self.status = _warm().status()
+        return self.status
+
+    def finish(self) -> Finished:
+        """Wait for its end: the exit status, minus the signal's number if one ended it, and what it wrote."""
+        if self.status is None:
+            self.status = _warm().status()
+        if self._feeding is not None:
+            self._feeding.join()
+        texts = []
+        for file in self._outputs:
+            with file:
+                file.seek(0)
+                texts.append(file.read())
+        return Finished(self.command, self.status, *texts)
 
 
 def good(ended: Finished) -> str:
@@ -71,26 +115,19 @@ class Warm:
                 cwd=ROOT,
             )
 
-    def run(
-        self,
-        command: Sequence[str],
-        stdin: bytes,
-        outputs: tuple[BinaryIO, BinaryIO],
-        cwd: Path,
-        environment: dict[str, str],
-    ) -> int:
-        """The exit status of a command; minus the signal's number if one ended it."""
+    def start(self, command: Sequence[str], files: Sequence[int], cwd: Path, environment: dict[str, str]) -> int:
+        """Start a command with these files as its stdin, stdout and stderr; returns its process id."""
         request = json.dumps({"command": command, "cwd": str(cwd), "environment": environment})
-        read, write = os.pipe()
-        feeding = threading.Thread(target=_feed, args=(write, stdin))
-        try:
-            socket.send_fds(self.link, [request.encode()], [read, *(file.fileno() for file in outputs)])
-        finally:
-            os.close(read)
-        feeding.start()
-        status = int(self.link.recv(100))
-        feeding.join()
-        return status
+        socket.send_fds(self.link, [request.encode()], files)
+        return int(self.link.recv(100))
+
+    def has_ended(self) -> bool:
+        """Whether the status of the command is there."""
+        return bool(select.select([self.link], [], [], 0)[0])
+
+    def status(self) -> int:
+        """Wait for the exit status of the command; minus the signal's number if one ended it."""
+        return int(self.link.recv(100))
 
 
 @cache
@@ -123,6 +160,7 @@ def serve(link: int) -> None:
             if not child:
                 asked.close()
                 _become(**json.loads(message), files=files)
+            asked.send(str(child).encode())
             for file in files:
                 os.close(file)
             _, status = os.waitpid(child, 0)

@@ -28,7 +28,7 @@ from nmt.data.catalogue import CATALOGUE
 from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
 from nmt.recipe import GuidedAlignmentConfig, load_recipe, shipped_recipes
-from tests.commands import NMT, ROOT, Finished, bad, good, nmt
+from tests.commands import NMT, ROOT, Finished, Running, bad, good, nmt
 from tests.machine import needs_int8
 from tests.test_bundle import FILES, small_recipe
 
@@ -134,17 +134,14 @@ def test_the_effective_recipe_is_printed_and_reads_back(corpus: Path, tmp_path: 
 
 def test_ctrl_c_saves_and_resume_goes_on(corpus: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    command = [*NMT, "train", str(write_recipe(corpus)), "--out", str(run), "--set", "training.log_every=1"]
-    command += ["--threads", "1"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
-        until = time.monotonic() + 60
-        while not (run / "metrics.jsonl").exists() and time.monotonic() < until:
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGINT
-    last = errors.decode().splitlines()[-1]
+    process = Running("train", write_recipe(corpus), "--out", run, "--set", "training.log_every=1", "--threads", "1")
+    until = time.monotonic() + 60
+    while not (run / "metrics.jsonl").exists() and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    stopped = process.finish()
+    assert stopped.returncode == 128 + signal.SIGINT
+    last = stopped.stderr.decode().splitlines()[-1]
     goes_on = f"nmt train {run}/recipe.yaml --out {run} --resume --device cpu --threads 1"
     assert last == f"nmt: Stopped. The state is saved; go on with: {goes_on}"
     changed = nmt("train", run / "recipe.yaml", "--out", run, "--resume", "--set", "training.epochs=1")
@@ -218,17 +215,10 @@ def test_a_run_folder_that_exists_is_left_alone(model: Path, corpus: Path) -> No
 
 @pytest.mark.usefixtures("model")  # the encoded text is in the cache, so that the weights are the first to be too large
 def test_a_full_disk_while_saving_is_a_sentence(corpus: Path, tmp_path: Path) -> None:
-    arguments = ["train", write_recipe(corpus), "--out", tmp_path / "run", "-q", "--set", "training.epochs=1"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    environment.pop("COVERAGE_PROCESS_CONFIG", None)  # its file would not fit on the disk either
-    ended = subprocess.run(
-        [*NMT, *map(str, arguments)],
-        capture_output=True,
-        check=False,
-        env=environment,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
-    )
-    assert f"Cannot write {tmp_path}/run/" in bad(ended, 1)
+    process = Running("train", write_recipe(corpus), "--out", tmp_path / "run", "-q", "--set", "training.epochs=1")
+    _, most = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100_000, most))
+    assert f"Cannot write {tmp_path}/run/" in bad(process.finish(), 1)
 
 
 # --- translate --------------------------------------------------------------------------------------------------
@@ -384,20 +374,19 @@ def test_a_pipe_that_waits_for_each_answer_gets_it(model: Path) -> None:
 
 def test_at_a_terminal_each_line_is_answered_at_once(model: Path) -> None:
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [*NMT, "translate", str(model)]
-    with subprocess.Popen(
-        command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
-    ) as process:
-        os.close(theirs)
-        assert process.stdout is not None
+    read, write = os.pipe()
+    process = Running("translate", model, stdin=theirs, stdout=write)
+    os.close(theirs)
+    os.close(write)
+    with open(read, "rb") as answers:
         for _ in range(2):
             os.write(ours, b"the dog sees the cat\n")
-            assert process.stdout.readline().endswith(b"\n")
+            assert answers.readline().endswith(b"\n")
         os.write(ours, b"\x04")  # end of input
-        rest, errors = process.communicate(timeout=60)
+        assert answers.read() == b""
+    ended = process.finish()
     os.close(ours)
-    assert (rest, errors, process.returncode) == (b"", b"", 0)
+    assert (ended.stderr, ended.returncode) == (b"", 0)
 
 
 def test_a_reader_that_leaves_early_is_no_error(model: Path) -> None:
@@ -411,11 +400,10 @@ def test_a_reader_that_leaves_early_is_no_error(model: Path) -> None:
     assert process.returncode == 128 + signal.SIGPIPE
 
 
-@pytest.mark.parametrize("output", [[], ["-o", "/dev/full"]], ids=["stdout", "file"])
-def test_a_full_disk_while_translating_is_a_sentence(model: Path, output: list[str]) -> None:
+def test_a_full_disk_while_translating_is_a_sentence(model: Path) -> None:
     with open("/dev/full", "wb") as full:
         ended = subprocess.run(
-            [*NMT, "translate", str(model), *output],
+            [*NMT, "translate", str(model)],
             input=b"the dog\n",
             stdout=full,
             stderr=subprocess.PIPE,
@@ -423,8 +411,9 @@ def test_a_full_disk_while_translating_is_a_sentence(model: Path, output: list[s
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
     assert ended.returncode == 1
-    place = "/dev/full" if output else "to standard output"
-    assert ended.stderr.decode() == f"nmt: Cannot write {place}: No space left on device.\n"
+    assert ended.stderr.decode() == "nmt: Cannot write to standard output: No space left on device.\n"
+    to_file = nmt("translate", model, "-o", "/dev/full", stdin=b"the dog\n")
+    assert bad(to_file, 1) == "Cannot write /dev/full: No space left on device."
 
 
 class Terminal(io.StringIO):

@@ -1,10 +1,7 @@
 """Comparing recipes: what may be compared, trainings side by side that stop and go on, figures, tables, the command."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -30,6 +27,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.recipe import load_recipe, parse_recipe
 from nmt.training.checkpoint import has_state
+from tests.commands import bad, good, nmt
 from tests.training import toy
 
 pytestmark = pytest.mark.xdist_group("comparison")  # one worker, so that the models are trained once
@@ -135,10 +133,8 @@ def test_a_folder_of_something_else_is_refused_untouched(corpus: Path, tmp_path:
     path, out = write(corpus, "one"), tmp_path / "out"
     (out / name).parent.mkdir(parents=True)
     (out / name).write_text("written by hand")
-    ended = nmt("compare", path, "--out", out)
-    assert ended.returncode == 2
-    [line] = ended.stderr.splitlines()
-    assert "was not made by nmt compare: choose a new folder with --out." in line
+    sentence = bad(nmt("compare", path, "--out", out), 2)
+    assert "was not made by nmt compare: choose a new folder with --out." in sentence
     assert [path for path in out.rglob("*") if path.is_file()] == [out / name]
     assert (out / name).read_text() == "written by hand"
 
@@ -148,10 +144,8 @@ def test_a_run_folder_with_something_else_in_it_is_refused_untouched(corpus: Pat
     with locked(tmp_path / "out"):
         notes.parent.mkdir(parents=True)
         notes.write_text("written by hand")
-    ended = nmt("compare", path, "--out", tmp_path / "out")
-    assert ended.returncode == 1
-    [line] = ended.stderr.splitlines()
-    assert "runs/one holds notes.txt, but no state of a training to go on from" in line
+    sentence = bad(nmt("compare", path, "--out", tmp_path / "out"), 1)
+    assert "runs/one holds notes.txt, but no state of a training to go on from" in sentence
     assert notes.read_text() == "written by hand"
 
 
@@ -468,27 +462,24 @@ def test_every_attention_recipe_is_described() -> None:
 # --- the command ------------------------------------------------------------------------------------------------
 
 
-def nmt(*arguments: object) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
-    command = [sys.executable, "-m", "nmt.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
-
-
 def test_the_command_finishes_an_earlier_comparison(
     trained: tuple[list[Candidate], Seen, dict[str, str]], corpus: Path
 ) -> None:
-    good = trained[0][0]
+    candidate = trained[0][0]
     before = time.time()
     files = [corpus / "good.yaml", corpus / "blind.yaml"]
-    ended = nmt("compare", *files, "--out", good.folder, "--baseline", "blind", "--threads", 1)
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout == (good.folder / "table.md").read_text()
-    assert ended.stdout.startswith("# 2 recipes under one budget")
-    assert str(corpus) not in ended.stdout
-    assert "measuring" in ended.stderr
-    assert (good.folder / "by-length.png").read_bytes().startswith(b"\x89PNG")
-    assert good.marker.stat().st_mtime < before
-    assert [row["name"] for row in json.loads((good.folder / "table.json").read_text())["rows"]] == ["good", "blind"]
+    ended = nmt("compare", *files, "--out", candidate.folder, "--baseline", "blind", "--threads", 1)
+    text = good(ended)
+    assert text == (candidate.folder / "table.md").read_text()
+    assert text.startswith("# 2 recipes under one budget")
+    assert str(corpus) not in text
+    assert b"measuring" in ended.stderr
+    assert (candidate.folder / "by-length.png").read_bytes().startswith(b"\x89PNG")
+    assert candidate.marker.stat().st_mtime < before
+    assert [row["name"] for row in json.loads((candidate.folder / "table.json").read_text())["rows"]] == [
+        "good",
+        "blind",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -501,7 +492,4 @@ def test_the_command_finishes_an_earlier_comparison(
 def test_the_command_says_what_is_wrong(corpus: Path, tmp_path: Path, arguments: list[str], sentence: str) -> None:
     write(corpus, "good")
     ended = nmt("compare", corpus / "good.yaml", "--out", tmp_path / "out", *arguments)
-    assert ended.returncode in (1, 2)
-    assert ended.stdout == ""
-    [line] = ended.stderr.splitlines()
-    assert line.startswith(f"nmt: {sentence}")
+    assert bad(ended, ended.returncode or 1).startswith(sentence)

@@ -66,9 +66,10 @@ def test_both_are_one_sentence() -> None:
 def test_it_is_said_once_where_a_run_begins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_reversal(tmp_path, pairs=100, held_out=5)
     cpu = torch.device("cpu")
-    train(recipe(tmp_path, training={"epochs": 1}), tmp_path / "run", device=cpu)
+    few = {"batch_tokens": 1024, "validation": {"metrics": "perplexity"}}
+    train(recipe(tmp_path, training={"epochs": 1, **few}), tmp_path / "run", device=cpu)
     assert capsys.readouterr().err.count("too much for 100 pairs. Try the widths of the recipe small.") == 1
-    longer = recipe(tmp_path, training={"epochs": 2})
+    longer = recipe(tmp_path, training={"epochs": 2, **few})
     train(longer, tmp_path / "run", device=cpu, resume=True, force=True)
     assert "are many for" not in capsys.readouterr().err
     train(longer, tmp_path / "quiet", device=cpu, quiet=True)
@@ -82,7 +83,7 @@ def own_corpus(name: str) -> bool:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name == "quickstart" else pytest.mark.slow)
+        pytest.param(name, marks=pytest.mark.xdist_group("sample") if name == "quickstart" else pytest.mark.slow)
         for name in filter(own_corpus, sorted(shipped_recipes()))
     ],
 )

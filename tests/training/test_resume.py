@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,11 +33,11 @@ from nmt.training.text import Encoded, TrainingText
 from nmt.training.trainer import Interrupted, train
 from nmt.training.update import Learner, Measured
 from nmt.training.validation import Validator
+from tests.commands import NMT, ROOT, Running, good
 from tests.training.runs import outcome, timeless
 from tests.training.toy import recipe, write_reversal
 
 CPU = torch.device("cpu")
-ROOT = Path(__file__).resolve().parents[2]
 
 EVERYTHING: dict[str, Any] = {
     "ema": 0.9,
@@ -75,23 +76,27 @@ def plain(corpus: Path, **training: Any) -> Recipe:
     return recipe(corpus, training=settings, model={**SIZES, "dropout": 0.1})
 
 
-def process(chosen: Recipe, corpus: Path, run: Path, *options: str, **environment: str) -> "subprocess.Popen[bytes]":
+@pytest.fixture(scope="module")
+def two_best(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, dict[str, Any]]:
+    """A plain recipe that keeps two checkpoints, and what a run of it leaves behind if nothing happens to it."""
+    chosen, run = plain(corpus, validation={"metrics": "perplexity", "keep_best": 2}), tmp_path_factory.mktemp("runs")
+    train(chosen, run / "whole", device=CPU, quiet=True)
+    return chosen, outcome(run / "whole")
+
+
+@pytest.fixture(scope="module")
+def finished(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the plain recipe. Tests that change it copy it."""
+    run = tmp_path_factory.mktemp("runs") / "finished"
+    train(plain(corpus), run, device=CPU, quiet=True)
+    return run
+
+
+def process(chosen: Recipe, run: Path, *options: str, **environment: str) -> Running:
     """A real `nmt train`."""
     file = run.with_suffix(".yaml")
     file.write_text(dump_recipe(chosen))
-    command = [sys.executable, "-m", "nmt.cli", "train", str(file), "--out", str(run), "-q", "--threads", "1", *options]
-    return subprocess.Popen(
-        command,
-        cwd=corpus,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-    )
-
-
-def ended(running: "subprocess.Popen[bytes]") -> tuple[int, str]:
-    _, errors = running.communicate(timeout=240)
-    return running.returncode, errors.decode()
+    return Running("train", file, "--out", run, "-q", "--threads", "1", *options, **environment)
 
 
 def without_picture(run: Path) -> dict[str, Any]:
@@ -102,34 +107,34 @@ def without_picture(run: Path) -> dict[str, Any]:
 # --- real processes ----------------------------------------------------------------------------------------------
 
 
-def kill_and_resume(chosen: Recipe, corpus: Path, run: Path, kills: int, seed: int) -> dict[str, int]:
+def kill_and_resume(chosen: Recipe, run: Path, kills: int, seed: int) -> dict[str, int]:
     """Kill a run that often, every other time while it saves and else at random moments, and let it come to its end."""
     draw = random.Random(seed)
     counts = {"killed": 0, "while saving": 0, "before training": 0}
     while counts["killed"] < kills:
-        running = process(chosen, corpus, run, *(["--resume"] if run.is_dir() else []))
+        running = process(chosen, run, *(["--resume"] if run.is_dir() else []))
         if counts["killed"] % 2:
             saving = wait_for_a_save(run, running, skip=draw.randrange(6))
         else:
             saving = False
             wait_for_work(run, running, anything=draw.random() < 0.3)
             time.sleep(draw.uniform(0, 0.5))
-        running.send_signal(signal.SIGKILL)
-        status, errors = ended(running)
-        if status == 0:  # it had come to its end before
+        if running.poll() is None:
+            os.kill(running.pid, signal.SIGKILL)
+        ended = running.finish()
+        if ended.returncode == 0:  # it had come to its end before
             break
-        assert status == -signal.SIGKILL, errors
+        assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
         counts["killed"] += 1
         counts["while saving"] += saving
         counts["before training"] += not has_state(run)
         if (run / WEIGHTS).exists():
             Bundle.load(run)
-    status, errors = ended(process(chosen, corpus, run, *(["--resume"] if run.is_dir() else [])))
-    assert status == 0, errors
+    good(process(chosen, run, *(["--resume"] if run.is_dir() else [])).finish())
     return counts
 
 
-def wait_for_work(run: Path, running: "subprocess.Popen[bytes]", *, anything: bool) -> None:
+def wait_for_work(run: Path, running: Running, *, anything: bool) -> None:
     """Until the process locks its folder, or has begun to train or gone on training."""
     before = stamp(run / "metrics.jsonl")
     while (
@@ -138,7 +143,7 @@ def wait_for_work(run: Path, running: "subprocess.Popen[bytes]", *, anything: bo
         time.sleep(0.001)
 
 
-def wait_for_a_save(run: Path, running: "subprocess.Popen[bytes]", *, skip: int) -> bool:
+def wait_for_a_save(run: Path, running: Running, *, skip: int) -> bool:
     """Until a file is being written beside the one that it will replace, some saves later; whether that came."""
     seen: set[tuple[str, int]] = set()
     while running.poll() is None:
@@ -161,7 +166,7 @@ def stamp(path: Path) -> int:
 def test_a_killed_run_is_resumed_to_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
     chosen = everything(corpus)
     train(chosen, tmp_path / "whole", device=CPU, quiet=True)
-    counts = kill_and_resume(chosen, corpus, tmp_path / "parts", kills=2, seed=1)
+    counts = kill_and_resume(chosen, tmp_path / "parts", kills=2, seed=1)
     assert counts["killed"] == 2
     assert without_picture(tmp_path / "parts") == outcome(tmp_path / "whole")
 
@@ -172,7 +177,7 @@ def test_a_run_killed_thirty_times_is_resumed_to_the_same_bytes(corpus: Path, tm
     endless = {**EVERYTHING["validation"], "patience": None}  # so that it does not end before it is killed so often
     chosen = everything(corpus, epochs=150, validation=endless)
     train(chosen, tmp_path / "whole", device=CPU, quiet=True)
-    counts = kill_and_resume(chosen, corpus, tmp_path / "parts", kills=30, seed=2)
+    counts = kill_and_resume(chosen, tmp_path / "parts", kills=30, seed=2)
     print(counts)  # noqa: T201 -- for pytest -rP
     assert counts["killed"] == 30
     assert counts["while saving"] >= 10
@@ -182,8 +187,12 @@ def test_a_run_killed_thirty_times_is_resumed_to_the_same_bytes(corpus: Path, tm
 @pytest.mark.slow
 def test_two_processes_train_the_same_model(corpus: Path, tmp_path: Path) -> None:
     chosen = everything(corpus, epochs=1)
-    running = [process(chosen, corpus, tmp_path / name, PYTHONHASHSEED=name) for name in ("1", "2")]
-    assert [ended(one) for one in running] == [(0, ""), (0, "")]
+    for name in ("1", "2"):
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(dump_recipe(chosen))
+        command = [*NMT, "train", str(file), "--out", str(tmp_path / name), "-q", "--threads", "1"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": name}
+        subprocess.run(command, check=True, env=environment)
     assert without_picture(tmp_path / "1") == without_picture(tmp_path / "2")
 
 
@@ -230,25 +239,34 @@ def calls(function: Callable[..., Any], at: int, *numbers: int) -> Callable[...,
 
 
 @pytest.mark.parametrize(
-    ("place", "name", "at"),
+    ("place", "name", "at", "number"),
     [
-        (TrainingText, "load", 1),
-        (RecurrentModel, "forward", 2),
-        (Validator, "judge", 1),
-        (Validator, "judge", 2),
-        (Validator, "judge", 3),
-        (trainer, "save_state", 1),
-        (trainer, "save_state", 3),
-        (trainer, "save_tensors", 1),
+        (TrainingText, "load", 1, signal.SIGTERM),
+        (RecurrentModel, "forward", 2, signal.SIGTERM),
+        (RecurrentModel, "forward", 2, signal.SIGINT),
+        (RecurrentModel, "forward", 2, signal.SIGHUP),
+        (Validator, "judge", 1, signal.SIGINT),
+        (Validator, "judge", 2, signal.SIGHUP),
+        (Validator, "judge", 3, signal.SIGTERM),
+        (trainer, "save_state", 1, signal.SIGHUP),
+        (trainer, "save_state", 3, signal.SIGTERM),
+        (trainer, "save_tensors", 1, signal.SIGINT),
     ],
-    ids=["reading", "update", "validation", "last validation", "mean", "first save", "save", "model"],
+    ids=[
+        *("reading", "update-term", "update-int", "update-hup", "validation", "last validation", "mean"),
+        *("first save", "save", "model"),
+    ],
 )
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_at_any_moment_saves(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, at: int, number: int
+    two_best: tuple[Recipe, dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    place: Any,
+    name: str,
+    at: int,
+    number: int,
 ) -> None:
-    chosen = plain(corpus, validation={"metrics": "perplexity", "keep_best": 2})
-    train(chosen, tmp_path / "whole", device=CPU, quiet=True)
+    chosen, expected = two_best
     with monkeypatch.context() as patch:
         patch.setattr(place, name, calls(getattr(place, name), at, number))
         stopped = interrupted(chosen, tmp_path / "parts")
@@ -259,15 +277,16 @@ def test_a_signal_at_any_moment_saves(
         return
     assert "The state is saved; go on with: nmt train " in str(stopped)
     train(chosen, tmp_path / "parts", device=CPU, quiet=True, resume=True)
-    found, expected = outcome(tmp_path / "parts"), outcome(tmp_path / "whole")
+    found = outcome(tmp_path / "parts")
     if at == 3 and name == "judge":  # the end of the last epoch and the beginning of the one after are the same place
-        assert found.pop(STATE)[1:] == expected.pop(STATE)[1:]
+        assert found[STATE][1:] == expected[STATE][1:]
+        expected = {**expected, STATE: found[STATE]}
     assert found == expected
 
 
 @pytest.mark.parametrize("ignored", [False, True], ids=["closed", "nohup"])
 def test_a_closed_terminal_saves_unless_it_is_to_be_ignored(corpus: Path, tmp_path: Path, ignored: bool) -> None:
-    chosen, run = plain(corpus, epochs=40), tmp_path / "run"
+    chosen, run = plain(corpus, epochs=20), tmp_path / "run"
     recipe_file = tmp_path / "recipe.yaml"
     recipe_file.write_text(dump_recipe(chosen))
     command = [sys.executable, "-m", "nmt.cli", "train", str(recipe_file), "--out", str(run), "--threads", "1"]
@@ -286,11 +305,11 @@ def test_a_closed_terminal_saves_unless_it_is_to_be_ignored(corpus: Path, tmp_pa
     _, status = os.waitpid(child, 0)
     progress = load_state(run).progress
     if ignored:
-        assert (os.waitstatus_to_exitcode(status), progress.epoch) == (0, 39)
+        assert (os.waitstatus_to_exitcode(status), progress.epoch) == (0, 19)
         return
     assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
     assert progress.update > 0
-    assert progress.epoch < 39
+    assert progress.epoch < 19
     train(chosen, run, device=CPU, quiet=True, resume=True)
     train(chosen, tmp_path / "whole", device=CPU, quiet=True)
     assert outcome(run) == outcome(tmp_path / "whole")
@@ -350,17 +369,16 @@ def test_a_stop_that_was_taken_for_an_error_is_still_one() -> None:
 
 @pytest.mark.parametrize(("place", "name"), [(RecurrentModel, "forward"), (trainer.Trainer, "save")])
 def test_a_second_signal_ends_at_once_and_damages_nothing(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str
+    corpus: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str
 ) -> None:
     chosen = plain(corpus)
-    train(chosen, tmp_path / "whole", device=CPU, quiet=True)
     with monkeypatch.context() as patch:
         patch.setattr(place, name, calls(getattr(place, name), 2, signal.SIGINT, signal.SIGINT))
         stopped = interrupted(chosen, tmp_path / "parts")
     assert "The last saved state is kept" in str(stopped)
     assert stopped.exit_status == 130
     train(chosen, tmp_path / "parts", device=CPU, quiet=True, resume=True)
-    assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
+    assert outcome(tmp_path / "parts") == outcome(finished)
 
 
 # --- what resuming looks at ----------------------------------------------------------------------------------------
@@ -374,9 +392,11 @@ def test_a_finished_run_can_be_resumed_and_stays_as_it_is(corpus: Path, tmp_path
     assert outcome(tmp_path / "run") == before
 
 
-def test_what_a_killed_save_left_behind_is_removed_and_a_torn_record_is_cut(corpus: Path, tmp_path: Path) -> None:
+def test_what_a_killed_save_left_behind_is_removed_and_a_torn_record_is_cut(
+    corpus: Path, finished: Path, tmp_path: Path
+) -> None:
     chosen, run = plain(corpus), tmp_path / "run"
-    train(chosen, run, device=CPU, quiet=True)
+    shutil.copytree(finished, run)
     before = outcome(run)
     (run / f".{STATE}.12345.new").write_bytes(b"half of a")
     with (run / "metrics.jsonl").open("a") as file:
@@ -385,9 +405,10 @@ def test_what_a_killed_save_left_behind_is_removed_and_a_torn_record_is_cut(corp
     assert outcome(run) == before
 
 
-def test_long_epochs_are_saved_in_between(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_epochs_are_saved_in_between(
+    corpus: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chosen = plain(corpus)
-    train(chosen, tmp_path / "whole", device=CPU, quiet=True)
     saved = []
 
     def save(run: Path, state: State) -> None:
@@ -398,7 +419,7 @@ def test_long_epochs_are_saved_in_between(corpus: Path, tmp_path: Path, monkeypa
     monkeypatch.setattr(trainer, "save_state", save)
     train(chosen, tmp_path / "run", device=CPU, quiet=True)
     assert set(saved) == set(range(5))
-    assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+    assert outcome(tmp_path / "run") == outcome(finished)
 
 
 @pytest.mark.parametrize(
@@ -425,8 +446,10 @@ def test_resuming_on_other_text_says_which(tmp_path: Path, file: str, setting: s
     assert load_state(tmp_path / "run").text != before[STATE][1]
 
 
-def test_a_model_without_the_state_of_its_training_is_not_overwritten(corpus: Path, tmp_path: Path) -> None:
-    train(plain(corpus), tmp_path / "run", device=CPU, quiet=True)
+def test_a_model_without_the_state_of_its_training_is_not_overwritten(
+    corpus: Path, finished: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished, tmp_path / "run")
     (tmp_path / "run" / STATE).unlink()
     before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     with pytest.raises(DataError, match=r"no state of a training to go on from"):
@@ -434,9 +457,9 @@ def test_a_model_without_the_state_of_its_training_is_not_overwritten(corpus: Pa
     assert {path: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
-def test_a_forced_recipe_may_change_how_but_not_what_is_trained(corpus: Path, tmp_path: Path) -> None:
+def test_a_forced_recipe_may_change_how_but_not_what_is_trained(corpus: Path, finished: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    train(plain(corpus), run, device=CPU, quiet=True)
+    shutil.copytree(finished, run)
     kept = (run / "recipe.yaml").read_bytes()
     larger = recipe(corpus, training={"epochs": 3})
     with pytest.raises(
@@ -454,19 +477,21 @@ def test_a_forced_recipe_may_change_how_but_not_what_is_trained(corpus: Path, tm
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: b"", lambda content: b"\xff" * 99])
-def test_a_damaged_state_is_a_sentence(corpus: Path, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_state_is_a_sentence(
+    corpus: Path, finished: Path, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
     run = tmp_path / "run"
-    train(plain(corpus), run, device=CPU, quiet=True)
+    shutil.copytree(finished, run)
     (run / STATE).write_bytes(damage((run / STATE).read_bytes()))
     with pytest.raises(DataError, match=rf"{run / STATE}"):
         train(plain(corpus), run, device=CPU, quiet=True, resume=True)
 
 
-def test_a_folder_in_use_is_refused(corpus: Path, tmp_path: Path) -> None:
+def test_a_folder_in_use_is_refused(corpus: Path, finished: Path, tmp_path: Path) -> None:
     chosen, run = plain(corpus), tmp_path / "run"
     with only_writer(run), pytest.raises(UsageError, match=rf"Another training, process {os.getpid()} on "):
         train(chosen, run, device=CPU, quiet=True)
-    train(chosen, run, device=CPU, quiet=True)
+    shutil.copytree(finished, run, dirs_exist_ok=True)
     before = outcome(run)
     with only_writer(run), pytest.raises(UsageError, match="Another training"):
         train(chosen, run, device=CPU, quiet=True, resume=True)

@@ -1,6 +1,7 @@
 """What the benchmark makes of logs and figures: peers' logs by hand, ratios, tables; nothing here is timed."""
 
 import json
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -279,15 +280,25 @@ def test_peers_read_the_pieces_that_nmt_reads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["spam"], "there is no phase 'spam'"),
         (["peers"], "the phase peers needs --peers DIR"),
         (["--updates", "5"], "--updates must be at least 15"),
         (["--threads", "0"], "must be at least 1, but is 0"),
         (["--peers", "x", "--device", "cuda"], "leave --device out"),
     ],
 )
-def test_a_wrong_option_is_one_sentence(arguments: list[str], said: str) -> None:
-    command = [sys.executable, str(ROOT / "tools" / "benchmark.py"), *arguments]
+def test_a_wrong_option_is_one_sentence(
+    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = str(ROOT / "tools" / "benchmark.py")
+    monkeypatch.setattr(sys, "argv", [program, *arguments])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(program, run_name="__main__")
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_program_starts_by_itself() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "benchmark.py"), "spam"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
-    assert said in ended.stderr.splitlines()[-1]
+    assert "there is no phase 'spam'" in ended.stderr.splitlines()[-1]

@@ -91,7 +91,7 @@ def test_stopped_again_and_again_and_resumed_is_the_same_as_uninterrupted(
     monkeypatch.chdir(small)  # where the links are
     chosen = recipe(
         small,
-        training={"epochs": 3, **settings},
+        training={"epochs": 2, **settings},
         model={"dropout": 0.3, "embedding": 16, "decoder": {"readout": {"kind": "tanh", "size": 16}}},
     )
     train(chosen, tmp_path / "whole", device=CPU, quiet=True)

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NoReturn
@@ -32,7 +32,7 @@ Finished = subprocess.CompletedProcess[bytes]
 
 def nmt(*arguments: object, stdin: bytes = b"", cwd: Path | None = None, **variables: str) -> Finished:
     """Run the command to its end."""
-    return Running(*arguments, stdin=stdin, cwd=cwd, **variables).finish()
+    return Running(*arguments, stdin=stdin, cwd=cwd, environment=variables).finish()
 
 
 class Running:
@@ -44,7 +44,7 @@ class Running:
         stdin: bytes | int = b"",
         stdout: int | None = None,
         cwd: Path | None = None,
-        **variables: str,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.command = ["nmt", *map(str, arguments)]
         self.status: int | None = None
@@ -53,11 +53,11 @@ class Running:
         if isinstance(stdin, bytes):
             content, (stdin, write) = stdin, os.pipe()
             self._feeding = threading.Thread(target=_feed, args=(write, content))
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **variables}
+        variables = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", **(environment or {})}
         output, errors = (file.fileno() for file in self._outputs)
         files = [stdin, output if stdout is None else stdout, errors]
         try:
-            self.pid = _warm().start(self.command, files, cwd or Path.cwd(), environment)
+            self.pid = _warm().start(self.command, files, cwd or Path.cwd(), variables)
         finally:
             if self._feeding is not None:
                 os.close(stdin)

@@ -10,7 +10,6 @@ import os
 import resource
 import signal
 import stat
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,10 +23,9 @@ from nmt.alignment.formats import write_pharaoh
 from nmt.cli.streams import check_not_input, open_output
 from nmt.errors import DataError, UsageError
 from nmt.files import part_of, remove_unfinished, replacing, write_atomically
-from tests.commands import NMT, bad, good, nmt
+from tests.commands import Running, bad, good, nmt
 from tests.robustness import tiny
 
-ROOT = Path(__file__).resolve().parents[1]
 DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
     ".gz": gzip.decompress,
@@ -249,24 +247,21 @@ def test_a_translation_that_fails_keeps_its_lines_in_part(model: Path, tmp_path:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_translation_that_is_ended_keeps_its_lines_in_part(model: Path, tmp_path: Path, number: int) -> None:
-    command = [*NMT, "translate", str(model), "-o", "out", "--threads", "1"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, env=environment
-    ) as process:
-        assert process.stdin is not None
-        process.stdin.write(b"a cat\n" * 5000)  # more than one window, and then nothing comes
-        process.stdin.flush()
-        until = time.monotonic() + 60
-        while (not (tmp_path / "out.part").exists() or not (tmp_path / "out.part").stat().st_size) and (
-            time.monotonic() < until
-        ):
-            time.sleep(0.05)
-        process.send_signal(number)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 128 + number
-    assert b"Traceback" not in errors
-    assert "what there is of it is in out.part." in errors.decode()
+    read, write = os.pipe()
+    running = Running("translate", model, "-o", "out", "--threads", "1", "--window", "500", stdin=read, cwd=tmp_path)
+    os.close(read)
+    os.write(write, b"a cat\n" * 1200)  # more than one window, and then nothing comes
+    until = time.monotonic() + 60
+    while (not (tmp_path / "out.part").exists() or not (tmp_path / "out.part").stat().st_size) and (
+        time.monotonic() < until
+    ):
+        time.sleep(0.05)
+    os.kill(running.pid, number)
+    ended = running.finish()
+    os.close(write)
+    assert ended.returncode == 128 + number
+    assert b"Traceback" not in ended.stderr
+    assert "what there is of it is in out.part." in ended.stderr.decode()
     assert names(tmp_path) == ["out.part"]
 
 

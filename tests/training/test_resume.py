@@ -92,11 +92,11 @@ def finished(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def process(chosen: Recipe, run: Path, *options: str, **environment: str) -> Running:
+def process(chosen: Recipe, run: Path, *options: str) -> Running:
     """A real `nmt train`."""
     file = run.with_suffix(".yaml")
     file.write_text(dump_recipe(chosen))
-    return Running("train", file, "--out", run, "-q", "--threads", "1", *options, **environment)
+    return Running("train", file, "--out", run, "-q", "--threads", "1", *options)
 
 
 def without_picture(run: Path) -> dict[str, Any]:

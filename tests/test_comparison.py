@@ -33,6 +33,7 @@ from tests.training import toy
 pytestmark = pytest.mark.xdist_group("comparison")  # one worker, so that the models are trained once
 
 ROOT = Path(__file__).resolve().parents[1]
+LEFT_BEHIND = ".source.model.123.new"
 SHARE = Share(jobs=2, threads=1, device="cpu", processor="test")
 
 
@@ -149,24 +150,15 @@ def test_a_run_folder_with_something_else_in_it_is_refused_untouched(corpus: Pat
     assert notes.read_text() == "written by hand"
 
 
-def test_a_run_that_was_stopped_before_it_trained_begins_again(corpus: Path, tmp_path: Path) -> None:
-    [candidate] = find_candidates([str(write(corpus, "early", updates=2))], (), tmp_path)
-    write_recipes([candidate])
-    candidate.run.mkdir(parents=True)
-    for name in ("recipe.yaml", ".source.model.123.new"):
-        (candidate.run / name).write_bytes(candidate.recipe_file.read_bytes())
-    check_runs([candidate])
-    assert not train_all([candidate], SHARE, Seen())
-    assert not (candidate.run / ".source.model.123.new").exists()
-    Bundle.load(candidate.run)
-
-
 # --- training, measuring ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Candidate], Seen, dict[str, str]]:
-    """Three recipes trained two at a time: a good one, one without attention, and one that diverges."""
+    """Three recipes trained two at a time: a good one, one that diverges, and one without attention, which was stopped before.
+
+    It had a run folder with a recipe and a file that it was writing, but no state.
+    """
     write(corpus, "good")
     write(corpus, "blind", score="none")
     write(corpus, "bad", optimizer={"kind": "sgd", "rate": 1e30}, clip_norm=None)
@@ -175,6 +167,11 @@ def trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[lis
     seen = Seen()
     with locked(candidates[0].folder):
         write_recipes(candidates)
+        stopped = candidates[2]
+        stopped.run.mkdir(parents=True)
+        for name in ("recipe.yaml", LEFT_BEHIND):
+            (stopped.run / name).write_bytes(stopped.recipe_file.read_bytes())
+        check_runs(candidates)
         return candidates, seen, train_all(candidates, SHARE, seen)
 
 
@@ -191,6 +188,14 @@ def test_a_failing_training_leaves_the_others_alone(
         assert Bundle.load(candidate.run).recipe == candidate.recipe
         assert json.loads(candidate.marker.read_text())["threads"] == 1
         assert "good" not in candidate.log.read_text() or candidate.name == "good"
+
+
+def test_a_run_that_was_stopped_before_it_trained_begins_again(
+    trained: tuple[list[Candidate], Seen, dict[str, str]],
+) -> None:
+    run = trained[0][2].run
+    assert not (run / LEFT_BEHIND).exists()
+    Bundle.load(run)
 
 
 def test_what_is_trained_is_not_trained_again(trained: tuple[list[Candidate], Seen, dict[str, str]]) -> None:

@@ -32,8 +32,6 @@ from tests.commands import NMT, ROOT, Finished, Running, bad, good, nmt
 from tests.machine import needs_int8
 from tests.test_bundle import FILES, small_recipe
 
-pytestmark = pytest.mark.xdist_group("cli")  # one worker, so that the model is trained once
-
 WORDS = dict(
     zip(
         "the dog cat bird man woman child sees hears likes old young big small red house tree today".split(),

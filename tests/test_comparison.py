@@ -30,8 +30,6 @@ from nmt.training.checkpoint import has_state
 from tests.commands import bad, good, nmt
 from tests.training import toy
 
-pytestmark = pytest.mark.xdist_group("comparison")  # one worker, so that the models are trained once
-
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_BEHIND = ".source.model.123.new"
 SHARE = Share(jobs=2, threads=1, device="cpu", processor="test")

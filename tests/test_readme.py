@@ -6,12 +6,8 @@ import subprocess
 from itertools import islice
 from pathlib import Path
 
-import pytest
-
 from nmt.data.corpus import load_corpus
 from tests.commands import ROOT, good, nmt
-
-pytestmark = pytest.mark.xdist_group("cli")
 
 
 def code_blocks(section: str) -> dict[str, str]:

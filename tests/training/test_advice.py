@@ -83,7 +83,7 @@ def own_corpus(name: str) -> bool:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.xdist_group("sample") if name == "quickstart" else pytest.mark.slow)
+        pytest.param(name, marks=() if name == "quickstart" else pytest.mark.slow)
         for name in filter(own_corpus, sorted(shipped_recipes()))
     ],
 )

@@ -72,7 +72,6 @@ def test_nothing_teaches_nothing() -> None:
         HMMAligner.learn([("", "a"), ("b", " ")])
 
 
-@pytest.mark.xdist_group("sample")
 def test_the_samples_links_are_found() -> None:
     corpus = load_corpus("sample:train", source="en", target="de")
     pairs = list(corpus.pairs())[:3000]

@@ -15,8 +15,6 @@ from nmt.data.sample.author import Author
 from nmt.data.sample.corpus import corpus, reserved
 from nmt.data.sample.grammar.phrases import write
 
-pytestmark = pytest.mark.xdist_group("sample")  # one worker, so that the corpus is made once
-
 
 def aligned_words(example: Example) -> set[tuple[str, str]]:
     source, target = example.source.split(), example.target.split()

@@ -145,11 +145,14 @@ def _feed(write: int, stdin: bytes) -> None:
 
 def serve(link: int) -> None:
     """Import all that commands import, then run them one by one until nobody can ask for one any more."""
+    import torch
+
     import nmt
 
     modules = [module.name for module in pkgutil.walk_packages(nmt.__path__, "nmt.") if "__main__" not in module.name]
     for name in [*modules, "sacrebleu", "matplotlib.figure", "torch.autograd"]:
         importlib.import_module(name)
+    torch.optim.Adam([torch.zeros(1)])  # the first optimizer imports torch's compiler, which takes a second
     gc.freeze()
     with socket.socket(fileno=link) as asked:
         while True:

@@ -16,12 +16,6 @@ _data = ["nmt.alignment.corpus_links", "nmt.data.batching"]
 _checked = ["nmt.model", "nmt.fast", *_data, "nmt.decoding", "nmt.evened", "nmt.ragged", *_training]
 _hook = install_import_hook(_checked, "tests.shapes.check_first_calls")
 
-import torch  # noqa: E402 -- the hook comes first
-
-from nmt.fast.kernels.build import prepare_kernels  # noqa: E402
-
-torch.set_num_threads(1)
-
 # A shell's background ignores SIGINT and nohup SIGHUP; what tests start would inherit that.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_number) == signal.SIG_IGN:
@@ -38,7 +32,15 @@ _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "corpora"
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache folder that ends with the tests, for this process and for those it starts; the kernels are in it."""
+    """A cache folder that ends with the tests, for this process and for those it starts; the kernels are in it.
+
+    torch is imported here, after the hook, and not in the process that only hands out the tests.
+    """
+    import torch
+
+    from nmt.fast.kernels.build import prepare_kernels
+
+    torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NMT_CACHE", str(folder))

@@ -33,6 +33,16 @@ def threads() -> int:
     return sum(1 for _ in Path("/proc/self/task").iterdir())
 
 
+def threads_at_rest() -> int:
+    """The number of threads once those of earlier teams have ended: it stays the same for a fifth of a second."""
+    seen = [threads()]
+    deadline = time.monotonic() + 10
+    while (len(seen) < 20 or len(set(seen[-20:])) > 1) and time.monotonic() < deadline:
+        time.sleep(0.01)
+        seen.append(threads())
+    return seen[-1]
+
+
 def growing(per_look: Callable[[], float]) -> Callable[[], dict[str, float]]:
     """Delays of a thread that waits as long as it is told, between two looks."""
     total = 0.0
@@ -82,7 +92,7 @@ def test_the_team_ends_with_the_block(two_threads: None) -> None:
 
 def test_an_idle_team_makes_libgomp_manage_more_threads_than_there_are_cores() -> None:
     torch.set_num_threads(1)
-    before, cores = threads(), len(os.sched_getaffinity(0))
+    before, cores = threads_at_rest(), len(os.sched_getaffinity(0))
     team = IdleTeam(beside=1)
     assert threads() - before == cores + 1  # the one that opened it and its helpers; the process's own comes on top
     team.close()

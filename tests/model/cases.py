@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tests.pairwise import Case, pairwise_cases
-from tests.reference.settings import ATTENTIONS, BRIDGES, CELLS, DIRECTIONS, ORDERS, READOUTS, small
+from tests.reference.settings import BRIDGES, CELLS, DIRECTIONS, ORDERS, READOUTS, SCORES, WINDOWS, small
 
 FACTORS = {
-    "attention": ATTENTIONS,
+    "score": SCORES,
     "bridge": BRIDGES,
+    "window": WINDOWS,
     "order": list(ORDERS),
     "readout": READOUTS,
     "direction": DIRECTIONS,
@@ -30,11 +31,11 @@ FACTORS = {
 
 def clashes(case: Case) -> bool:
     """Whether a recipe refuses these settings, or one of them has nothing to act on."""
-    score, window = case.get("attention", (None, None))
+    score, window = case.get("score"), case.get("window")
     direction, bridge = case.get("direction"), case.get("bridge")
     return any(
         (
-            score == "none" and case.get("heads") == 2,
+            score == "none" and (case.get("heads") == 2 or window in ("local-m", "local-p")),
             score not in ("additive", "concat", None) and case.get("coverage"),
             window not in ("local-m", None) and case.get("ratio") == 0.5,
             window == "global" and case.get("half_width") == 3,
@@ -51,10 +52,8 @@ def differ(case: Case, *names: str) -> bool:
 
 def tree_of(case: Case, **settings: Any) -> dict[str, Any]:
     """The `model` section of a case, with further settings of `small`."""
-    score, window = case["attention"]
-    parts = {name: value for name, value in case.items() if name != "attention"}
-    return small(score=score, window=window, **parts, **settings)
+    return small(**case, **settings)
 
 
 CASES = pairwise_cases(FACTORS, clashes)
-CASE_NAMES = [f"{'-'.join(case['attention'])}-{case['bridge']}" for case in CASES]
+CASE_NAMES = ["-".join(case[name] for name in ("score", "window", "order")) for case in CASES]

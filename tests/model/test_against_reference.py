@@ -105,7 +105,8 @@ def test_one_source_token_and_one_target_token() -> None:
 ALONE = pairwise_cases(
     {
         "order": list(ORDERS),
-        "attention": [("additive", "global"), ("dot", "local-m"), ("general", "local-p")],
+        "score": ["additive", "dot", "general"],
+        "window": ["global", "local-m", "local-p"],
         "readout": READOUTS,
         "heads": [1, 2],
         "cell": CELLS,
@@ -115,7 +116,7 @@ ALONE = pairwise_cases(
 )
 
 
-@pytest.mark.parametrize("case", ALONE, ids=[f"{case['order']}-{case['attention'][0]}" for case in ALONE])
+@pytest.mark.parametrize("case", ALONE, ids=[f"{case['order']}-{case['score']}-{case['window']}" for case in ALONE])
 def test_the_probability_of_a_token_if_each_position_were_attended_to_alone(case: Case) -> None:
     tree, source, gold = tree_of(case), [3, 5, 2], [7, 1]
     model = random_model(tree)

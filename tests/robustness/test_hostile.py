@@ -19,9 +19,9 @@ import pytest
 import torch
 import yaml
 from packaging.version import Version
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
-from nmt.bundle import Bundle, load_tensors
+from nmt.bundle import Bundle, load_tensors, save_tensors
 from nmt.data.subwords import Subwords
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError
@@ -97,7 +97,7 @@ def banned(code: str) -> list[str]:
     return found
 
 
-WRITES_CODE = {"native/calls.py": ["eval", "exec", "exec"]}
+WRITES_CODE = {"fast/kernels/calls.py": ["eval", "exec", "exec"]}
 """Runs code that it writes itself, from declarations in the module beside it, as `dataclasses` does; it reads no file."""
 
 
@@ -111,7 +111,7 @@ def test_no_module_can_run_what_a_file_says() -> None:
 
 def test_what_writes_code_reads_no_file() -> None:
     readers = {"open", "read", "read_text", "read_bytes", "input", "environ", "getenv", "loads"}
-    for module in [*WRITES_CODE, "native/signatures.py"]:
+    for module in [*WRITES_CODE, "fast/kernels/signatures.py"]:
         tree = ast.parse((ROOT / "nmt" / module).read_text("utf-8"))
         names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         assert not readers & (names | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)})
@@ -352,7 +352,7 @@ def test_weights_that_are_no_numbers_are_refused(folder: Path, value: float) -> 
     path = folder / "weights.safetensors"
     weights = load_file(path)
     weights["output.bias"][3] = value
-    save_file(weights, path, {"nmt_format": "1"})
+    save_tensors(weights, path)
     assert refusal(folder) == f"{path} is damaged: output.bias holds values that are infinite or not numbers."
 
 
@@ -367,7 +367,7 @@ writes_complex = pytest.mark.skipif(
 def test_weights_of_another_type_are_refused(folder: Path, kind: torch.dtype) -> None:
     path = folder / "weights.safetensors"
     weights = load_file(path)
-    save_file({**weights, "output.bias": weights["output.bias"].to(kind)}, path, {"nmt_format": "1"})
+    save_tensors({**weights, "output.bias": weights["output.bias"].to(kind)}, path)
     assert "weights are F64, F32, F16, BF16" in refusal(folder)
 
 
@@ -379,7 +379,7 @@ def test_a_shortlist_of_other_types_is_refused(tmp_path: Path, kind: torch.dtype
     )
     Shortlist.load(path, subwords, subwords)
     tensors = load_file(path)
-    save_file({**tensors, "translations": tensors["translations"].to(kind)}, path, {"nmt_format": "1"})
+    save_tensors({**tensors, "translations": tensors["translations"].to(kind)}, path)
     with pytest.raises(DataError, match="is not a shortlist"):
         Shortlist.load(path, subwords, subwords)
 

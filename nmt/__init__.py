@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nmt.alignment.weights import Alignment
-    from nmt.bundle import Bundle
     from nmt.data.corpus import ParallelCorpus, load_corpus
     from nmt.data.subwords import Subwords
     from nmt.decoding.ancestral import Sampling
     from nmt.decoding.loading import load
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import DataError, NmtError, UsageError
+    from nmt.model_folder import Bundle
     from nmt.plotting.heatmap import plot_alignment
     from nmt.recipe import Recipe, load_recipe
     from nmt.training.trainer import train
@@ -38,7 +38,7 @@ __all__ = [
 
 _HOME = {
     "Alignment": "nmt.alignment.weights",
-    "Bundle": "nmt.bundle",
+    "Bundle": "nmt.model_folder",
     "DataError": "nmt.errors",
     "NmtError": "nmt.errors",
     "ParallelCorpus": "nmt.data.corpus",

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import nmt
-from nmt.bundle import Bundle
 from nmt.data.subwords import Subwords
-from tests.test_bundle import TEXT, small_recipe
+from nmt.model_folder import Bundle
+from tests.test_model_folder import TEXT, small_recipe
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = {"torch", "datasets", "matplotlib", "sacrebleu", "pydantic", "numpy", "pyarrow", "sentencepiece", "yaml"}

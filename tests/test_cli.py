@@ -21,16 +21,16 @@ from subprocess import PIPE
 import pytest
 import yaml
 
-from nmt.bundle import Bundle
 from nmt.cli import progress
 from nmt.cli.inspecting import info
 from nmt.data.catalogue import CATALOGUE
 from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
+from nmt.model_folder import Bundle
 from nmt.recipe import GuidedAlignmentConfig, load_recipe, shipped_recipes
 from tests.commands import NMT, ROOT, Finished, Running, bad, good, nmt
 from tests.machine import needs_int8
-from tests.test_bundle import FILES, small_recipe
+from tests.test_model_folder import FILES, small_recipe
 
 WORDS = dict(
     zip(

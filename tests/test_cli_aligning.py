@@ -15,11 +15,11 @@ import pytest
 from nmt.alignment.formats import read_pharaoh
 from nmt.alignment.hypothesis_alignment import word_alignment
 from nmt.alignment.links import GoldLinks
-from nmt.bundle import Bundle
 from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
+from nmt.model_folder import Bundle
 from tests.commands import ROOT, Finished, bad, good, nmt
-from tests.test_bundle import TEXT, small_recipe
+from tests.test_model_folder import TEXT, small_recipe
 
 SOURCE = ["the dog sees a cat", "", "a cat sleeps", "the old dog sleeps here", "dog " * 300, "a dog"]
 TARGET = ["a cat sleeps", "a dog", "the dog sees a cat", "a dog and a cat", "a cat", "the dog"]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from nmt.bundle import Bundle
 from nmt.data.subwords import Kind, Subwords
+from nmt.model_folder import Bundle
 from tests.commands import bad, good, nmt
-from tests.test_bundle import TEXT, small_recipe
+from tests.test_model_folder import TEXT, small_recipe
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from nmt.alignment.formats import read_pharaoh
-from nmt.bundle import Bundle
+from nmt.model_folder import Bundle
 from tests.commands import bad, good, nmt
 from tests.decoding.test_unknown import LINES, unsure
-from tests.test_bundle import small_recipe
+from tests.test_model_folder import small_recipe
 
 TEXT = "".join(f"{line}\n" for line in LINES).encode()
 

@@ -15,7 +15,6 @@ import torch
 import yaml
 
 from nmt.alignment.gold import aligned_text, gold_links
-from nmt.bundle import Bundle
 from nmt.comparison import measure as measure_module
 from nmt.comparison.lengths import SMALLEST, length_buckets
 from nmt.comparison.measure import Figures, HeldOut, LengthScore, find_fault, measure, saved_figures
@@ -25,6 +24,7 @@ from nmt.comparison.table import Row, Table, describe, with_p_values
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
+from nmt.model_folder import Bundle
 from nmt.recipe import load_recipe, parse_recipe
 from nmt.training.checkpoint import has_state
 from tests.commands import bad, good, nmt

@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.bundle import Bundle
 from nmt.data.batching import Batch, make_batch
 from nmt.device import choose_device
 from nmt.fast import accelerate
 from nmt.model.recurrent import RecurrentModel
+from nmt.model_folder import Bundle
 from nmt.training.trainer import train
 from tests.decoding.test_translator import LINES, MODELS, TEXT, bundle, translate
 from tests.training import toy

@@ -14,8 +14,8 @@ from nmt.decoding.words import words_of
 from nmt.model.interface import TranslationModel, device_of
 
 if TYPE_CHECKING:
-    from nmt.bundle import Bundle
     from nmt.decoding.translation import Translation
+    from nmt.model_folder import Bundle
 
 
 def window_centers(model: TranslationModel[Any, Any], source: Sequence[int], target: Sequence[int]) -> Matrix | None:

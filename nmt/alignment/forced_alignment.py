@@ -16,8 +16,8 @@ from nmt.decoding.words import has_pieces_for_words
 from nmt.wording import counted
 
 if TYPE_CHECKING:
-    from nmt.bundle import Bundle
     from nmt.decoding.translator import Translator
+    from nmt.model_folder import Bundle
 
 logger = logging.getLogger(__name__)
 

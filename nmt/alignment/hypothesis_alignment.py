@@ -15,8 +15,8 @@ from nmt.decoding.words import words_of
 from nmt.errors import DataError
 
 if TYPE_CHECKING:
-    from nmt.bundle import Bundle
     from nmt.decoding.translation import Translation, TranslationHypothesis
+    from nmt.model_folder import Bundle
 
 
 def word_alignment(translation: Translation, bundle: Bundle, rank: int = 0, *, shift: int = 0) -> Alignment:

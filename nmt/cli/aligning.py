@@ -38,7 +38,7 @@ from nmt.errors import UsageError
 if TYPE_CHECKING:
     from nmt.alignment.extraction import AlignedPair
     from nmt.alignment.links import GoldLinks, Links
-    from nmt.bundle import Bundle
+    from nmt.model_folder import Bundle
 
 LinksFormat = Literal["pharaoh", "json", "npz", "naacl"]
 _EXTRACTION = "Extraction of links"

@@ -35,9 +35,9 @@ from nmt.wording import counted
 
 if TYPE_CHECKING:
     from nmt.alignment.error_rate import AlignmentErrorRate
-    from nmt.bundle import Bundle
     from nmt.data.corpus import ParallelCorpus
     from nmt.evaluation.metrics import Comparison, Score
+    from nmt.model_folder import Bundle
 
 
 _log = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from nmt.errors import DataError
 from nmt.wording import counted, perplexity
 
 if TYPE_CHECKING:
-    from nmt.bundle import Bundle
     from nmt.data.catalogue import NamedCorpus
+    from nmt.model_folder import Bundle
     from nmt.recipe import AttentionConfig, DecoderConfig, EncoderConfig, GuidedAlignmentConfig
 
 recipe_app = typer.Typer(name="recipe", cls=SubCommands, help="List and show recipes, and print their JSON Schema.")
@@ -39,7 +39,7 @@ def info(model: Model, as_json: Annotated[bool, typer.Option("--json", help="Pri
     [cyan]best[/cyan] and [cyan]last[/cyan] (the records of the best and the last validation in metrics.jsonl, or null).
     """
     set_up()
-    from nmt.bundle import Bundle
+    from nmt.model_folder import Bundle
 
     bundle, validations = Bundle.load(model), _validations(model)
     if as_json:

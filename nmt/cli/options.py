@@ -16,9 +16,9 @@ from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from nmt.alignment.links import GoldLinks
-    from nmt.bundle import Bundle
     from nmt.decoding.shortlist import Shortlist
     from nmt.decoding.translator import Translator
+    from nmt.model_folder import Bundle
 
 WINDOW = 500
 """Lines read ahead and sorted by length per process. More is hardly faster, and makes the progress bar coarser."""
@@ -195,8 +195,8 @@ def set_up(*, quiet: bool = False, threads: int | None = None) -> None:
 
 def load_models(folders: Sequence[Path], device: str) -> list[Bundle]:
     """Load the models of the folders. Raises DataError or UsageError."""
-    from nmt.bundle import Bundle
     from nmt.device import choose_device
+    from nmt.model_folder import Bundle
 
     target = choose_device(device)
     return [Bundle.load(folder, target) for folder in folders]

@@ -13,7 +13,7 @@ from nmt.cli.streams import check_not_input, read_parallel
 from nmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from nmt.bundle import Bundle
+    from nmt.model_folder import Bundle
 
 FILE = "shortlist.safetensors"
 
@@ -63,7 +63,7 @@ def shortlist(
     check_not_input(output, [path for path in (source, target) if path])
     set_up()
     from nmt.alignment.shortlist_learning import learn_shortlist
-    from nmt.bundle import Bundle
+    from nmt.model_folder import Bundle
 
     bundle = Bundle.load(model, weights=False)
     pairs = read_parallel(source, target) if source and target else _training_text(bundle)

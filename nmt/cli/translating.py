@@ -56,9 +56,9 @@ from nmt.wording import counted, perplexity
 
 if TYPE_CHECKING:
     from nmt.alignment.links import Links
-    from nmt.bundle import Bundle
     from nmt.decoding.ancestral import Sampling
     from nmt.decoding.translator import Translation
+    from nmt.model_folder import Bundle
 
 logger = logging.getLogger(__name__)
 

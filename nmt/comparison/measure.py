@@ -21,7 +21,6 @@ from nmt.alignment.gold import aligned_text, gold_links
 from nmt.alignment.hypothesis_alignment import word_alignment
 from nmt.alignment.links import GoldLinks
 from nmt.alignment.weights import Alignment, entropy
-from nmt.bundle import WEIGHTS, Bundle, weights_of
 from nmt.comparison.lengths import Bucket, length_buckets, span
 from nmt.comparison.plan import Candidate, write_text
 from nmt.comparison.runs import records
@@ -30,6 +29,7 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
+from nmt.model_folder import WEIGHTS, Bundle, weights_of
 from nmt.recipe import Recipe
 from nmt.scripts import splitter
 from nmt.wording import counted

@@ -24,14 +24,14 @@ from nmt.decoding.shortlist import Shortlist
 from nmt.device import DecodingPrecision, autocast
 from nmt.fast import pack
 from nmt.model.interface import DecoderState, LazyLogProbs, Memory, Step, TranslationModel, device_of
-from nmt.ragged import Ragged
+from nmt.segments import Segments
 
 
 @runtime_checkable
 class RestrictsVocabulary(Protocol):
     """A model that computes only the probabilities of listed tokens. For others the rest is masked."""
 
-    def restrict(self, memory: Any, own: Int[Tensor, " M"], sentences: Ragged) -> Any:
+    def restrict(self, memory: Any, own: Int[Tensor, " M"], sentences: Segments) -> Any:
         """The memory of sentences that may be translated with the shared tokens and their own."""
         ...
 
@@ -141,7 +141,7 @@ class Ensemble:
             return EnsembleMemory(members)
         allowed = torch.zeros(len(source), shortlist.target_size, dtype=torch.bool, device=self.device)
         allowed[:, shortlist.shared.to(self.device)] = True
-        allowed[sentences.group, own] = True
+        allowed[sentences.segment_ids, own] = True
         return EnsembleMemory(members, allowed)
 
     def start(self, memory: EnsembleMemory) -> EnsembleState:

@@ -10,12 +10,12 @@ from typing import Unpack
 import torch
 
 from nmt.arguments import as_path
-from nmt.bundle import Bundle
 from nmt.decoding.options import Options
 from nmt.decoding.translator import Translator
 from nmt.device import as_device
 from nmt.model.interface import ModelBuilder
 from nmt.model.recurrent import build_model
+from nmt.model_folder import Bundle
 
 Folder = str | os.PathLike[str]
 

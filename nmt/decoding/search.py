@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from nmt.decoding.hypothesis import IMPOSSIBLE, Hypothesis, Limits, Penalties, Picked, Pool, Trace
-from nmt.ragged import Ragged
+from nmt.segments import Segments
 
 __all__ = ["Hypothesis", "StepFunction", "StepResult", "beam_search", "greedy", "sample"]
 
@@ -53,7 +53,7 @@ class RankedLogProbs(IndexedLogProbs, Protocol):
     def best_continuations(
         self,
         totals: Float[Tensor, " N"],
-        sentences: Ragged,
+        sentences: Segments,
         size: int,
         forbid: tuple[int, ...],
         prune: float | None,
@@ -239,7 +239,7 @@ class _Front:
     """
 
     time: int
-    rows: Ragged
+    rows: Segments
     total: Float[Tensor, " N"]
     tokens: Int[Tensor, " N"]
     nodes: Int[Tensor, " N"]
@@ -261,7 +261,7 @@ def _walk(
     everyone = torch.arange(batch, device=limits.max_lengths.device)
     trace, pool = Trace(), pool_type(limits)
     start, tokens = torch.zeros(batch, device=everyone.device), torch.full_like(everyone, limits.bos)
-    front = _Front(0, Ragged(everyone, batch), start, tokens, everyone, None)
+    front = _Front(0, Segments(everyone, batch), start, tokens, everyone, None)
     sources = _Sources(memory, everyone, everyone, most=0)
     for time in range(int(limits.max_lengths.max())):
         result = step(front.tokens, state, sources.memory, sources.rows)
@@ -274,7 +274,7 @@ def _walk(
             break
         order = picked.rows.flatten()[front.nodes]
         if not _is_identity(order, len(result.weights)):
-            state, sources = result.state.select(order), sources.of(front.rows.group)
+            state, sources = result.state.select(order), sources.of(front.rows.segment_ids)
         else:
             state = result.state
     return pool.hypotheses(trace, limits.eos)
@@ -313,15 +313,15 @@ def _advance(
     """The next front, made of the candidates that live on."""
     nodes = _going_on(front.rows, total > IMPOSSIBLE)
     covered = None if coverage is None else coverage.flatten(0, 1)[nodes]
-    rows = Ragged(nodes.div(total.shape[1], rounding_mode="floor"), front.rows.groups)
+    rows = Segments(nodes.div(total.shape[1], rounding_mode="floor"), front.rows.count)
     return _Front(front.time + 1, rows, total.flatten()[nodes], picked.tokens.flatten()[nodes], nodes, covered)
 
 
-def _going_on(rows: Ragged, alive: Bool[Tensor, "B W"]) -> Int[Tensor, " M"]:
+def _going_on(rows: Segments, alive: Bool[Tensor, "B W"]) -> Int[Tensor, " M"]:
     """The candidates that are alive; of greedy search all that there were if most are, each in its own place."""
     nodes = alive.flatten().nonzero().squeeze(1)
-    if alive.shape[1] == 1 and len(nodes) > (1 - COMPACT_AT) * len(rows.group):
-        return rows.group
+    if alive.shape[1] == 1 and len(nodes) > (1 - COMPACT_AT) * len(rows.segment_ids):
+        return rows.segment_ids
     return nodes
 
 
@@ -355,12 +355,12 @@ def _best_continuations(
         Their log-probabilities, the rows that they continue, their last tokens, and the log-probabilities of these.
     """
     each = ids.shape[1]
-    candidates = front.rows.spread(front.total.unsqueeze(1) + log_probs, IMPOSSIBLE).flatten(1)
+    candidates = front.rows.to_padded(front.total.unsqueeze(1) + log_probs, IMPOSSIBLE).flatten(1)
     best, choice = candidates.sort(dim=1, descending=True, stable=True)
     best, choice = best[:, :size], choice[:, :size]
     if prune is not None:
         best = best.masked_fill(best < best[:, :1] - prune, IMPOSSIBLE)
-    row, token = front.rows.at(choice.div(each, rounding_mode="floor")), choice % each
+    row, token = front.rows.rows_at(choice.div(each, rounding_mode="floor")), choice % each
     return best, row, ids[row, token], log_probs[row, token]
 
 
@@ -395,11 +395,11 @@ def _pick_drawn(
     forbid: tuple[int, ...],
 ) -> Picked:
     """One continuation of each sentence that is alive, drawn at random."""
-    numbers = uniform[front.rows.group, front.time]
+    numbers = uniform[front.rows.segment_ids, front.time]
     log_prob, token = _draw(log_probs, numbers, temperature, top_k, forbid)
     row = torch.arange(len(token), device=token.device)
-    rows, tokens, of_tokens = (front.rows.spread(part) for part in (row, token, log_prob))
-    return Picked(rows, tokens, of_tokens, front.rows.spread(front.total + log_prob, IMPOSSIBLE))
+    rows, tokens, of_tokens = (front.rows.to_padded(part) for part in (row, token, log_prob))
+    return Picked(rows, tokens, of_tokens, front.rows.to_padded(front.total + log_prob, IMPOSSIBLE))
 
 
 def _draw(

@@ -14,11 +14,11 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from nmt.bundle import load_tensors, save_tensors
 from nmt.data.subwords import EOS, UNK, Subwords
 from nmt.equality import EqualByValue
 from nmt.errors import DataError
-from nmt.ragged import Ragged
+from nmt.model_folder import load_tensors, save_tensors
+from nmt.segments import Segments
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +42,12 @@ class Shortlist(EqualByValue):
         shared[torch.cat([self.frequent, torch.tensor([UNK, EOS])])] = True
         return shared
 
-    def own(self, sources: Int[Tensor, "B S"]) -> tuple[Int[Tensor, " M"], Ragged]:
+    def own(self, sources: Int[Tensor, "B S"]) -> tuple[Int[Tensor, " M"], Segments]:
         """The other pieces that each sentence may be translated with, rising, and the sentence of each; those of the first come first."""
         may_be = self.translations.to(sources.device)[sources].flatten(1)
         sentence, place = (~self._is_shared.to(sources.device)[may_be]).nonzero().unbind(1)
         found: Tensor = torch.unique(sentence * self.target_size + may_be[sentence, place])
-        return found % self.target_size, Ragged(found // self.target_size, len(sources))
+        return found % self.target_size, Segments(found // self.target_size, len(sources))
 
     def save(self, path: str | Path, source: Subwords, target: Subwords) -> None:
         """Write it as safetensors, with the fingerprints of the vocabularies that it speaks of. Raises DataError."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from nmt import recipe
 from nmt.arguments import check_choice, check_counts, check_flags, described
+from nmt.bucketing import largest_bucket_within
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
 from nmt.decoding.ancestral import Sampling
 from nmt.decoding.ensemble import Ensemble
@@ -39,7 +40,6 @@ from nmt.decoding.unknown import Lexicon, UnknownWords
 from nmt.decoding.workers import Workers
 from nmt.device import DTYPES, DecodingPrecision, choose_precision
 from nmt.errors import DataError, UsageError
-from nmt.evened import even_within
 from nmt.model.interface import TranslationModel, device_of
 
 __all__ = ["Translation", "TranslationHypothesis", "Translator"]
@@ -405,14 +405,14 @@ class Translator:
     def _batches(self, lengths: Sequence[int], width: int) -> list[list[int]]:
         """Batch rows of similar length, longest first; padded size times `width` is at most `batch_tokens`.
 
-        `even_within` rounds the number of rows down.
+        `largest_bucket_within` rounds the number of rows down.
         """
         sizes = np.maximum(np.array(lengths, dtype=np.int64) + 1, _SHORTEST)
         order = np.argsort(-sizes, kind="stable")
         batches, start = [], 0
         while start < len(order):
             most = max(self._batch_tokens // (int(sizes[order[start]]) * width), 1)
-            end = start + even_within(most)
+            end = start + largest_bucket_within(most)
             batches.append(order[start:end].tolist())
             start = end
         return batches

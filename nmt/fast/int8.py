@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float, Int, Int8, Int32, UInt8
 from torch import Tensor, nn
 
-from nmt.evened import with_even_rows
+from nmt.bucketing import with_bucketed_rows
 from nmt.fast.kernels import decoding as kernels
-from nmt.ragged import Ragged
+from nmt.segments import Segments
 
 _MOST = 127
 """The largest integer in a matrix; the smallest is as far from 0."""
@@ -53,7 +53,7 @@ class Int8Linear(nn.Linear):
         few._hold(self._rounded.index_select(0, rows), self._sums[rows], self._steps[rows])
         return few
 
-    def panels_of(self, rows: Int[Tensor, " M"], groups: Ragged) -> kernels.GroupPanels:
+    def panels_of(self, rows: Int[Tensor, " M"], groups: Segments) -> kernels.GroupPanels:
         """Some outputs for each group, for `kernels.int8_products_of_groups`."""
         return kernels.panels_of_groups(self._rounded, self._sums, self._steps, self.bias, rows, groups)
 
@@ -104,7 +104,7 @@ class _OneDnn:
         values: Float[Tensor, "N D"],
         into: Float[Tensor, "N G"] | None = None,
     ) -> Float[Tensor, "N G"]:
-        product = with_even_rows(self.multiply, values)
+        product = with_bucketed_rows(self.multiply, values)
         return product if into is None else into.copy_(product)
 
     def multiply(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:

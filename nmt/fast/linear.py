@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from nmt.evened import with_even_rows
+from nmt.bucketing import with_bucketed_rows
 from nmt.fast.int8 import Int8Linear, can_multiply_int8
 
 
@@ -26,7 +26,7 @@ class PackedLinear(nn.Linear):
         self._bias = None if linear.bias is None else linear.bias.detach().to(dtype)
 
     def forward(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
-        return with_even_rows(self._product, values.to(self.dtype))
+        return with_bucketed_rows(self._product, values.to(self.dtype))
 
     def _product(self, values: Float[Tensor, "N D"]) -> Float[Tensor, "N G"]:
         product: Tensor = torch.ops.mkldnn._linear_pointwise(values, self._weight, self._bias, "none", [], "")

@@ -9,14 +9,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from nmt.model.attention import AttentionMemory
-from nmt.ragged import Ragged
+from nmt.segments import Segments
 
 
 @dataclass(frozen=True)
 class SharedMemory(AttentionMemory):
     """Annotations and keys, one row per sentence, for hypotheses that say which sentence they read."""
 
-    rows: Ragged | None = None
+    rows: Segments | None = None
     """The sentence of each hypothesis; None where hypothesis i reads sentence i."""
     exp_keys: Float[Tensor, "B S D"] | None = None
     """e^(2 k_j), where a kernel computes the additive score from it."""
@@ -33,7 +33,7 @@ class SharedMemory(AttentionMemory):
         sentences = len(self.mask)
         if len(rows) == sentences and torch.equal(rows, torch.arange(sentences, device=rows.device)):
             return self
-        return replace(self, rows=Ragged(rows, sentences))
+        return replace(self, rows=Segments(rows, sentences))
 
     def in_bf16(self) -> SharedMemory:
         """The memory in bf16, if every step multiplies with it in bf16."""

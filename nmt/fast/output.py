@@ -9,13 +9,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from nmt.evened import even_within
+from nmt.bucketing import largest_bucket_within
 from nmt.fast.int8 import Int8Linear
 from nmt.fast.kernels import decoding as kernels
 from nmt.fast.linear import PackedLinear, packed_linear
 from nmt.fast.loss import ChunkedOutputLayer
 from nmt.model.output import OutputLayer
-from nmt.ragged import Ragged
+from nmt.segments import Segments
 
 _IN_CACHE = 2**20
 """Logits at a time on a CPU, so that they are still in its cache when the largest are picked."""
@@ -49,10 +49,10 @@ class OwnWeights:
     def width(self) -> int:
         return self.bias.shape[1]
 
-    def __call__(self, shared: nn.Linear, readouts: Float[Tensor, "N R"], rows: Ragged) -> Float[Tensor, "N C"]:
-        padded = rows.spread(readouts.to(self.weight.dtype))
+    def __call__(self, shared: nn.Linear, readouts: Float[Tensor, "N R"], rows: Segments) -> Float[Tensor, "N C"]:
+        padded = rows.to_padded(readouts.to(self.weight.dtype))
         own = torch.baddbmm(self.bias.unsqueeze(1), padded, self.weight.transpose(1, 2))
-        return torch.cat([shared(readouts), rows.collect(own)], 1)
+        return torch.cat([shared(readouts), rows.to_flat(own)], 1)
 
     def select(self, sentences: Int[Tensor, " M"]) -> OwnWeights:
         return OwnWeights(self.weight[sentences], self.bias[sentences])
@@ -68,11 +68,11 @@ class OwnPanels:
     def width(self) -> int:
         return self.panels.outputs
 
-    def __call__(self, shared: nn.Linear, readouts: Float[Tensor, "N R"], rows: Ragged) -> Float[Tensor, "N C"]:
+    def __call__(self, shared: nn.Linear, readouts: Float[Tensor, "N R"], rows: Segments) -> Float[Tensor, "N C"]:
         assert isinstance(shared, Int8Linear)
         logits = readouts.new_empty(len(readouts), shared.out_features + self.width)
         shared.write(readouts, logits[:, : shared.out_features])
-        kernels.int8_products_of_groups(self.panels, readouts, rows.group, logits[:, shared.out_features :])
+        kernels.int8_products_of_groups(self.panels, readouts, rows.segment_ids, logits[:, shared.out_features :])
         return logits
 
     def select(self, sentences: Int[Tensor, " M"]) -> OwnPanels:
@@ -88,7 +88,7 @@ class Listed:
     tokens: Int[Tensor, "B C"]
     """The tokens that the logits of each sentence stand for."""
 
-    def __call__(self, readouts: Float[Tensor, "N R"], rows: Ragged) -> Float[Tensor, "N C"]:
+    def __call__(self, readouts: Float[Tensor, "N R"], rows: Segments) -> Float[Tensor, "N C"]:
         """Logits of N readouts; `rows` says which sentence each belongs to. -inf where a sentence has fewer tokens than another."""
         return self.own(self.shared, readouts, rows)
 
@@ -98,7 +98,7 @@ class Listed:
 
 
 def listed_output(
-    output: OutputLayer, shared: nn.Linear, shared_ids: Int[Tensor, " F"], own: Int[Tensor, " M"], sentences: Ragged
+    output: OutputLayer, shared: nn.Linear, shared_ids: Int[Tensor, " F"], own: Int[Tensor, " M"], sentences: Segments
 ) -> Listed:
     """The lists of an output layer.
 
@@ -110,13 +110,13 @@ def listed_output(
         sentences: the sentence of each of these.
     """
     linear = output.linear if isinstance(output, PackedOutputLayer) else output
-    listed = shared_ids.expand(sentences.groups, -1), sentences.spread(own)
+    listed = shared_ids.expand(sentences.count, -1), sentences.to_padded(own)
     tokens = torch.cat(listed, 1)
     if isinstance(linear, Int8Linear) and kernels.multiplies_int8():
         return Listed(shared, OwnPanels(linear.panels_of(own, sentences)), tokens)
     dtype = linear.dtype if isinstance(linear, PackedLinear) else output.weight.dtype
     weight, bias = output.weight[own].to(dtype), output.bias[own].to(dtype)
-    return Listed(shared, OwnWeights(sentences.spread(weight), sentences.spread(bias, float("-inf"))), tokens)
+    return Listed(shared, OwnWeights(sentences.to_padded(weight), sentences.to_padded(bias, float("-inf"))), tokens)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class SearchLogProbs:
 
     readouts: Float[Tensor, "N R"]
     output: OutputLayer
-    rows: Ragged
+    rows: Segments
     """The sentence of each hypothesis."""
     listed: Listed | None = None
     """Lists that the vocabulary is restricted to; probabilities are normalised over them."""
@@ -138,13 +138,13 @@ class SearchLogProbs:
         if self.listed is None:
             return log_probs
         table = log_probs.new_full((len(log_probs), self.output.out_features), float("-inf"))
-        tokens = self.listed.tokens[self.rows.group[rows]]
+        tokens = self.listed.tokens[self.rows.segment_ids[rows]]
         return table.scatter_reduce_(1, tokens, log_probs, "amax")  # an empty place of a list is some token, at -inf
 
     def best_continuations(
         self,
         totals: Float[Tensor, " N"],
-        sentences: Ragged,
+        sentences: Segments,
         size: int,
         forbid: tuple[int, ...],
         prune: float | None,
@@ -159,21 +159,25 @@ class SearchLogProbs:
         log_probs, tokens = (
             torch.cat(parts) for parts in zip(*starmap(self._top, self._chunks(size, forbid)), strict=True)
         )
-        return kernels.best_continuations(totals, log_probs, tokens, sentences.group, sentences.groups, size, prune)
+        return kernels.best_continuations(
+            totals, log_probs, tokens, sentences.segment_ids, sentences.count, size, prune
+        )
 
     def _chunks(self, size: int, forbid: tuple[int, ...]) -> list[tuple[slice, int, tuple[int, ...]]]:
         """As many rows at a time as the cache holds with all their logits."""
         width = self.output.out_features if self.listed is None else self.listed.tokens.shape[1]
-        count = even_within(max((_IN_CACHE if self.readouts.device.type == "cpu" else _ON_DEVICE) // width, 1))
+        count = largest_bucket_within(
+            max((_IN_CACHE if self.readouts.device.type == "cpu" else _ON_DEVICE) // width, 1)
+        )
         return [(slice(start, start + count), min(size, width), forbid) for start in range(0, len(self), count)]
 
     def _top(self, rows: slice, size: int, forbid: tuple[int, ...]) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
         tokens = None if self.listed is None else self.listed.tokens
-        group = self.rows.group[rows]
+        group = self.rows.segment_ids[rows]
         return kernels.most_probable(self._logits(rows), size, pieces=tokens, group=group, forbid=forbid)
 
     def _logits(self, rows: slice | Tensor) -> Float[Tensor, "n C"]:
         if self.listed is None:
             logits: Tensor = self.output(self.readouts[rows])
             return logits.float()
-        return self.listed(self.readouts[rows], Ragged(self.rows.group[rows], self.rows.groups)).float()
+        return self.listed(self.readouts[rows], Segments(self.rows.segment_ids[rows], self.rows.count)).float()

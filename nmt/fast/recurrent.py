@@ -12,7 +12,7 @@ from nmt.fast.output import Listed, SearchLogProbs, listed_output
 from nmt.model.decoder import RecurrentState
 from nmt.model.interface import Step
 from nmt.model.recurrent import RecurrentMemory, RecurrentModel
-from nmt.ragged import Ragged
+from nmt.segments import Segments
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SearchModel(RecurrentModel):
         shared = SharedMemory.of(memory.attention)
         return SearchMemory(shared.in_bf16() if self.in_bf16 else shared, memory.start)
 
-    def restrict(self, memory: SearchMemory, own: Int[Tensor, " M"], sentences: Ragged) -> SearchMemory:
+    def restrict(self, memory: SearchMemory, own: Int[Tensor, " M"], sentences: Segments) -> SearchMemory:
         """The memory of sentences that may be translated with listed tokens only: the shared ones, and their own.
 
         Args:
@@ -60,6 +60,6 @@ class SearchModel(RecurrentModel):
         assert isinstance(memory, SearchMemory)
         decoded = self.decoder(self.embed(tokens.unsqueeze(1)), state, memory.attention.read_by(rows))
         centers = None if decoded.centers is None else decoded.centers[:, 0]
-        of = Ragged(rows, len(memory.attention.mask))
+        of = Segments(rows, len(memory.attention.mask))
         log_probs = SearchLogProbs(decoded.readouts[:, 0], self.output, of, memory.listed)
         return Step(log_probs, decoded.alignment[:, 0], decoded.state, centers)

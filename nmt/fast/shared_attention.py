@@ -55,16 +55,16 @@ def _on_grid(
     """The arguments of attention with the hypotheses of a sentence in the place of steps; one with fewer has empty places."""
     rows = memory.rows
     assert rows is not None
-    spread = None if coverage is None else rows.spread(coverage.squeeze(1))
-    return rows.spread(queries.squeeze(1)), rows.spread(positions.squeeze(1)), replace(memory, rows=None), spread
+    spread = None if coverage is None else rows.to_padded(coverage.squeeze(1))
+    return rows.to_padded(queries.squeeze(1)), rows.to_padded(positions.squeeze(1)), replace(memory, rows=None), spread
 
 
 def _of_hypotheses(grid: Attended, memory: SharedMemory) -> Attended:
     """The results of the hypotheses alone, one step each."""
     rows = memory.rows
     assert rows is not None
-    centers = None if grid.centers is None else rows.collect(grid.centers).unsqueeze(1)
-    return Attended(rows.collect(grid.contexts).unsqueeze(1), rows.collect(grid.weights).unsqueeze(1), centers)
+    centers = None if grid.centers is None else rows.to_flat(grid.centers).unsqueeze(1)
+    return Attended(rows.to_flat(grid.contexts).unsqueeze(1), rows.to_flat(grid.weights).unsqueeze(1), centers)
 
 
 class FusedAttention(SharedAttention):
@@ -90,7 +90,7 @@ class FusedAttention(SharedAttention):
         if not isinstance(memory, SharedMemory) or memory.exp_keys is None:
             return super().forward(queries, positions, memory, coverage)
         count, steps = queries.shape[:2]
-        rows = torch.arange(count) if memory.rows is None else memory.rows.group
+        rows = torch.arange(count) if memory.rows is None else memory.rows.segment_ids
         score = self.score
         assert isinstance(score, AdditiveScore)
         contexts, weights, _ = kernels.additive_attention(

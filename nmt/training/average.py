@@ -6,9 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
-from nmt.bundle import WEIGHTS, Bundle, save_tensors
 from nmt.errors import DataError, UsageError
 from nmt.files import sync
+from nmt.model_folder import WEIGHTS, Bundle, save_tensors
 from nmt.training.best import kept_checkpoints, mean_of
 
 

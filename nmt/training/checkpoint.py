@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nmt.bundle import load_tensors, save_tensors
 from nmt.errors import DataError
+from nmt.model_folder import load_tensors, save_tensors
 
 STATE = "state.safetensors"
 _NUMBERS = "numbers"

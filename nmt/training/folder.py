@@ -7,9 +7,9 @@ from pathlib import Path
 
 import torch
 
-from nmt.bundle import RECIPE, SOURCE, TARGET, check_folder
 from nmt.errors import DataError, UsageError
 from nmt.files import remove_unfinished
+from nmt.model_folder import RECIPE, SOURCE, TARGET, check_folder
 from nmt.recipe import Recipe, changed_keys
 from nmt.training.best import BEST
 from nmt.training.checkpoint import State, has_state, load_state

@@ -16,7 +16,6 @@ import torch
 
 from nmt.alignment.corpus_links import TokenLinks, splits_of
 from nmt.arguments import as_path
-from nmt.bundle import SOURCE, TARGET, WEIGHTS, Bundle, save_tensors, weights_of
 from nmt.data.batching import plan_batches
 from nmt.data.encoded import encode_corpus
 from nmt.data.subwords import Subwords
@@ -25,6 +24,7 @@ from nmt.errors import DataError, NmtError
 from nmt.fast import arithmetic
 from nmt.model.interface import ModelBuilder
 from nmt.model.recurrent import build_model
+from nmt.model_folder import SOURCE, TARGET, WEIGHTS, Bundle, save_tensors, weights_of
 from nmt.recipe import Recipe, load_recipe
 from nmt.training.advice import Extent, advise
 from nmt.training.best import BestCheckpoints

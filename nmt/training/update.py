@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from nmt.alignment.corpus_links import TokenLinks
-from nmt.bundle import Bundle
 from nmt.data.batching import Batch, make_batch
 from nmt.device import Precision, autocast
 from nmt.fast import accelerate
+from nmt.model_folder import Bundle
 from nmt.training.guard import check_finite, within_memory
 from nmt.training.guidance import guided_cross_entropy, weight_in_epoch
 from nmt.training.optim import Clock, build_optimizer, rate_factor

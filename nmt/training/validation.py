@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from nmt.bundle import Bundle
 from nmt.data.batching import cut, make_batch
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import encode_corpus
@@ -18,6 +17,7 @@ from nmt.device import Precision, autocast
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import Score
 from nmt.fast import accelerate
+from nmt.model_folder import Bundle
 from nmt.recipe import Recipe
 from nmt.training.checkpoint import Rank
 from nmt.training.guard import Diverged

@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.bundle import Bundle, load_tensors, save_tensors
 from nmt.data.subwords import EOS, PAD, UNK, Subwords
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
 from nmt.device import DecodingPrecision
 from nmt.errors import DataError
+from nmt.model_folder import Bundle, load_tensors, save_tensors
 from tests.machine import needs_bf16, needs_int8
 from tests.models import output_bias
-from tests.test_bundle import TEXT, small_recipe
+from tests.test_model_folder import TEXT, small_recipe
 
 SIZE = 18
 
@@ -48,7 +48,9 @@ def listed(made: Shortlist, sources: Tensor) -> list[list[int]]:
     """The whole list of each sentence."""
     own, sentences = made.own(sources)
     assert not set(own.tolist()) & set(made.shared.tolist())
-    return [sorted([*made.shared.tolist(), *own[sentences.group == row].tolist()]) for row in range(sentences.groups)]
+    return [
+        sorted([*made.shared.tolist(), *own[sentences.segment_ids == row].tolist()]) for row in range(sentences.count)
+    ]
 
 
 def test_a_list_is_of_a_source_and_of_what_is_always_on_it() -> None:

@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from nmt import recipe
-from nmt.bundle import Bundle
 from nmt.data.subwords import BOS, EOS, UNK, Subwords
 from nmt.decoding.ancestral import Sampling
 from nmt.decoding.hypothesis import Penalties
@@ -25,6 +24,7 @@ from nmt.decoding.translation import Translation, TranslationHypothesis, join
 from nmt.decoding.translator import Translator
 from nmt.device import DecodingPrecision
 from nmt.errors import DataError, UsageError
+from nmt.model_folder import Bundle
 from tests.machine import needs_int8
 from tests.models import output_bias
 

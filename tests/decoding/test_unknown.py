@@ -11,15 +11,15 @@ import torch
 from nmt import recipe
 from nmt.alignment.hypothesis_alignment import word_alignment
 from nmt.alignment.links import argmax_links
-from nmt.bundle import Bundle
 from nmt.data.subwords import EOS, UNK, Subwords
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.decoding.unknown import UnknownWords, read_lexicon
 from nmt.errors import DataError
+from nmt.model_folder import Bundle
 from tests.models import output_bias
-from tests.test_bundle import small_recipe
+from tests.test_model_folder import small_recipe
 
 SOURCE = ["the dog sees a cat", "a cat sleeps", "the old dog sleeps here"]
 TARGET = ["der Hund sieht eine Katze", "eine Katze schläft", "der alte Hund schläft hier"]

@@ -17,7 +17,7 @@ from nmt.fast.linear import restricted
 from nmt.fast.loss import ChunkedOutputLayer
 from nmt.fast.output import Listed, PackedOutputLayer, SearchLogProbs, listed_output
 from nmt.model.output import OutputLayer
-from nmt.ragged import Ragged
+from nmt.segments import Segments
 from tests.machine import needs_bf16, needs_compiler, needs_int8, needs_int8_kernel, needs_packing
 
 VOCABULARY = 400
@@ -42,16 +42,16 @@ def whole_layer(precision: str | None, monkeypatch: pytest.MonkeyPatch) -> Outpu
     return output if precision is None else PackedOutputLayer(output, DTYPES[known[precision]])
 
 
-def listed(output: OutputLayer, shared: Tensor, own: Tensor, sentences: Ragged) -> Listed:
+def listed(output: OutputLayer, shared: Tensor, own: Tensor, sentences: Segments) -> Listed:
     linear = output.linear if isinstance(output, PackedOutputLayer) else output
     return listed_output(output, restricted(linear, shared), shared, own, sentences)
 
 
-def lists(sizes: list[int]) -> tuple[Tensor, Ragged]:
+def lists(sizes: list[int]) -> tuple[Tensor, Segments]:
     """So many pieces for each sentence, rising."""
     generator = torch.Generator().manual_seed(5)
     own = [torch.randperm(340, generator=generator)[:size].sort().values + 60 for size in sizes]
-    return torch.cat(own), Ragged(torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)), len(sizes))
+    return torch.cat(own), Segments(torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)), len(sizes))
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -64,8 +64,8 @@ def test_logits_are_those_of_the_whole_layer(
     made = listed(whole, SHARED, own, sentences)
     assert made.tokens.shape == (len(sizes), len(SHARED) + max(sizes))
     asked = [7, 0, 1, 13, 2][: len(sizes)]
-    rows = Ragged(torch.arange(len(sizes)).repeat_interleave(torch.tensor(asked)), len(sizes))
-    readouts = torch.randn(len(rows.group), 37)
+    rows = Segments(torch.arange(len(sizes)).repeat_interleave(torch.tensor(asked)), len(sizes))
+    readouts = torch.randn(len(rows.segment_ids), 37)
     tolerance = {"bf16": 0.02, "int8-without-kernel": 0.05}.get(
         str(precision), 1e-5
     )  # own pieces are in fp32 in the last
@@ -74,16 +74,16 @@ def test_logits_are_those_of_the_whole_layer(
         assert found.shape == (len(readouts), made.tokens.shape[1])
         check(found, wanted, rows, own, sentences, tolerance)
         going = torch.arange(0, len(sizes), 2)
-        kept = torch.isin(rows.group, going)
+        kept = torch.isin(rows.segment_ids, going)
         fewer = made.select(going)
-        again = fewer(readouts[kept], Ragged(rows.group[kept] // 2, len(going)))
+        again = fewer(readouts[kept], Segments(rows.segment_ids[kept] // 2, len(going)))
         assert torch.equal(again[:, : found.shape[1]].isfinite(), found[kept].isfinite())
         torch.testing.assert_close(again, found[kept], atol=tolerance, rtol=0)
 
 
-def check(found: Tensor, wanted: Tensor, rows: Ragged, own: Tensor, sentences: Ragged, tolerance: float) -> None:
-    for row, sentence in enumerate(rows.group.tolist()):
-        tokens = torch.cat([SHARED, own[sentences.group == sentence]])
+def check(found: Tensor, wanted: Tensor, rows: Segments, own: Tensor, sentences: Segments, tolerance: float) -> None:
+    for row, sentence in enumerate(rows.segment_ids.tolist()):
+        tokens = torch.cat([SHARED, own[sentences.segment_ids == sentence]])
         torch.testing.assert_close(
             found[row, : len(tokens)].float(), wanted[row, tokens], atol=tolerance, rtol=tolerance
         )
@@ -92,7 +92,7 @@ def check(found: Tensor, wanted: Tensor, rows: Ragged, own: Tensor, sentences: R
 
 # --- log-probabilities on demand ----------------------------------------------------------------------------------
 
-ROWS = Ragged(torch.tensor([0, 0, 0, 1, 3, 3, 3]), 4)
+ROWS = Segments(torch.tensor([0, 0, 0, 1, 3, 3, 3]), 4)
 
 
 def small_layer(size: int = 30) -> tuple[Tensor, OutputLayer]:
@@ -102,7 +102,7 @@ def small_layer(size: int = 30) -> tuple[Tensor, OutputLayer]:
 
 def lists_of(output: OutputLayer) -> tuple[Listed, list[list[int]]]:
     """Lists of four sentences, and the tokens of each."""
-    own, sentences = torch.tensor([1, 20, 29, 7, 8]), Ragged(torch.tensor([0, 0, 0, 3, 3]), 4)
+    own, sentences = torch.tensor([1, 20, 29, 7, 8]), Segments(torch.tensor([0, 0, 0, 3, 3]), 4)
     tokens = [[4, 11, 1, 20, 29], [4, 11], [4, 11], [4, 11, 7, 8]]
     return listed(output, torch.tensor([4, 11]), own, sentences), tokens
 
@@ -119,10 +119,10 @@ def best(log_probs: SearchLogProbs, totals: Tensor, size: int, forbid: tuple[int
 def by_sorting(table: Tensor, totals: Tensor, size: int, forbid: tuple[int, ...]) -> list[tuple[float, int, int]]:
     """The same from the whole table."""
     results = []
-    for sentence in range(ROWS.groups):
+    for sentence in range(ROWS.count):
         paths = [
             (float(totals[row] + table[row, token]), row, token)
-            for row in (ROWS.group == sentence).nonzero().flatten().tolist()
+            for row in (ROWS.segment_ids == sentence).nonzero().flatten().tolist()
             for token in range(table.shape[1])
             if token not in forbid and table[row, token] > -math.inf
         ]
@@ -141,7 +141,7 @@ def test_the_rows_that_are_indexed_are_those_of_the_whole_table(restrict: bool) 
         allowed = torch.zeros(4, 30, dtype=torch.bool)
         for sentence, ids in enumerate(tokens):
             allowed[sentence, ids] = True
-        wanted = wanted.masked_fill(~allowed[ROWS.group], -math.inf)
+        wanted = wanted.masked_fill(~allowed[ROWS.segment_ids], -math.inf)
     wanted = torch.log_softmax(wanted, 1)
     mask = torch.tensor([True, False, True, True, False, False, True])
     for rows in (slice(None), slice(2, 5), torch.tensor([0, 3, 3, 6]), mask):

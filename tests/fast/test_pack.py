@@ -360,7 +360,7 @@ def test_steps_read_the_memory_without_a_copy_of_it() -> None:
         packed.step(rows + 4, packed.start(memory).select(rows), memory, rows)
     assert read[0].annotations is memory.attention.annotations
     assert read[0].rows is not None
-    assert torch.equal(read[0].rows.group, rows)
+    assert torch.equal(read[0].rows.segment_ids, rows)
 
 
 @needs_packing

@@ -24,13 +24,13 @@ from safetensors.torch import load_file, save_file
 
 from nmt.alignment.formats import read_gold, read_pharaoh
 from nmt.alignment.links import GoldLinks
-from nmt.bundle import Bundle, load_tensors
 from nmt.cli.streams import open_input, text_lines
 from nmt.data.corpus import load_corpus
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
 from nmt.decoding.unknown import read_lexicon
 from nmt.errors import NmtError
+from nmt.model_folder import Bundle, load_tensors
 from nmt.recipe import Recipe, load_recipe
 from tests.robustness import tiny
 

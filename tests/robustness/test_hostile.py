@@ -21,10 +21,10 @@ import yaml
 from packaging.version import Version
 from safetensors.torch import load_file
 
-from nmt.bundle import Bundle, load_tensors, save_tensors
 from nmt.data.subwords import Subwords
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError
+from nmt.model_folder import Bundle, load_tensors, save_tensors
 from nmt.recipe import load_recipe
 from nmt.recipe.strict_yaml import StrictLoader
 from tests.robustness import tiny
@@ -173,7 +173,7 @@ import os, sys
 opened = []
 sys.addaudithook(lambda event, values: opened.append(str(values[0])) if event in ("open", "os.listdir", "os.scandir") else None)
 from pathlib import Path
-from nmt.bundle import Bundle
+from nmt.model_folder import Bundle
 from nmt.decoding.translator import Translator
 del opened[:]
 bundle = Bundle.load(Path(sys.argv[1]))

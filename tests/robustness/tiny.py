@@ -10,8 +10,8 @@ import torch
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from nmt.bundle import Bundle
 from nmt.data.subwords import EOS, UNK, Subwords
+from nmt.model_folder import Bundle
 from nmt.recipe import parse_recipe
 from tests.models import output_bias
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.bundle import Bundle
 from nmt.data.encoded import encode_corpus
+from nmt.model_folder import Bundle
 from nmt.training.optim import Clock
 from nmt.training.text import TrainingText
 from nmt.training.update import Learner

@@ -23,9 +23,9 @@ from nmt.cli.options import (
 from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from nmt.bundle import Bundle
     from nmt.cli.plotting.request import Request
     from nmt.decoding.translator import Translator
+    from nmt.model_folder import Bundle
 
 _PICTURE, _PAGE = "Picture", "Page"
 """Help panels of the options for pictures (.png, .pdf, .svg) and for pages (.html)."""

@@ -14,9 +14,9 @@ from nmt.errors import DataError, UsageError
 if TYPE_CHECKING:
     from nmt.alignment.links import GoldLinks, Links
     from nmt.alignment.weights import Alignment
-    from nmt.bundle import Bundle
     from nmt.decoding.translation import Translation
     from nmt.decoding.translator import Translator
+    from nmt.model_folder import Bundle
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from torch.nn.functional import pad
 
 from nmt.fast.kernels.build import library
 from nmt.fast.kernels.calls import call, number, threads_for
-from nmt.ragged import Ragged
+from nmt.segments import Segments
 
 _LARGEST_KEY = 30.0
 """Size of a key k up to which e^(2 (q + k)) may be had as a product in fp32: where e^(2 q) is none, |q + k| is so large that its
@@ -241,13 +241,13 @@ def panels_of_groups(
     steps: Float[Tensor, " V"],
     bias: Float[Tensor, " V"] | None,
     rows: Int[Tensor, " M"],
-    groups: Ragged,
+    groups: Segments,
 ) -> GroupPanels:
     """Lay the matrices that are some rows of one, for each group those that are told, out for `int8_products_of_groups`."""
-    count = -(-groups.sizes // _PANEL)
+    count = -(-groups.lengths // _PANEL)
     first = count.cumsum(0) - count
     places = rows.new_full((max(int(count.sum()), 1) * _PANEL,), -1)
-    places[first[groups.group] * _PANEL + groups.within] = rows
+    places[first[groups.segment_ids] * _PANEL + groups.positions] = rows
     panels = _laid_out(rounded, sums, steps, bias, places, absent=-math.inf)
     return GroupPanels(replace(panels, outputs=groups.width), first, count)
 

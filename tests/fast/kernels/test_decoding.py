@@ -17,7 +17,7 @@ from nmt.decoding.search import top_tokens
 from nmt.fast import gru, int8
 from nmt.fast.kernels import decoding as kernels
 from nmt.model.attention import masked_softmax
-from nmt.ragged import Ragged
+from nmt.segments import Segments
 from tests.machine import needs_compiler, needs_fast, needs_int8_kernel
 
 pytestmark = needs_compiler
@@ -172,7 +172,7 @@ def test_the_best_continuations_are_those_of_a_sort(seed: int) -> None:
     log_probs = log_probs.sort(dim=1, descending=True).values
     ids = torch.randint(0, 50, (len(group), each), generator=generator)
     nowhere = torch.zeros_like(group)
-    front = search._Front(0, Ragged(group, groups), total, nowhere, nowhere, None)
+    front = search._Front(0, Segments(group, groups), total, nowhere, nowhere, None)
     prune = [None, 0.0, 1.0, 2.0][seed % 4]
     found = kernels.best_continuations(total, log_probs, ids, group, groups, size, prune)
     wanted = search._best_continuations(front, log_probs, ids, size, prune)
@@ -265,17 +265,17 @@ def test_products_in_int8_are_those_of_integers(rows: int, inputs: int, outputs:
 @needs_int8_kernel
 @pytest.mark.parametrize("sizes", [[5, 0, 129, 64], [1], [0, 0]])
 def test_products_of_groups_are_those_of_the_matrix_of_each(sizes: list[int]) -> None:
-    groups = Ragged(torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)), len(sizes))
+    groups = Segments(torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)), len(sizes))
     weight = torch.randint(-127, 128, (40, 30)).to(torch.int8)
     each = weight, weight.sum(1, dtype=torch.int32), torch.rand(40), torch.randn(40)
-    rows = torch.randint(0, 40, (len(groups.group),))
+    rows = torch.randint(0, 40, (len(groups.segment_ids),))
     asking = torch.arange(len(sizes)).repeat_interleave(torch.tensor([8, 3, 0, 1][: len(sizes)]))
     values = torch.randn(len(asking), 30)
     found = kernels.int8_products_of_groups(kernels.panels_of_groups(*each, rows, groups), values, asking)
     assert found.shape == (len(asking), max(sizes))
     for group, size in enumerate(sizes):
         if size:
-            mine = rows[groups.group == group]
+            mine = rows[groups.segment_ids == group]
             alone = kernels.panels_of(each[0][mine], each[1][mine], each[2][mine], each[3][mine])
             assert torch.equal(found[asking == group, :size], kernels.int8_product(alone, values[asking == group]))
         assert (found[asking == group, size:] == -math.inf).all()

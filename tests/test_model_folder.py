@@ -14,11 +14,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from nmt.bundle import Bundle, load_tensors, save_tensors, weights_of
 from nmt.data.batching import make_batch
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.files import sync, write_atomically
+from nmt.model_folder import Bundle, load_tensors, save_tensors, weights_of
 from nmt.recipe import Recipe, parse_recipe
 
 TEXT = ["the dog sees a cat", "a cat sleeps", "the old dog sleeps here", "a dog and a cat"] * 3
@@ -76,7 +76,9 @@ def test_a_loaded_model_computes_the_same_logits(bundle: Bundle, folder: Path, s
 
 
 def test_loading_is_quick_because_torchs_compiler_is_left_out(folder: Path) -> None:
-    program = "import sys; from pathlib import Path; from nmt.bundle import Bundle; Bundle.load(Path(sys.argv[1])); "
+    program = (
+        "import sys; from pathlib import Path; from nmt.model_folder import Bundle; Bundle.load(Path(sys.argv[1])); "
+    )
     program += "sys.exit('torch._dynamo' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program, folder], check=False).returncode == 0
 

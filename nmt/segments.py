@@ -1,0 +1,67 @@
+"""Rows in segments of different lengths, such as the live hypotheses of each sentence, flat or padded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Segments:
+    """N rows in G segments, one segment after the other; a segment may be empty.
+
+    Flat, their values are [N ...]; padded, they are [G W ...], where W is the length of the longest segment.
+    """
+
+    segment_ids: Int[Tensor, " N"]
+    """The segment of each row, in rising order."""
+    count: int
+    """G."""
+
+    @cached_property
+    def lengths(self) -> Int[Tensor, " G"]:
+        """The number of rows in each segment."""
+        return torch.bincount(self.segment_ids, minlength=self.count)
+
+    @cached_property
+    def width(self) -> int:
+        """W."""
+        return int(self.lengths.max()) if self.count else 0
+
+    @cached_property
+    def positions(self) -> Int[Tensor, " N"]:
+        """The position of each row in its segment."""
+        starts = self.lengths.cumsum(0) - self.lengths
+        return torch.arange(len(self.segment_ids), device=self.segment_ids.device) - starts[self.segment_ids]
+
+    @cached_property
+    def density(self) -> float:
+        """The share of the padded values that is not padding."""
+        return len(self.segment_ids) / max(self.count * self.width, 1)
+
+    @cached_property
+    def _cells(self) -> Int[Tensor, " N"]:
+        """The index of each row among the G * W padded ones."""
+        return self.segment_ids * self.width + self.positions
+
+    def to_padded(self, flat: Tensor, padding: float = 0.0) -> Tensor:
+        """[N ...] -> [G W ...]."""
+        shape = (self.count, self.width, *flat.shape[1:])
+        if self.density == 1:
+            return flat.reshape(shape)
+        padded = flat.new_full((self.count * self.width, *flat.shape[1:]), padding)
+        return padded.index_copy_(0, self._cells, flat).view(shape)
+
+    def to_flat(self, padded: Tensor) -> Tensor:
+        """[G W ...] -> [N ...]: the inverse of `to_padded`."""
+        cells = padded.flatten(0, 1)
+        return cells if self.density == 1 else cells.index_select(0, self._cells)
+
+    def rows_at(self, columns: Int[Tensor, "G K"]) -> Int[Tensor, "G K"]:
+        """The indices of the rows in some columns of each padded segment; 0 where there is padding."""
+        rows = self.to_padded(torch.arange(len(self.segment_ids), device=columns.device))
+        return rows.gather(1, columns)

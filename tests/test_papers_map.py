@@ -1,0 +1,34 @@
+"""nmt/README.md names code and tests that exist."""
+
+import ast
+import re
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENT = (ROOT / "nmt/README.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| (.+) \| `([\w.]+)` \| `(\w+\.py)::(\w+)` \|$", DOCUMENT, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("equation", "code", "file", "test"), ROWS, ids=[row[0].replace("\\", "") for row in ROWS])
+def test_an_equation_of_the_papers_has_code_and_a_test(equation: str, code: str, file: str, test: str) -> None:
+    module, _, name = code.partition(".")
+    assert attrgetter(name)(import_module(f"nmt.model.{module}"))
+    tree = ast.parse((ROOT / "tests/model" / file).read_text(encoding="utf-8"))
+    assert test in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+
+
+def test_the_map_has_every_numbered_equation() -> None:
+    bahdanau, luong = DOCUMENT.split("### Luong", 1)
+    numbered = ("3.1", "eq. 4", "eq. 5", "eq. 6", "eq. 7", "A.1.1", "A.1.2", "A.2.2")
+    assert [place for place in numbered if not re.search(rf"^\|[^|]*{re.escape(place)}", bahdanau, re.MULTILINE)] == []
+    numbered = ("eq. 3", *(f"eq. {number}" for number in range(5, 11)), "3.1", "3.2", "3.3")
+    assert [place for place in numbered if not re.search(rf"^\|[^|]*{re.escape(place)}\b", luong, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`([\w/]+(?:\.py|/))`", DOCUMENT))))
+def test_every_file_named_exists(path: str) -> None:
+    assert (ROOT / "nmt" / path).exists() or (ROOT / path).exists()

@@ -23,7 +23,7 @@ def test_an_equation_of_the_papers_has_code_and_a_test(equation: str, code: str,
 
 def test_the_map_has_every_numbered_equation() -> None:
     bahdanau, luong = DOCUMENT.split("### Luong", 1)
-    numbered = ("3.1", "eq. 4", "eq. 5", "eq. 6", "eq. 7", "A.1.1", "A.1.2", "A.2.2")
+    numbered: tuple[str, ...] = ("3.1", "eq. 4", "eq. 5", "eq. 6", "eq. 7", "A.1.1", "A.1.2", "A.2.2")
     assert [place for place in numbered if not re.search(rf"^\|[^|]*{re.escape(place)}", bahdanau, re.MULTILINE)] == []
     numbered = ("eq. 3", *(f"eq. {number}" for number in range(5, 11)), "3.1", "3.2", "3.3")
     assert [place for place in numbered if not re.search(rf"^\|[^|]*{re.escape(place)}\b", luong, re.MULTILINE)] == []

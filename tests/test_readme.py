@@ -1,48 +1,108 @@
-"""What the README tells a newcomer to type does what it says."""
+"""Every block of code of the README runs, in its order and in one folder, on the embedded sample."""
 
+import os
 import re
 import shlex
 import subprocess
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+
+import pytest
 
 from nmt.data.corpus import load_corpus
 from tests.commands import ROOT, good, nmt
 
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SIZES = {"train": 1500, "dev": 10, "test": 20}
+SMALL = ["--set", "training.updates=2", "--set", "subwords.size=1000", "--set", "training.validation.beam_size=1"]
+"""What a test has time for; the sample's grammar has too few words for larger vocabularies."""
+LINE = re.compile(r"^(?P<command>[^#\n]+?)(?:\s+#.*)?$", re.MULTILINE)
 
-def code_blocks(section: str) -> dict[str, str]:
-    """The blocks of code in a section of the README, by language."""
-    text = (ROOT / "README.md").read_text().split(f"## {section}\n", 1)[1].split("\n## ", 1)[0]
-    return dict(re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL))
+
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-def write_corpus(folder: Path, sizes: dict[str, int]) -> None:
+def commands() -> Iterator[str]:
+    """Each line of the README's shell blocks without its comment."""
+    for block in blocks("sh"):
+        yield from (match["command"] for match in LINE.finditer(block))
+
+
+def write_corpus(folder: Path, names: dict[str, str]) -> None:
     """The first pairs of the sample's splits, as NAME.en and NAME.de."""
-    folder.mkdir()
-    for name, size in sizes.items():
-        corpus = load_corpus(f"sample:{'valid' if name == 'dev' else name}", source="en", target="de")
+    folder.mkdir(parents=True)
+    for split, name in names.items():
+        corpus = load_corpus(f"sample:{'valid' if split == 'dev' else split}", source="en", target="de")
         for side, lines in (("en", corpus.source), ("de", corpus.target)):
-            (folder / f"{name}.{side}").write_text("".join(f"{line}\n" for line in islice(lines, size)))
+            text = "".join(f"{line}\n" for line in islice(lines, SIZES[split]))
+            (folder / f"{name}.{side}").write_text(text, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A user's folder after every command of the README: their text, a small Multi30k, the recipe, and the quickstart's model."""
+    folder = tmp_path_factory.mktemp("readme")
+    write_corpus(folder / "data", {"train": "train", "dev": "dev", "test": "test"})
+    write_corpus(folder / "corpora/multi30k", {"train": "train", "dev": "val", "test": "test_2016_flickr"})
+    [recipe] = blocks("yaml")
+    (folder / "mine.yaml").write_text(recipe, encoding="utf-8")
+    quickstart = (
+        "nmt train quickstart --out runs/quickstart --set data.train=multi30k/train --set data.valid=multi30k/val"
+    )
+    run(f"{quickstart} --set training.guided_alignment=null", folder)
+    for command in commands():
+        if not command.startswith("tools/"):
+            run(command, folder)
+    return folder
 
 
 def run(line: str, folder: Path) -> None:
     """Run one line of a shell script: an `nmt` command that another may be piped into."""
-    feeder, _, command = line.partition("#")[0].rpartition(" | ")
+    feeder, _, command = line.rpartition(" | ")
     fed = subprocess.run(feeder, shell=True, cwd=folder, capture_output=True, check=True).stdout
     name, *arguments = shlex.split(command)
     assert name == "nmt"
-    good(nmt(*arguments, stdin=fed, cwd=folder))
+    if arguments[0] in ("train", "compare"):
+        arguments += SMALL
+    good(nmt(*arguments, stdin=fed, cwd=folder, NMT_CORPORA=str(folder / "corpora")))
 
 
-def test_five_lines_train_and_use_a_translator_for_ones_own_corpus(tmp_path: Path) -> None:
-    write_corpus(tmp_path / "data", {"train": 2000, "dev": 10, "test": 20})
-    blocks = code_blocks("Your own corpus in five lines")
-    # What a test has time for, and what a grammar of few words can be cut into.
-    (tmp_path / "mine.yaml").write_text(blocks["yaml"] + "training: {updates: 2}\nsubwords: {size: 1000}\n")
-    lines = blocks["sh"].splitlines()
-    assert len(lines) == 5
-    for line in lines:
-        run(line, tmp_path)
-    assert len((tmp_path / "test.hyp").read_text().splitlines()) == 20
-    assert (tmp_path / "align.png").read_bytes().startswith(b"\x89PNG")
-    assert "<html" in (tmp_path / "page.html").read_text()
+def test_the_papers_are_compared(folder: Path) -> None:
+    table = (folder / "table/table.md").read_text(encoding="utf-8")
+    assert all(name in table for name in ("rnnenc", "bahdanau-rnnsearch", "luong-local-p-general"))
+    for picture in ("table/by-length.png", "bahdanau.png", "luong.png"):
+        assert (folder / picture).read_bytes().startswith(b"\x89PNG")
+    recipe = (folder / "runs/luong-global-dot/recipe.yaml").read_text(encoding="utf-8")
+    assert "local-p" in recipe
+    assert "half_width: 5" in recipe
+
+
+def test_ones_own_text_is_translated(folder: Path) -> None:
+    assert len((folder / "test.hyp").read_text(encoding="utf-8").splitlines()) == SIZES["test"]
+
+
+def test_alignments_are_seen_and_measured(folder: Path) -> None:
+    assert (folder / "alignment.png").read_bytes().startswith(b"\x89PNG")
+    assert "<html" in (folder / "page.html").read_text(encoding="utf-8")
+    lengths = {len((folder / f"sample.{kind}").read_text("utf-8").splitlines()) for kind in ("en", "de", "align")}
+    assert len(lengths) == 1
+
+
+def test_the_scripts_that_it_names_are_there() -> None:
+    scripts = {command.split()[0] for command in commands() if command.startswith("tools/")}
+    assert scripts == {"tools/quickstart", "tools/test"}
+    assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
+
+
+def test_it_can_be_read_in_minutes() -> None:
+    assert len(README.split()) <= 1200
+    assert len(README.splitlines()) <= 160
+
+
+def test_no_sentence_is_long() -> None:
+    prose = re.sub(r"```.*?```|^\|.*$|^#.*$|!\[.*?\]\(.*?\)", "\n\n", README, flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", prose)
+    sentences = re.split(r"(?<=[.!?])\s+|\n\s*\n|\n\* ", prose)
+    assert [sentence for sentence in sentences if len(sentence.split()) > 35] == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +11,8 @@ import typer
 
 from nmt.cli.commands import Command, SubCommands
 from nmt.cli.options import Model, set_up
-from nmt.errors import DataError
+from nmt.cli.streams import open_output
+from nmt.errors import DataError, UsageError
 from nmt.wording import counted, perplexity
 
 if TYPE_CHECKING:
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
     from nmt.recipe import AttentionConfig, DecoderConfig, EncoderConfig, GuidedAlignmentConfig
 
 recipe_app = typer.Typer(name="recipe", cls=SubCommands, help="List and show recipes, and print their JSON Schema.")
-corpora_app = typer.Typer(
-    name="corpora", cls=SubCommands, help="List, fetch and check the public corpora that nmt knows by name."
-)
+corpora_app = typer.Typer(name="corpora", cls=SubCommands, help="List, fetch, check and export public corpora.")
 
 
 def info(model: Model, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
@@ -305,3 +304,43 @@ def check_corpora(
         raise DataError(
             f"Wrong content in {counted(different, 'file')}: remove what differs, then fetch or copy it again."
         )
+
+
+@corpora_app.command("export", cls=Command)
+def export_corpus(
+    locator: Annotated[
+        str,
+        typer.Argument(metavar="LOCATOR", help="A text as in a recipe, for example sample:test.", show_default=False),
+    ],
+    source: Annotated[str, typer.Option(help="Source language, for example en.", show_default=False)],
+    target: Annotated[str, typer.Option(help="Target language.", show_default=False)],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="PREFIX", help="Write PREFIX.en, PREFIX.de.", show_default=False)
+    ],
+) -> None:
+    """Write a parallel text as plain files, one sentence per line.
+
+    [bold]Examples[/bold]
+      nmt corpora export sample:test --source en --target de -o sample
+      nmt corpora export multi30k/val --source en --target de -o text/val
+
+    [bold]Details[/bold]
+
+    A text with gold links also gives PREFIX.align, in Pharaoh format with source words first.
+    """
+    from nmt.alignment.formats import format_pharaoh
+    from nmt.alignment.gold import gold_links
+    from nmt.data.corpus import load_corpus
+
+    set_up()
+    paths = [Path(f"{output}.{end}") for end in (source, target, "align")]
+    if existing := next((path for path in paths if path.exists()), None):
+        raise UsageError(f"{existing} already exists: move it, or choose another prefix with -o.")
+    corpus = load_corpus(locator, source=source, target=target)
+    texts: list[Iterable[str]] = [corpus.source, corpus.target]
+    if (links := gold_links(locator, source=source)) is not None:
+        texts.append(map(format_pharaoh, links))
+    for path, lines in zip(paths, texts, strict=False):
+        with open_output(path) as stream:
+            stream.writelines(f"{line}\n".encode() for line in lines)
+        typer.echo(path)

@@ -1,4 +1,4 @@
-"""What the documents say can be run, and selects something."""
+"""What the documents say can be run, and what they link to exists."""
 
 import ast
 import re
@@ -8,7 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from nmt.recipe import EXAMPLE_DATA, find_recipe, leaves_data_open, load_recipe, shipped_recipes
+
 ROOT = Path(__file__).parent.parent
+DOCUMENTS = [
+    ROOT / "README.md",
+    *(path for part in ("nmt", "recipes", "tests", "tools") for path in (ROOT / part).rglob("*.md")),
+]
+RESULTS = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "recipes").glob("*.md")))
+RECIPE_COMMANDS = re.findall(
+    r"nmt (?:train|compare|recipe show) ([\w/-]+)((?: --set [\w.]+=[\w./-]+)*)", re.sub(r"\s+\\\n\s+", " ", RESULTS)
+)
+"""The recipe and the `--set` options of each command in the documents of the recipes."""
 COMMANDS = [
     command
     for span in re.findall(r"`([^`]+)`", (ROOT / "tests/README.md").read_text(encoding="utf-8"))
@@ -52,6 +63,67 @@ def test_the_table_of_tests_has_commands() -> None:
 def test_every_preset_lists_what_it_does_otherwise_than_its_paper(path: Path) -> None:
     header = re.match(r"(?:#.*\n)+", path.read_text(encoding="utf-8"))
     assert header
-    listed = header[0].partition("# Deviates from the paper in ")[2]
-    for subject in ("text", "embeddings", "first weights", "training", "search"):
+    listed = header[0].partition("# Deviations from the paper, ")[2]
+    for subject in ("text", "embeddings", "initial weights", "training", "regularisation", "search"):
         assert f"\n# - {subject}: " in listed
+
+
+def relative_links(document: str) -> list[str]:
+    """Targets of the links and pictures of a Markdown text that lie in this repository."""
+    return [target for target in re.findall(r"\]\(([^)\s]+)\)", document) if not target.startswith("https://")]
+
+
+def anchors(document: str) -> set[str]:
+    """The anchors that GitHub gives to the headings of a Markdown text."""
+    text = re.sub(r"^```.*?^```$", "", document, flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def broken_links(path: Path) -> list[str]:
+    """The relative links of a document to a file or a heading that does not exist."""
+    broken = []
+    for link in relative_links(path.read_text(encoding="utf-8")):
+        name, _, anchor = link.partition("#")
+        target = path.parent / name if name else path
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            broken.append(link)
+    return broken
+
+
+@pytest.mark.parametrize("path", sorted(DOCUMENTS), ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_relative_link_of_a_document_resolves(path: Path) -> None:
+    assert broken_links(path) == []
+
+
+def test_a_link_to_a_missing_file_or_heading_is_reported(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A `b/c`: d\n\n[1](page.md#a-bc-d) [2](#a-bc-d) [3](#e) [4](f.md) [5](page.md#a) [6](https://g.org)\n"
+    )
+    assert broken_links(page) == ["#e", "f.md", "page.md#a"]
+
+
+@pytest.mark.parametrize("name", sorted(shipped_recipes()))
+def test_every_shipped_recipe_has_a_result(name: str) -> None:
+    row = name.removeprefix("attention/")
+    assert re.search(rf"(?<![\w/-]){row}(?![\w/-])", (ROOT / "recipes/README.md").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("name", "settings"), RECIPE_COMMANDS)
+def test_every_command_of_the_results_names_a_recipe_and_its_settings(name: str, settings: str) -> None:
+    path = find_recipe({"RECIPE": "small", "attention": "attention/bahdanau-rnnsearch"}.get(name, name))
+    overrides = settings.replace("--set", "").split()
+    recipe = load_recipe(path, overrides)
+    assert bool(overrides) == (recipe != load_recipe(path, [f"data={EXAMPLE_DATA}"] if leaves_data_open(path) else []))
+
+
+def test_the_results_have_commands() -> None:
+    assert len(RECIPE_COMMANDS) >= 10
+    assert sum(bool(settings) for _, settings in RECIPE_COMMANDS) >= 4
+
+
+def test_every_file_that_the_results_name_exists() -> None:
+    names = re.findall(r"(?<![\w/])(?:tests|tools)/[\w/.-]*\w", RESULTS)
+    assert len(names) >= 3
+    assert [name for name in names if not (ROOT / name).exists()] == []

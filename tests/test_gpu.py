@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +16,7 @@ from torch import Tensor
 from nmt.data.batching import Batch, make_batch
 from nmt.device import choose_device
 from nmt.fast import accelerate
-from nmt.model.recurrent import RecurrentModel
+from nmt.model.interface import TranslationModel
 from nmt.model_folder import Bundle
 from nmt.training.trainer import train
 from tests.decoding.test_translator import LINES, MODELS, TEXT, bundle, translate
@@ -27,7 +29,7 @@ def moved(of: Bundle, device: torch.device) -> Bundle:
     return replace(of, model=deepcopy(of.model).to(device))
 
 
-def losses_and_gradients(model: RecurrentModel, batch: Batch) -> dict[str, Tensor]:
+def losses_and_gradients(model: TranslationModel[Any, Any], batch: Batch) -> dict[str, Tensor]:
     """The smoothed loss, the alignment, and the gradient of every weight, brought to the CPU.
 
     In training mode, without which cuDNN gives no gradients, but with nothing dropped.
@@ -54,7 +56,7 @@ def test_losses_alignments_and_gradients_are_those_of_the_cpu(name: str) -> None
     found = losses_and_gradients(moved(made, device).model, batch.to(device))
     assert found.keys() == wanted.keys()
     for key, value in wanted.items():
-        torch.testing.assert_close(found[key], value, rtol=1e-4, atol=1e-4, msg=lambda said, key=key: f"{key}: {said}")
+        torch.testing.assert_close(found[key], value, rtol=1e-4, atol=1e-4, msg=partial("{}: {}".format, key))
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,18 +1,22 @@
 """Cells, encoder, bridge and readouts by themselves: equations, gradients, initialisation, dropout."""
 
+from __future__ import annotations
+
 from itertools import product
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 from torch.autograd import gradcheck
 
 from nmt import recipe
 from nmt.model.bridge import Bridge
-from nmt.model.cells import build_cell, orthogonal_per_gate_
+from nmt.model.cells import CellKind, build_cell, orthogonal_per_gate_
 from nmt.model.dropout import Dropout, WordDropout
 from nmt.model.encoder import Encoder, EncoderOutput
-from nmt.model.readout import build_readout
+from nmt.model.readout import AttentionalReadout, TanhReadout, build_readout
 from tests.model.models import weights_of
 from tests.reference import decoder, recurrent
 from tests.reference.settings import CELLS, DIRECTIONS, READOUTS
@@ -24,20 +28,23 @@ READOUT = {
 }
 
 
-def randomised(module: torch.nn.Module) -> torch.nn.Module:
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
+
+def randomised(module: ModuleT) -> ModuleT:
     torch.manual_seed(1)
     for weight in module.parameters():
-        torch.nn.init.normal_(weight, std=0.7)
+        nn.init.normal_(weight, std=0.7)
     return module.double()
 
 
-def doubles(*shape: int) -> torch.Tensor:
+def doubles(*shape: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize("kind", CELLS)
-def test_a_cell_follows_its_equation(kind: str, layer_norm: bool) -> None:
+def test_a_cell_follows_its_equation(kind: CellKind, layer_norm: bool) -> None:
     cell = randomised(build_cell(kind, 3, layer_norm=layer_norm))
     x, s, c = doubles(2, 4), doubles(2, 3), doubles(2, 3)
     w, b = doubles(cell.gates * 3, 4), doubles(cell.gates * 3)
@@ -50,23 +57,24 @@ def test_a_cell_follows_its_equation(kind: str, layer_norm: bool) -> None:
             expected = recurrent.gru_cell(*arrays, w.numpy(), b.numpy(), u, b_u, norms)
         else:
             expected, memory = recurrent.lstm_cell(*arrays, c[row].numpy(), w.numpy(), b.numpy(), u, b_u, norms)
+            assert new_c is not None
             np.testing.assert_allclose(new_c[row].detach(), memory, rtol=0, atol=1e-10)
         np.testing.assert_allclose(new_s[row].detach(), expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_a_cell_is_the_one_of_pytorch(kind: str) -> None:
+def test_a_cell_is_the_one_of_pytorch(kind: CellKind) -> None:
     ours = randomised(build_cell(kind, 3))
-    theirs = (torch.nn.GRUCell if kind == "gru" else torch.nn.LSTMCell)(4, 3).double()
+    theirs = (nn.GRUCell if kind == "gru" else nn.LSTMCell)(4, 3).double()
     theirs.load_state_dict({**theirs.state_dict(), "weight_hh": ours.recurrent.weight, "bias_hh": ours.recurrent.bias})
     x, s, c = doubles(2, 4), doubles(2, 3), doubles(2, 3)
     expected = theirs(x, s) if kind == "gru" else theirs(x, (s, c))[0]
-    projected = torch.nn.functional.linear(x, theirs.weight_ih, theirs.bias_ih)
+    projected = nn.functional.linear(x, theirs.weight_ih, theirs.bias_ih)
     torch.testing.assert_close(ours(projected, s, c)[0], expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_a_normed_cell_sees_neither_the_scale_nor_the_shift_of_what_it_reads(kind: str) -> None:
+def test_a_normed_cell_sees_neither_the_scale_nor_the_shift_of_what_it_reads(kind: CellKind) -> None:
     cell = randomised(build_cell(kind, 3, layer_norm=True))
     read, s, c = doubles(2, cell.gates * 3), doubles(2, 3), doubles(2, 3)
     torch.testing.assert_close(cell(100 * read + 7, s, c)[0], cell(100 * read, s, c)[0], rtol=0, atol=1e-9)
@@ -75,11 +83,11 @@ def test_a_normed_cell_sees_neither_the_scale_nor_the_shift_of_what_it_reads(kin
 
 @pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize("kind", CELLS)
-def test_gradients_of_a_cell(kind: str, layer_norm: bool) -> None:
+def test_gradients_of_a_cell(kind: CellKind, layer_norm: bool) -> None:
     cell = randomised(build_cell(kind, 3, layer_norm=layer_norm))
     inputs = [doubles(2, cell.gates * 3), doubles(2, 3), *([doubles(2, 3)] if kind == "lstm" else [])]
 
-    def run(projected: torch.Tensor, s: torch.Tensor, c: torch.Tensor | None = None):
+    def run(projected: Tensor, s: Tensor, c: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
         new_s, new_c = cell(projected, s, c)
         return new_s if new_c is None else (new_s, new_c)
 
@@ -97,7 +105,7 @@ def test_every_gate_starts_orthogonal(gates: int) -> None:
 # --- encoder ------------------------------------------------------------------------------------------------------
 
 
-STACK = {"layers": 1, "direction": "both", "residual": False, "layer_norm": False}
+STACK: dict[str, Any] = {"layers": 1, "direction": "both", "residual": False, "layer_norm": False}
 KINDS = [
     {**STACK, "cell": cell, "direction": direction, "layers": layers, "layer_norm": layer_norm, "residual": layers > 1}
     for cell, direction, layers, layer_norm in product(CELLS, DIRECTIONS, (1, 2), (False, True))
@@ -106,19 +114,19 @@ KINDS = [
 NAMES = [f"{kind['cell']}-{kind['direction']}-{kind['layers']}{'-normed' * kind['layer_norm']}" for kind in KINDS]
 
 
-def encoder_of(kind: dict, *, keeps_cells: bool = False) -> Encoder:
+def encoder_of(kind: dict[str, Any], *, keeps_cells: bool = False) -> Encoder:
     chosen = recipe.EncoderConfig.model_validate({**kind, "hidden": 2})
     dropout = recipe.DropoutConfig(annotations=0, recurrent=0)
     return randomised(Encoder(chosen, embedding=3, dropout=dropout, keeps_cells=keeps_cells))
 
 
-def tensors_of(encoded: EncoderOutput) -> dict[str, torch.Tensor]:
+def tensors_of(encoded: EncoderOutput) -> dict[str, Tensor]:
     made = {"annotations": encoded.annotations, "final": encoded.final, "cell": encoded.cell}
     return {name: value for name, value in made.items() if value is not None}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=NAMES)
-def test_annotations_and_final_states_follow_the_equations(kind: dict) -> None:
+def test_annotations_and_final_states_follow_the_equations(kind: dict[str, Any]) -> None:
     keeps_cells = kind["cell"] == "lstm"
     encoder, lengths = encoder_of(kind, keeps_cells=keeps_cells), (4, 1, 3)
     embedded, mask = doubles(3, 4, 3), torch.arange(4).unsqueeze(0) < torch.tensor(lengths).unsqueeze(1)
@@ -130,6 +138,7 @@ def test_annotations_and_final_states_follow_the_equations(kind: dict) -> None:
         np.testing.assert_allclose(encoded.annotations[row, :length], annotations, rtol=0, atol=1e-10)
         np.testing.assert_allclose(encoded.final[row], finals, rtol=0, atol=1e-10)
         if keeps_cells:
+            assert encoded.cell is not None
             np.testing.assert_allclose(encoded.cell[row], cells, rtol=0, atol=1e-10)
     assert (encoded.annotations[~mask] == 0).all()
     assert (encoded.cell is not None) == keeps_cells
@@ -164,7 +173,7 @@ def test_a_reversed_encoder_is_a_forward_one_on_the_reversed_sentence(cell: str,
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind["layers"] == 2])
-def test_what_stands_in_the_padding_changes_nothing(kind: dict) -> None:
+def test_what_stands_in_the_padding_changes_nothing(kind: dict[str, Any]) -> None:
     encoder = encoder_of(kind, keeps_cells=kind["cell"] == "lstm")
     mask = torch.tensor([[True, True, False, False], [True, True, True, True]])
     embedded = doubles(2, 4, 3)
@@ -176,11 +185,11 @@ def test_what_stands_in_the_padding_changes_nothing(kind: dict) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind["layers"] == 2])
-def test_gradients_of_the_encoder(kind: dict) -> None:
+def test_gradients_of_the_encoder(kind: dict[str, Any]) -> None:
     encoder = encoder_of(kind, keeps_cells=kind["cell"] == "lstm")
     mask = torch.tensor([[True, True, False], [True, True, True]])
 
-    def run(embedded: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def run(embedded: Tensor) -> tuple[Tensor, ...]:
         return tuple(tensors_of(encoder(embedded, mask)).values())
 
     assert gradcheck(run, [doubles(2, 3, 3).requires_grad_()])
@@ -205,7 +214,7 @@ def test_the_copy_bridge_has_no_weights_and_hands_on_each_layers_own_states(cell
 # --- readouts -----------------------------------------------------------------------------------------------------
 
 
-def readout_of(kind: str) -> torch.nn.Module:
+def readout_of(kind: str) -> TanhReadout | AttentionalReadout:
     return randomised(build_readout(READOUT[kind](size=2), hidden=3, embedding=4, context=5))
 
 
@@ -224,7 +233,7 @@ def test_a_readout_follows_its_equation(kind: str) -> None:
 def test_gradients_of_a_readout(kind: str) -> None:
     readout = readout_of(kind)
 
-    def read(s: torch.Tensor, word: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
+    def read(s: Tensor, word: Tensor, context: Tensor) -> Tensor:
         return readout(s, word, context) + 0 * word.sum()
 
     assert gradcheck(read, [value.requires_grad_() for value in (doubles(2, 3), doubles(2, 4), doubles(2, 5))])
@@ -282,7 +291,7 @@ def test_dropout_of_one_vector_per_sentence_is_that_of_a_sentence_of_one_word() 
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_a_mask_on_the_state_touches_the_recurrent_product_alone(kind: str) -> None:
+def test_a_mask_on_the_state_touches_the_recurrent_product_alone(kind: CellKind) -> None:
     cell = randomised(build_cell(kind, 3))
     projected, s, c = doubles(2, cell.gates * 3), doubles(2, 3), doubles(2, 3)
     mask = torch.tensor([2.0, 0.0, 2.0], dtype=torch.float64)

@@ -3,8 +3,9 @@
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
-Array = np.ndarray
+Array = NDArray[np.float64]
 Weights = dict[str, Array]
 
 

@@ -8,8 +8,10 @@ of 1), or None for a score that does not look at it.
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tests.reference.algebra import Array, Weights, inner, logistic, product, under
+from tests.reference.settings import Tree
 
 # --- scores: e_ij of the query and every annotation h_j -----------------------------------------------------------
 
@@ -114,7 +116,7 @@ def local_predictive_window(query: Array, length: int, half_width: int, weights:
     return factor
 
 
-def window_factor(query: Array, step: int, length: int, window: dict, weights: Weights) -> Array:
+def window_factor(query: Array, step: int, length: int, window: Tree, weights: Weights) -> Array:
     if window["kind"] == "local-m":
         return local_monotonic_window(step, length, window["half_width"], window["ratio"])
     if window["kind"] == "local-p":
@@ -125,7 +127,7 @@ def window_factor(query: Array, step: int, length: int, window: dict, weights: W
 # --- weights and context ------------------------------------------------------------------------------------------
 
 
-def masked_softmax(scores: Array, allowed: Array) -> Array:
+def masked_softmax(scores: Array, allowed: NDArray[np.bool_]) -> Array:
     """alpha_ij = exp(e_ij) / sum_k exp(e_ik), both over allowed positions only (Bahdanau et al. 2015, eq. 6)."""
     total = 0.0
     for k in range(len(scores)):
@@ -152,7 +154,7 @@ def attend(
     annotations: Array,
     summary: Array,
     coverage: Array,
-    attention: dict,
+    attention: Tree,
     weights: Weights,
     only: int | None = None,
 ) -> tuple[Array, Array]:
@@ -173,7 +175,7 @@ def attend(
 
 
 def attend_with_heads(
-    query: Array, step: int, annotations: Array, coverage: Array | None, attention: dict, weights: Weights
+    query: Array, step: int, annotations: Array, coverage: Array | None, attention: Tree, weights: Weights
 ) -> tuple[Array, Array]:
     """c_i = [head_1; ...; head_n], head_k = attend(W_k s, U_k h_j), where W_k and U_k are the k-th equal parts of the rows of
     square W and U (Vaswani et al. 2017, 3.2.2, without the output's projection); alpha_i is the mean over the heads.
@@ -192,7 +194,7 @@ def attend_with_heads(
 
 
 def attend_once(
-    query: Array, step: int, annotations: Array, coverage: Array | None, attention: dict, weights: Weights
+    query: Array, step: int, annotations: Array, coverage: Array | None, attention: Tree, weights: Weights
 ) -> tuple[Array, Array]:
     """align(h_t, h_s) exp(...), not normalised again after the Gaussian (Luong et al. 2015, eq. 10), and what it weighs."""
     scores = SCORES[attention["score"]["kind"]](query, annotations, coverage, under(weights, "score"))

@@ -5,6 +5,7 @@ import numpy as np
 from tests.reference.algebra import Array, Weights, product, under
 from tests.reference.attention import attend
 from tests.reference.recurrent import bridge, encoder, stacked_step
+from tests.reference.settings import Tree
 
 
 def maxout_readout(s: Array, word: Array, context: Array, weights: Weights) -> Array:
@@ -15,7 +16,8 @@ def maxout_readout(s: Array, word: Array, context: Array, weights: Weights) -> A
 
 def tanh_readout(s: Array, word: Array, context: Array, weights: Weights) -> Array:
     """tanh(U_o s_i + V_o E y_{i-1} + C_o c_i) (deep output of Pascanu et al. 2014, eq. 13)."""
-    return np.tanh(deep_output(s, word, context, weights))
+    readout: Array = np.tanh(deep_output(s, word, context, weights))
+    return readout
 
 
 def deep_output(s: Array, word: Array, context: Array, weights: Weights) -> Array:
@@ -26,7 +28,8 @@ def deep_output(s: Array, word: Array, context: Array, weights: Weights) -> Arra
 
 def attentional_readout(s: Array, word: Array, context: Array, weights: Weights) -> Array:
     """h~_t = tanh(W_c [c_t; h_t]) (Luong et al. 2015, eq. 5)."""
-    return np.tanh(product(weights["combine.weight"], np.concatenate([context, s])))
+    readout: Array = np.tanh(product(weights["combine.weight"], np.concatenate([context, s])))
+    return readout
 
 
 READOUTS = {"maxout": maxout_readout, "tanh": tanh_readout, "attentional": attentional_readout}
@@ -41,7 +44,7 @@ def attend_then_update(
     memories: list[Array],
     annotations: Array,
     summary: Array,
-    settings: dict,
+    settings: Tree,
     weights: Weights,
     only: dict[int, int],
 ) -> Unrolled:
@@ -70,7 +73,7 @@ def conditional_attend_then_update(
     memories: list[Array],
     annotations: Array,
     summary: Array,
-    settings: dict,
+    settings: Tree,
     weights: Weights,
     only: dict[int, int],
 ) -> Unrolled:
@@ -98,7 +101,7 @@ def update_then_attend(
     memories: list[Array],
     annotations: Array,
     summary: Array,
-    settings: dict,
+    settings: Tree,
     weights: Weights,
     only: dict[int, int],
 ) -> Unrolled:
@@ -130,7 +133,7 @@ def update_then_attend(
 
 
 def seq2seq(
-    source: list[int], target_in: list[int], settings: dict, weights: Weights, only: dict[int, int] | None = None
+    source: list[int], target_in: list[int], settings: Tree, weights: Weights, only: dict[int, int] | None = None
 ) -> tuple[Array, Array, Array]:
     """Readouts [T R], alignment [T S] and logits [T V] of one sentence for known target words.
 

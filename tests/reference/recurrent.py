@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from tests.reference.algebra import Array, Weights, layer_norm, logistic, product, under
+from tests.reference.settings import Tree
 
 
 def gru_cell(x: Array, s: Array, w: Array, b_w: Array, u: Array, b_u: Array, norms: Weights | None = None) -> Array:
@@ -50,7 +51,7 @@ def normalised(a: Array, norms: Weights | None, name: str) -> Array:
 
 
 def cell_step(
-    x: Array, s: Array, c: Array, w: Array, b_w: Array, u: Array, b_u: Array, settings: dict, norms: Weights
+    x: Array, s: Array, c: Array, w: Array, b_w: Array, u: Array, b_u: Array, settings: Tree, norms: Weights
 ) -> tuple[Array, Array]:
     """s' and c' of either kind of cell; a GRU has no c and leaves it alone."""
     chosen = norms if settings["layer_norm"] else None
@@ -62,21 +63,21 @@ def cell_step(
 # --- encoder ------------------------------------------------------------------------------------------------------
 
 
-def run(inputs: list[Array], settings: dict, weights: Weights) -> tuple[list[Array], Array]:
+def run(inputs: list[Array], settings: Tree, weights: Weights) -> tuple[list[Array], Array]:
     """The states of one direction after each input, from the zero state, and the last c."""
     names = ("weight_ih_l0", "bias_ih_l0", "weight_hh_l0", "bias_hh_l0")
     if settings["layer_norm"]:
         names = ("input.weight", "input.bias", "cell.recurrent.weight", "cell.recurrent.bias")
     w, b_w, u, b_u = (weights[name] for name in names)
     s = c = np.zeros(u.shape[1])
-    states = []
+    states: list[Array] = []
     for x in inputs:
         s, c = cell_step(x, s, c, w, b_w, u, b_u, settings, under(weights, "cell"))
         states.append(s)
     return states, c
 
 
-def encoder(words: list[Array], settings: dict, weights: Weights) -> tuple[Array, list[Array], list[Array]]:
+def encoder(words: list[Array], settings: Tree, weights: Weights) -> tuple[Array, list[Array], list[Array]]:
     """h_j = [h_j->; h_j<-] for embedded words, layer upon layer (Bahdanau et al. 2015, 3.2 and A.2.1), or one of the two alone.
 
     Also [h_S->; h_1<-] of each layer, and the same of an LSTM's c. Residual, a layer above the first puts out the sum of its state
@@ -84,7 +85,9 @@ def encoder(words: list[Array], settings: dict, weights: Weights) -> tuple[Array
     """
     outputs, finals, memories = words, [], []
     for layer in range(settings["layers"]):
-        sides, ends, cells = [], [], []
+        sides: list[list[Array]] = []
+        ends: list[Array] = []
+        cells: list[Array] = []
         if settings["direction"] != "reversed":
             states, c = run(outputs, settings, under(weights, f"rightward.{layer}"))
             sides, ends, cells = [*sides, states], [*ends, states[-1]], [*cells, c]
@@ -104,7 +107,7 @@ def encoder(words: list[Array], settings: dict, weights: Weights) -> tuple[Array
 
 
 def stacked_step(
-    x: Array, w: Array, b_w: Array, states: list[Array], memories: list[Array], settings: dict, weights: Weights
+    x: Array, w: Array, b_w: Array, states: list[Array], memories: list[Array], settings: Tree, weights: Weights
 ) -> tuple[Array, list[Array], list[Array]]:
     """One step of the decoder's stack: what its top layer puts out, and the states and c of all layers.
 
@@ -125,7 +128,7 @@ def stacked_step(
 
 
 def bridge(
-    annotations: Array, finals: list[Array], memories: list[Array], settings: dict, weights: Weights
+    annotations: Array, finals: list[Array], memories: list[Array], settings: Tree, weights: Weights
 ) -> tuple[list[Array], list[Array]]:
     """s_0 and c_0 of every layer; c_0 is zero unless copied.
 

@@ -1,6 +1,10 @@
 """Small `model` sections of a recipe, as the plain trees that both the reference and nmt read."""
 
 from itertools import product
+from typing import Any
+
+Tree = dict[str, Any]
+"""A section of a recipe as YAML has it."""
 
 ORDERS = {
     "bahdanau": {"kind": "attend-then-update", "conditional": False},
@@ -20,7 +24,7 @@ ATTENTIONS = [pair for pair in product(SCORES, WINDOWS) if pair[0] != "none" or 
 
 SCORE_SIZES = {"additive": {"size": 4}, "concat": {"size": 4}, "location": {"max_source": 6}}
 
-SWITCHES: dict[str, dict] = {
+SWITCHES: dict[str, Tree] = {
     "forward": {"direction": "forward", "bridge": "final", "layers": 2},
     "reversed": {"direction": "reversed", "layers": 2, "cell": "lstm"},
     "residual": {"residual": True, "layers": 3},
@@ -65,14 +69,14 @@ def small(
     embedding_scale: float = 1.0,
     annotation: int = 4,
     hidden: int | None = None,
-    dropout: dict | float = 0.0,
-) -> dict:
+    dropout: Tree | float = 0.0,
+) -> Tree:
     """A model of a few hundred weights, no two of its widths alike unless a setting asks for it.
 
     The decoder has the cell and layers of the encoder unless it is given its own.
     """
     stack = {"cell": cell, "layers": layers, "residual": residual, "layer_norm": layer_norm}
-    windows = {
+    windows: dict[str, Tree] = {
         "global": {},
         "local-m": {"half_width": half_width, "ratio": ratio},
         "local-p": {"half_width": half_width},

@@ -6,9 +6,15 @@ length asked for whatever the untrained model would say.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .shared_model import EMBEDDING, ENCODER, HIDDEN
+
+if TYPE_CHECKING:
+    import torch
+
+    from nmt.cli.options import PrecisionName
+    from nmt.model.recurrent import RecurrentModel
 
 DEFAULT = {"source": 25, "batch": 16, "vocabulary": 8000, "beam": 5}
 AXES = {
@@ -21,7 +27,7 @@ TARGET = 25
 """Pieces of every target, end mark included, whatever the source length: growth along one axis at a time."""
 
 
-def random_model(vocabulary: int, device: str) -> Any:
+def random_model(vocabulary: int, device: str) -> RecurrentModel:
     import torch
 
     from nmt import recipe
@@ -47,7 +53,13 @@ def random_ids(rows: int, length: int, vocabulary: int) -> list[list[int]]:
 
 
 def train_step(
-    source: int, batch: int, vocabulary: int, precision: str, device: str, windows: int, **_: int
+    source: int,
+    batch: int,
+    vocabulary: int,
+    precision: Literal["auto", "fp32", "bf16"],
+    device: str,
+    windows: int,
+    **_: int,
 ) -> dict[str, Any]:
     """Seconds of updates on one batch of sentences of equal length."""
     import torch
@@ -63,7 +75,7 @@ def train_step(
     optimizer = torch.optim.Adam(model.parameters())
     pairs = zip(random_ids(batch, source, vocabulary), random_ids(batch, TARGET, vocabulary), strict=True)
     words = make_batch(list(pairs)).to(place)
-    digits = choose_precision(precision, place)  # type: ignore[arg-type]
+    digits = choose_precision(precision, place)
 
     def update() -> None:
         with autocast(digits, place):
@@ -76,7 +88,7 @@ def train_step(
 
 
 def search(
-    source: int, batch: int, vocabulary: int, beam: int, precision: str, device: str, windows: int
+    source: int, batch: int, vocabulary: int, beam: int, precision: PrecisionName, device: str, windows: int
 ) -> dict[str, Any]:
     """Seconds of beam searches over one batch, encoding included."""
     import torch
@@ -94,7 +106,7 @@ def search(
     ensemble = Ensemble(
         [random_model(vocabulary, place.type)],
         same_source=True,
-        precision=choose_precision(precision, place),  # type: ignore[arg-type]
+        precision=choose_precision(precision, place),
     )
     words = pad([[*ids, EOS] for ids in random_ids(batch, source, vocabulary)]).to(place)
     lengths = torch.full((batch,), TARGET, device=place)
@@ -118,7 +130,7 @@ def search(
         return {"seconds": timed(find, windows, place.type), **_device_peak(place)}
 
 
-def _device_peak(place: Any) -> dict[str, float]:
+def _device_peak(place: torch.device) -> dict[str, float]:
     """Peak memory of the accelerator in MiB, where there is one."""
     import torch
 

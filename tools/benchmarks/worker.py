@@ -174,7 +174,7 @@ def quality(hypotheses: str, references: str) -> dict[str, Any]:
 def main() -> None:
     from . import attention, dropping, growing
 
-    tasks = {
+    tasks: dict[str, Callable[..., dict[str, Any]]] = {
         "prepare": prepare,
         "ceiling": ceiling,
         "decode": decode,
@@ -191,7 +191,7 @@ def main() -> None:
     keep_freed_memory()  # as every command does
     keep_kernels()
     try:
-        found = tasks[task](**json.loads(settings))  # type: ignore[operator]
+        found = tasks[task](**json.loads(settings))
     except NmtError as error:
         sys.exit(str(error))
     print(json.dumps(found))

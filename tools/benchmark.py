@@ -1,10 +1,10 @@
-"""Measure what the toolkit costs on this machine, as fractions of what the machine can do and beside other toolkits.
+"""Measure the speed and memory of nmt on this machine, against the machine's peak throughput and against other toolkits.
 
     python tools/benchmark.py --peers DIR --json figures.json --markdown figures.md
     python tools/benchmark.py train decode --quick
 
-The report goes to standard output. Text is Multi30k if it is at hand ($NMT_CORPORA or the cache), else the embedded
-sample. Run nothing beside it: a second process on the machine halves most figures.
+The report goes to standard output. The text is Multi30k if $NMT_CORPORA or the cache holds it, else the embedded sample.
+Run nothing else meanwhile: a second busy process halves most figures.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tools.benchmarks import attention, decoding, dropping, growth, report, starting, training
 from tools.benchmarks.joey import Joey
-from tools.benchmarks.measuring import Failed
+from tools.benchmarks.measuring import MeasurementError
 from tools.benchmarks.onmt import OpenNMT
 from tools.benchmarks.peers import Peer
 from tools.benchmarks.session import FULL, QUICK, Section, Session
@@ -35,19 +35,19 @@ PHASES = {
 
 
 def main() -> int:
-    """Run the phases asked for, write the report, and return 1 if a measurement failed."""
+    """Run the phases, write the report, and return 1 if a measurement failed."""
     options = _options()
     try:
         session = _session(options)
-        _write(options, session, [])  # before hours are spent: can it be written at all?
+        _write(options, session, [])  # fail now, not after hours, if the files cannot be written
         sections: list[Section] = []
         for phase in options.phases or PHASES:
             if phase in PHASES:
                 sections.append(PHASES[phase](session))
-                _write(options, session, sections)  # what has been measured stays, whatever comes
+                _write(options, session, sections)  # keep these figures if a later phase fails
         print(report.markdown(session, sections))
-    except Failed as failure:
-        sys.exit(f"benchmark: {failure}")
+    except MeasurementError as error:
+        sys.exit(f"benchmark: {error}")
     except OSError as error:
         sys.exit(f"benchmark: cannot write {error.filename}: {error.strerror}.")
     except KeyboardInterrupt:
@@ -71,11 +71,13 @@ def _options() -> argparse.Namespace:
         "phases",
         nargs="*",
         metavar="PHASE",
-        help=f"what to measure: {', '.join(PHASES)}; peers only sets them up [all]",
+        help=f"phases to run: {', '.join(PHASES)}; 'peers' only sets the peers up [all]",
     )
-    add("--peers", type=Path, metavar="DIR", help="set OpenNMT-py and JoeyNMT up in DIR (once) and run them too")
+    add("--peers", type=Path, metavar="DIR", help="install OpenNMT-py and JoeyNMT in DIR (once) and run them too")
     add(
-        "--quick", action="store_true", help="a minute or two a phase, to see that everything runs; no figures to quote"
+        "--quick",
+        action="store_true",
+        help="check that everything runs, in a minute or two per phase; do not quote the figures",
     )
     add(
         "--threads",
@@ -83,12 +85,17 @@ def _options() -> argparse.Namespace:
         default=usable_cores(),
         help="CPU threads of every system [%(default)s]",
     )
-    add("--device", default="cpu", help="where nmt computes; peers run on the CPU only [%(default)s]")
-    add("--batch-tokens", type=_positive, default=4096, help="tokens in a batch, as each system counts [%(default)s]")
-    add("--windows", type=_positive, help="timings of each thing")
-    add("--updates", type=_positive, help="updates of each training that is timed, at least 15")
-    add("--model-updates", type=_positive, help="updates of the models that are decoded with")
-    add("--work", type=Path, metavar="DIR", help="where text and models are kept [benchmark in nmt's cache]")
+    add("--device", default="cpu", help="device of nmt; peers run on the CPU only [%(default)s]")
+    add(
+        "--batch-tokens",
+        type=_positive,
+        default=4096,
+        help="tokens per batch, as each system counts them [%(default)s]",
+    )
+    add("--windows", type=_positive, help="repetitions of each measurement")
+    add("--updates", type=_positive, help="updates of each timed training run, at least 15")
+    add("--model-updates", type=_positive, help="updates of the models used for decoding")
+    add("--work", type=Path, metavar="DIR", help="folder for text and models [benchmark in nmt's cache]")
     add("--json", type=Path, metavar="FILE", help="write all figures")
     add("--markdown", type=Path, metavar="FILE", help="write the report")
     options = parser.parse_args()
@@ -96,9 +103,9 @@ def _options() -> argparse.Namespace:
         if phase not in (*PHASES, "peers"):
             parser.error(f"there is no phase '{phase}': choose from {', '.join((*PHASES, 'peers'))}")
     if options.updates and options.updates < 15:
-        parser.error(f"--updates must be at least 15, since ten warm up, but is {options.updates}")
+        parser.error(f"--updates must be at least 15, since the first ten only warm up, but is {options.updates}")
     if options.peers and options.device != "cpu":
-        parser.error("--peers compares on the CPU: leave --device out")
+        parser.error("--peers compares systems on the CPU: leave --device out")
     if "peers" in options.phases and not options.peers:
         parser.error("the phase peers needs --peers DIR")
     return options
@@ -107,14 +114,14 @@ def _options() -> argparse.Namespace:
 def _session(options: argparse.Namespace) -> Session:
     from nmt.cache import cache_folder
 
-    given = {name: getattr(options, name) for name in ("windows", "updates", "model_updates")}
-    effort = replace(QUICK if options.quick else FULL, **{name: value for name, value in given.items() if value})
+    settings = {name: getattr(options, name) for name in ("windows", "updates", "model_updates")}
+    effort = replace(QUICK if options.quick else FULL, **{name: value for name, value in settings.items() if value})
     folder = (options.work or cache_folder() / "benchmark").resolve()
     folder.mkdir(parents=True, exist_ok=True)
     session = Session(folder, effort, options.threads, options.device, options.batch_tokens, peers=[])
     if options.peers:
-        known: list[Peer] = [kind(options.peers.resolve(), options.threads) for kind in (OpenNMT, Joey)]
-        session.peers += [peer for peer in known if _is_set_up(session, peer)]
+        peers: list[Peer] = [peer_type(options.peers.resolve(), options.threads) for peer_type in (OpenNMT, Joey)]
+        session.peers += [peer for peer in peers if _is_set_up(session, peer)]
     return session
 
 

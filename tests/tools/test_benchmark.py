@@ -1,4 +1,4 @@
-"""What the benchmark makes of logs and figures: peers' logs by hand, ratios, tables; nothing here is timed."""
+"""How the benchmark reads logs and reports figures. Nothing is timed here."""
 
 import json
 import runpy
@@ -16,7 +16,7 @@ from nmt.fast.int8 import can_multiply_int8
 from nmt.recipe import parse_recipe
 from nmt.training.log import METRICS
 from tools.benchmarks import decoding, joey, onmt, report, training, worker
-from tools.benchmarks.measuring import Failed, Spread, run, work
+from tools.benchmarks.measuring import MeasurementError, Spread, run, work
 from tools.benchmarks.peers import Environment
 from tools.benchmarks.rates import Rate, number, ratios, section
 from tools.benchmarks.session import PRECISIONS, QUICK, Section, Session
@@ -46,8 +46,8 @@ def rate(system: str, kind: str, median: float, **notes: float) -> Rate:
 
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
-    made = Session(tmp_path, QUICK, threads=1, device="cpu", batch_tokens=4096, peers=[])
-    made.__dict__["machine"] = {
+    session = Session(tmp_path, QUICK, threads=1, device="cpu", batch_tokens=4096, peers=[])
+    session.__dict__["machine"] = {
         "processor": "a processor",
         "threads": 1,
         "torch": "2.0",
@@ -56,50 +56,50 @@ def session(tmp_path: Path) -> Session:
         "fp32": Spread(1e12, 0.9e12, 1.1e12, 3),
         "bf16": Spread(4e12, 3e12, 5e12, 3),
     }
-    return made
+    return session
 
 
-def test_a_spread_is_median_least_and_greatest() -> None:
+def test_a_spread_is_median_minimum_and_maximum() -> None:
     assert Spread.of([5.0, 1.0, 2.0]) == Spread(2.0, 1.0, 5.0, 3)
-    with pytest.raises(Failed, match="not a single window"):
+    with pytest.raises(MeasurementError, match="not a single window"):
         Spread.of([])
 
 
 # --- logs -------------------------------------------------------------------------------------------------------
 
 
-def test_opennmt_logs_source_and_target_pieces_and_the_target_counts() -> None:
+def test_opennmt_logs_source_and_target_tokens_and_the_target_counts() -> None:
     assert onmt.windows(ONMT_LOG) == ([2500.0, 2700.0], 2100.0)
 
 
-def test_opennmt_reports_its_seconds_without_load() -> None:
+def test_opennmt_reports_its_seconds_without_loading() -> None:
     assert onmt.seconds("[INFO] PRED SCORE: -0.3\n[INFO] Total translation time (s): 12.5\n[INFO] Average") == 12.5
 
 
 def test_joey_logs_its_speed_and_the_clock_tells_the_size_of_a_batch() -> None:
-    # 2 seconds at 1,200 a second are 2,400 pieces in 5 updates
+    # 2 seconds at 1,200 per second are 2,400 tokens in 5 updates
     assert joey.windows(JOEY_LOG) == ([1000.0, 1200.0], 480.0)
 
 
-def test_joey_reports_its_seconds_without_load() -> None:
+def test_joey_reports_its_seconds_without_loading() -> None:
     assert joey.seconds("INFO - joeynmt.prediction - Generation took 23.4567[sec].") == 23.4567
 
 
 @pytest.mark.parametrize("parse", [onmt.windows, onmt.seconds, joey.windows, joey.seconds])
 def test_a_log_without_figures_is_quoted(parse: Any) -> None:
-    with pytest.raises(Failed, match="KeyError: 'spam'"):
+    with pytest.raises(MeasurementError, match="KeyError: 'spam'"):
         parse("Traceback (most recent call last):\nKeyError: 'spam'\n")
 
 
-def test_the_windows_of_nmt_give_the_pieces_of_an_update() -> None:
+def test_the_windows_of_nmt_give_the_tokens_per_update() -> None:
     records = [
         {"kind": "train", "update": 5, "tokens_per_second": 100.0, "seconds": 10.0},
         {"kind": "train", "update": 10, "tokens_per_second": 200.0, "seconds": 15.0},
         {"kind": "valid", "update": 10, "loss": 1.0},
     ]
-    speeds, pieces = training.windows("\n".join(map(json.dumps, records)))
+    speeds, tokens = training.windows("\n".join(map(json.dumps, records)))
     assert speeds == [100.0, 200.0]
-    assert pieces == (10 * 100 + 5 * 200) / 10
+    assert tokens == (10 * 100 + 5 * 200) / 10
 
 
 def test_nmt_logs_what_the_benchmark_reads(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_operations_are_those_of_the_weights_that_are_multiplied(variant: Any, t
     assert variant.source_products + variant.target_products(700) == products
 
 
-def test_training_costs_three_forward_passes_and_decoding_one_for_each_place_of_the_beam() -> None:
+def test_training_costs_three_forward_passes_and_decoding_one_per_place_of_the_beam() -> None:
     variant = VARIANTS[0]
     source, target = variant.source_products, variant.target_products(8000)
     assert variant.training_flop(8000, 0.5) == 3 * 2 * (target + 0.5 * source)
@@ -153,8 +153,8 @@ def test_the_table_of_rates_has_fractions_ratios_and_notes(session: Session) -> 
         rate("Other", "a", 40.0),
         rate("nmt", "b", 7.0),
     ]
-    made = section(session, rates, name="n", title="T", text="Said.", unit="pieces/s")
-    rows = [dict(zip(made.header, row, strict=True)) for row in made.rows]
+    table = section(session, rates, name="n", title="T", text="Text.", unit="tokens/s")
+    rows = [dict(zip(table.header, row, strict=True)) for row in table.rows]
     assert rows[0]["of ceiling"] == "5.0%"  # 100 x 2 GFLOP of 4 TFLOP/s
     assert rows[0]["x Other"] == "2.50 x"
     assert rows[0]["BLEU"] == "30.5"
@@ -165,58 +165,60 @@ def test_the_table_of_rates_has_fractions_ratios_and_notes(session: Session) -> 
 
 def test_the_report_names_machine_sections_and_failures(session: Session) -> None:
     session.attempt("a try", work, "no-task", threads=1, what="A task")
-    made = Section("n", "Title", "What it is.", ["a", "b"], [["1", "x|y"]], [{"a": Spread(1.0, 0.0, 2.0, 3)}])
-    text = report.markdown(session, [made])
+    figures_section = Section(
+        "n", "Title", "What it is.", ["a", "b"], [["1", "x|y"]], [{"a": Spread(1.0, 0.0, 2.0, 3)}]
+    )
+    text = report.markdown(session, [figures_section])
     assert "a processor, 1 threads, torch 2.0, kernels: none compiled; precision auto is bf16" in text
     assert "| bf16 | 4 | 3 to 5 |" in text
     assert "| int8 |" not in text  # a machine may be without
     assert "## Title\n\nWhat it is.\n\n| a | b |\n| --- | --- |\n| 1 | x\\|y |\n" in text
-    assert "## What failed\n\n* A task: " in text
-    figures = json.loads(report.as_json(session, [made]))
+    assert "## Failed measurements\n\n* A task: " in text
+    figures = json.loads(report.as_json(session, [figures_section]))
     assert figures["n"] == [{"a": {"median": 1.0, "low": 0.0, "high": 2.0, "windows": 3}}]
     assert figures["machine"]["fp32"]["median"] == 1e12
     assert len(figures["failures"]) == 1
 
 
-def test_systems_take_turns_and_one_that_fails_is_left_out(session: Session) -> None:
+def test_measurements_are_interleaved_and_one_that_fails_is_left_out(session: Session) -> None:
     order: list[str] = []
 
     def measure(name: str) -> str:
         order.append(name)
         if name == "bad":
-            raise Failed("It did not work.")
+            raise MeasurementError("It did not work.")
         return f"{name} {len(order)}"
 
     session.effort = replace(session.effort, windows=3)
-    taken = session.in_turn([(name, partial(measure, name)) for name in ("one", "bad", "two")])
+    results = session.interleaved([(name, partial(measure, name)) for name in ("one", "bad", "two")])
     assert order == ["one", "bad", "two", "one", "two", "one", "two"]
-    assert taken == [["one 1", "one 4", "one 6"], [], ["two 3", "two 5", "two 7"]]
+    assert results == [["one 1", "one 4", "one 6"], [], ["two 3", "two 5", "two 7"]]
     assert session.failures == ["It did not work."]
 
 
 @pytest.mark.parametrize(
-    ("auto", "eight_bits", "wanted"),
+    ("auto", "has_int8", "expected"),
     [("bf16", True, ["fp32", "bf16", "int8"]), ("fp32", True, ["fp32", "int8"]), ("bf16", False, ["fp32", "bf16"])],
 )
-def test_what_is_decoded_in(session: Session, auto: str, eight_bits: bool, wanted: list[str]) -> None:
+def test_nmt_decodes_in_fp32_auto_and_int8(session: Session, auto: str, has_int8: bool, expected: list[str]) -> None:
     session.machine["auto"] = auto
-    if eight_bits:
+    if has_int8:
         session.machine["int8"] = Spread.of([5e12])
-    assert decoding.precisions(session) == wanted
+    assert decoding.precisions(session) == expected
 
 
-def test_ways_of_searching_are_named_and_compared_with_the_plain_ones_of_peers() -> None:
-    assert len(set(map(str, decoding.WAYS))) == len(decoding.WAYS)
-    assert str(decoding.Way(1)) == "greedy"
-    assert str(decoding.Way(5, short=True, pruned=True)) == "beam 5, shortlist, prune 2, horizon 2"
-    assert {way.kind for way in decoding.WAYS} == {str(decoding.Way(beam)) for beam in decoding.BEAMS}
+def test_search_modes_are_named_and_compared_with_the_plain_ones_of_peers() -> None:
+    assert len(set(map(str, decoding.SEARCH_MODES))) == len(decoding.SEARCH_MODES)
+    assert str(decoding.SearchMode(1)) == "greedy"
+    assert str(decoding.SearchMode(5, shortlist=True, pruned=True)) == "beam 5, shortlist, prune 2, horizon 2"
+    assert {mode.kind for mode in decoding.SEARCH_MODES} == {str(decoding.SearchMode(beam)) for beam in decoding.BEAMS}
 
 
 def test_a_ceiling_is_measured_for_every_precision() -> None:
-    found = worker.ceiling("cpu", 16, 3)
-    precisions = [precision for precision in PRECISIONS if precision in found]
+    answer = worker.ceiling("cpu", 16, 3)
+    precisions = [precision for precision in PRECISIONS if precision in answer]
     assert precisions == ["fp32", "bf16", *(["int8"] if can_multiply_int8() else [])]
-    assert all(len(found[precision]) == 3 and min(found[precision]) > 0 for precision in precisions)
+    assert all(len(answer[precision]) == 3 and min(answer[precision]) > 0 for precision in precisions)
 
 
 @pytest.mark.parametrize(
@@ -231,21 +233,21 @@ def test_a_figure_has_three_digits_or_all_before_the_point(value: float, text: s
 
 def test_a_program_is_run_with_its_threads_and_its_peak_is_its_own() -> None:
     block = [sys.executable, "-c", "import os; x = bytes(200 * 2**20); print(os.environ['OMP_NUM_THREADS'])"]
-    ended = run(block, threads=3, what="A block")
-    assert ended.output == "3\n"
-    assert ended.seconds > 0
-    assert ended.peak > 200
+    process = run(block, threads=3, what="A block")
+    assert process.output == "3\n"
+    assert process.seconds > 0
+    assert process.peak > 200
 
 
-def test_a_failed_program_is_one_sentence_with_what_it_said() -> None:
+def test_a_failed_program_is_one_sentence_with_the_end_of_its_output() -> None:
     script = "import sys; print('one\\ntwo\\nthree\\nfour', file=sys.stderr); sys.exit(3)"
-    with pytest.raises(Failed, match=r"^A try: python\S* ended with status 3, saying: two / three / four$"):
+    with pytest.raises(MeasurementError, match=r"^A try: python\S* ended with status 3, saying: two / three / four$"):
         run([sys.executable, "-c", script], threads=1, what="A try")
-    with pytest.raises(Failed, match="cannot run /nowhere/at-all"):
+    with pytest.raises(MeasurementError, match="cannot run /nowhere/at-all"):
         run(["/nowhere/at-all"], threads=1, what="A try")
 
 
-def test_a_setup_is_done_once_and_edits_what_it_must(tmp_path: Path) -> None:
+def test_a_setup_runs_once_and_applies_its_edits(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     log = tmp_path / "log"
     for name in ("python", "pip"):
@@ -254,31 +256,31 @@ def test_a_setup_is_done_once_and_edits_what_it_must(tmp_path: Path) -> None:
     packages = tmp_path / "lib" / "python3.11" / "site-packages"
     packages.mkdir(parents=True)
     (packages / "a.py").write_text("call(verbose=False)")
-    made = Environment(tmp_path, (("torch=={torch}",),), (("a.py", "verbose=False", ""),))
+    environment = Environment(tmp_path, (("torch=={torch}",),), (("a.py", "verbose=False", ""),))
     for _ in range(2):
-        made.set_up()
+        environment.set_up()
     [line] = log.read_text().splitlines()
     assert line.startswith("-m pip install --quiet torch==2.")
     assert "+" not in line
     assert (packages / "a.py").read_text() == "call()"
-    with pytest.raises(Failed, match="'spam' to replace"):
-        replace(made, edits=(("a.py", "spam", "eggs"),)).set_up()
+    with pytest.raises(MeasurementError, match="'spam' to replace"):
+        replace(environment, edits=(("a.py", "spam", "eggs"),)).set_up()
 
 
-def test_peers_read_the_pieces_that_nmt_reads(tmp_path: Path) -> None:
-    marks, pieces = ["<pad>", "<unk>", "<s>", "</s>"], ["▁a", "b"]
-    text = Text(tmp_path, "corpus", "key", marks, pieces, 1.0, 10.0, 10.0)
+def test_peers_read_the_tokens_that_nmt_reads(tmp_path: Path) -> None:
+    special_tokens, tokens = ["<pad>", "<unk>", "<s>", "</s>"], ["▁a", "b"]
+    text = Text(tmp_path, "corpus", "key", special_tokens, tokens, 1.0, 10.0, 10.0)
     written = yaml.safe_load(joey.Joey(tmp_path, 1).config(tmp_path, text, "luong", updates=5).read_text())
-    assert (tmp_path / "vocabulary").read_text().split()[4:] == pieces
+    assert (tmp_path / "vocabulary").read_text().split()[4:] == tokens
     assert written["data"]["src"]["tokenizer_cfg"]["model_file"] == str(tmp_path / "joint.model")
     assert written["training"]["updates"] == 5
     written = yaml.safe_load(onmt.OpenNMT(tmp_path, 1).config(tmp_path, text, "mlp", 5, 64).read_text())
-    assert [line.split("\t")[0] for line in (tmp_path / "vocabulary").read_text().splitlines()] == pieces
+    assert [line.split("\t")[0] for line in (tmp_path / "vocabulary").read_text().splitlines()] == tokens
     assert (written["global_attention"], written["batch_size"], written["train_steps"]) == ("mlp", 64, 5)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["peers"], "the phase peers needs --peers DIR"),
         (["--updates", "5"], "--updates must be at least 15"),
@@ -287,18 +289,18 @@ def test_peers_read_the_pieces_that_nmt_reads(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_option_is_one_sentence(
-    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program = str(ROOT / "tools" / "benchmark.py")
     monkeypatch.setattr(sys, "argv", [program, *arguments])
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as error:
         runpy.run_path(program, run_name="__main__")
-    assert ended.value.code == 2
-    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert error.value.code == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_the_program_starts_by_itself() -> None:
     command = [sys.executable, str(ROOT / "tools" / "benchmark.py"), "spam"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 2
-    assert "there is no phase 'spam'" in ended.stderr.splitlines()[-1]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 2
+    assert "there is no phase 'spam'" in process.stderr.splitlines()[-1]

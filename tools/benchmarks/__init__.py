@@ -1,1 +1,1 @@
-"""What `tools/benchmark.py` is made of. Never imported by nmt."""
+"""The parts of `tools/benchmark.py`."""

@@ -16,36 +16,35 @@ KINDS = ("decode", "train")
 
 
 def attend(session: Session) -> Section:
-    """Milliseconds a step for every score and window at growing source lengths."""
+    """Milliseconds per step for every score and window at increasing source lengths."""
     pairs = [(score, window) for score in SCORES for window in WINDOWS]
-    measured = {pair: session.attempt(f"attention: {pair[0]}, {pair[1]}", _lengths, session, *pair) for pair in pairs}
-    figures = [figure for found in measured.values() if found is not None for figure in found]
+    figures_of = {pair: session.attempt(f"attention: {pair[0]}, {pair[1]}", _lengths, session, *pair) for pair in pairs}
+    measured = {pair: figures for pair, figures in figures_of.items() if figures is not None}
     rows = [
-        [kind, *pair, *(f"{figure[kind]:.2f}" for figure in found)]
+        [kind, *pair, *(f"{figure[kind]:.2f}" for figure in figures)]
         for kind in KINDS
-        for pair, found in measured.items()
-        if found is not None
+        for pair, figures in measured.items()
     ]
     return Section(
         "attention",
         "Attention",
-        f"Milliseconds a step, {BATCH} sentences, annotations of {WIDTH}, D = 10, fp32.",
+        f"Milliseconds per step, {BATCH} sentences, annotations of {WIDTH}, D = 10, fp32.",
         ["", "score", "window", *(f"S = {length:,}" for length in LENGTHS)],
         rows,
-        figures,
+        [figure for figures in measured.values() for figure in figures],
     )
 
 
 def _lengths(session: Session, score: str, window: str) -> list[dict[str, Any]]:
     windows = session.effort.windows
-    found, _ = work(
+    answer, _ = work(
         "attention", threads=session.threads, what=f"{score}, {window}", score=score, window=window, windows=windows
     )
-    return [{"score": score, "window": window, **figure} for figure in found["figures"]]
+    return [{"score": score, "window": window, **figure} for figure in answer["figures"]]
 
 
 def step(score: str, window: str, windows: int) -> dict[str, Any]:
-    """Median milliseconds of a decoding step, and of a step of training with its share of the backward pass, by length."""
+    """Median milliseconds of a step at each length, in decoding and in training (the backward pass included)."""
     import torch
 
     from nmt import recipe
@@ -62,12 +61,12 @@ def step(score: str, window: str, windows: int) -> dict[str, Any]:
     def at_length(length: int) -> dict[str, Any]:
         annotations = torch.randn(BATCH, length, WIDTH, requires_grad=True)
         mask = torch.ones(BATCH, length, dtype=torch.bool)
-        known = attention.remember(annotations, mask, annotations[:, 0])
+        fixed_memory = attention.remember(annotations, mask, annotations[:, 0])
 
         def decode() -> None:
             with torch.inference_mode():
                 for query, position in zip(queries, positions, strict=True):
-                    attention(query, position, known)
+                    attention(query, position, fixed_memory)
 
         def train() -> None:
             memory = attention.remember(annotations, mask, annotations[:, 0])

@@ -1,7 +1,6 @@
-"""How time and memory grow: one training update or one search at a time, in a process of its own so that its peak is its own.
+"""Time one training update or one search, in a process of its own so that the peak memory is its own.
 
-Words are random. An update reads targets of a given length; a search may not end early, so that every hypothesis has the
-length asked for whatever the untrained model would say.
+Tokens are random. A search may not end early, so every hypothesis has the full length whatever the untrained model prefers.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ AXES = {
     "beam": (1, 2, 5, 12, 24),
 }
 TARGET = 25
-"""Pieces of every target, end mark included, whatever the source length: growth along one axis at a time."""
+"""Target tokens per sentence, EOS included. It does not follow the source length, so that only one axis grows at a time."""
 
 
 def random_model(vocabulary: int, device: str) -> RecurrentModel:
@@ -34,18 +33,18 @@ def random_model(vocabulary: int, device: str) -> RecurrentModel:
     from nmt.model.recurrent import build_model
 
     torch.manual_seed(1)
-    settings = recipe.ModelConfig(
+    config = recipe.ModelConfig(
         embedding=EMBEDDING,
         tie="none",
         encoder=recipe.EncoderConfig(hidden=ENCODER),
         attention=recipe.AttentionConfig(score=recipe.AdditiveScoreConfig(size=HIDDEN)),
         decoder=recipe.DecoderConfig(hidden=HIDDEN, readout=recipe.TanhReadoutConfig(size=HIDDEN)),
     )
-    return build_model(settings, source_size=vocabulary, target_size=vocabulary).to(device)
+    return build_model(config, source_size=vocabulary, target_size=vocabulary).to(device)
 
 
 def random_ids(rows: int, length: int, vocabulary: int) -> list[list[int]]:
-    """Random pieces, none of which is a mark; lines are shorter by the mark that is added to them."""
+    """Random sentences without special tokens, one shorter than `length` because EOS is added to them."""
     import torch
 
     ids: list[list[int]] = torch.randint(4, vocabulary, (rows, length - 1)).tolist()
@@ -70,27 +69,27 @@ def train_step(
 
     from .worker import timed
 
-    place = choose_device(device)
-    model = accelerate(random_model(vocabulary, place.type)).train()
+    torch_device = choose_device(device)
+    model = accelerate(random_model(vocabulary, torch_device.type)).train()
     optimizer = torch.optim.Adam(model.parameters())
     pairs = zip(random_ids(batch, source, vocabulary), random_ids(batch, TARGET, vocabulary), strict=True)
-    words = make_batch(list(pairs)).to(place)
-    digits = choose_precision(precision, place)
+    sentences = make_batch(list(pairs)).to(torch_device)
+    resolved = choose_precision(precision, torch_device)
 
     def update() -> None:
-        with autocast(digits, place):
-            output = model(words)
+        with autocast(resolved, torch_device):
+            output = model(sentences)
         torch.autograd.backward(output.loss / output.tokens)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
-    return {"seconds": timed(update, windows, place.type), **_device_peak(place)}
+    return {"seconds": timed(update, windows, torch_device.type), **_device_peak(torch_device)}
 
 
 def search(
     source: int, batch: int, vocabulary: int, beam: int, precision: PrecisionName, device: str, windows: int
 ) -> dict[str, Any]:
-    """Seconds of beam searches over one batch, encoding included."""
+    """Seconds of beam searches over one batch, including encoding."""
     import torch
 
     from nmt.data.batching import pad
@@ -102,17 +101,17 @@ def search(
 
     from .worker import timed
 
-    place = choose_device(device)
+    torch_device = choose_device(device)
     ensemble = Ensemble(
-        [random_model(vocabulary, place.type)],
+        [random_model(vocabulary, torch_device.type)],
         same_source=True,
-        precision=choose_precision(precision, place),
+        precision=choose_precision(precision, torch_device),
     )
-    words = pad([[*ids, EOS] for ids in random_ids(batch, source, vocabulary)]).to(place)
-    lengths = torch.full((batch,), TARGET, device=place)
+    source_ids = pad([[*ids, EOS] for ids in random_ids(batch, source, vocabulary)]).to(torch_device)
+    lengths = torch.full((batch,), TARGET, device=torch_device)
 
-    def find() -> None:
-        memory = ensemble.encode([words])
+    def run() -> None:
+        memory = ensemble.encode([source_ids])
         beam_search(
             ensemble.step,
             ensemble.start(memory),
@@ -127,11 +126,11 @@ def search(
         )
 
     with ensemble.evaluating():
-        return {"seconds": timed(find, windows, place.type), **_device_peak(place)}
+        return {"seconds": timed(run, windows, torch_device.type), **_device_peak(torch_device)}
 
 
-def _device_peak(place: torch.device) -> dict[str, float]:
+def _device_peak(device: torch.device) -> dict[str, float]:
     """Peak memory of the accelerator in MiB, where there is one."""
     import torch
 
-    return {"device_peak": torch.cuda.max_memory_allocated() / 2**20} if place.type == "cuda" else {}
+    return {"device_peak": torch.cuda.max_memory_allocated() / 2**20} if device.type == "cuda" else {}

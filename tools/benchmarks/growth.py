@@ -1,20 +1,20 @@
-"""How time and memory grow along each axis, all else held, and that a long file takes no more memory than a short one."""
+"""How time and memory grow along each axis, and whether a long file takes more memory than a short one."""
 
 from __future__ import annotations
 
 from .decoding import lines_of_test, our_model
 from .growing import AXES, DEFAULT, TARGET
-from .measuring import Ended, Spread, ours, work
+from .measuring import ProcessResult, Spread, ours, work
 from .rates import number
 from .session import Section, Session
 
 QUICK_POINTS = 2
-"""Points of each axis that a quick run looks at."""
+"""Points of each axis that a quick run measures."""
 _TASKS = {"train-step": "an update", "search": "a search"}
 
 
 def grow(session: Session) -> Section:
-    """Seconds and peak memory of one update and of one beam search, along source length, batch, vocabulary and beam."""
+    """Time and peak memory of one update and one beam search, along source length, batch, vocabulary and beam."""
     points = [
         (axis, value, task)
         for axis, values in AXES.items()
@@ -22,47 +22,47 @@ def grow(session: Session) -> Section:
         for task in _TASKS
         if task == "search" or axis != "beam"
     ]
-    found = []
+    measurements = []
     for axis, value, task in points:
         measured = session.attempt(f"growth: {axis} {value:,}, {task}", _point, session, axis, value, task)
         if measured is not None:
-            found.append((axis, value, task, *measured))
-    held = ", ".join(f"{name} {value:,}" for name, value in DEFAULT.items())
+            measurements.append((axis, value, task, *measured))
+    defaults = ", ".join(f"{name} {value:,}" for name, value in DEFAULT.items())
     return Section(
         "growth",
         "Growth",
-        f"One training update and one beam search on random words, with {held} where nothing else is said; targets have "
-        f"{TARGET} pieces. Precision auto ({session.machine['auto']}); peak memory is that of the whole process, torch included.",
-        ["along", "value", "of", "ms", "min to max", "peak MiB"],
+        f"One training update and one beam search on random tokens, with {defaults} unless the table says otherwise; targets have "
+        f"{TARGET} tokens. Precision auto ({session.machine['auto']}); peak memory is that of the whole process, torch included.",
+        ["axis", "value", "task", "ms", "min to max", "peak MiB"],
         [
             [axis, f"{value:,}", _TASKS[task], *_milliseconds(seconds), number(peak)]
-            for axis, value, task, seconds, peak in found
+            for axis, value, task, seconds, peak in measurements
         ],
         [
             {"axis": axis, "value": value, "task": task, "seconds": seconds, "peak": peak}
-            for axis, value, task, seconds, peak in found
+            for axis, value, task, seconds, peak in measurements
         ],
     )
 
 
 def long_file(session: Session) -> Section:
     """Time and peak memory of `nmt translate` over files of growing length."""
-    model = session.attempt("file: training nmt's model, unless that is done", our_model, session)
-    found = []
+    model = session.attempt("file: train nmt's model if needed", our_model, session)
+    runs = []
     for count in session.effort.file_lines if model is not None else ():
-        ended = session.attempt(f"file: {count:,} lines", _translate, session, str(model), count)
-        if ended is not None:
-            found.append((count, ended))
+        process = session.attempt(f"file: {count:,} lines", _translate, session, str(model), count)
+        if process is not None:
+            runs.append((count, process))
     return Section(
         "file",
         "A long file",
-        "`nmt translate --beam-size 1 --precision auto` over test lines, repeated as often as needed.",
+        "`nmt translate --beam-size 1 --precision auto` over the test lines, repeated as needed.",
         ["lines", "seconds", "lines/s", "peak MiB"],
         [
-            [f"{count:,}", number(ended.seconds), number(count / ended.seconds), number(ended.peak)]
-            for count, ended in found
+            [f"{count:,}", number(process.seconds), number(count / process.seconds), number(process.peak)]
+            for count, process in runs
         ],
-        [{"lines": count, "seconds": ended.seconds, "peak": ended.peak} for count, ended in found],
+        [{"lines": count, "seconds": process.seconds, "peak": process.peak} for count, process in runs],
     )
 
 
@@ -75,15 +75,15 @@ def _point(session: Session, axis: str, value: int, task: str) -> tuple[Spread, 
         "windows": session.effort.windows,
     }
     what = f"{task} with {axis} {value:,}"
-    found, ended = work(task, threads=session.threads, what=what, **settings)
-    return Spread.of(found["seconds"]), found.get("device_peak", ended.peak)
+    answer, process = work(task, threads=session.threads, what=what, **settings)
+    return Spread.of(answer["seconds"]), answer.get("device_peak", process.peak)
 
 
-def _translate(session: Session, model: str, count: int) -> Ended:
+def _translate(session: Session, model: str, count: int) -> ProcessResult:
     source, output = lines_of_test(session, count), session.folder / "long-file"
-    places = ["--input", source, "--output", output]
+    paths = ["--input", source, "--output", output]
     options = ["--beam-size", 1, "--precision", "auto", "--device", session.device, "--quiet"]
-    arguments = ["translate", model, *places, *options]
+    arguments = ["translate", model, *paths, *options]
     return ours("nmt.cli", *arguments, threads=session.threads, what=f"{count:,} lines")
 
 

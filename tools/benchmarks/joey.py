@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
-from .measuring import Failed, run
+from .measuring import MeasurementError, run
 from .peers import Decoded, Environment, Trained
 from .shared_model import EMBEDDING, ENCODER, HIDDEN
 from .text import Text
@@ -17,30 +17,32 @@ _SECONDS = re.compile(r"Generation took ([\d.]+)")
 
 
 def windows(log: str) -> tuple[list[float], float | None]:
-    """Target pieces a second of each logged window, and by the log's clock the mean number of target pieces an update."""
-    found = [
+    """Target tokens per second of each logged window, and the mean number of target tokens per update, by the clock of the log."""
+    records = [
         (datetime.fromisoformat(f"{when}.{thousandths}"), int(step), float(rate))
         for when, thousandths, step, rate in _WINDOW.findall(log)
     ]
-    if not found:
-        raise Failed("JoeyNMT logged no speed; its log ends: " + " / ".join(log.strip().splitlines()[-2:]))
-    pieces = sum(rate * (end - start).total_seconds() for (start, _, _), (end, _, rate) in pairwise(found))
-    updates = found[-1][1] - found[0][1]
-    return [rate for *_, rate in found], pieces / updates if updates else None
+    if not records:
+        raise MeasurementError("JoeyNMT logged no speed; its log ends: " + " / ".join(log.strip().splitlines()[-2:]))
+    tokens = sum(rate * (end - start).total_seconds() for (start, _, _), (end, _, rate) in pairwise(records))
+    updates = records[-1][1] - records[0][1]
+    return [rate for *_, rate in records], tokens / updates if updates else None
 
 
 def seconds(log: str) -> float:
-    """Seconds that translating took, without loading the model."""
-    found = _SECONDS.search(log)
-    if not found:
-        raise Failed("JoeyNMT reported no time; it said: " + " / ".join(log.strip().splitlines()[-2:]))
-    return float(found[1])
+    """Seconds of translating, without loading the model."""
+    match = _SECONDS.search(log)
+    if not match:
+        raise MeasurementError(
+            "JoeyNMT reported no time; its output ends: " + " / ".join(log.strip().splitlines()[-2:])
+        )
+    return float(match[1])
 
 
 class Joey:
     name = "JoeyNMT 2.3.0"
     attentions = {"additive": "bahdanau", "general": "luong"}  # noqa: RUF012
-    batches = "the longest side of any of its sentences with its mark, times their number; sentences are not sorted by length."
+    batches = "the longest side of any sentence, its special token included, times the number of sentences, which are not sorted by length."
 
     def __init__(self, folder: Path, threads: int) -> None:
         self.folder, self.threads = folder, threads
@@ -66,35 +68,35 @@ class Joey:
         out = model.parent
         out.mkdir(parents=True, exist_ok=True)
         config = self.config(out, text, attention, updates=updates, batch_tokens=batch_tokens)
-        ended = run(
+        process = run(
             [self.environment.program("python"), "-m", "joeynmt", "train", config, "--skip-test"],
             threads=self.threads,
             what=f"{self.name} {attention}",
         )
-        said = ended.output + ended.errors
-        (out / "log").write_text(said, encoding="utf-8")
-        return Trained(model, *windows(said), ended.peak)
+        log = process.output + process.errors
+        (out / "log").write_text(log, encoding="utf-8")
+        return Trained(model, *windows(log), process.peak)
 
     def decode(self, model: Path, family: str, text: Text, source: Path, *, beam: int) -> Decoded:
         config = self.config(model.parent, text, self.attentions[family], beam=beam)
-        ended = run(
+        process = run(
             [self.environment.program("python"), "-m", "joeynmt", "translate", config],
             threads=self.threads,
             what=f"{self.name}, beam {beam}",
             stdin=source,
         )
-        found = model.with_name(f"beam{beam}.{text.target}")
-        found.write_text(ended.output, encoding="utf-8")
-        return Decoded(seconds(ended.errors), ended.seconds, ended.peak, found)
+        output = model.with_name(f"beam{beam}.{text.target}")
+        output.write_text(process.output, encoding="utf-8")
+        return Decoded(seconds(process.errors), process.seconds, process.peak, output)
 
     def config(
         self, out: Path, text: Text, attention: str, *, updates: int = 0, batch_tokens: int = 4096, beam: int = 1
     ) -> Path:
-        """Write the settings of a training, or of a search with a beam."""
+        """Write the settings of a training run, or of a beam search if `updates` is 0."""
         vocabulary = out / "vocabulary"
-        pad, unknown, begin, end = text.marks
-        marks = [unknown, pad, begin, end]  # its own order; pieces are looked up by name
-        vocabulary.write_text("\n".join([*marks, *text.pieces]) + "\n", encoding="utf-8")
+        pad, unknown, begin, end = text.special_tokens
+        special_tokens = [unknown, pad, begin, end]  # the order of JoeyNMT, which looks tokens up by name
+        vocabulary.write_text("\n".join([*special_tokens, *text.tokens]) + "\n", encoding="utf-8")
         path = out / ("config.yaml" if updates else f"beam{beam}.yaml")
 
         def side(language: str) -> str:

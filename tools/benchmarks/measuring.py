@@ -1,7 +1,6 @@
-"""Runs of programs with their time and memory, and the spread of repeated measurements.
+"""Run programs and measure their time and memory; summarise repeated measurements.
 
-The process that starts the others imports nothing heavy: on Linux the peak memory of a child is never below that of the
-process that started it.
+This process imports nothing heavy, because on Linux the peak memory of a child is never below that of its parent.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-"""The checkout: what it holds is measured, whatever nmt is installed."""
+"""The checkout. Its nmt is measured, not an installed one."""
 
 
-class Failed(Exception):  # noqa: N818 -- what a measurement did, not an error of this program
-    """A measurement that could not be made; the others go on. Its text is a sentence for the person who asked."""
+class MeasurementError(Exception):
+    """A measurement failed; the others go on. The text is a sentence for the user."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Median, least and greatest of several windows."""
+    """Median, minimum and maximum of several windows."""
 
     median: float
     low: float
@@ -37,16 +36,16 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Spread:
-        """Raises Failed if there are no values."""
-        known = list(values)
-        if not known:
-            raise Failed("There was not a single window to measure: let it run for longer.")
-        return cls(statistics.median(known), min(known), max(known), len(known))
+        """Raises MeasurementError if there are no values."""
+        windows = list(values)
+        if not windows:
+            raise MeasurementError("There was not a single window to measure: raise --updates.")
+        return cls(statistics.median(windows), min(windows), max(windows), len(windows))
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A program that ran to its end: what it wrote, the seconds it took, and its peak memory in MiB."""
+class ProcessResult:
+    """Standard output and error of a finished program, its wall-clock seconds, and its peak memory in MiB."""
 
     output: str
     errors: str
@@ -61,22 +60,26 @@ def run(
     what: str,
     stdin: Path | None = None,
     variables: Mapping[str, str] | None = None,
-) -> Ended:
-    """Run a program with so many threads. Raises Failed, with the end of what it said, if it cannot run or fails."""
+) -> ProcessResult:
+    """Run a program with the given number of threads; `what` names it in errors. Raises MeasurementError with the end of its output."""
     environment = {
         **os.environ,
         **{name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")},
         **(variables or {}),
     }
     words = [str(word) for word in command]
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors, open(stdin or os.devnull, "rb") as fed:
+    with (
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as errors,
+        open(stdin or os.devnull, "rb") as source,
+    ):
         start = time.perf_counter()
         try:
-            process = subprocess.Popen(words, stdin=fed, stdout=output, stderr=errors, env=environment)
+            process = subprocess.Popen(words, stdin=source, stdout=output, stderr=errors, env=environment)
         except OSError as error:
-            raise Failed(f"{what}: cannot run {words[0]} ({error.strerror}).") from None
+            raise MeasurementError(f"{what}: cannot run {words[0]} ({error.strerror}).") from None
         try:
-            _, status, used = os.wait4(process.pid, 0)
+            _, status, usage = os.wait4(process.pid, 0)
         except BaseException:
             process.kill()
             raise
@@ -87,23 +90,25 @@ def run(
             stream.seek(0)
             texts.append(stream.read().decode("utf-8", "replace"))
     if process.returncode:
-        said = " / ".join((texts[1].strip() or texts[0].strip()).splitlines()[-3:])
-        raise Failed(f"{what}: {Path(words[0]).name} ended with status {process.returncode}, saying: {said}")
-    return Ended(texts[0], texts[1], seconds, used.ru_maxrss / 1024)
+        last_lines = " / ".join((texts[1].strip() or texts[0].strip()).splitlines()[-3:])
+        raise MeasurementError(
+            f"{what}: {Path(words[0]).name} ended with status {process.returncode}, saying: {last_lines}"
+        )
+    return ProcessResult(texts[0], texts[1], seconds, usage.ru_maxrss / 1024)
 
 
-def ours(module: str, *arguments: object, threads: int, what: str, stdin: Path | None = None) -> Ended:
-    """Run a module of this checkout, such as `nmt.cli`. Raises Failed."""
+def ours(module: str, *arguments: object, threads: int, what: str, stdin: Path | None = None) -> ProcessResult:
+    """Run a module of this checkout, such as `nmt.cli`. Raises MeasurementError."""
     command, variables = [sys.executable, "-m", module, *arguments], {"PYTHONPATH": str(ROOT)}
     return run(command, threads=threads, what=what, stdin=stdin, variables=variables)
 
 
-def work(task: str, *, threads: int, what: str, **settings: Any) -> tuple[dict[str, Any], Ended]:
-    """What a task of the worker process found, and how it ran."""
-    ended = ours("tools.benchmarks.worker", task, json.dumps(settings), threads=threads, what=what)
-    return json.loads(ended.output.splitlines()[-1]), ended
+def work(task: str, *, threads: int, what: str, **settings: Any) -> tuple[dict[str, Any], ProcessResult]:
+    """Run a task in a worker process: its answer, and the finished process."""
+    process = ours("tools.benchmarks.worker", task, json.dumps(settings), threads=threads, what=what)
+    return json.loads(process.output.splitlines()[-1]), process
 
 
 def tell(text: str) -> None:
-    """Tell a person where the benchmark is."""
+    """Print progress on standard error."""
     print(text, file=sys.stderr, flush=True)

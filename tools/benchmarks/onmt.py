@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .measuring import Failed, run
+from .measuring import MeasurementError, run
 from .peers import Decoded, Environment, Trained
 from .shared_model import EMBEDDING, HIDDEN
 from .text import Text
@@ -15,25 +15,27 @@ _SECONDS = re.compile(r"Total translation time \(s\): ([\d.]+)")
 
 
 def windows(log: str) -> tuple[list[float], float]:
-    """Target pieces a second of each logged window, and the mean number of target pieces a batch."""
-    found = _WINDOW.findall(log)
-    if not found:
-        raise Failed("OpenNMT-py logged no speed; its log ends: " + " / ".join(log.strip().splitlines()[-2:]))
-    return [float(rate) for *_, rate in found], sum(float(batch) for _, batch, *_ in found) / len(found)
+    """Target tokens per second of each logged window, and the mean number of target tokens per batch."""
+    records = _WINDOW.findall(log)
+    if not records:
+        raise MeasurementError("OpenNMT-py logged no speed; its log ends: " + " / ".join(log.strip().splitlines()[-2:]))
+    return [float(rate) for *_, rate in records], sum(float(batch) for _, batch, *_ in records) / len(records)
 
 
 def seconds(log: str) -> float:
-    """Seconds that translating took, without loading the model."""
-    found = _SECONDS.search(log)
-    if not found:
-        raise Failed("OpenNMT-py reported no time; it said: " + " / ".join(log.strip().splitlines()[-2:]))
-    return float(found[1])
+    """Seconds of translating, without loading the model."""
+    match = _SECONDS.search(log)
+    if not match:
+        raise MeasurementError(
+            "OpenNMT-py reported no time; its output ends: " + " / ".join(log.strip().splitlines()[-2:])
+        )
+    return float(match[1])
 
 
 class OpenNMT:
     name = "OpenNMT-py 3.5.1"
     attentions = {"additive": "mlp", "general": "general"}  # noqa: RUF012
-    batches = "the longest side of any of its sentences, the target with both marks, times their number."
+    batches = "the longest side of any sentence, BOS and EOS of the target included, times the number of sentences."
 
     def __init__(self, folder: Path, threads: int) -> None:
         self.folder, self.threads = folder, threads
@@ -66,36 +68,35 @@ class OpenNMT:
     def train(self, family: str, text: Text, *, updates: int, batch_tokens: int) -> Trained:
         attention = self.attentions[family]
         model = self.model(family, text, updates=updates, batch_tokens=batch_tokens)
-        out, log = model.parent, model.with_name("log")
+        out = model.parent
         out.mkdir(parents=True, exist_ok=True)
         config = self.config(out, text, attention, updates, batch_tokens)
-        what = f"{self.name} {attention}"
-        ended = run([self.environment.program("onmt_train"), "-config", config], threads=self.threads, what=what)
-        said = ended.output + ended.errors
-        log.write_text(said, encoding="utf-8")
-        rates, pieces = windows(said)
-        return Trained(model, rates, pieces, ended.peak)
+        command = [self.environment.program("onmt_train"), "-config", config]
+        process = run(command, threads=self.threads, what=f"{self.name} {attention}")
+        log = process.output + process.errors
+        (out / "log").write_text(log, encoding="utf-8")
+        return Trained(model, *windows(log), process.peak)
 
     def decode(self, model: Path, family: str, text: Text, source: Path, *, beam: int) -> Decoded:
-        found = model.with_name(f"beam{beam}.{text.target}")
+        output = model.with_name(f"beam{beam}.{text.target}")
         subwords = ["-src_subword_model", text.subwords, "-tgt_subword_model", text.subwords]
-        ended = run(
+        process = run(
             [
                 *(self.environment.program("onmt_translate"), "-model", model, "-src", source),
-                *("-output", found, "-beam_size", beam, "-batch_size", 64, "-batch_type", "sents", "-max_length", 100),
+                *("-output", output, "-beam_size", beam, "-batch_size", 64, "-batch_type", "sents", "-max_length", 100),
                 *("-transforms", "sentencepiece", *subwords, "-length_penalty", "avg", "-report_time"),
             ],
             threads=self.threads,
             what=f"{self.name}, beam {beam}",
         )
-        return Decoded(seconds(ended.output + ended.errors), ended.seconds, ended.peak, found)
+        return Decoded(seconds(process.output + process.errors), process.seconds, process.peak, output)
 
     def config(self, out: Path, text: Text, attention: str, updates: int, batch_tokens: int) -> Path:
-        """Write the settings of a training."""
+        """Write the settings of a training run."""
         path, vocabulary = out / "config.yaml", out / "vocabulary"
-        count = len(text.pieces)
+        count = len(text.tokens)
         vocabulary.write_text(
-            "".join(f"{piece}\t{100_000 + count - rank}\n" for rank, piece in enumerate(text.pieces)), encoding="utf-8"
+            "".join(f"{token}\t{100_000 + count - rank}\n" for rank, token in enumerate(text.tokens)), encoding="utf-8"
         )
         path.write_text(
             f"""\

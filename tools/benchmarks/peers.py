@@ -1,4 +1,4 @@
-"""What a user would pick instead: other toolkits, set up from the package registry in virtual environments of their own."""
+"""Other toolkits for comparison, each installed from the package index into its own virtual environment."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
-from .measuring import Failed, run, tell
+from .measuring import MeasurementError, run, tell
 from .text import Text
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A run of training: the model, target pieces a second in each window, pieces a batch, peak memory in MiB."""
+    """A training run: the model, target tokens per second of each window, target tokens per update, peak memory in MiB."""
 
     model: Path
     rates: list[float]
-    pieces_per_update: float | None
+    tokens_per_update: float | None
     peak: float
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """A file translated.
+    """A translated file.
 
     Attributes:
-        seconds: without loading the model.
-        whole: seconds of the whole program.
-        peak: memory in MiB.
-        output: the translations.
+        seconds: time without loading the model.
+        total_seconds: time of the whole program.
+        peak: peak memory in MiB.
+        output: the file of translations.
     """
 
     seconds: float
-    whole: float
+    total_seconds: float
     peak: float
     output: Path
 
@@ -46,10 +46,10 @@ class Peer(Protocol):
 
     name: str
     attentions: dict[str, str]
-    """What it calls the attention of each family of variants."""
+    """Its name for the attention of each family of variants."""
 
     batches: str
-    """How it counts the tokens of a batch."""
+    """How it counts the tokens of a batch, as a phrase for the report."""
 
     def set_up(self) -> None: ...
     def model(self, family: str, text: Text, *, updates: int, batch_tokens: int) -> Path: ...
@@ -63,20 +63,20 @@ class Environment:
 
     folder: Path
     installs: tuple[tuple[str, ...], ...]
-    """Arguments of `pip install`, one after the other; {torch} is the version that nmt runs with."""
+    """Arguments of each `pip install`, in order; {torch} stands for the version that nmt runs with."""
     edits: tuple[tuple[str, str, str], ...]
-    """File in site-packages, old text, new text: what a release needs to run on a newer torch."""
+    """File in site-packages, old text, new text: changes that the release needs to run on a newer torch."""
 
     def program(self, name: str) -> Path:
         return self.folder / "bin" / name
 
     def set_up(self) -> None:
-        """Install what is not there yet; a setup that was stopped goes on. Raises Failed."""
+        """Install the peer, unless an earlier call has finished doing so. Raises MeasurementError."""
         torch = version("torch").partition("+")[0]
         steps = [[word.format(torch=torch) for word in step] for step in self.installs]
-        wanted = hashlib.sha256(json.dumps([steps, self.edits]).encode()).hexdigest()
-        done = self.folder / "set-up"
-        if done.is_file() and done.read_text(encoding="utf-8") == wanted:
+        fingerprint = hashlib.sha256(json.dumps([steps, self.edits]).encode()).hexdigest()
+        marker = self.folder / "set-up"
+        if marker.is_file() and marker.read_text(encoding="utf-8") == fingerprint:
             return
         tell(f"setting up {self.folder} (once)")
         what = f"Setting up {self.folder}"
@@ -86,7 +86,7 @@ class Environment:
             run([self.program("python"), "-m", "pip", "install", "--quiet", *step], threads=1, what=what)
         for edit in self.edits:
             self._edit(*edit)
-        done.write_text(wanted, encoding="utf-8")
+        marker.write_text(fingerprint, encoding="utf-8")
 
     def _edit(self, file: str, old: str, new: str) -> None:
         path = next((self.folder / "lib").glob("python*/site-packages")) / file
@@ -94,4 +94,7 @@ class Environment:
         if old in text:
             path.write_text(text.replace(old, new), encoding="utf-8")
         elif new not in text:
-            raise Failed(f"Setting up {self.folder}: {file} has no '{old}' to replace; it is not the release expected.")
+            raise MeasurementError(
+                f"Setting up {self.folder}: {file} has no '{old}' to replace, so it is not the expected release: "
+                "delete the folder and try again."
+            )

@@ -1,4 +1,4 @@
-"""Rates side by side: each as a fraction of the machine's ceiling, and as a multiple of what the other systems reach."""
+"""Compare rates: each as a fraction of the machine's peak throughput, and as a multiple of the rates of other systems."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ OURS = "nmt"
 
 @dataclass(frozen=True)
 class Rate:
-    """How fast one system did one thing.
+    """The measured speed of one system in one setting.
 
     Attributes:
         system: `nmt` or the name and release of a peer.
-        setting: what it did, in the system's own terms.
-        kind: rates of the same kind are compared with each other.
-        precision: of the matrix products.
-        spread: units a second.
-        flop: floating-point operations a unit, for matrix products alone.
-        peak: memory in MiB.
+        setting: the setting, in the system's own terms.
+        kind: rates of the same kind are compared.
+        precision: precision of the matrix products.
+        spread: units per second.
+        flop: floating-point operations per unit, of the matrix products alone.
+        peak: peak memory in MiB.
         notes: further columns.
     """
 
@@ -37,7 +37,7 @@ class Rate:
 
 
 def ratios(rate: Rate, rates: Sequence[Rate]) -> dict[str, float]:
-    """How many times as fast as each other system a rate of nmt is, by system."""
+    """The speed of nmt divided by that of each other system, by system."""
     if rate.system != OURS:
         return {}
     return {
@@ -49,7 +49,7 @@ def ratios(rate: Rate, rates: Sequence[Rate]) -> dict[str, float]:
 
 def section(session: Session, rates: Sequence[Rate], *, name: str, title: str, text: str, unit: str) -> Section:
     """The table of rates, with a column for each peer and each note."""
-    others = list(dict.fromkeys(rate.system for rate in rates if rate.system != OURS))
+    peers = list(dict.fromkeys(rate.system for rate in rates if rate.system != OURS))
     notes = list(dict.fromkeys(note for rate in rates for note in rate.notes))
     header = ["system", "setting", "precision", unit, "min to max", "windows", "of ceiling", "peak MiB"]
     rows, figures = [], []
@@ -62,13 +62,13 @@ def section(session: Session, rates: Sequence[Rate], *, name: str, title: str, t
                 *(f"{number(spread.low)} to {number(spread.high)}", str(spread.windows)),
                 *(f"{share:.1%}", number(rate.peak)),
                 *(number(rate.notes[note]) if note in rate.notes else "" for note in notes),
-                *(f"{times[other]:.2f} x" if other in times else "" for other in others),
+                *(f"{times[peer]:.2f} x" if peer in times else "" for peer in peers),
             ]
         )
         figures.append({**asdict(rate), "unit": unit, "of_ceiling": share, "ratios": times})
-    return Section(name, title, text, [*header, *notes, *(f"x {other}" for other in others)], rows, figures)
+    return Section(name, title, text, [*header, *notes, *(f"x {peer}" for peer in peers)], rows, figures)
 
 
 def number(value: float) -> str:
-    """A figure with three significant digits or all before the point."""
+    """Format a figure with three significant digits, or with all digits before the point if there are more."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -15,12 +15,12 @@ def markdown(session: Session, sections: Sequence[Section]) -> str:
     """The whole report."""
     parts = [_introduction(session), *map(_section, sections)]
     if session.failures:
-        parts.append("## What failed\n\n" + "\n".join(f"* {sentence}" for sentence in session.failures) + "\n")
+        parts.append("## Failed measurements\n\n" + "\n".join(f"* {sentence}" for sentence in session.failures) + "\n")
     return "\n".join(parts)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; a bar within a cell is escaped."""
+    """A Markdown table. Bars within cells are escaped."""
     lines = [header, ["---"] * len(header), *rows]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
@@ -40,18 +40,18 @@ def as_json(session: Session, sections: Sequence[Section]) -> str:
 def _introduction(session: Session) -> str:
     machine = session.machine
     ceilings = table(
-        ["matrix products", "T operations/s", "min to max"],
+        ["matrix products", "TFLOP/s", "min to max"],
         [
             [precision, number(spread.median / 1e12), f"{number(spread.low / 1e12)} to {number(spread.high / 1e12)}"]
             for precision, spread in ((name, machine[name]) for name in PRECISIONS if name in machine)
         ],
     )
-    where = (
-        f"{machine['processor']}, {machine['threads']} threads, torch {machine['torch']}, kernels: {machine['kernels']}"
+    setup = (
+        f"{machine['processor']}, {machine['threads']} threads, torch {machine['torch']}, kernels: {machine['kernels']}; "
+        f"precision auto is {machine['auto']}"
     )
-    return (
-        f"# Benchmark\n\n{where}; precision auto is {machine['auto']}. The ceiling, measured in this run:\n\n{ceilings}"
-    )
+    ceiling = "The ceiling is the peak throughput of matrix products, measured in this run:"
+    return f"# Benchmark\n\n{setup}. {ceiling}\n\n{ceilings}"
 
 
 def _section(section: Section) -> str:

@@ -1,4 +1,4 @@
-"""What all phases of one run share, and what they make: sections of the report."""
+"""The state that all phases of one run share, and the sections of the report that they return."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from .measuring import Failed, Spread, tell, work
+from .measuring import MeasurementError, Spread, tell, work
 from .peers import Peer
 from .text import Text, prepare
 
 T = TypeVar("T")
 P = ParamSpec("P")
 PRECISIONS = ("fp32", "bf16", "int8")
-"""Of matrix products."""
+"""Precisions of matrix products."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long everything is measured."""
+    """How much is measured."""
 
     windows: int
-    """Timings of each thing, of which the median counts; of training they are runs, each with several."""
+    """Repetitions of each measurement, of which the median counts. In training these are runs, each with several windows."""
     updates: int
-    """Updates of each run of training that is timed; the first ten only warm up."""
+    """Updates of each timed training run; the first ten only warm up."""
     model_updates: int
-    """Updates of the models that are decoded with."""
+    """Updates of the models used for decoding."""
     lines: int
-    """Lines of the test text that are decoded."""
+    """Number of test lines to decode."""
     file_lines: tuple[int, ...]
-    """Lengths of the files over which memory must stay constant."""
+    """Lengths of the files of the phase `file`, in lines."""
 
 
 FULL = Effort(windows=5, updates=20, model_updates=300, lines=1000, file_lines=(2000, 20_000, 200_000))
@@ -68,9 +68,9 @@ class Session:
 
     @cached_property
     def machine(self) -> dict[str, Any]:
-        """What the machine is, and the spread of its operations a second in each of `PRECISIONS` that it has."""
-        tell("ceiling: square matrix products")
-        found, _ = work(
+        """The machine, and the spread of its operations per second in each of `PRECISIONS` that it supports."""
+        tell("ceiling: peak throughput of matrix products")
+        answer, _ = work(
             "ceiling",
             threads=self.threads,
             what="The ceiling",
@@ -78,28 +78,36 @@ class Session:
             size=2048,
             windows=max(self.effort.windows, 3),
         )
-        return {**found, **{precision: Spread.of(found[precision]) for precision in PRECISIONS if precision in found}}
+        return {
+            **answer,
+            **{precision: Spread.of(answer[precision]) for precision in PRECISIONS if precision in answer},
+        }
 
-    def attempt(self, doing: str, measure: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """What a measurement gives, or None and a noted sentence if it fails."""
-        tell(doing)
+    def attempt(self, label: str, measure: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """The result of a measurement; None, with an entry in `failures`, if it raises MeasurementError."""
+        tell(label)
         try:
             return measure(*args, **kwargs)
-        except Failed as failure:
-            self.failures.append(str(failure))
-            tell(f"  failed. {failure}")
+        except MeasurementError as error:
+            self.failures.append(str(error))
+            tell(f"  failed. {error}")
             return None
 
-    def in_turn(self, measurements: Sequence[tuple[str, Callable[[], T]]]) -> list[list[T]]:
-        """What each measurement gives, time and again; nothing of one that fails.
+    def interleaved(self, measurements: Sequence[tuple[str, Callable[[], T]]]) -> list[list[T]]:
+        """The results of several rounds of all measurements, each with its label; an empty list for one that fails.
 
-        All are taken for the first time, then all for the second: a machine that is shared is not always as fast.
+        Every round takes each measurement once, so that changes in the speed of a shared machine affect all of them alike.
         """
-        taken: list[list[T] | None] = [[] for _ in measurements]
+        results: list[list[T]] = [[] for _ in measurements]
+        failed: set[int] = set()
         for number in range(1, self.effort.windows + 1):
-            for place, (doing, measure) in enumerate(measurements):
-                before = taken[place]
-                if before is not None:
-                    found = self.attempt(f"{doing}, {number}", measure)
-                    taken[place] = None if found is None else [*before, found]
-        return [found or [] for found in taken]
+            for index, (label, measure) in enumerate(measurements):
+                if index in failed:
+                    continue
+                result = self.attempt(f"{label}, {number}", measure)
+                if result is None:
+                    failed.add(index)
+                    results[index].clear()
+                else:
+                    results[index].append(result)
+        return results

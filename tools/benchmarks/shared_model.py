@@ -1,8 +1,8 @@
-"""The model that every system trains, and the arithmetic that it takes.
+"""The model that every system trains, and its number of operations.
 
-Embeddings of 256 a side, untied; a bidirectional GRU of 256 a direction; a GRU decoder of 512; an output layer over at most
-8,000 joint pieces; dropout 0.3 on embeddings and readouts, as OpenNMT-py has it, Adam at 1e-3, gradients clipped at norm 1, no
-label smoothing.
+Embeddings of 256 per side, untied; a bidirectional GRU of 256 per direction; a GRU decoder of 512; an output layer over a joint
+vocabulary of at most 8,000 tokens; dropout 0.3 on embeddings and readouts, as in OpenNMT-py; Adam at 1e-3; gradients clipped at
+norm 1; no label smoothing.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-EMBEDDING, ENCODER, HIDDEN, PIECES = 256, 256, 512, 8000
+EMBEDDING, ENCODER, HIDDEN, VOCABULARY = 256, 256, 512, 8000
 ANNOTATION = 2 * ENCODER
 SCALES = {"additive": 16, "general": 1}
-"""What embedded words are multiplied by, by family: as large as states, or as OpenNMT-py has them."""
+"""`embedding_scale` of each family: sqrt(EMBEDDING), so that components are as large as those of states, or 1 as in OpenNMT-py."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """An attention and an order of the decoder, and the family of the peers' models that it is compared with."""
+    """An attention and a decoder order, and the family of peer models that it is compared with."""
 
     name: str
     family: str
@@ -29,27 +29,27 @@ class Variant:
 
     @property
     def source_products(self) -> int:
-        """Multiplications of matrix products a source piece: the encoder, and the keys of the attention."""
+        """Multiplications per source token in matrix products: encoder and attention keys."""
         return 2 * 3 * ENCODER * (EMBEDDING + ENCODER) + ANNOTATION * HIDDEN
 
-    def target_products(self, pieces: int) -> int:
-        """Multiplications of matrix products a target piece: the cell, the attention's query, readout and output layer."""
+    def target_products(self, vocabulary: int) -> int:
+        """Multiplications per target token in matrix products: cell, attention query, readout and output layer."""
         fed = HIDDEN if self.feeding else 0
         cell = 3 * HIDDEN * (EMBEDDING + fed + HIDDEN)
         query = HIDDEN * HIDDEN if self.family == "additive" else 0
         read = HIDDEN + ANNOTATION + (EMBEDDING if self.readout == "tanh" else 0)
-        return cell + query + read * HIDDEN + HIDDEN * pieces
+        return cell + query + read * HIDDEN + HIDDEN * vocabulary
 
-    def training_flop(self, pieces: int, source_per_target: float) -> float:
-        """Floating-point operations a target piece: two a multiplication, and the backward pass costs twice the forward."""
-        return 6 * (self.target_products(pieces) + source_per_target * self.source_products)
+    def training_flop(self, vocabulary: int, source_per_target: float) -> float:
+        """Floating-point operations per target token: two per multiplication; the backward pass costs twice the forward pass."""
+        return 6 * (self.target_products(vocabulary) + source_per_target * self.source_products)
 
-    def decoding_flop(self, pieces: int, source: float, target: float, beam: int) -> float:
-        """Floating-point operations a sentence of so many source and target pieces, end marks included."""
-        return 2 * (beam * target * self.target_products(pieces) + source * self.source_products)
+    def decoding_flop(self, vocabulary: int, source: float, target: float, beam: int) -> float:
+        """Floating-point operations per sentence of `source` and `target` tokens, EOS included."""
+        return 2 * (beam * target * self.target_products(vocabulary) + source * self.source_products)
 
     def recipe(self, text: Path, *, precision: str, updates: int, batch_tokens: int) -> str:
-        """The recipe with which nmt trains it; validated once, at the end, on a few sentences."""
+        """The recipe of nmt, which validates once, at the end, on a few sentences."""
         return f"""\
 name: {self.name.replace(" ", "-").replace(",", "")}
 data:
@@ -58,7 +58,7 @@ data:
   train: {text}/train.{{en,de}}
   valid: {text}/few.{{en,de}}
   filters: {{max_length: 100, max_ratio: null}}
-subwords: {{kind: unigram, size: {PIECES}, source_model: {text}/joint.model, target_model: {text}/joint.model}}
+subwords: {{kind: unigram, size: {VOCABULARY}, source_model: {text}/joint.model, target_model: {text}/joint.model}}
 model:
   embedding: {EMBEDDING}
   embedding_scale: {SCALES[self.family]}
@@ -93,4 +93,4 @@ VARIANTS = (
     Variant("general, feeding", "general", "general", _LUONG % "true", "attentional", feeding=True),
     Variant("general, no feeding", "general", "general", _LUONG % "false", "attentional", feeding=False),
 )
-"""The first and the third compute what the peers compute; in the second the context enters the cell instead."""
+"""Peers compute the first and the third. In the second the context enters the cell instead."""

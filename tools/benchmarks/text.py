@@ -1,4 +1,4 @@
-"""The text that every system reads: Multi30k if it is at hand, else the embedded sample, cut into pieces by one model."""
+"""The text that every system reads: Multi30k if available, else the embedded sample, with one joint SentencePiece model."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ class Text:
     """Files `train`, `test` (1,000 lines) and `few` (8 lines) of both languages, and the joint SentencePiece model.
 
     Attributes:
-        folder: where the files are.
-        corpus: what text it is, for people.
-        key: names the text and its pieces in a file name.
-        marks: padding, unknown, begin and end mark: the pieces 0 to 3.
-        pieces: all others.
-        source_per_target: source pieces of the training text for each target piece, end marks included.
-        source_pieces, target_pieces: mean length of a line of `test`, end mark included.
+        folder: folder of the files.
+        corpus: name of the corpus.
+        key: identifies text and vocabulary in file names.
+        special_tokens: PAD, UNK, BOS and EOS, with ids 0 to 3.
+        tokens: all other tokens.
+        source_per_target: source tokens per target token of the training text, EOS included.
+        source_tokens, target_tokens: mean tokens per line of `test`, EOS included.
     """
 
     folder: Path
     corpus: str
     key: str
-    marks: list[str]
-    pieces: list[str]
+    special_tokens: list[str]
+    tokens: list[str]
     source_per_target: float
-    source_pieces: float
-    target_pieces: float
+    source_tokens: float
+    target_tokens: float
     source: str = "en"
     target: str = "de"
 
@@ -42,13 +42,13 @@ class Text:
 
     @property
     def vocabulary(self) -> int:
-        return len(self.marks) + len(self.pieces)
+        return len(self.special_tokens) + len(self.tokens)
 
     def file(self, split: str, side: Side) -> Path:
         return self.folder / f"{split}.{self.source if side == 'source' else self.target}"
 
 
 def prepare(folder: Path) -> Text:
-    """Write the text into a folder. Raises Failed."""
-    found, _ = work("prepare", threads=1, what="Preparing the text", folder=str(folder))
-    return Text(**{**found, "folder": Path(found["folder"])})
+    """Write the text into a folder. Raises MeasurementError."""
+    answer, _ = work("prepare", threads=1, what="Preparing the text", folder=str(folder))
+    return Text(**{**answer, "folder": Path(answer["folder"])})

@@ -1,4 +1,4 @@
-"""Target pieces a second in training: a piece or an end mark counts, a begin mark or padding does not."""
+"""Target tokens per second in training. EOS counts, BOS and padding do not."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .session import Section, Session
 from .shared_model import VARIANTS, Variant
 
 WARM_UP = 2
-"""Windows of five updates that do not count."""
-_PIECES = "pieces an update"
+"""Windows of five updates at the start of a run that do not count."""
+_TOKENS_PER_UPDATE = "tokens per update"
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one system trains in one way."""
+    """A training run of one system."""
 
     system: str
     setting: str
@@ -36,57 +36,57 @@ class Run:
 
 
 def train(session: Session) -> Section:
-    """Every variant of nmt in fp32 and in what `auto` is, and every peer."""
+    """Train every variant with nmt, in fp32 and in the precision that `auto` resolves to, and with every peer."""
     runs = [
         _ours(session, variant, precision)
         for variant in VARIANTS
         for precision in dict.fromkeys(("fp32", session.machine["auto"]))
     ]
     runs += [_theirs(session, peer, family) for peer in session.peers for family in peer.attentions]
-    taken = session.in_turn([(f"train: {run}, run", run.train) for run in runs])
-    counted = "".join(f" {peer.name}: {peer.batches}" for peer in session.peers)
+    results = session.interleaved([(f"train: {run}, run", run.train) for run in runs])
+    batches = "".join(f" {peer.name}: {peer.batches}" for peer in session.peers)
     return rates.section(
         session,
-        [_rate(session, run, trained) for run, trained in zip(runs, taken, strict=True) if trained],
+        [_rate(session, run, trained) for run, trained in zip(runs, results, strict=True) if trained],
         name="train",
         title="Training",
         text=(
-            "Target pieces a second, end marks counted, begin marks and padding not; windows of five updates, the first "
-            f"{WARM_UP} of a run left out, all systems in turn. A batch is {session.batch_tokens:,} tokens as each system counts "
-            f"them. nmt: target pieces with end marks and padding, or half as many source pieces if that is more.{counted} "
-            "Operations are those of the matrix products, six for each multiplication of the forward pass."
+            "Target tokens per second, EOS included, BOS and padding not. Windows of five updates without the first "
+            f"{WARM_UP} of each run; the systems take turns. A batch is {session.batch_tokens:,} tokens as each system counts them. "
+            f"nmt: target tokens with EOS and padding, or half the source tokens if that is more.{batches} "
+            "Operations are those of the matrix products, six per multiplication of the forward pass."
         ),
-        unit="pieces/s",
+        unit="tokens/s",
     )
 
 
 def train_ours(session: Session, variant: Variant, precision: str, *, updates: int, keep: bool = False) -> Trained:
-    """Train a variant as a user would; with `keep`, only if that has not been done yet. Raises Failed."""
+    """Train a variant with the `nmt` command; with `keep`, reuse an earlier run. Raises MeasurementError."""
     text = session.text
     recipe = variant.recipe(text.folder, precision=precision, updates=updates, batch_tokens=session.batch_tokens)
-    place = session.folder / "runs" / f"nmt-{hashlib.sha256((recipe + text.key).encode()).hexdigest()[:12]}"
-    out, file = place / "run", place / "recipe.yaml"
+    folder = session.folder / "runs" / f"nmt-{hashlib.sha256((recipe + text.key).encode()).hexdigest()[:12]}"
+    out, file = folder / "run", folder / "recipe.yaml"
     if keep and (out / "weights.safetensors").is_file():
         return Trained(out, [], None, 0.0)
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     file.write_text(recipe, encoding="utf-8")
     arguments = ["train", file, "--out", out, "--device", session.device, "--quiet"]
-    ended = ours("nmt.cli", *arguments, threads=session.threads, what=f"nmt, {variant.name}, {precision}")
-    speeds, pieces = windows((out / "metrics.jsonl").read_text(encoding="utf-8"))
-    return Trained(out, speeds, pieces, ended.peak)
+    process = ours("nmt.cli", *arguments, threads=session.threads, what=f"nmt, {variant.name}, {precision}")
+    speeds, tokens = windows((out / "metrics.jsonl").read_text(encoding="utf-8"))
+    return Trained(out, speeds, tokens, process.peak)
 
 
 def windows(log: str) -> tuple[list[float], float]:
-    """Target pieces a second of each window in a `metrics.jsonl`, and the mean number of target pieces an update."""
+    """Target tokens per second of each window in a `metrics.jsonl`, and the mean number of target tokens per update."""
     records = [record for record in map(json.loads, log.splitlines()) if record["kind"] == "train"]
     times = [0.0, *(record["seconds"] for record in records)]
-    pieces = sum(
+    tokens = sum(
         record["tokens_per_second"] * (end - start)
         for record, start, end in zip(records, times[:-1], times[1:], strict=True)
     )
     speeds = [record["tokens_per_second"] for record in records]
-    return speeds, pieces / records[-1]["update"] if records else 0.0
+    return speeds, tokens / records[-1]["update"] if records else 0.0
 
 
 def _ours(session: Session, variant: Variant, precision: str) -> Run:
@@ -103,7 +103,7 @@ def _theirs(session: Session, peer: Peer, family: str) -> Run:
 
 def _rate(session: Session, run: Run, trained: Sequence[Trained]) -> Rate:
     text = session.text
-    pieces = trained[0].pieces_per_update
+    tokens = trained[0].tokens_per_update
     return Rate(
         run.system,
         run.setting,
@@ -112,5 +112,5 @@ def _rate(session: Session, run: Run, trained: Sequence[Trained]) -> Rate:
         Spread.of([rate for each in trained for rate in each.rates[WARM_UP:]]),
         run.variant.training_flop(text.vocabulary, text.source_per_target),
         max(each.peak for each in trained),
-        {} if pieces is None else {_PIECES: pieces},
+        {} if tokens is None else {_TOKENS_PER_UPDATE: tokens},
     )

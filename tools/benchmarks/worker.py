@@ -1,6 +1,6 @@
-"""A process of its own for each measurement that needs torch: `worker.py TASK SETTINGS`, with settings and answer as JSON.
+"""Run one measurement that needs torch in this process: `worker.py TASK SETTINGS`.
 
-The answer is the last line on standard output.
+Settings and answer are JSON; the answer is the last line on standard output.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from .shared_model import PIECES
+from .shared_model import VOCABULARY
 
 if TYPE_CHECKING:
     from nmt.cli.options import PrecisionName
@@ -23,7 +23,7 @@ WARM_UP = 2
 
 
 def prepare(folder: str) -> dict[str, Any]:
-    """Write the text that all systems read, and train the pieces that they cut it into."""
+    """Write the text that all systems read, and train their joint SentencePiece model."""
     from nmt.data import catalogue
     from nmt.data.corpus import load_corpus
 
@@ -31,8 +31,8 @@ def prepare(folder: str) -> dict[str, Any]:
     present = {(checked.file.split, checked.file.language) for checked in catalogue.check("multi30k") if checked.path}
     if not {(name.partition("/")[2], side) for name in splits.values() for side in ("en", "de")} <= present:
         splits = {"train": "sample:train", "test": "sample:test"}
-    corpora = {split: load_corpus(place, source="en", target="de") for split, place in splits.items()}
-    lines = {  # some peers cannot read pieces with other spaces than the plain one
+    corpora = {split: load_corpus(locator, source="en", target="de") for split, locator in splits.items()}
+    lines = {  # some peers cannot read other spaces than U+0020
         split: {
             "en": [" ".join(line.split()) for line in corpus.source],
             "de": [" ".join(line.split()) for line in corpus.target],
@@ -41,24 +41,24 @@ def prepare(folder: str) -> dict[str, Any]:
     }
     lines["few"] = {side: text[:8] for side, text in lines["test"].items()}
     key = splits["train"].partition(":" if ":" in splits["train"] else "/")[0]
-    place = Path(folder).resolve() / key
-    place.mkdir(parents=True, exist_ok=True)
+    text_folder = Path(folder).resolve() / key
+    text_folder.mkdir(parents=True, exist_ok=True)
     for split, sides in lines.items():
         for side, text in sides.items():
-            (place / f"{split}.{side}").write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
-    return {"folder": str(place), "corpus": splits["train"].split("/")[0], **_pieces(place, key, lines)}
+            (text_folder / f"{split}.{side}").write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
+    return {"folder": str(text_folder), "corpus": splits["train"].split("/")[0], **_vocabulary(text_folder, key, lines)}
 
 
-def _pieces(place: Path, key: str, lines: dict[str, dict[str, list[str]]]) -> dict[str, Any]:
-    """Train the joint pieces, as many of them as the text allows, and count the text in them."""
+def _vocabulary(folder: Path, key: str, lines: dict[str, dict[str, list[str]]]) -> dict[str, Any]:
+    """Train the joint model, with as large a vocabulary as the text allows, and count tokens."""
     import sentencepiece
 
     from nmt.data.subwords import Subwords
     from nmt.errors import DataError
 
     training = [*lines["train"]["en"], *lines["train"]["de"]]
-    model = place / "joint.model"
-    size = PIECES
+    model = folder / "joint.model"
+    size = VOCABULARY
     while not model.is_file():
         try:
             Subwords.train(training, kind="unigram", size=size, byte_fallback=False).save(model)
@@ -68,24 +68,24 @@ def _pieces(place: Path, key: str, lines: dict[str, dict[str, list[str]]]) -> di
             size //= 2
     subwords = Subwords.load(model)
     processor: Any = sentencepiece.SentencePieceProcessor(model_file=str(model))
-    pieces = [processor.id_to_piece(index) for index in range(len(subwords))]
+    tokens = [processor.id_to_piece(index) for index in range(len(subwords))]
     counts = {
         split: [len(text) + sum(map(len, subwords.encode_batch(text))) for text in lines[split].values()]
         for split in ("train", "test")
     }
-    (sources, targets), tested = counts["train"], len(lines["test"]["en"])
+    (sources, targets), test_lines = counts["train"], len(lines["test"]["en"])
     return {
         "key": f"{key}-{subwords.fingerprint[:8]}",
-        "marks": pieces[:4],
-        "pieces": pieces[4:],
+        "special_tokens": tokens[:4],
+        "tokens": tokens[4:],
         "source_per_target": sources / targets,
-        "source_pieces": counts["test"][0] / tested,
-        "target_pieces": counts["test"][1] / tested,
+        "source_tokens": counts["test"][0] / test_lines,
+        "target_tokens": counts["test"][1] / test_lines,
     }
 
 
 def ceiling(device: str, size: int, windows: int) -> dict[str, Any]:
-    """Operations a second of one large square matrix product, the fastest way, in each precision that there is; the machine's name."""
+    """The machine, and the operations per second of its fastest large matrix product in each precision."""
     import torch
     from torch import nn
 
@@ -93,41 +93,43 @@ def ceiling(device: str, size: int, windows: int) -> dict[str, Any]:
     from nmt.fast.kernels.build import library, prepare_kernels
     from nmt.fast.linear import can_pack, packed_linear
 
-    place = choose_device(device)
+    torch_device = choose_device(device)
     prepare_kernels()
-    found: dict[str, Any] = {
-        "device": place.type,
-        "processor": processor(place),
+    answer: dict[str, Any] = {
+        "device": torch_device.type,
+        "processor": processor(torch_device),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
-        "auto": choose_precision("auto", place),
+        "auto": choose_precision("auto", torch_device),
         "kernels": "compiled" if library() else "none compiled",
     }
-    left, layer = torch.randn(size, size, device=place), nn.Linear(size, size, bias=False, device=place)
+    left, layer = torch.randn(size, size, device=torch_device), nn.Linear(size, size, bias=False, device=torch_device)
     for precision, dtype in DTYPES.items():
-        ways: list[Callable[[], object]] = []
+        products: list[Callable[[], object]] = []
         if dtype.is_floating_point:
-            ways.append(partial(torch.matmul, left.to(dtype), left.to(dtype)))
+            products.append(partial(torch.matmul, left.to(dtype), left.to(dtype)))
         if can_pack(layer.weight, dtype):
-            ways.append(partial(packed_linear(layer, dtype), left.to(dtype) if dtype.is_floating_point else left))
-        rates = [[2 * size**3 / each for each in timed(way, windows, place.type)] for way in ways]
+            products.append(partial(packed_linear(layer, dtype), left.to(dtype) if dtype.is_floating_point else left))
+        rates = [
+            [2 * size**3 / seconds for seconds in timed(product, windows, torch_device.type)] for product in products
+        ]
         if rates:
-            found[precision] = max(rates, key=median)
-    return found
+            answer[precision] = max(rates, key=median)
+    return answer
 
 
 def timed(run: Callable[[], object], windows: int, device: str = "cpu") -> list[float]:
-    """Seconds of each run but the first two."""
+    """Seconds of each of `windows` runs, after `WARM_UP` runs that do not count."""
     import torch
 
-    found = []
+    seconds = []
     for _ in range(WARM_UP + windows):
         start = time.perf_counter()
         run()
         if device == "cuda":
             torch.cuda.synchronize()
-        found.append(time.perf_counter() - start)
-    return found[WARM_UP:]
+        seconds.append(time.perf_counter() - start)
+    return seconds[WARM_UP:]
 
 
 def decode(
@@ -140,7 +142,7 @@ def decode(
     shortlist: str | None,
     passes: int,
 ) -> dict[str, Any]:
-    """Seconds of translating a file, several times over, without loading the model. The first pass is a cold one."""
+    """Seconds of each of several passes over a file, without loading the model. The first pass is cold."""
     from nmt.cli.options import build_translator, load_models, load_shortlist
 
     bundles = load_models([Path(model)], device)
@@ -152,23 +154,24 @@ def decode(
         shortlist=load_shortlist(Path(shortlist) if shortlist else None, bundles[0]),
     )
     lines = Path(source).read_text(encoding="utf-8").splitlines()
-    seconds, found = [], [""]
+    seconds: list[float] = []
+    translations: list[str] = []
     for _ in range(passes):
         start = time.perf_counter()
-        found = [item.text for item in translator.translate(lines)]
+        translations = [item.text for item in translator.translate(lines)]
         seconds.append(time.perf_counter() - start)
-    Path(output).write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
+    Path(output).write_text("".join(f"{line}\n" for line in translations), encoding="utf-8")
     return {"seconds": seconds}
 
 
 def quality(hypotheses: str, references: str) -> dict[str, Any]:
-    """Cased BLEU of a file of translations of the first lines, and their words for each word of the references."""
+    """Cased BLEU of translations of the first lines, and their number of words divided by that of the references."""
     from nmt.evaluation import metrics
 
-    found = Path(hypotheses).read_text(encoding="utf-8").split("\n")[:-1]
-    expected = Path(references).read_text(encoding="utf-8").split("\n")[: len(found)]
-    words = [sum(len(line.split()) for line in lines) for lines in (found, expected)]
-    return {"BLEU": metrics.bleu(found, expected), "length": words[0] / words[1]}
+    translations = Path(hypotheses).read_text(encoding="utf-8").split("\n")[:-1]
+    expected = Path(references).read_text(encoding="utf-8").split("\n")[: len(translations)]
+    words = [sum(len(line.split()) for line in lines) for lines in (translations, expected)]
+    return {"BLEU": metrics.bleu(translations, expected), "length": words[0] / words[1]}
 
 
 def main() -> None:
@@ -191,10 +194,10 @@ def main() -> None:
     keep_freed_memory()  # as every command does
     keep_kernels()
     try:
-        found = tasks[task](**json.loads(settings))
+        answer = tasks[task](**json.loads(settings))
     except NmtError as error:
         sys.exit(str(error))
-    print(json.dumps(found))
+    print(json.dumps(answer))
 
 
 if __name__ == "__main__":

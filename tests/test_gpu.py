@@ -1,4 +1,4 @@
-"""On a GPU, where there is one, the same code computes what it computes on the CPU; without one all of this is skipped."""
+"""A GPU computes what the CPU computes. Skipped without a GPU."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.training import toy
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can use")
 
 
-def moved(of: Bundle, device: torch.device) -> Bundle:
-    return replace(of, model=deepcopy(of.model).to(device))
+def moved(original: Bundle, device: torch.device) -> Bundle:
+    return replace(original, model=deepcopy(original.model).to(device))
 
 
 def losses_and_gradients(model: TranslationModel[Any, Any], batch: Batch) -> dict[str, Tensor]:
-    """The smoothed loss, the alignment, and the gradient of every weight, brought to the CPU.
+    """The smoothed loss, the alignment and the gradient of every weight, on the CPU.
 
-    In training mode, without which cuDNN gives no gradients, but with nothing dropped.
+    In training mode, because cuDNN has no gradients otherwise, but without dropout.
     """
     fast = accelerate(model).train()
     for module in fast.modules():
@@ -49,34 +49,36 @@ def losses_and_gradients(model: TranslationModel[Any, Any], batch: Batch) -> dic
 
 @pytest.mark.parametrize("name", MODELS)
 def test_losses_alignments_and_gradients_are_those_of_the_cpu(name: str) -> None:
-    made, device = bundle(name), choose_device("cuda")
-    ids = made.source.encode_batch(TEXT)
+    original, device = bundle(name), choose_device("cuda")
+    ids = original.source.encode_batch(TEXT)
     batch = make_batch(list(zip(ids, reversed(ids), strict=True)))
-    wanted = losses_and_gradients(deepcopy(made.model), batch)
-    found = losses_and_gradients(moved(made, device).model, batch.to(device))
-    assert found.keys() == wanted.keys()
-    for key, value in wanted.items():
-        torch.testing.assert_close(found[key], value, rtol=1e-4, atol=1e-4, msg=partial("{}: {}".format, key))
+    expected = losses_and_gradients(deepcopy(original.model), batch)
+    actual = losses_and_gradients(moved(original, device).model, batch.to(device))
+    assert actual.keys() == expected.keys()
+    for key, value in expected.items():
+        torch.testing.assert_close(actual[key], value, rtol=1e-4, atol=1e-4, msg=partial("{}: {}".format, key))
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_translations_are_those_of_the_cpu(name: str) -> None:
-    wanted = translate([bundle(name)], n_best=2)
-    found = translate([moved(bundle(name), choose_device("cuda"))], n_best=2)
-    for one, other in zip(found, wanted, strict=True):
-        assert [each.text for each in one.hypotheses] == [each.text for each in other.hypotheses]
-        for mine, yours in zip(one.hypotheses, other.hypotheses, strict=True):
-            assert mine.score == pytest.approx(yours.score, abs=1e-4)
-            torch.testing.assert_close(mine.alignment, yours.alignment, rtol=0, atol=1e-4)
+    expected = translate([bundle(name)], n_best=2)
+    actual = translate([moved(bundle(name), choose_device("cuda"))], n_best=2)
+    for ours, theirs in zip(actual, expected, strict=True):
+        assert [hypothesis.text for hypothesis in ours.hypotheses] == [
+            hypothesis.text for hypothesis in theirs.hypotheses
+        ]
+        for hypothesis, reference in zip(ours.hypotheses, theirs.hypotheses, strict=True):
+            assert hypothesis.score == pytest.approx(reference.score, abs=1e-4)
+            torch.testing.assert_close(hypothesis.alignment, reference.alignment, rtol=0, atol=1e-4)
 
 
 def test_half_precision_translates_every_line() -> None:
-    found = translate([moved(bundle(), choose_device("cuda"))], precision="bf16")
-    assert [each.source for each in found] == LINES
-    assert all(math.isfinite(hypothesis.score) for each in found for hypothesis in each.hypotheses)
+    translations = translate([moved(bundle(), choose_device("cuda"))], precision="bf16")
+    assert [translation.source for translation in translations] == LINES
+    assert all(math.isfinite(hypothesis.score) for translation in translations for hypothesis in translation.hypotheses)
 
 
 def test_training_learns_in_the_precision_that_auto_chooses(tmp_path: Path) -> None:
     toy.write_reversal(tmp_path)
-    chosen = toy.recipe(tmp_path, training={"epochs": 14, "precision": "auto"})
-    assert train(chosen, tmp_path / "run", device=choose_device("cuda"), quiet=True).best > 80
+    recipe = toy.recipe(tmp_path, training={"epochs": 14, "precision": "auto"})
+    assert train(recipe, tmp_path / "run", device=choose_device("cuda"), quiet=True).best > 80

@@ -1,4 +1,4 @@
-"""Rows in segments of different lengths, flat and padded, and bucket sizes."""
+"""Segments of different lengths, flat and padded, and bucket sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nmt.segments import Segments
 
 
 @pytest.mark.parametrize("sizes", [[2, 0, 3, 1], [2, 2, 2], [1, 1, 1], [0, 0, 4], [1], [0, 0]])
-def test_padding_follows_the_rows_of_each_segment_and_is_dropped_again(sizes: list[int]) -> None:
+def test_padding_follows_each_segment_and_to_flat_drops_it(sizes: list[int]) -> None:
     segment_ids = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
     rows = Segments(segment_ids, len(sizes))
     values = torch.randn(len(segment_ids), 3)
@@ -25,7 +25,7 @@ def test_padding_follows_the_rows_of_each_segment_and_is_dropped_again(sizes: li
     assert rows.density == pytest.approx(len(segment_ids) / max(len(sizes) * max(sizes), 1))
 
 
-def test_columns_of_the_padded_rows_are_buckets_among_the_flat_ones() -> None:
+def test_columns_of_padded_segments_map_to_flat_rows() -> None:
     rows = Segments(torch.tensor([0, 0, 2, 2, 2]), 3)
     assert rows.rows_at(torch.tensor([[1, 0, 0], [0, 0, 0], [2, 0, 1]])).tolist() == [[1, 0, 0], [0, 0, 0], [4, 2, 3]]
 

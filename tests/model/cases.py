@@ -1,4 +1,4 @@
-"""Models in which every two settings meet that can."""
+"""Models that together contain every valid pair of settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FACTORS = {
 
 
 def clashes(case: Case) -> bool:
-    """Whether a recipe refuses these settings, or one of them has nothing to act on."""
+    """Whether a recipe rejects these settings, or one of them has no effect."""
     score, window = case.get("score"), case.get("window")
     direction, bridge = case.get("direction"), case.get("bridge")
     return any(
@@ -51,7 +51,7 @@ def differ(case: Case, *names: str) -> bool:
 
 
 def tree_of(case: Case, **settings: Any) -> dict[str, Any]:
-    """The `model` section of a case, with further settings of `small`."""
+    """The `model` section of a case, with further arguments of `small`."""
     return small(**case, **settings)
 
 

@@ -1,4 +1,4 @@
-"""Models with random weights in float64, and batches of any ids for them."""
+"""Models with random weights in float64, and batches for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCE_SIZE, TARGET_SIZE = 9, 8
 
 
 def random_model(tree: dict[str, Any], seed: int = 1) -> RecurrentModel:
-    """A model whose every weight, biases included, is random and large enough to matter."""
+    """A model in which all weights, biases included, are random and large enough to matter."""
     torch.manual_seed(seed)
     source_size = TARGET_SIZE if tree["tie"] == "all" else SOURCE_SIZE
     config = recipe.ModelConfig.model_validate(tree)
@@ -29,7 +29,7 @@ def random_model(tree: dict[str, Any], seed: int = 1) -> RecurrentModel:
 
 
 def weights_of(module: nn.Module) -> dict[str, np.ndarray]:
-    """The weights as the NumPy equations read them."""
+    """The weights as NumPy arrays, for the reference."""
     return {name: value.detach().numpy() for name, value in module.state_dict().items()}
 
 
@@ -38,13 +38,13 @@ def mask_of(lengths: Sequence[int], width: int | None = None) -> Tensor:
 
 
 def padded(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Ids as one tensor, and where they are real."""
+    """Padded ids, and their mask."""
     mask = mask_of([len(ids) for ids in sequences])
     return torch.tensor([[*ids, *[0] * (mask.shape[1] - len(ids))] for ids in sequences]), mask
 
 
 def batch_of(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
-    """Sources and gold outputs as they are given, without end marks of their own."""
+    """A batch of these sources and gold outputs; EOS is not added."""
     source, source_mask = padded(sources)
     target_in, _ = padded([fed(target) for target in targets])
     target_out, target_mask = padded(targets)
@@ -52,12 +52,12 @@ def batch_of(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]])
 
 
 def fed(target: Sequence[int]) -> list[int]:
-    """What the decoder reads to write a target."""
+    """The decoder input for a target."""
     return [BOS, *target[:-1]]
 
 
 def random_batch(source_lengths: Sequence[int], target_lengths: Sequence[int]) -> Batch:
-    """A batch of random ids, of which padding has some too."""
+    """A batch of random ids, in the padding too."""
     generator = torch.Generator().manual_seed(3)
     source_mask, target_mask = mask_of(source_lengths), mask_of(target_lengths)
     source, target_in, target_out = (

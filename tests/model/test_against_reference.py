@@ -1,4 +1,4 @@
-"""The whole model agrees with the NumPy equations in float64 to 1e-10: for known targets, step by step, and at each position."""
+"""The whole model agrees with the NumPy reference to 1e-10 in float64: teacher-forced, step by step, and at each position."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.model.cases import CASE_NAMES, CASES, tree_of
 from tests.model.models import SOURCE_SIZE, TARGET_SIZE, batch_of, fed, padded, random_model, weights_of
 from tests.pairwise import Case, pairwise_cases
 from tests.reference import decoder as reference
+from tests.reference.algebra import Array
 from tests.reference.loss import log_softmax, smoothed_cross_entropy
 from tests.reference.settings import ATTENTIONS, BRIDGES, CELLS, DIRECTIONS, ORDERS, READOUTS, SWITCHES, small
 
@@ -25,7 +26,7 @@ SMOOTHING = 0.1
 
 
 def assert_agrees(tree: dict[str, Any], sources: list[list[int]], targets: list[list[int]], seed: int = 1) -> None:
-    """Alignment, log-probabilities and loss of a padded batch, and every step of hypotheses of its sentences."""
+    """Compare alignment, log-probabilities and loss of a padded batch, and every step of hypotheses for its sentences."""
     model = random_model(tree, seed)
     weights = weights_of(model)
     expected = [reference.seq2seq(ids, fed(gold), tree, weights) for ids, gold in zip(sources, targets, strict=True)]
@@ -51,30 +52,30 @@ def assert_agrees(tree: dict[str, Any], sources: list[list[int]], targets: list[
     assert output.tokens == sum(map(len, targets))
 
 
-Stepped = list[tuple[int, torch.Tensor, torch.Tensor]]
-"""The number of a step, log-probabilities [V] and weights [S]."""
+Steps = list[tuple[int, torch.Tensor, torch.Tensor]]
+"""Number, log-probabilities [V] and weights [S] of each step."""
 
 
-def hypotheses(model: RecurrentModel, sources: list[list[int]], targets: list[list[int]]) -> list[Stepped]:
-    """What `step` says of each sentence; it has one hypothesis, or at every so many steps two."""
+def hypotheses(model: RecurrentModel, sources: list[list[int]], targets: list[list[int]]) -> list[Steps]:
+    """The results of `step` for each sentence, which has one hypothesis, or in turn two."""
     rows = torch.tensor([0, *range(len(sources))])
     memory = model.encode(*padded(sources))
     state, target_in = model.start(memory).select(rows), padded([fed(target) for target in targets])[0]
-    stepped: list[Stepped] = [[] for _ in sources]
+    results: list[Steps] = [[] for _ in sources]
     for t in range(target_in.shape[1]):
         step = model.step(target_in[rows, t], state, memory, rows)
         assert isinstance(step.log_probs, torch.Tensor)
         for n, row in enumerate(rows.tolist()):
             if t < len(targets[row]):
-                stepped[row].append((t, step.log_probs[n], step.weights[n]))
+                results[row].append((t, step.log_probs[n], step.weights[n]))
         next_rows = torch.tensor([*range(len(sources)), (t + 1) % len(sources)]).sort().values
         state = step.state.select(torch.searchsorted(rows, next_rows, right=True) - 1)
         rows = next_rows
-    return stepped
+    return results
 
 
-def close(ours: torch.Tensor, theirs: np.ndarray) -> None:
-    np.testing.assert_allclose(ours.numpy(), theirs, rtol=0, atol=1e-10)
+def close(actual: torch.Tensor, expected: Array) -> None:
+    np.testing.assert_allclose(actual.numpy(), expected, rtol=0, atol=1e-10)
 
 
 # --- every pair of settings ---------------------------------------------------------------------------------------
@@ -117,31 +118,31 @@ ALONE = pairwise_cases(
 
 
 @pytest.mark.parametrize("case", ALONE, ids=[f"{case['order']}-{case['score']}-{case['window']}" for case in ALONE])
-def test_the_probability_of_a_token_if_each_position_were_attended_to_alone(case: Case) -> None:
+def test_token_probabilities_given_attention_to_a_single_position(case: Case) -> None:
     tree, source, gold = tree_of(case), [3, 5, 2], [7, 1]
     model = random_model(tree)
     memory, rows = model.encode(*padded([source, [6]])), torch.arange(2)
-    state, real = model.start(memory), torch.tensor([[True, False, True], [False, False, False]])
-    for t, (token, wanted) in enumerate(zip(fed(gold), gold, strict=True)):
-        tokens, golds = torch.tensor([token, token]), torch.tensor([wanted, wanted])
+    state, allowed = model.start(memory), torch.tensor([[True, False, True], [False, False, False]])
+    for t, (token, gold_token) in enumerate(zip(fed(gold), gold, strict=True)):
+        tokens, golds = torch.tensor([token, token]), torch.tensor([gold_token, gold_token])
         with torch.no_grad():
-            log_probs = model.position_log_probs(tokens, golds, state, memory, real)
+            log_probs = model.position_log_probs(tokens, golds, state, memory, allowed)
             state = model.step(tokens, state, memory, rows).state
-        assert (log_probs[~real] == -torch.inf).all()
+        assert (log_probs[~allowed] == -torch.inf).all()
         for j in (0, 2):
             _, _, logits = reference.seq2seq(source, fed(gold), tree, weights_of(model), only={t: j})
-            close(log_probs[0, j], log_softmax(logits[t])[wanted])
+            close(log_probs[0, j], log_softmax(logits[t])[gold_token])
 
 
 # --- any model ----------------------------------------------------------------------------------------------------
 
 
 @st.composite
-def anything(draw: st.DrawFn) -> dict[str, Any]:
-    """Any model of any small size."""
+def model_trees(draw: st.DrawFn) -> dict[str, Any]:
+    """Any valid small model."""
     score, window = draw(st.sampled_from(ATTENTIONS))
     direction = draw(st.sampled_from(DIRECTIONS))
-    bridge = draw(st.sampled_from([each for each in BRIDGES if (direction, each) != ("forward", "backward")]))
+    bridge = draw(st.sampled_from([bridge for bridge in BRIDGES if (direction, bridge) != ("forward", "backward")]))
     cell, layers = draw(st.sampled_from(CELLS)), draw(st.integers(1, 3))
     annotation = 2 * draw(st.integers(1, 3))
     heads = 1 if score == "none" else draw(st.integers(1, 2))
@@ -174,7 +175,7 @@ def sentences(size: int, longest: int) -> st.SearchStrategy[list[int]]:
 
 @settings(deadline=None, max_examples=30)
 @given(
-    anything(),
+    model_trees(),
     st.lists(st.tuples(sentences(SOURCE_SIZE, 16), sentences(TARGET_SIZE, 4)), min_size=1, max_size=3),
     st.integers(0, 2**16),
 )

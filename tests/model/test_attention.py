@@ -1,4 +1,4 @@
-"""Scores, windows, weights and context against the equations, and what must hold for any of them."""
+"""Scores, windows, weights and context: the equations, gradients and properties of any attention."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STEPS = (0, 2, 7)
 
 
 def attention_of(settings: dict[str, Any]) -> Attention | MultiHeadAttention:
-    """An attention in float64 whose every weight, biases included, is random."""
+    """An attention in float64 in which all weights, biases included, are random."""
     torch.manual_seed(1)
     config = recipe.AttentionConfig.model_validate(settings["attention"])
     annotation = 2 * settings["encoder"]["hidden"]
@@ -67,7 +67,7 @@ def remembered(
 
 
 def coverage_of(lengths: tuple[int, ...], steps: int) -> Tensor:
-    """The weight that each word has had before each of some steps."""
+    """Random coverage before each of some steps."""
     mask = mask_of(lengths).unsqueeze(1)
     return 2 * torch.rand(len(lengths), steps, mask.shape[-1], dtype=torch.float64) * mask
 
@@ -81,15 +81,15 @@ def positions_of(*steps: int, rows: int = BATCH) -> Tensor:
     return torch.tensor(steps).expand(rows, -1)
 
 
-def same(ours: Attended, theirs: Attended) -> None:
-    for one, other in (
-        (ours.contexts, theirs.contexts),
-        (ours.weights, theirs.weights),
-        (ours.centers, theirs.centers),
+def assert_same(actual: Attended, expected: Attended) -> None:
+    for ours, theirs in (
+        (actual.contexts, expected.contexts),
+        (actual.weights, expected.weights),
+        (actual.centers, expected.centers),
     ):
-        assert (one is None) == (other is None)
-        if one is not None:
-            torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("heads", [1, 2])
@@ -106,8 +106,8 @@ def test_weights_and_context_follow_the_equations(score: str, window: str, half_
         attended = attention(queries, positions_of(*STEPS), memory, coverage if score in COVERING else None)
     for row, length in enumerate(LENGTHS):
         for t, step in enumerate(STEPS):
-            annotations, seen = whole[row, :length].numpy(), coverage[row, t, :length].numpy()
-            arrays = (queries[row, t].numpy(), step, annotations, summaries[row].numpy(), seen)
+            annotations, covered = whole[row, :length].numpy(), coverage[row, t, :length].numpy()
+            arrays = (queries[row, t].numpy(), step, annotations, summaries[row].numpy(), covered)
             context, alpha = reference.attend(*arrays, settings["attention"], weights_of(attention))
             np.testing.assert_allclose(attended.contexts[row, t], context, rtol=0, atol=1e-10)
             np.testing.assert_allclose(attended.weights[row, t, :length], alpha, rtol=0, atol=1e-10)
@@ -135,11 +135,11 @@ def test_predicted_centers_follow_the_equation(heads: int) -> None:
     assert centers.shape == (BATCH, 2, heads)
     for row, length in enumerate(LENGTHS):
         for t in range(2):
-            asking = [queries[row, t].numpy()]
+            head_queries = [queries[row, t].numpy()]
             if heads == 2:
-                asking = [share @ asking[0] for share in np.split(weights["query.weight"], 2)]
+                head_queries = [share @ head_queries[0] for share in np.split(weights["query.weight"], 2)]
             window = {name.rpartition("window.")[2]: value for name, value in weights.items() if "window." in name}
-            expected = [reference.predicted_center(query, length, window) for query in asking]
+            expected = [reference.predicted_center(query, length, window) for query in head_queries]
             np.testing.assert_allclose(centers[row, t], expected, rtol=0, atol=1e-10)
 
 
@@ -156,7 +156,7 @@ def test_gradients_are_those_of_the_function(score: str, window: str, heads: int
     whole, summary, queries = annotations_of(LENGTHS), annotations_of(LENGTHS)[:, 0], queries_of(settings, steps=2)
     names = [f"attention.{name}" for name, _ in attention.named_parameters()]
 
-    class Both(torch.nn.Module):
+    class ContextsAndWeights(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.attention = attention
@@ -167,11 +167,11 @@ def test_gradients_are_those_of_the_function(score: str, window: str, heads: int
             touched = 0 * (queries.sum() + annotations.sum() + coverage.sum())
             return attended.contexts + touched, attended.weights + touched
 
-    both = Both()
+    module = ContextsAndWeights()
 
     def attend(queries: Tensor, annotations: Tensor, coverage: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor]:
         inputs = (queries, annotations, coverage)
-        results: tuple[Tensor, Tensor] = functional_call(both, dict(zip(names, weights, strict=True)), inputs)
+        results: tuple[Tensor, Tensor] = functional_call(module, dict(zip(names, weights, strict=True)), inputs)
         return results
 
     inputs = [queries, whole, coverage_of(LENGTHS, 2), *attention.parameters()]
@@ -190,7 +190,7 @@ attentions = st.sampled_from([pair for pair in ATTENTIONS if pair[0] != "none"])
     st.sampled_from([1, 2, 4]),
     st.integers(0, 2**16),
 )
-def test_weights_are_a_share_of_the_real_words(
+def test_weights_are_a_distribution_over_the_real_tokens(
     pair: tuple[str, str], lengths: list[int], half_width: int, step: int, heads: int, seed: int
 ) -> None:
     score, window = pair
@@ -204,7 +204,7 @@ def test_weights_are_a_share_of_the_real_words(
     assert (weights >= 0).all()
     assert (weights[~mask_of(lengths)] == 0).all()
     totals = weights.sum(1)
-    if score == "location":  # a window whose every position lies beyond W_a's rows has nothing to weigh
+    if score == "location":  # if all positions of a window lie beyond the rows of W_a, the weights are 0
         assert (totals <= 1 + 1e-12).all()
         assert (weights[:, SCORE_SIZES["location"]["max_source"] :] == 0).all()
     elif window == "local-p":
@@ -216,18 +216,18 @@ def test_weights_are_a_share_of_the_real_words(
 
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize(("score", "window"), ATTENTIONS)
-def test_several_queries_per_sentence_are_each_one_alone(score: str, window: str, heads: int) -> None:
+def test_several_queries_per_sentence_give_the_results_of_single_ones(score: str, window: str, heads: int) -> None:
     settings = small(score=score, window=window, heads=1 if score == "none" else heads, coverage=score in COVERING)
     attention, positions = attention_of(settings), torch.tensor([[0, 2, 7], [1, 3, 3], [2, 0, 9]])
     memory, queries = remembered(attention), queries_of(settings, steps=3)
     coverage = coverage_of(LENGTHS, 3) if score in COVERING else None
     together = attention(queries, positions, memory, coverage)
     for t in range(3):
-        here = slice(t, t + 1)
-        seen = None if coverage is None else coverage[:, here]
-        alone = attention(queries[:, here], positions[:, here], memory, seen)
-        centers = None if together.centers is None else together.centers[:, here]
-        same(Attended(together.contexts[:, here], together.weights[:, here], centers), alone)
+        step = slice(t, t + 1)
+        step_coverage = None if coverage is None else coverage[:, step]
+        alone = attention(queries[:, step], positions[:, step], memory, step_coverage)
+        centers = None if together.centers is None else together.centers[:, step]
+        assert_same(alone, Attended(together.contexts[:, step], together.weights[:, step], centers))
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -245,7 +245,7 @@ def test_a_window_as_wide_as_the_sentence_is_global_times_the_gaussian(score: st
     torch.testing.assert_close(attended.weights, expected, rtol=0, atol=1e-12)
 
 
-def test_the_monotonic_window_moves_with_the_step_and_stops_at_the_last_word() -> None:
+def test_the_monotonic_window_moves_with_the_step_and_stops_at_the_last_token() -> None:
     settings = small(window="local-m", half_width=1)
     attention = attention_of(settings)
     attended = attention(queries_of(settings, 2, 4), positions_of(0, 1, 3, 8, rows=2), remembered(attention, (5, 3)))
@@ -260,7 +260,7 @@ def test_the_monotonic_window_moves_with_the_step_and_stops_at_the_last_word() -
     ("ratio", "centers"),
     [(1.0, [0, 1, 2, 3, 4, 5]), (2.0, [0, 2, 4, 6, 8, 8]), (0.5, [0, 0, 1, 2, 2, 2]), (0.1, [0, 0, 0, 0, 0, 0])],
 )
-def test_the_ratio_says_how_fast_the_monotonic_window_moves(ratio: float, centers: list[int]) -> None:
+def test_the_ratio_sets_the_speed_of_the_monotonic_window(ratio: float, centers: list[int]) -> None:
     window = window_of(window="local-m", ratio=ratio)
     assert window.center(torch.zeros(1, 6, 5), positions_of(*range(6), rows=1), mask_of([9])).tolist() == [centers]
 
@@ -276,7 +276,7 @@ def test_a_factor_is_positive_within_the_half_width_and_zero_beyond(window: str,
     assert (factor[distance == 0] == 1).all()
 
 
-def test_coverage_lets_a_score_turn_from_what_has_been_read() -> None:
+def test_negative_coverage_weights_lower_the_weight_of_covered_positions() -> None:
     settings = small(coverage=True)
     attention = attention_of(settings)
     memory, queries = remembered(attention, (4,)), queries_of(settings, 1)
@@ -284,10 +284,10 @@ def test_coverage_lets_a_score_turn_from_what_has_been_read() -> None:
         for name, weight in attention.named_parameters():
             if name in ("score.v.weight", "score.coverage.weight"):
                 weight.fill_(1 if "v" in name.split(".") else -3)
-        read = torch.tensor([[[0.0, 1.0, 0.0, 0.0]]], dtype=torch.float64)
+        covered = torch.tensor([[[0.0, 1.0, 0.0, 0.0]]], dtype=torch.float64)
         before, after = (
-            attention(queries, positions_of(1, rows=1), memory, each).weights[0, 0]
-            for each in (torch.zeros_like(read), read)
+            attention(queries, positions_of(1, rows=1), memory, coverage).weights[0, 0]
+            for coverage in (torch.zeros_like(covered), covered)
         )
     assert after[1] < before[1]
     assert all(after[j] > before[j] for j in (0, 2, 3))
@@ -302,19 +302,19 @@ def test_the_heads_of_equal_projections_are_one_attention_on_each_share(window: 
             projection.weight.copy_(torch.eye(ANNOTATION))
     whole, queries, positions = annotations_of(LENGTHS), queries_of(small(score="dot")), torch.tensor([[0], [1], [2]])
     both = attention(queries, positions, attention.remember(whole, mask_of(LENGTHS), whole[:, 0]))
-    one, parts = attention_of(small(score="dot", window=window)), []
+    single, parts = attention_of(small(score="dot", window=window)), []
     for share in (slice(0, 2), slice(2, 4)):
-        memory = one.remember(whole[..., share], mask_of(LENGTHS), whole[:, 0])
-        parts.append(one(queries[..., share], positions, memory))
+        memory = single.remember(whole[..., share], mask_of(LENGTHS), whole[:, 0])
+        parts.append(single(queries[..., share], positions, memory))
     first, second = parts
     centers = None
     if first.centers is not None and second.centers is not None:
         centers = torch.cat([first.centers, second.centers], 2)
     expected = torch.cat([first.contexts, second.contexts], 2), (first.weights + second.weights) / 2
-    same(both, Attended(*expected, centers))
+    assert_same(both, Attended(*expected, centers))
 
 
-def test_a_location_window_beyond_the_known_positions_weighs_nothing_and_stays_finite() -> None:
+def test_a_window_beyond_the_rows_of_a_location_score_gets_no_weight_and_finite_gradients() -> None:
     settings = small(score="location", window="local-m", half_width=1)  # W_a has 6 rows
     attention = attention_of(settings)
     queries = queries_of(settings, 1).requires_grad_()
@@ -328,8 +328,8 @@ def test_a_location_window_beyond_the_known_positions_weighs_nothing_and_stays_f
 
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("score", SCORES)
-def test_the_context_of_a_position_is_what_a_window_of_it_alone_gives(score: str, heads: int) -> None:
-    """A window of D = 1 at the ends of sentences of one word holds that word alone, with weight 1."""
+def test_the_context_of_a_position_is_that_of_a_window_that_holds_it_alone(score: str, heads: int) -> None:
+    """In a sentence of one token, a window with D = 1 holds that token alone, with weight 1."""
     settings = small(score=score, window="local-m", heads=heads)
     attention = attention_of(settings)
     memory = remembered(attention, (1, 1, 1))
@@ -337,13 +337,13 @@ def test_the_context_of_a_position_is_what_a_window_of_it_alone_gives(score: str
     torch.testing.assert_close(attended.contexts, attention.position_contexts(memory), rtol=0, atol=1e-12)
 
 
-def test_the_softmax_holds_extreme_scores() -> None:
+def test_the_softmax_is_stable_for_extreme_scores() -> None:
     scores = torch.tensor([[1e4, -1e4, 1e4, 5.0], [-1e30, -1e30, float("-inf"), 1e30]])
     allowed = torch.tensor([[True, True, True, True], [True, True, True, False]])
     assert masked_softmax(scores, allowed).tolist() == [[0.5, 0, 0.5, 0], [0.5, 0.5, 0, 0]]
 
 
-def test_a_row_that_allows_nothing_gets_no_weight() -> None:
+def test_a_row_without_allowed_positions_gets_no_weight() -> None:
     scores = torch.tensor([[1.0, 2.0], [3.0, 3.0]], requires_grad=True)
     weights = masked_softmax(scores, torch.tensor([[False, False], [True, True]]))
     assert weights.tolist() == [[0, 0], [0.5, 0.5]]
@@ -356,7 +356,7 @@ def test_a_row_that_allows_nothing_gets_no_weight() -> None:
     ("short", "long"),
     [("bfloat16", "float32"), ("float16", "float32"), ("float32", "float32"), ("float64", "float64")],
 )
-def test_softmax_inputs_have_at_least_the_digits_of_fp32(short: str, long: str) -> None:
+def test_softmax_inputs_are_at_least_fp32(short: str, long: str) -> None:
     assert at_least_fp32(torch.zeros(1, dtype=getattr(torch, short))).dtype == getattr(torch, long)
 
 

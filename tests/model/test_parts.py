@@ -1,4 +1,4 @@
-"""Cells, encoder, bridge and readouts by themselves: equations, gradients, initialisation, dropout."""
+"""Cells, encoder, bridge and readouts alone: equations, gradients, initialisation, dropout."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_cell_follows_its_equation(kind: CellKind, layer_norm: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_a_cell_is_the_one_of_pytorch(kind: CellKind) -> None:
+def test_a_cell_agrees_with_pytorch(kind: CellKind) -> None:
     ours = randomised(build_cell(kind, 3))
     theirs = (nn.GRUCell if kind == "gru" else nn.LSTMCell)(4, 3).double()
     theirs.load_state_dict({**theirs.state_dict(), "weight_hh": ours.recurrent.weight, "bias_hh": ours.recurrent.bias})
@@ -74,11 +74,13 @@ def test_a_cell_is_the_one_of_pytorch(kind: CellKind) -> None:
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_a_normed_cell_sees_neither_the_scale_nor_the_shift_of_what_it_reads(kind: CellKind) -> None:
+def test_layer_norm_makes_a_cell_invariant_to_scale_and_shift_of_its_input(kind: CellKind) -> None:
     cell = randomised(build_cell(kind, 3, layer_norm=True))
-    read, s, c = doubles(2, cell.gates * 3), doubles(2, 3), doubles(2, 3)
-    torch.testing.assert_close(cell(100 * read + 7, s, c)[0], cell(100 * read, s, c)[0], rtol=0, atol=1e-9)
-    torch.testing.assert_close(cell(100 * read, s, c)[0], cell(read, s, c)[0], rtol=0, atol=1e-3)  # epsilon remains
+    projected, s, c = doubles(2, cell.gates * 3), doubles(2, 3), doubles(2, 3)
+    torch.testing.assert_close(cell(100 * projected + 7, s, c)[0], cell(100 * projected, s, c)[0], rtol=0, atol=1e-9)
+    torch.testing.assert_close(
+        cell(100 * projected, s, c)[0], cell(projected, s, c)[0], rtol=0, atol=1e-3
+    )  # up to epsilon
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])
@@ -110,19 +112,19 @@ KINDS = [
     {**STACK, "cell": cell, "direction": direction, "layers": layers, "layer_norm": layer_norm, "residual": layers > 1}
     for cell, direction, layers, layer_norm in product(CELLS, DIRECTIONS, (1, 2), (False, True))
 ]
-"""Every kind of encoder; stacked ones are residual here, and plain where whole models are compared."""
+"""Every kind of encoder. Stacked ones are residual here; tests of whole models cover those without residual connections."""
 NAMES = [f"{kind['cell']}-{kind['direction']}-{kind['layers']}{'-normed' * kind['layer_norm']}" for kind in KINDS]
 
 
 def encoder_of(kind: dict[str, Any], *, keeps_cells: bool = False) -> Encoder:
-    chosen = recipe.EncoderConfig.model_validate({**kind, "hidden": 2})
+    config = recipe.EncoderConfig.model_validate({**kind, "hidden": 2})
     dropout = recipe.DropoutConfig(annotations=0, recurrent=0)
-    return randomised(Encoder(chosen, embedding=3, dropout=dropout, keeps_cells=keeps_cells))
+    return randomised(Encoder(config, embedding=3, dropout=dropout, keeps_cells=keeps_cells))
 
 
 def tensors_of(encoded: EncoderOutput) -> dict[str, Tensor]:
-    made = {"annotations": encoded.annotations, "final": encoded.final, "cell": encoded.cell}
-    return {name: value for name, value in made.items() if value is not None}
+    tensors = {"annotations": encoded.annotations, "final": encoded.final, "cell": encoded.cell}
+    return {name: value for name, value in tensors.items() if value is not None}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=NAMES)
@@ -133,8 +135,8 @@ def test_annotations_and_final_states_follow_the_equations(kind: dict[str, Any])
     with torch.no_grad():
         encoded = encoder(embedded, mask)
     for row, length in enumerate(lengths):
-        words = list(embedded[row, :length].numpy())
-        annotations, finals, cells = recurrent.encoder(words, kind, weights_of(encoder))
+        sentence = list(embedded[row, :length].numpy())
+        annotations, finals, cells = recurrent.encoder(sentence, kind, weights_of(encoder))
         np.testing.assert_allclose(encoded.annotations[row, :length], annotations, rtol=0, atol=1e-10)
         np.testing.assert_allclose(encoded.final[row], finals, rtol=0, atol=1e-10)
         if keeps_cells:
@@ -145,27 +147,30 @@ def test_annotations_and_final_states_follow_the_equations(kind: dict[str, Any])
 
 
 @pytest.mark.parametrize(("direction", "layer_norm"), list(product(DIRECTIONS, (False, True))))
-def test_keeping_the_second_states_changes_nothing_else(direction: str, layer_norm: bool) -> None:
+def test_returning_the_cells_changes_nothing_else(direction: str, layer_norm: bool) -> None:
     kind = {**STACK, "cell": "lstm", "layers": 2, "direction": direction, "layer_norm": layer_norm}
     embedded, mask = doubles(3, 4, 3), torch.arange(4).unsqueeze(0) < torch.tensor([[4], [1], [3]])
     with torch.no_grad():
-        kept, forgotten = (encoder_of(kind, keeps_cells=keeps)(embedded, mask) for keeps in (True, False))
-    assert forgotten.cell is None
-    torch.testing.assert_close(kept.annotations, forgotten.annotations, rtol=0, atol=1e-12)
-    torch.testing.assert_close(kept.final, forgotten.final, rtol=0, atol=1e-12)
+        with_cells, without = (encoder_of(kind, keeps_cells=keeps)(embedded, mask) for keeps in (True, False))
+    assert without.cell is None
+    torch.testing.assert_close(with_cells.annotations, without.annotations, rtol=0, atol=1e-12)
+    torch.testing.assert_close(with_cells.final, without.final, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("cell", "layer_norm"), list(product(CELLS, (False, True))))
 def test_a_reversed_encoder_is_a_forward_one_on_the_reversed_sentence(cell: str, layer_norm: bool) -> None:
     kind = {**STACK, "cell": cell, "layers": 2, "layer_norm": layer_norm, "residual": True}
-    reads = [encoder_of({**kind, "direction": way}, keeps_cells=cell == "lstm") for way in ("reversed", "forward")]
-    weights = reads[0].state_dict()
-    reads[1].load_state_dict({name.replace("leftward", "rightward"): value for name, value in weights.items()})
+    backward, forward = (
+        encoder_of({**kind, "direction": direction}, keeps_cells=cell == "lstm")
+        for direction in ("reversed", "forward")
+    )
+    weights = backward.state_dict()
+    forward.load_state_dict({name.replace("leftward", "rightward"): value for name, value in weights.items()})
     sentence = doubles(1, 4, 3)
     padded = torch.cat([sentence, doubles(1, 2, 3)], 1)
     with torch.no_grad():
-        ours = reads[0](padded, torch.arange(6).unsqueeze(0) < 4)
-        theirs = reads[1](sentence.flip(1), torch.ones(1, 4, dtype=torch.bool))
+        ours = backward(padded, torch.arange(6).unsqueeze(0) < 4)
+        theirs = forward(sentence.flip(1), torch.ones(1, 4, dtype=torch.bool))
     torch.testing.assert_close(ours.annotations[:, :4], theirs.annotations.flip(1), rtol=0, atol=1e-12)
     torch.testing.assert_close(ours.final, theirs.final, rtol=0, atol=1e-12)
     if cell == "lstm":
@@ -173,15 +178,15 @@ def test_a_reversed_encoder_is_a_forward_one_on_the_reversed_sentence(cell: str,
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind["layers"] == 2])
-def test_what_stands_in_the_padding_changes_nothing(kind: dict[str, Any]) -> None:
+def test_values_in_the_padding_change_nothing(kind: dict[str, Any]) -> None:
     encoder = encoder_of(kind, keeps_cells=kind["cell"] == "lstm")
     mask = torch.tensor([[True, True, False, False], [True, True, True, True]])
     embedded = doubles(2, 4, 3)
     noisy = torch.where(mask.unsqueeze(-1), embedded, 100 * doubles(2, 4, 3))
     with torch.no_grad():
-        quiet, loud = tensors_of(encoder(embedded, mask)), tensors_of(encoder(noisy, mask))
-    for name, value in quiet.items():
-        assert torch.equal(value, loud[name]), name
+        expected, actual = tensors_of(encoder(embedded, mask)), tensors_of(encoder(noisy, mask))
+    for name, value in expected.items():
+        assert torch.equal(actual[name], value), name
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind["layers"] == 2])
@@ -199,15 +204,15 @@ def test_gradients_of_the_encoder(kind: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_the_copy_bridge_has_no_weights_and_hands_on_each_layers_own_states(cell: str) -> None:
+def test_the_copy_bridge_has_no_weights_and_copies_the_final_states_of_each_layer(cell: str) -> None:
     sizes = {"cell": cell, "layers": 2}
     tree = {"encoder": {**sizes, "hidden": 2}, "decoder": {**sizes, "hidden": 4, "bridge": "copy"}}
     bridge = Bridge(recipe.ModelConfig.model_validate(tree))
-    final, second = doubles(3, 2, 4), doubles(3, 2, 4) if cell == "lstm" else None
-    state = bridge(EncoderOutput(doubles(3, 5, 4), torch.ones(3, 5, dtype=torch.bool), final, second))
+    final, cells = doubles(3, 2, 4), doubles(3, 2, 4) if cell == "lstm" else None
+    state = bridge(EncoderOutput(doubles(3, 5, 4), torch.ones(3, 5, dtype=torch.bool), final, cells))
     assert not list(bridge.parameters())
     assert torch.equal(state.hidden, final)
-    assert state.cell is second
+    assert state.cell is cells
     assert state.position.tolist() == [0, 0, 0]
 
 
@@ -222,21 +227,21 @@ def readout_of(kind: str) -> TanhReadout | AttentionalReadout:
 def test_a_readout_follows_its_equation(kind: str) -> None:
     readout = readout_of(kind)
     s, word, context = doubles(2, 3), doubles(2, 4), doubles(2, 5)
-    made = readout(s, word, context).detach()
+    actual = readout(s, word, context).detach()
     for row in range(2):
         arrays = (s[row].numpy(), word[row].numpy(), context[row].numpy())
         expected = decoder.READOUTS[kind](*arrays, weights_of(readout))
-        np.testing.assert_allclose(made[row], expected, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(actual[row], expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", READOUTS)
 def test_gradients_of_a_readout(kind: str) -> None:
     readout = readout_of(kind)
 
-    def read(s: Tensor, word: Tensor, context: Tensor) -> Tensor:
+    def run(s: Tensor, word: Tensor, context: Tensor) -> Tensor:
         return readout(s, word, context) + 0 * word.sum()
 
-    assert gradcheck(read, [value.requires_grad_() for value in (doubles(2, 3), doubles(2, 4), doubles(2, 5))])
+    assert gradcheck(run, [value.requires_grad_() for value in (doubles(2, 3), doubles(2, 4), doubles(2, 5))])
 
 
 # --- dropout ------------------------------------------------------------------------------------------------------
@@ -251,13 +256,13 @@ def test_dropout_keeps_the_expected_value(variational: bool) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.001, 0.3, 0.9])
-def test_any_rate_is_that_of_what_is_dropped(rate: float) -> None:
+def test_the_rate_is_the_share_of_dropped_values(rate: float) -> None:
     torch.manual_seed(1)
     dropped = Dropout(rate, variational=False)(torch.ones(50, 41, 101)) == 0
     assert dropped.double().mean().item() == pytest.approx(rate, abs=5 * (rate * (1 - rate) / dropped.numel()) ** 0.5)
 
 
-def test_variational_dropout_has_one_mask_a_sentence_and_plain_dropout_one_a_position() -> None:
+def test_variational_dropout_has_one_mask_per_sentence_and_plain_dropout_one_per_position() -> None:
     torch.manual_seed(1)
     ones = torch.ones(3, 7, 40)
     sentence, position = Dropout(0.5, variational=True)(ones), Dropout(0.5, variational=False)(ones)
@@ -272,7 +277,7 @@ def test_dropout_is_off_in_evaluation_and_at_rate_zero() -> None:
     assert torch.equal(Dropout(0.0, variational=False)(values), values)
 
 
-def test_word_dropout_drops_whole_words_and_keeps_the_expected_value() -> None:
+def test_word_dropout_drops_whole_embeddings_and_keeps_the_expected_value() -> None:
     torch.manual_seed(1)
     dropped = WordDropout(0.25)(torch.ones(100, 50, 3))
     assert torch.equal(dropped, dropped[..., :1].expand_as(dropped))
@@ -281,7 +286,7 @@ def test_word_dropout_drops_whole_words_and_keeps_the_expected_value() -> None:
     assert torch.equal(WordDropout(0.25).eval()(dropped), dropped)
 
 
-def test_dropout_of_one_vector_per_sentence_is_that_of_a_sentence_of_one_word() -> None:
+def test_dropout_of_vectors_is_that_of_sentences_of_one_token() -> None:
     for dropout in (WordDropout(0.5), Dropout(0.5, variational=False), Dropout(0.5, variational=True)):
         torch.manual_seed(1)
         vectors = dropout(torch.ones(20, 3))
@@ -291,7 +296,7 @@ def test_dropout_of_one_vector_per_sentence_is_that_of_a_sentence_of_one_word() 
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_a_mask_on_the_state_touches_the_recurrent_product_alone(kind: CellKind) -> None:
+def test_a_mask_on_the_state_acts_on_the_recurrent_product_alone(kind: CellKind) -> None:
     cell = randomised(build_cell(kind, 3))
     projected, s, c = doubles(2, cell.gates * 3), doubles(2, 3), doubles(2, 3)
     mask = torch.tensor([2.0, 0.0, 2.0], dtype=torch.float64)

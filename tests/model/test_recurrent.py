@@ -1,4 +1,4 @@
-"""What must hold for the whole model whatever its settings: batches, steps, rows, gradients, tying, seeds, dropout."""
+"""Properties of the whole model with any settings: batches, steps, rows, gradients, tying, seeds, dropout."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt import recipe
+from nmt.data.batching import Batch
 from nmt.model.decoder import Decoded, RecurrentState
 from nmt.model.interface import AttendsToPositions, DecoderState, Memory, ModelOutput, Step
 from nmt.model.recurrent import RecurrentModel, build_model
@@ -20,9 +21,9 @@ from tests.pairwise import Case
 from tests.reference.settings import ATTENTIONS, CELLS, ORDERS, SWITCHES, small
 
 SIZE = 11
-PLACES = ("embedding", "word", "annotations", "layers", "recurrent", "readout")
+DROPOUTS = ("embedding", "word", "annotations", "layers", "recurrent", "readout")
 ATTENTIONS_IN_ORDERS = [(*attention, order) for attention, order in zip(ATTENTIONS, cycle(ORDERS), strict=False)]
-"""Every attention, each in one of the orders in turn."""
+"""Every attention, with the orders in turn."""
 
 
 def build(tree: dict[str, Any], *, seed: int = 1) -> RecurrentModel:
@@ -35,8 +36,8 @@ def switched(switch: str, **settings: Any) -> dict[str, Any]:
     return small(**SWITCHES[switch] | settings)
 
 
-def decode(model: RecurrentModel, batch: Any) -> Decoded:
-    """What the decoder makes of known targets."""
+def decode(model: RecurrentModel, batch: Batch) -> Decoded:
+    """The decoder's output with teacher forcing."""
     memory = model.encode(batch.source, batch.source_mask)
     return model.decoder(model.embed(batch.target_in), model.start(memory), memory.attention)
 
@@ -46,19 +47,19 @@ def log_probs_of(step: Step) -> Tensor:
     return step.log_probs
 
 
-def assert_close(ours: Tensor, theirs: Tensor) -> None:
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+def assert_close(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-12)
 
 
-def assert_same_state(ours: RecurrentState, theirs: RecurrentState) -> None:
+def assert_same_state(actual: RecurrentState, expected: RecurrentState) -> None:
     for field in fields(RecurrentState):
-        one, other = getattr(ours, field.name), getattr(theirs, field.name)
-        assert (one is None) == (other is None), field.name
-        if one is not None:
-            assert_close(one, other)
+        ours, theirs = getattr(actual, field.name), getattr(expected, field.name)
+        assert (ours is None) == (theirs is None), field.name
+        if ours is not None:
+            assert_close(ours, theirs)
 
 
-def test_the_model_is_what_the_rest_of_the_program_asks_for() -> None:
+def test_the_model_implements_the_protocols_of_the_interface() -> None:
     model, batch = build(small()), random_batch([5, 3], [4, 2])
     memory = model.encode(batch.source, batch.source_mask)
     assert isinstance(memory, Memory)
@@ -70,18 +71,18 @@ def test_the_model_is_what_the_rest_of_the_program_asks_for() -> None:
 
 
 @pytest.mark.parametrize(("score", "window", "order"), ATTENTIONS_IN_ORDERS)
-def test_a_sentence_alone_is_the_sentence_in_a_batch(score: str, window: str, order: str) -> None:
-    lengths, sizes = [3, 9, 1], [6, 2, 4]
-    batch = random_batch(lengths, sizes)
+def test_a_sentence_gives_the_same_output_alone_and_in_a_batch(score: str, window: str, order: str) -> None:
+    lengths, target_lengths = [3, 9, 1], [6, 2, 4]
+    batch = random_batch(lengths, target_lengths)
     attention: dict[str, Any] = {"score": score, "window": window, "coverage": score in ("additive", "concat")}
     for cell, bridge in (("gru", "mean"), ("lstm", "final")):
         model = random_model(small(**attention, order=order, cell=cell, layers=2, bridge=bridge))
         losses = []
         with torch.no_grad():
             together = model(batch, 0.1)
-            for row, (length, size) in enumerate(zip(lengths, sizes, strict=True)):
-                one = batch_of([batch.source[row, :length].tolist()], [batch.target_out[row, :size].tolist()])
-                alone = model(replace(one, target_in=batch.target_in[row : row + 1, :size]), 0.1)
+            for row, (length, size) in enumerate(zip(lengths, target_lengths, strict=True)):
+                single = batch_of([batch.source[row, :length].tolist()], [batch.target_out[row, :size].tolist()])
+                alone = model(replace(single, target_in=batch.target_in[row : row + 1, :size]), 0.1)
                 assert_close(together.token_log_probs[row, :size], alone.token_log_probs[0])
                 assert_close(together.alignment[row, :size, :length], alone.alignment[0])
                 losses.append(alone.loss)
@@ -101,7 +102,7 @@ def test_without_smoothing_the_loss_is_the_negative_log_likelihood_of_the_target
     assert ModelOutput(torch.tensor(0.0), log_probs, torch.zeros(2, 2, 1), tokens=3).nll == 7
 
 
-def test_nothing_of_a_sentence_stays_on_the_model() -> None:
+def test_the_model_keeps_no_state_between_batches() -> None:
     model = build(small(order="luong-feeding", window="local-m"))
     batch, other = random_batch([5, 3], [4, 4]), random_batch([2, 7], [3, 1])
     with torch.no_grad():
@@ -122,7 +123,7 @@ def test_without_attention_the_context_is_the_final_states_at_every_step() -> No
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_the_copy_bridge_hands_the_decoder_what_each_encoder_layer_ended_with(cell: str) -> None:
+def test_the_copy_bridge_gives_the_decoder_the_final_states_of_each_encoder_layer(cell: str) -> None:
     model, lengths = build(small(bridge="copy", layers=2, cell=cell)), torch.tensor([5, 3])
     batch = random_batch([5, 3], [1, 1])
     with torch.no_grad():
@@ -157,7 +158,7 @@ def in_order(tree: dict[str, Any], order: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("tree", in_every_order())
-def test_hypotheses_that_share_a_sentence_are_that_sentence_forced(tree: dict[str, Any]) -> None:
+def test_steps_of_hypotheses_that_share_a_sentence_equal_teacher_forcing(tree: dict[str, Any]) -> None:
     model, rows = random_model(tree), torch.tensor([0, 0, 1, 2])
     sources, targets = random_batch([8, 5, 1], [1, 1, 1]), random_batch([1] * 4, [4] * 4)
     forced = replace(targets, source=sources.source[rows], source_mask=sources.source_mask[rows])
@@ -179,7 +180,7 @@ def test_hypotheses_that_share_a_sentence_are_that_sentence_forced(tree: dict[st
 
 
 @pytest.mark.parametrize("tree", in_every_order())
-def test_selected_rows_go_on_as_they_would_have(tree: dict[str, Any]) -> None:
+def test_selected_rows_continue_like_the_original_ones(tree: dict[str, Any]) -> None:
     model, everything = random_model(tree), torch.arange(3)
     batch = random_batch([5, 2, 4], [2, 2, 2])
     with torch.no_grad():
@@ -189,8 +190,8 @@ def test_selected_rows_go_on_as_they_would_have(tree: dict[str, Any]) -> None:
         whole = model.step(tokens, state, memory, everything)
         for rows in (torch.tensor([0, 2, 2]), torch.tensor([2, 0, 2])):
             assert_same_state(model.start(memory.select(rows)), model.start(memory).select(rows))
-            for given in ((memory, rows), (memory.select(rows), everything)):
-                step = model.step(tokens[rows], state.select(rows), *given)
+            for sentences, indices in ((memory, rows), (memory.select(rows), everything)):
+                step = model.step(tokens[rows], state.select(rows), sentences, indices)
                 assert_close(log_probs_of(step), log_probs_of(whole)[rows])
                 assert_close(step.weights, whole.weights[rows])
                 assert_same_state(step.state, whole.state.select(rows))
@@ -198,7 +199,7 @@ def test_selected_rows_go_on_as_they_would_have(tree: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("window", ["local-m", "local-p"])
-def test_a_step_says_where_its_windows_stand(window: str, heads: int) -> None:
+def test_a_step_returns_the_centers_of_its_windows(window: str, heads: int) -> None:
     model = random_model(small(window=window, heads=heads, half_width=1, score="general"))
     batch = random_batch([8, 5, 1], [4, 4, 4])
     lengths, positions = batch.source_mask.sum(1), torch.arange(8)
@@ -230,7 +231,7 @@ def test_a_global_attention_has_no_centers() -> None:
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("switch", [name for name in SWITCHES if "coverage" in name])
-def test_coverage_is_the_sum_of_what_was_attended_to(switch: str, order: str) -> None:
+def test_coverage_is_the_sum_of_the_weights(switch: str, order: str) -> None:
     model, batch = build(switched(switch, order=order)), random_batch([8, 1, 4], [5, 5, 5])
     with torch.no_grad():
         start = model.start(model.encode(batch.source, batch.source_mask))
@@ -244,18 +245,18 @@ def test_coverage_is_the_sum_of_what_was_attended_to(switch: str, order: str) ->
 
 
 @pytest.mark.parametrize("switch", [name for name in SWITCHES if "coverage" not in name])
-def test_only_scores_that_look_at_coverage_make_a_state_carry_it(switch: str) -> None:
+def test_the_state_has_coverage_only_for_scores_that_read_it(switch: str) -> None:
     assert decode(build(switched(switch)), random_batch([5, 3], [1, 1])).state.coverage is None
 
 
-def test_what_was_attended_to_changes_what_is_attended_to_next() -> None:
+def test_coverage_changes_the_weights() -> None:
     model, batch, rows = build(small(coverage=True)), random_batch([5, 3], [1, 1]), torch.arange(2)
     with torch.no_grad():
         memory = model.encode(batch.source, batch.source_mask)
         fresh = model.start(memory)
         assert fresh.coverage is not None
-        read = replace(fresh, coverage=fresh.coverage + torch.tensor([1.0, 0.0, 2.0, 0.0, 0.0]))
-        weights = [model.step(batch.target_in[:, 0], state, memory, rows).weights for state in (fresh, read)]
+        covered = replace(fresh, coverage=fresh.coverage + torch.tensor([1.0, 0.0, 2.0, 0.0, 0.0]))
+        weights = [model.step(batch.target_in[:, 0], state, memory, rows).weights for state in (fresh, covered)]
     assert not torch.equal(*weights)
 
 
@@ -263,9 +264,9 @@ def test_what_was_attended_to_changes_what_is_attended_to_next() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=CASE_NAMES)
-def test_gradients_are_those_of_the_function_and_reach_every_weight(case: Case) -> None:
-    """Along a random direction through all weights, in training, with the same dropout in each pass."""
-    model = random_model(tree_of(case, dropout=dict.fromkeys(PLACES, 0.2))).train()
+def test_gradients_equal_finite_differences_and_reach_every_weight(case: Case) -> None:
+    """Compared along a random direction in the space of all weights, in training mode, with the same dropout in each pass."""
+    model = random_model(tree_of(case, dropout=dict.fromkeys(DROPOUTS, 0.2))).train()
     batch, weights = random_batch([7, 2], [3, 1]), list(model.parameters())
     direction = [torch.randn_like(weight) for weight in weights]
     of_alignment = torch.randn(2, 3, 7, dtype=torch.float64)
@@ -292,7 +293,7 @@ def test_gradients_are_those_of_the_function_and_reach_every_weight(case: Case) 
 # --- tying, seeds -------------------------------------------------------------------------------------------------
 
 
-def test_tied_weights_are_one_storage_and_counted_once() -> None:
+def test_tied_weights_share_one_storage_and_count_once() -> None:
     sizes = {tie: sum(weight.numel() for weight in build(small(tie=tie)).parameters()) for tie in ("target", "all")}
     table = SIZE * small()["embedding"]
     assert sizes["target"] - sizes["all"] == table
@@ -305,7 +306,7 @@ def test_tied_weights_are_one_storage_and_counted_once() -> None:
     assert len({table.weight.data_ptr() for table in tables}) == 3
 
 
-def test_tied_weights_stay_one_through_an_update() -> None:
+def test_tied_weights_stay_tied_through_an_update() -> None:
     model = build(small(tie="all")).train()
     model(random_batch([5, 3], [4, 2])).loss.backward()
     torch.optim.SGD(model.parameters(), lr=0.1).step()
@@ -313,56 +314,55 @@ def test_tied_weights_stay_one_through_an_update() -> None:
     assert torch.equal(model.output.weight, model.target_embedding.weight)
 
 
-def test_a_seed_decides_every_initial_weight() -> None:
-    one, same, other = (build(small(layers=2), seed=seed).state_dict() for seed in (5, 5, 6))
-    assert all(torch.equal(one[name], same[name]) for name in one)
-    assert not torch.equal(one["encoder.rightward.0.weight_hh_l0"], other["encoder.rightward.0.weight_hh_l0"])
+def test_the_seed_determines_every_initial_weight() -> None:
+    first, second, other = (build(small(layers=2), seed=seed).state_dict() for seed in (5, 5, 6))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not torch.equal(first["encoder.rightward.0.weight_hh_l0"], other["encoder.rightward.0.weight_hh_l0"])
 
 
 @pytest.mark.parametrize("tie", ["none", "target"])
-def test_a_fresh_model_is_nearly_indifferent_between_words(tie: str) -> None:
+def test_a_fresh_model_predicts_nearly_uniformly(tie: str) -> None:
     model, batch = build(small(tie=tie, embedding=64, annotation=64)), random_batch([5, 3], [4, 4])
     with torch.no_grad():
-        log_p = model.output.log_probs(decode(model, batch).readouts.flatten(0, 1))
-    assert isinstance(log_p, Tensor)
-    entropy = -(log_p.exp() * log_p).sum(-1)
+        log_probs = model.output.log_probs(decode(model, batch).readouts.flatten(0, 1))
+    assert isinstance(log_probs, Tensor)
+    entropy = -(log_probs.exp() * log_probs).sum(-1)
     assert entropy.min() > 0.8 * torch.log(torch.tensor(float(SIZE)))
 
 
 # --- dropout ------------------------------------------------------------------------------------------------------
 
 
-def outcome(model: nn.Module, batch: Any) -> Tensor:
+def token_log_probs(model: RecurrentModel, batch: Batch) -> Tensor:
     with torch.no_grad():
-        log_probs: Tensor = model(batch).token_log_probs
-        return log_probs
+        return model(batch).token_log_probs
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("dropout", DROPOUTS)
 @pytest.mark.parametrize("variational", [False, True])
-def test_each_dropout_acts_in_training_alone(place: str, variational: bool) -> None:
-    rates = dict.fromkeys(PLACES, 0.0) | {place: 0.5}
+def test_each_dropout_acts_only_in_training(dropout: str, variational: bool) -> None:
+    rates = dict.fromkeys(DROPOUTS, 0.0) | {dropout: 0.5}
     model = build(small(layers=2, annotation=16, dropout=rates | {"variational": variational}))
     plain = build(small(layers=2, annotation=16))
     plain.load_state_dict(model.state_dict())
     batch = random_batch([5, 3], [4, 4])
-    expected = outcome(plain.train(), batch)
-    assert torch.equal(outcome(model.eval(), batch), expected)
+    expected = token_log_probs(plain.train(), batch)
+    assert torch.equal(token_log_probs(model.eval(), batch), expected)
     torch.manual_seed(1)
-    assert not torch.equal(outcome(model.train(), batch), expected)
+    assert not torch.equal(token_log_probs(model.train(), batch), expected)
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_dropout_between_layers_is_new_at_every_step_of_the_decoder_and_leaves_residuals_alone(order: str) -> None:
-    rates = dict.fromkeys(PLACES, 0.0) | {"layers": 0.5}
+def test_dropout_between_decoder_layers_has_a_new_mask_per_step_and_spares_the_residual_path(order: str) -> None:
+    rates = dict.fromkeys(DROPOUTS, 0.0) | {"layers": 0.5}
     model = build(small(order=order, annotation=16, layers=2, residual=True, dropout=rates)).train()
-    seen: list[Tensor] = []
-    model.decoder.recurrence.below[0].register_forward_pre_hook(lambda _, given: seen.append(given[0] == 0))
+    dropped: list[Tensor] = []
+    model.decoder.recurrence.below[0].register_forward_pre_hook(lambda _, inputs: dropped.append(inputs[0] == 0))
     with torch.no_grad():
         decoded = decode(model, random_batch([5, 3], [4, 4]))
-    assert len(seen) == 4
-    assert not any(torch.equal(one, other) for one, other in pairwise(seen))
-    assert 0 < torch.stack(seen).double().mean() < 1
+    assert len(dropped) == 4
+    assert not any(torch.equal(mask, next_mask) for mask, next_mask in pairwise(dropped))
+    assert 0 < torch.stack(dropped).double().mean() < 1
     assert (decoded.state.hidden != 0).all()
 
 
@@ -371,30 +371,30 @@ def test_dropout_between_layers_is_new_at_every_step_of_the_decoder_and_leaves_r
 def test_dropout_between_layers_acts_in_the_encoder_and_not_below_its_first_layer(
     switch: str, variational: bool
 ) -> None:
-    rates = dict.fromkeys(PLACES, 0.0) | {"layers": 0.5, "variational": variational}
+    rates = dict.fromkeys(DROPOUTS, 0.0) | {"layers": 0.5, "variational": variational}
     model = build(switched(switch, annotation=16, dropout=rates))
     embedded, mask = model.source_embedding(random_batch([5, 3], [1, 1]).source), mask_of([5, 3])
     with torch.no_grad():
-        quiet, loud = model.encoder.eval()(embedded, mask), model.encoder.train()(embedded, mask)
-    assert torch.equal(quiet.final[:, 0], loud.final[:, 0])
-    assert not torch.equal(quiet.final[:, 1], loud.final[:, 1])
+        plain, dropped = model.encoder.eval()(embedded, mask), model.encoder.train()(embedded, mask)
+    assert torch.equal(plain.final[:, 0], dropped.final[:, 0])
+    assert not torch.equal(plain.final[:, 1], dropped.final[:, 1])
 
 
 def test_a_single_layer_has_no_dropout_between_layers() -> None:
-    model = build(small(annotation=16, dropout=dict.fromkeys(PLACES, 0.0) | {"layers": 0.9}))
+    model = build(small(annotation=16, dropout=dict.fromkeys(DROPOUTS, 0.0) | {"layers": 0.9}))
     batch = random_batch([5, 3], [4, 4])
-    assert torch.equal(outcome(model.train(), batch), outcome(model.eval(), batch))
+    assert torch.equal(token_log_probs(model.train(), batch), token_log_probs(model.eval(), batch))
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_recurrent_dropout_has_one_mask_for_all_steps_of_a_sentence(order: str) -> None:
-    rates = dict.fromkeys(PLACES, 0.0) | {"recurrent": 0.5}
+    rates = dict.fromkeys(DROPOUTS, 0.0) | {"recurrent": 0.5}
     model = build(small(order=order, annotation=16, dropout=rates)).train()
-    seen: list[Tensor] = []
+    dropped: list[Tensor] = []
     matrix = model.decoder.recurrence.cells[0].get_submodule("recurrent")
-    matrix.register_forward_pre_hook(lambda _, given: seen.append(given[0] == 0))
+    matrix.register_forward_pre_hook(lambda _, inputs: dropped.append(inputs[0] == 0))
     decode(model, random_batch([5, 3], [4, 4]))
-    assert len(seen) == 4
-    assert all(torch.equal(step, seen[0]) for step in seen)
-    assert 0 < seen[0].double().mean() < 1
-    assert not torch.equal(seen[0][0], seen[0][1])
+    assert len(dropped) == 4
+    assert all(torch.equal(step, dropped[0]) for step in dropped)
+    assert 0 < dropped[0].double().mean() < 1
+    assert not torch.equal(dropped[0][0], dropped[0][1])

@@ -1,12 +1,12 @@
-"""Every attention learns to write random strings backwards and looks at the word that it writes; what theory forbids is not learnt.
+"""Every attention learns to reverse random strings and to align them; models that theory rules out do not.
 
-Twelve letters out of forty are more than a state of 64 numbers learns to hold in a thousand updates, so a decoder has to look
-them up: without attention, or with a window that only moves forward, it stays far below what every other attention reaches with
-no more updates. Strings are drawn afresh for each update and each check, so that nothing can be learnt by heart.
+A state of 64 numbers cannot learn to store twelve letters out of forty in a thousand updates, so the decoder has to look them up.
+Without attention, or with a window that only moves forward, a model stays far below what all others reach with as many updates.
+Every update and every check draws new strings, so nothing can be memorised.
 
-Row t of the alignment is compared with the word that step t predicts, whatever the order: on this task a content-based
-update-then-attend decoder, too, looks at the word that it is about to write and not, as footnote 14 of Luong et al. (2015)
-would have it, at the one just fed. `Result` holds both readings.
+Row t of the alignment is compared with the token that step t predicts, in every order. On this task a content-based
+update-then-attend decoder also attends to the token that it predicts, not to the one just fed, as footnote 14 of Luong et al. (2015)
+suggests. `Result` holds both measures.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ BOS, EOS, FIRST, LETTERS = 0, 1, 2, 40
 SIZE = FIRST + LETTERS
 BATCH, HELD_OUT, UPDATES, CHECK_EVERY = 64, 500, 1000, 50
 RATE, WARMUP = 5e-3, 50
-LEARNT, ALIGNED, FAR_BELOW = 0.98, 0.95, 0.5
+LEARNED, ALIGNED, FAR_BELOW = 0.98, 0.95, 0.5
 
 QUICK = [("dot", "global", "luong"), ("location", "local-p", "bahdanau-conditional")]
-"""What the default suite trains, on short strings; `tests/training/test_trainer.py` trains Bahdanau's model on a task like it."""
+"""Models of the default suite, on short strings. `tests/training/test_trainer.py` trains Bahdanau's model on a similar task."""
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -40,44 +40,44 @@ pytestmark = pytest.mark.timeout(900)
 
 @dataclass(frozen=True)
 class Task:
-    """Write a string of random letters backwards, or as it is."""
+    """Reverse a string of random letters, or copy it."""
 
     lengths: tuple[int, ...] = (12,)
-    backwards: bool = True
+    reverse: bool = True
 
     def draw(self, rows: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Sources [B S] and what to write for them, end mark included [B S+1]."""
+        """Sources [B S] and targets with EOS [B S+1]."""
         source = torch.randint(FIRST, SIZE, (rows, length), generator=generator)
-        target = source.flip(1) if self.backwards else source
+        target = source.flip(1) if self.reverse else source
         return source, torch.cat([target, source.new_full((rows, 1), EOS)], 1)
 
     def positions(self, length: int) -> Tensor:
-        """Where in the source each word of the target stands."""
-        return torch.arange(length).flip(0) if self.backwards else torch.arange(length)
+        """The source position of each target token."""
+        return torch.arange(length).flip(0) if self.reverse else torch.arange(length)
 
 
-REVERSE, COPY, REVERSE_SHORT = Task(), Task(backwards=False), Task(lengths=(3,))
+REVERSE, COPY, REVERSE_SHORT = Task(), Task(reverse=False), Task(lengths=(3,))
 REVERSE_QUICKLY = Task(lengths=(5,))
 REVERSE_ANY = Task(lengths=(8, 9, 10, 11, 12))
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a model does on strings it has never seen."""
+    """Accuracy on new strings."""
 
     exact: float
-    """Share of the strings written without a mistake."""
+    """Share of the strings without an error."""
     predicted: float
-    """Share of the words at which the step that predicts the word looks most."""
+    """Share of the target tokens whose source position gets the largest weight in the step that predicts the token."""
     fed: float
-    """Share of the words at which the step after that one looks most, the one that is fed the word."""
+    """The same for the next step, which is fed the token."""
 
 
 # --- the model and its training -----------------------------------------------------------------------------------
 
 
 def build(score: str, window: str, order: str, changes: dict[str, Any] | None = None) -> RecurrentModel:
-    """A small model; `changes` are laid over the sections of its recipe."""
+    """A small model; `changes` update the sections of its recipe."""
     sizes: dict[str, Any] = {"additive": {"size": 32}, "concat": {"size": 32}, "location": {"max_source": 16}}
     width = {} if window == "global" else {"half_width": 3}
     readout = "attentional" if order.startswith("luong") else "maxout"
@@ -96,10 +96,12 @@ def build(score: str, window: str, order: str, changes: dict[str, Any] | None = 
 
 
 def train(model: RecurrentModel, task: Task = REVERSE, *, updates: int = UPDATES, aligned: float = ALIGNED) -> Result:
-    """At most so many updates, each on fresh strings; fewer if fresh strings show before that the task is learnt."""
+    """Train for at most `updates` updates, and stop once a check on new strings shows that the task is learned."""
     generator = torch.Generator().manual_seed(1)
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE, betas=(0.9, 0.98))
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: min((done + 1) / WARMUP, 1 - done / updates))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda update: min((update + 1) / WARMUP, 1 - update / updates)
+    )
     for update in range(1, updates + 1):
         length = task.lengths[int(torch.randint(len(task.lengths), (), generator=generator))]
         optimizer.zero_grad()
@@ -109,13 +111,13 @@ def train(model: RecurrentModel, task: Task = REVERSE, *, updates: int = UPDATES
         schedule.step()
         if update % CHECK_EVERY == 0:
             result = measure(model, task, generator)
-            if result.exact >= LEARNT and result.predicted >= aligned:
+            if result.exact >= LEARNED and result.predicted >= aligned:
                 break
     return result
 
 
 def loss(model: RecurrentModel, source: Tensor, target: Tensor) -> Tensor:
-    """-log p(y | x), a word."""
+    """-log p(y | x) per token."""
     target_in = torch.cat([target.new_full((len(target), 1), BOS), target[:, :-1]], 1)
     everywhere = torch.ones_like(target, dtype=torch.bool)
     output = model(Batch(source, torch.ones_like(source, dtype=torch.bool), target_in, target, everywhere))
@@ -123,46 +125,46 @@ def loss(model: RecurrentModel, source: Tensor, target: Tensor) -> Tensor:
 
 
 def measure(model: RecurrentModel, task: Task, generator: torch.Generator) -> Result:
-    """Write fresh strings of every length and compare them, and where the model looked, with what is right."""
+    """Decode new strings of every length, and compare output and alignment with the correct ones."""
     exact, predicted, fed = [], [], []
     for length in task.lengths:
         source, target = task.draw(HELD_OUT // len(task.lengths), length, generator)
-        written, looked = write(model, source, steps=length + 1)
-        right = task.positions(length)
-        exact.append((written == target).all(1).float().mean())
-        predicted.append((looked[:, :-1] == right).float().mean())
-        fed.append((looked[:, 1:] == right).float().mean())
+        output, attended = decode_greedily(model, source, steps=length + 1)
+        expected = task.positions(length)
+        exact.append((output == target).all(1).float().mean())
+        predicted.append((attended[:, :-1] == expected).float().mean())
+        fed.append((attended[:, 1:] == expected).float().mean())
     return Result(*(torch.stack(shares).mean().item() for shares in (exact, predicted, fed)))
 
 
 @torch.no_grad()
-def write(model: RecurrentModel, source: Tensor, *, steps: int) -> tuple[Tensor, Tensor]:
-    """The most probable word at every step, and the source position with the largest weight there."""
+def decode_greedily(model: RecurrentModel, source: Tensor, *, steps: int) -> tuple[Tensor, Tensor]:
+    """The most probable token of each step, and the source position with the largest weight."""
     memory = model.eval().encode(source, torch.ones_like(source, dtype=torch.bool))
     state, rows = model.start(memory), torch.arange(len(source))
-    words, looked = [torch.full((len(source),), BOS)], []
+    tokens, attended = [torch.full((len(source),), BOS)], []
     for _ in range(steps):
-        step = model.step(words[-1], state, memory, rows)
+        step = model.step(tokens[-1], state, memory, rows)
         assert isinstance(step.log_probs, Tensor)
-        words.append(step.log_probs.argmax(-1))
-        looked.append(step.weights.argmax(-1))
+        tokens.append(step.log_probs.argmax(-1))
+        attended.append(step.weights.argmax(-1))
         state = step.state
     model.train()
-    return torch.stack(words[1:], 1), torch.stack(looked, 1)
+    return torch.stack(tokens[1:], 1), torch.stack(attended, 1)
 
 
-# --- what is learnt -----------------------------------------------------------------------------------------------
+# --- what models learn -----------------------------------------------------------------------------------------------
 
 
 def assert_reverses(preset: tuple[str, str, str], task: Task) -> None:
     result = train(build(*preset), task)
-    assert result.exact >= LEARNT, result
+    assert result.exact >= LEARNED, result
     assert result.predicted >= ALIGNED, result
     assert result.predicted > result.fed, result
 
 
 @pytest.mark.parametrize("preset", QUICK, ids="-".join)
-def test_short_strings_are_soon_reversed(preset: tuple[str, str, str]) -> None:
+def test_models_learn_to_reverse_short_strings(preset: tuple[str, str, str]) -> None:
     assert_reverses(preset, REVERSE_QUICKLY)
 
 
@@ -189,7 +191,7 @@ VARIANTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "lstm-luong": ("dot", "luong", {"encoder": {"cell": "lstm"}, "decoder": {"cell": "lstm", "bridge": "copy"}}),
     "lstm-feeding": ("general", "luong-feeding", {"encoder": {"cell": "lstm"}, "decoder": {"cell": "lstm"}}),
 }
-"""Score, order and changed sections of what is shown once each, with the global window."""
+"""Score, order and changed sections of variants that are trained once each, with the global window."""
 
 
 @pytest.mark.slow
@@ -197,32 +199,32 @@ VARIANTS: dict[str, tuple[str, str, dict[str, Any]]] = {
 def test_variants_learn_to_reverse(variant: str) -> None:
     score, order, changes = VARIANTS[variant]
     result = train(build(score, "global", order, changes))
-    assert result.exact >= LEARNT, result
+    assert result.exact >= LEARNED, result
     assert result.predicted >= ALIGNED, result
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("score", ["dot", "general"])
 @pytest.mark.parametrize("order", ORDERS)
-def test_strings_of_any_length_are_reversed(order: str, score: str) -> None:
+def test_models_learn_to_reverse_strings_of_any_length(order: str, score: str) -> None:
     assert_reverses((score, "global", order), REVERSE_ANY)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
-def test_positions_alone_reverse_strings_of_any_length(order: str) -> None:
-    """No alignment is asked for: unsure of the length, the decoder looks between neighbours, whose annotations name each other."""
+def test_the_location_score_learns_to_reverse_strings_of_any_length(order: str) -> None:
+    """The alignment is not checked: lengths are unknown, so the decoder also attends to neighbours, which encode the letter too."""
     result = train(build("location", "global", order), REVERSE_ANY, updates=2 * UPDATES, aligned=0)
-    assert result.exact >= LEARNT, result
+    assert result.exact >= LEARNED, result
 
 
-# --- what theory forbids ------------------------------------------------------------------------------------------
+# --- what theory rules out ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_fixed_length_context_holds_a_short_string_and_no_long_one(order: str) -> None:
-    assert train(build("none", "global", order), REVERSE_SHORT, aligned=0).exact >= LEARNT
+def test_a_fixed_length_context_stores_a_short_string_but_no_long_one(order: str) -> None:
+    assert train(build("none", "global", order), REVERSE_SHORT, aligned=0).exact >= LEARNED
     assert train(build("none", "global", order), REVERSE).exact < FAR_BELOW
 
 
@@ -237,8 +239,8 @@ FORWARD = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("score", "order"), FORWARD)
-def test_a_window_that_moves_forward_copies_and_does_not_reverse(score: str, order: str) -> None:
-    copied = train(build(score, "local-m", order), COPY)
-    assert copied.exact >= LEARNT, copied
-    assert copied.predicted >= ALIGNED, copied
+def test_a_window_that_moves_forward_learns_to_copy_but_not_to_reverse(score: str, order: str) -> None:
+    result = train(build(score, "local-m", order), COPY)
+    assert result.exact >= LEARNED, result
+    assert result.predicted >= ALIGNED, result
     assert train(build(score, "local-m", order), REVERSE).exact < FAR_BELOW

@@ -1,4 +1,4 @@
-"""Every kind that a recipe can name has a class of its own, and nothing else builds a model."""
+"""Every kind in a recipe builds its own class, and unknown kinds raise."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ WINDOWS = {"global": type(None), "local-m": LocalMonotonicWindow, "local-p": Loc
 ORDERS: dict[str, type[nn.Module]] = {"attend-then-update": AttendThenUpdate, "update-then-attend": UpdateThenAttend}
 READOUTS = {"maxout": MaxoutReadout, "tanh": TanhReadout, "attentional": AttentionalReadout}
 SIDES = {"both": (1, 1), "forward": (1, 0), "reversed": (0, 1)}
-"""How many layers read rightward, and how many leftward."""
+"""Number of layers that read left to right, and right to left."""
 
 
 def kinds(union: Any) -> list[str]:
-    """The names of a discriminated union in a recipe."""
+    """The kinds of a discriminated union."""
     members, *_ = get_args(union)
     return [section.model_fields["kind"].default for section in get_args(members)]
 
 
 def values(section: type[BaseModel], field: str) -> list[str]:
-    """The values that a setting of a recipe can have."""
+    """The values of a setting."""
     return list(get_args(section.model_fields[field].annotation))
 
 
-def test_every_kind_of_the_schema_is_known_here() -> None:
+def test_the_tables_list_every_kind_of_the_schema() -> None:
     for union, classes in (
         (recipe.ScoreConfig, SCORES),
         (recipe.WindowConfig, WINDOWS),
@@ -68,8 +68,8 @@ def tree_of(score: str, window: str, order: str, readout: str, **settings: Any) 
     return tree | {"decoder": tree["decoder"] | {"order": {"kind": order}}}
 
 
-def outlines(trees: Iterator[dict[str, Any]]) -> Iterator[RecurrentModel]:
-    """The models of all recipes that the schema allows."""
+def models_of(trees: Iterator[dict[str, Any]]) -> Iterator[RecurrentModel]:
+    """The models of the recipes that the schema accepts."""
     for tree in trees:
         try:
             config = recipe.ModelConfig.model_validate(tree)
@@ -78,29 +78,29 @@ def outlines(trees: Iterator[dict[str, Any]]) -> Iterator[RecurrentModel]:
         yield build_model(config, source_size=7, target_size=7)
 
 
-def test_every_combination_of_attention_and_decoder_is_built_of_the_classes_it_names() -> None:
-    named = list(product(SCORES, WINDOWS, ORDERS, READOUTS, CELLS))
-    seen = set()
-    for model in outlines(tree_of(*parts, decoder_cell=cell) for *parts, cell in named):
+def test_every_combination_of_attention_and_decoder_builds_its_classes() -> None:
+    combinations = list(product(SCORES, WINDOWS, ORDERS, READOUTS, CELLS))
+    built = set()
+    for model in models_of(tree_of(*parts, decoder_cell=cell) for *parts, cell in combinations):
         attention, decoder = model.decoder.attention, model.decoder
         assert isinstance(attention, Attention)
         parts = (attention.score, attention.window, decoder, decoder.readout, decoder.recurrence.cells[0])
-        seen.add(tuple(map(type, parts)))
+        built.add(tuple(map(type, parts)))
     tables: tuple[dict[str, Any], ...] = (SCORES, WINDOWS, ORDERS, READOUTS, CELLS)
-    possible = {parts for parts in named if parts[0] != "none" or parts[1] == "global"}
-    assert seen == {tuple(table[name] for table, name in zip(tables, parts, strict=True)) for parts in possible}
+    possible = {parts for parts in combinations if parts[0] != "none" or parts[1] == "global"}
+    assert built == {tuple(table[name] for table, name in zip(tables, parts, strict=True)) for parts in possible}
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize("heads", [1, 2])
-def test_every_encoder_is_built_of_the_classes_it_names(layer_norm: bool, heads: int) -> None:
+def test_every_encoder_builds_its_classes(layer_norm: bool, heads: int) -> None:
     for cell, direction, bridge in product(CELLS, SIDES, values(recipe.DecoderConfig, "bridge")):
         tree = small(cell=cell, direction=direction, bridge=bridge, layer_norm=layer_norm, heads=heads)
         if (direction, bridge) == ("forward", "backward"):
             with pytest.raises(ValidationError):
                 recipe.ModelConfig.model_validate(tree)
             continue
-        [model] = outlines(iter([tree]))
+        [model] = models_of(iter([tree]))
         encoder = model.encoder
         assert (len(encoder.rightward), len(encoder.leftward)) == SIDES[direction]
         for layer in [*encoder.rightward, *encoder.leftward]:
@@ -112,7 +112,7 @@ def test_every_encoder_is_built_of_the_classes_it_names(layer_norm: bool, heads:
 
 
 UNKNOWN = object()
-PLACES = [
+SETTINGS = [
     ("encoder", "cell"),
     ("encoder", "direction"),
     ("attention", "score"),
@@ -126,20 +126,20 @@ PLACES = [
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])
-@pytest.mark.parametrize("place", PLACES, ids=".".join)
-def test_an_unknown_kind_raises(place: tuple[str, ...], layer_norm: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where no annotation is checked, as for a user."""
+@pytest.mark.parametrize("setting", SETTINGS, ids=".".join)
+def test_an_unknown_kind_raises(setting: tuple[str, ...], layer_norm: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also without the run-time type checks of the tests."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     config = recipe.ModelConfig.model_validate(small(layer_norm=layer_norm))
     build_model(config, source_size=7, target_size=7)
     with pytest.raises(AssertionError, match="unreachable"):
-        build_model(replaced(config, place), source_size=7, target_size=7)
+        build_model(replaced(config, setting), source_size=7, target_size=7)
 
 
-def replaced(section: Any, place: tuple[str, ...]) -> Any:
-    """A part of a recipe that names something unknown, past its validation."""
-    name, *rest = place
+def replaced(section: Any, setting: tuple[str, ...]) -> Any:
+    """A section in which one setting has an unknown value, bypassing validation."""
+    name, *rest = setting
     value = replaced(getattr(section, name), tuple(rest)) if rest else UNKNOWN
-    changed = section.model_copy()
-    changed.__dict__[name] = value
-    return changed
+    copy = section.model_copy()
+    copy.__dict__[name] = value
+    return copy

@@ -1,5 +1,5 @@
-"""Every equation of the model in straight-line NumPy loops, one sentence at a time: what the torch code is held against.
+"""Independent reference: every equation of the model in plain NumPy loops, one sentence at a time.
 
-Weights come as a dict of arrays under the names of the torch parameters, settings as the plain tree of a recipe's `model`
-section. Nothing here knows torch, nmt, batches or padding.
+Weights are a dict of arrays under the names of the torch parameters; settings are the `model` section of a recipe as a plain dict.
+Nothing here imports torch or nmt, and there are no batches and no padding.
 """

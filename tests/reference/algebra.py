@@ -1,4 +1,4 @@
-"""The little linear algebra that the equations need."""
+"""Linear algebra for the equations."""
 
 import math
 

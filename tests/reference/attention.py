@@ -1,8 +1,7 @@
 """Scores, windows, weights and context of one decoder step over one sentence.
 
-Positions are counted from 0. `query` is the decoder state that asks: s_{i-1} of Bahdanau, h_t of Luong. `coverage` is the
-weight that every position has had in the steps before, C_{i-1,j} = sum_{k<i} alpha_kj (Tu et al. 2016, eq. 7, with a fertility
-of 1), or None for a score that does not look at it.
+Positions are counted from 0. `query` is s_{i-1} (Bahdanau) or h_t (Luong). `coverage` is the total weight of each position in the
+steps before, C_{i-1,j} = sum_{k<i} alpha_kj (Tu et al. 2016, eq. 7, with a fertility of 1); None if the score does not read it.
 """
 
 import math
@@ -24,13 +23,13 @@ def additive_scores(query: Array, annotations: Array, coverage: Array | None, we
     w_a, b_a, u_a, v_a = weights["query.weight"], weights["query.bias"], weights["key.weight"], weights["v.weight"][0]
     scores = np.zeros(len(annotations))
     for j in range(len(annotations)):
-        seen = covered(coverage, j, weights)
-        scores[j] = inner(v_a, np.tanh(product(w_a, query) + b_a + product(u_a, annotations[j]) + seen))
+        hidden = product(w_a, query) + b_a + product(u_a, annotations[j]) + coverage_term(coverage, j, weights)
+        scores[j] = inner(v_a, np.tanh(hidden))
     return scores
 
 
-def covered(coverage: Array | None, j: int, weights: Weights) -> Array | float:
-    """V_a C_{i-1,j}."""
+def coverage_term(coverage: Array | None, j: int, weights: Weights) -> Array | float:
+    """V_a C_{i-1,j}, or 0 without coverage."""
     return 0.0 if coverage is None else product(weights["coverage.weight"], coverage[j : j + 1])
 
 
@@ -54,17 +53,17 @@ def general_scores(query: Array, annotations: Array, coverage: Array | None, wei
 
 
 def concat_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
-    """score(h_t, h_s) = v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, eq. 8, third row), + V_a C within as above."""
+    """score(h_t, h_s) = v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, eq. 8, third row); coverage as in `additive_scores`."""
     w_a = np.concatenate([weights["query.weight"], weights["key.weight"]], axis=1)
     scores = np.zeros(len(annotations))
     for s in range(len(annotations)):
         both = product(w_a, np.concatenate([query, annotations[s]]))
-        scores[s] = inner(weights["v.weight"][0], np.tanh(both + covered(coverage, s, weights)))
+        scores[s] = inner(weights["v.weight"][0], np.tanh(both + coverage_term(coverage, s, weights)))
     return scores
 
 
 def location_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
-    """The logits W_a h_t of a_t = softmax(W_a h_t) (Luong et al. 2015, eq. 7); no row of W_a, no weight."""
+    """W_a h_t, of which a_t is the softmax (Luong et al. 2015, eq. 7); -inf for positions beyond the rows of W_a."""
     by_position = product(weights["position.weight"], query)
     scores = np.full(len(annotations), -math.inf)
     for s in range(min(len(annotations), len(by_position))):
@@ -84,14 +83,14 @@ SCORES = {
 
 
 def global_window(length: int) -> Array:
-    """Every position counts fully (Luong et al. 2015, 3.1)."""
+    """1 at every position (Luong et al. 2015, 3.1)."""
     return np.ones(length)
 
 
 def local_monotonic_window(step: int, length: int, half_width: int, ratio: float) -> Array:
-    """[p_t - D, p_t + D] with p_t = t (Luong et al. 2015, 3.2), cut off at the sentence's ends; p_t stays in the sentence.
+    """1 within [p_t - D, p_t + D], p_t = t (Luong et al. 2015, 3.2); past the end of the source, p_t is the last position.
 
-    With a ratio, p_t = round(ratio t), of two neighbours as near the even one.
+    With a ratio, p_t = round(ratio t), where halves round to even.
     """
     p_t = min(round(ratio * step), length - 1)
     factor = np.zeros(length)
@@ -160,7 +159,7 @@ def attend(
 ) -> tuple[Array, Array]:
     """c_i and alpha_i. Without a score the context is the encoder's summary at every step (Cho et al. 2014, eq. 7).
 
-    `only` is a position j that is attended to alone: c_i = h_j, or with heads [U_1 h_j; ...; U_n h_j].
+    `only` is a position j that gets all weight: c_i = h_j, or with heads [U_1 h_j; ...; U_n h_j].
     """
     if only is not None:
         h_j = annotations[only]
@@ -168,10 +167,10 @@ def attend(
         return context, np.eye(len(annotations))[only]
     if attention["score"]["kind"] == "none":
         return summary, np.zeros(len(annotations))
-    seen = coverage if attention["score"].get("coverage") else None
+    coverage_read = coverage if attention["score"].get("coverage") else None
     if attention["heads"] > 1:
-        return attend_with_heads(query, step, annotations, seen, attention, weights)
-    return attend_once(query, step, annotations, seen, attention, weights)
+        return attend_with_heads(query, step, annotations, coverage_read, attention, weights)
+    return attend_once(query, step, annotations, coverage_read, attention, weights)
 
 
 def attend_with_heads(
@@ -181,22 +180,24 @@ def attend_with_heads(
     square W and U (Vaswani et al. 2017, 3.2.2, without the output's projection); alpha_i is the mean over the heads.
     """
     heads = attention["heads"]
-    asking, asked = len(query) // heads, annotations.shape[1] // heads
+    query_size, annotation_size = len(query) // heads, annotations.shape[1] // heads
     contexts, alpha = [], np.zeros(len(annotations))
     for k in range(heads):
-        w_k = weights["query.weight"][k * asking : (k + 1) * asking]
-        u_k = weights["annotation.weight"][k * asked : (k + 1) * asked]
-        read = np.stack([product(u_k, h_j) for h_j in annotations])
-        head, looked = attend_once(product(w_k, query), step, read, coverage, attention, under(weights, "each"))
-        contexts.append(head)
-        alpha = alpha + looked / heads
+        w_k = weights["query.weight"][k * query_size : (k + 1) * query_size]
+        u_k = weights["annotation.weight"][k * annotation_size : (k + 1) * annotation_size]
+        projected = np.stack([product(u_k, h_j) for h_j in annotations])
+        context, head_alpha = attend_once(
+            product(w_k, query), step, projected, coverage, attention, under(weights, "each")
+        )
+        contexts.append(context)
+        alpha = alpha + head_alpha / heads
     return np.concatenate(contexts), alpha
 
 
 def attend_once(
     query: Array, step: int, annotations: Array, coverage: Array | None, attention: Tree, weights: Weights
 ) -> tuple[Array, Array]:
-    """align(h_t, h_s) exp(...), not normalised again after the Gaussian (Luong et al. 2015, eq. 10), and what it weighs."""
+    """c_i and alpha_i = softmax(e_i) x window factor, not renormalised after the Gaussian (Luong et al. 2015, eq. 10)."""
     scores = SCORES[attention["score"]["kind"]](query, annotations, coverage, under(weights, "score"))
     factor = window_factor(query, step, len(annotations), attention["window"], weights)
     alpha = masked_softmax(scores, factor > 0) * factor

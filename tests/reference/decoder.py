@@ -54,8 +54,9 @@ def attend_then_update(
     coverage = np.zeros(len(annotations))
     readouts, alignment = [], []
     for i, word in enumerate(words):
-        given = (states[-1], i, annotations, summary, coverage, settings["attention"], attention)
-        context, alpha = attend(*given, only.get(i))
+        context, alpha = attend(
+            states[-1], i, annotations, summary, coverage, settings["attention"], attention, only.get(i)
+        )
         coverage = coverage + alpha
         x = np.concatenate([word, context])
         top, states, memories = stacked_step(
@@ -85,8 +86,7 @@ def conditional_attend_then_update(
     readouts, alignment = [], []
     for i, word in enumerate(words):
         top, states, memories = stacked_step(word, w_f, b_f, states, memories, decoder, first)
-        given = (top, i, annotations, summary, coverage, settings["attention"], attention)
-        context, alpha = attend(*given, only.get(i))
+        context, alpha = attend(top, i, annotations, summary, coverage, settings["attention"], attention, only.get(i))
         coverage = coverage + alpha
         top, states, memories = stacked_step(context, w_g, np.zeros(len(w_g)), states, memories, decoder, second)
         readout = READOUTS[decoder["readout"]["kind"]]
@@ -107,7 +107,7 @@ def update_then_attend(
 ) -> Unrolled:
     """h_t = f(h_{t-1}, [E y_{t-1}; h~_{t-1}]), c_t = attend(h_t), h~_t (Luong et al. 2015, 3; input feeding: 3.3, figure 4).
 
-    The toolkit divides the fed h~ by the root of its size and multiplies it by the factor of embedded words.
+    As in nmt, the fed h~ is multiplied by `embedding_scale` and divided by the square root of its size.
     """
     decoder, attention, recurrence = settings["decoder"], under(weights, "attention"), under(weights, "recurrence")
     feeding = decoder["order"]["input_feeding"]
@@ -123,8 +123,7 @@ def update_then_attend(
         top, states, memories = stacked_step(
             x, w, recurrence["inputs.word.bias"], states, memories, decoder, recurrence
         )
-        given = (top, t, annotations, summary, coverage, settings["attention"], attention)
-        context, alpha = attend(*given, only.get(t))
+        context, alpha = attend(top, t, annotations, summary, coverage, settings["attention"], attention, only.get(t))
         coverage = coverage + alpha
         h_tilde = READOUTS[decoder["readout"]["kind"]](top, word, context, under(weights, "readout"))
         readouts.append(h_tilde)
@@ -135,9 +134,9 @@ def update_then_attend(
 def seq2seq(
     source: list[int], target_in: list[int], settings: Tree, weights: Weights, only: dict[int, int] | None = None
 ) -> tuple[Array, Array, Array]:
-    """Readouts [T R], alignment [T S] and logits [T V] of one sentence for known target words.
+    """Readouts [T R], alignment [T S] and logits [T V] of one sentence with teacher forcing.
 
-    `only` names the steps that attend to a single source position, and that position.
+    `only` maps the steps that attend to a single source position to that position.
     """
     source_words = [settings["embedding_scale"] * weights["source_embedding.weight"][j] for j in source]
     target_words = [settings["embedding_scale"] * weights["target_embedding.weight"][i] for i in target_in]
@@ -148,8 +147,9 @@ def seq2seq(
         unroll = update_then_attend
     else:
         unroll = conditional_attend_then_update if order["conditional"] else attend_then_update
-    given = (target_words, s_0, c_0, annotations, finals[-1], settings, under(weights, "decoder"))
-    readouts, alignment = unroll(*given, only or {})
+    readouts, alignment = unroll(
+        target_words, s_0, c_0, annotations, finals[-1], settings, under(weights, "decoder"), only or {}
+    )
     return readouts, alignment, np.stack([output_layer(readout, under(weights, "output")) for readout in readouts])
 
 

@@ -1,4 +1,4 @@
-"""Cross-entropy of the attention against given links."""
+"""Cross-entropy of the attention against word links."""
 
 import math
 
@@ -6,11 +6,11 @@ from tests.reference.algebra import Array
 
 
 def guided_cross_entropy(alignment: Array, links: Array, floor: float) -> tuple[float, int]:
-    """sum_t -sum_j A_tj log alpha_tj of one sentence, A_t uniform over what t is linked to (Chen et al. 2016), and its linked t."""
-    total, guided = 0.0, 0
+    """sum_t -sum_j A_tj log alpha_tj of one sentence, A_t uniform over the links of t (Chen et al. 2016); the number of linked t."""
+    total, linked_tokens = 0.0, 0
     for weights, linked in zip(alignment.tolist(), links.tolist(), strict=True):
-        places = [j for j, is_linked in enumerate(linked) if is_linked]
-        guided += bool(places)
-        for j in places:
-            total -= math.log(max(weights[j], floor)) / len(places)
-    return total, guided
+        positions = [j for j, is_linked in enumerate(linked) if is_linked]
+        linked_tokens += bool(positions)
+        for j in positions:
+            total -= math.log(max(weights[j], floor)) / len(positions)
+    return total, linked_tokens

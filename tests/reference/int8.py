@@ -1,4 +1,4 @@
-"""Products in eight-bit integers, number by number."""
+"""Matrix products in 8-bit integers, element by element."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ Numbers = NDArray[np.float64]
 
 
 def int8_product(values: Numbers, weight: Numbers, bias: Numbers, *, most: int) -> tuple[Numbers, Numbers]:
-    """y_ig = s_i s_g (x'_i - z) . A'_g + b_g, [N G], and how far rounding can have moved it from x_i . A_g + b_g.
+    """y_ig = s_i s_g (x'_i - z) . A'_g + b_g, [N G], and a bound of its distance from x_i . A_g + b_g.
 
-    s_g = max |A_g| / 127 and s_i = max |x_i| / `most`. Numbers are rounded by half a step at the most, so that
+    s_g = max |A_g| / 127 and s_i = max |x_i| / `most`. Rounding errors are at most half a step, and
     |x A - x' A'| <= |x - x'| |A| + |x'| |A - A'|.
     """
     product = np.zeros((len(values), len(weight)))
@@ -21,7 +21,7 @@ def int8_product(values: Numbers, weight: Numbers, bias: Numbers, *, most: int) 
         rounded = np.rint(row / row_step)
         for n, value in enumerate(values):
             step = np.abs(value).max() / most or 1.0
-            read = np.floor(value / step + 0.5)
-            product[n, g] = step * row_step * sum(a * b for a, b in zip(read, rounded, strict=True)) + bias[g]
-            bound[n, g] = step / 2 * np.abs(row).sum() + row_step / 2 * step * np.abs(read).sum()
+            quantized = np.floor(value / step + 0.5)
+            product[n, g] = step * row_step * sum(a * b for a, b in zip(quantized, rounded, strict=True)) + bias[g]
+            bound[n, g] = step / 2 * np.abs(row).sum() + row_step / 2 * step * np.abs(quantized).sum()
     return product, bound

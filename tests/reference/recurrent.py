@@ -1,4 +1,4 @@
-"""Recurrent cells, with PyTorch's order of gates, the encoder, the decoder's stack, and the bridge between them."""
+"""Recurrent cells with PyTorch's order of gates, the encoder, the stacked decoder, and the bridge between them."""
 
 import math
 
@@ -9,7 +9,7 @@ from tests.reference.settings import Tree
 
 
 def gru_cell(x: Array, s: Array, w: Array, b_w: Array, u: Array, b_u: Array, norms: Weights | None = None) -> Array:
-    """s' = (1 - z) n + z s with gates r, z and proposal n in the rows of W and U, in this order (Cho et al. 2014, eq. 5 to 8).
+    """s' = (1 - z) n + z s; the rows of W and U are those of r, z and n, in this order (Cho et al. 2014, eq. 5 to 8).
 
     As in PyTorch and cuDNN the reset gate acts on U s + b and z keeps the old state. Normalised, LN(W x + b) and LN(U s + b)
     stand for W x + b and U s + b, each over all gates together (Ba et al. 2016, eq. 20).
@@ -53,18 +53,18 @@ def normalised(a: Array, norms: Weights | None, name: str) -> Array:
 def cell_step(
     x: Array, s: Array, c: Array, w: Array, b_w: Array, u: Array, b_u: Array, settings: Tree, norms: Weights
 ) -> tuple[Array, Array]:
-    """s' and c' of either kind of cell; a GRU has no c and leaves it alone."""
-    chosen = norms if settings["layer_norm"] else None
+    """s' and c' of either kind of cell. A GRU returns c unchanged."""
+    cell_norms = norms if settings["layer_norm"] else None
     if settings["cell"] == "gru":
-        return gru_cell(x, s, w, b_w, u, b_u, chosen), c
-    return lstm_cell(x, s, c, w, b_w, u, b_u, chosen)
+        return gru_cell(x, s, w, b_w, u, b_u, cell_norms), c
+    return lstm_cell(x, s, c, w, b_w, u, b_u, cell_norms)
 
 
 # --- encoder ------------------------------------------------------------------------------------------------------
 
 
 def run(inputs: list[Array], settings: Tree, weights: Weights) -> tuple[list[Array], Array]:
-    """The states of one direction after each input, from the zero state, and the last c."""
+    """The state of one direction after each input, starting from zero, and the last c."""
     names = ("weight_ih_l0", "bias_ih_l0", "weight_hh_l0", "bias_hh_l0")
     if settings["layer_norm"]:
         names = ("input.weight", "input.bias", "cell.recurrent.weight", "cell.recurrent.bias")
@@ -78,27 +78,27 @@ def run(inputs: list[Array], settings: Tree, weights: Weights) -> tuple[list[Arr
 
 
 def encoder(words: list[Array], settings: Tree, weights: Weights) -> tuple[Array, list[Array], list[Array]]:
-    """h_j = [h_j->; h_j<-] for embedded words, layer upon layer (Bahdanau et al. 2015, 3.2 and A.2.1), or one of the two alone.
+    """h_j = [h_j->; h_j<-] for embedded words (Bahdanau et al. 2015, 3.2 and A.2.1), or one direction alone; layers are stacked.
 
-    Also [h_S->; h_1<-] of each layer, and the same of an LSTM's c. Residual, a layer above the first puts out the sum of its state
-    and of what it read, x^i = m^i + x^{i-1} (Wu et al. 2016, eq. 6), while the state that goes on in time stays m^i.
+    Also the final states [h_S->; h_1<-] of each layer, and the final c of an LSTM. With residual connections the output of a layer
+    above the first is x^i = m^i + x^{i-1} (Wu et al. 2016, eq. 6); the recurrence keeps the state m^i.
     """
     outputs, finals, memories = words, [], []
     for layer in range(settings["layers"]):
         sides: list[list[Array]] = []
-        ends: list[Array] = []
+        final_states: list[Array] = []
         cells: list[Array] = []
         if settings["direction"] != "reversed":
             states, c = run(outputs, settings, under(weights, f"rightward.{layer}"))
-            sides, ends, cells = [*sides, states], [*ends, states[-1]], [*cells, c]
+            sides, final_states, cells = [*sides, states], [*final_states, states[-1]], [*cells, c]
         if settings["direction"] != "forward":
             states, c = run(outputs[::-1], settings, under(weights, f"leftward.{layer}"))
-            sides, ends, cells = [*sides, states[::-1]], [*ends, states[-1]], [*cells, c]
+            sides, final_states, cells = [*sides, states[::-1]], [*final_states, states[-1]], [*cells, c]
         joined = [np.concatenate([side[j] for side in sides]) for j in range(len(words))]
         if settings["residual"] and layer:
             joined = [joined[j] + outputs[j] for j in range(len(words))]
         outputs = joined
-        finals.append(np.concatenate(ends))
+        finals.append(np.concatenate(final_states))
         memories.append(np.concatenate(cells))
     return np.stack(outputs), finals, memories
 
@@ -109,10 +109,10 @@ def encoder(words: list[Array], settings: Tree, weights: Weights) -> tuple[Array
 def stacked_step(
     x: Array, w: Array, b_w: Array, states: list[Array], memories: list[Array], settings: Tree, weights: Weights
 ) -> tuple[Array, list[Array], list[Array]]:
-    """One step of the decoder's stack: what its top layer puts out, and the states and c of all layers.
+    """One step of the stacked decoder: the output of the top layer, and s and c of all layers.
 
-    W acts on the lowest layer's input, each other layer reads what the one below puts out: its state, residual with what it read
-    itself added from the second layer on, x^i = m^i + x^{i-1} (Wu et al. 2016, eq. 6).
+    W projects the input of the first layer; each further layer reads the output of the one below. With residual connections the
+    output of a layer above the first is x^i = m^i + x^{i-1} (Wu et al. 2016, eq. 6).
     """
     new_states, new_memories = [], []
     for layer in range(len(states)):
@@ -133,7 +133,7 @@ def bridge(
     """s_0 and c_0 of every layer; c_0 is zero unless copied.
 
     backward: tanh(W_s h_1<-) (Bahdanau et al. 2015, A.2.2); final: the same of [h_S->; h_1<-]; mean: of (1/S) sum_j h_j;
-    copy: each layer's last state and c as they are (Sutskever et al. 2014, 2); zero: nothing crosses.
+    copy: each layer's last state and c as they are (Sutskever et al. 2014, 2); zero: 0.
     """
     decoder, width = settings["decoder"], settings["encoder"]["hidden"]
     layers, hidden = decoder["layers"], decoder["hidden"]

@@ -1,10 +1,10 @@
-"""Small `model` sections of a recipe, as the plain trees that both the reference and nmt read."""
+"""Small `model` sections of recipes, as plain dicts that both the reference and nmt read."""
 
 from itertools import product
 from typing import Any
 
 Tree = dict[str, Any]
-"""A section of a recipe as YAML has it."""
+"""A section of a recipe as a plain dict."""
 
 ORDERS = {
     "bahdanau": {"kind": "attend-then-update", "conditional": False},
@@ -20,7 +20,7 @@ BRIDGES = ("backward", "final", "mean", "copy", "zero")
 DIRECTIONS = ("both", "forward", "reversed")
 
 ATTENTIONS = [pair for pair in product(SCORES, WINDOWS) if pair[0] != "none" or pair[1] == "global"]
-"""Every score with every window that it can have."""
+"""Every valid pair of score and window."""
 
 SCORE_SIZES = {"additive": {"size": 4}, "concat": {"size": 4}, "location": {"max_source": 6}}
 
@@ -43,7 +43,7 @@ SWITCHES: dict[str, Tree] = {
     "scaled": {"embedding_scale": 1.7, "layers": 2},
     "ratio": {"window": "local-m", "ratio": 1.5},
 }
-"""What `small` takes for each switch that leaves the plain model of the papers, alone and where two touch each other."""
+"""Arguments of `small` for each extension of the papers' models, and for pairs of extensions that interact."""
 
 
 def small(
@@ -71,9 +71,9 @@ def small(
     hidden: int | None = None,
     dropout: Tree | float = 0.0,
 ) -> Tree:
-    """A model of a few hundred weights, no two of its widths alike unless a setting asks for it.
+    """A model of a few hundred weights, whose widths all differ unless a setting needs equal ones.
 
-    The decoder has the cell and layers of the encoder unless it is given its own.
+    Cell and layers of the decoder are those of the encoder by default.
     """
     stack = {"cell": cell, "layers": layers, "residual": residual, "layer_norm": layer_norm}
     windows: dict[str, Tree] = {

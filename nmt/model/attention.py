@@ -1,6 +1,6 @@
 """Attention: score, mask, window and softmax give weights, and weights give the context.
 
-    alpha_ij = softmax_j(e_ij) [x window factor]        (Bahdanau et al. 2015, eq. 6; Luong et al. 2015, eq. 7 and 10)
+    alpha_ij = softmax_j(e_ij) [x window factor]        (Bahdanau et al. 2015, eq. 6; Luong et al. 2015, eq. 7, 10)
     c_i = sum_j alpha_ij h_j                            (Bahdanau et al. 2015, eq. 5)
 
 Padding never receives weight.
@@ -40,7 +40,7 @@ class AttentionMemory:
 
 @dataclass(frozen=True)
 class Attended:
-    """The result of T queries per sentence."""
+    """Contexts c_i and weights alpha_ij of T queries per sentence."""
 
     contexts: Float[Tensor, "N T A"]
     weights: Float[Tensor, "N T S"]
@@ -49,7 +49,7 @@ class Attended:
 
 
 class Attention(nn.Module):
-    """One attention: any score with any window."""
+    """Attention with any score and any window; one head."""
 
     def __init__(self, config: recipe.AttentionConfig, *, query: int, annotation: int) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Attention(nn.Module):
     def weighted_sum(
         self, weights: Float[Tensor, "N T S"], annotations: Float[Tensor, "N S A"]
     ) -> Float[Tensor, "N T A"]:
-        """c_i = sum_j alpha_ij h_j."""
+        """c_i = sum_j alpha_ij h_j   (Bahdanau et al. 2015, eq. 5)."""
         return weights.to(annotations.dtype) @ annotations
 
     def position_contexts(self, memory: AttentionMemory) -> Float[Tensor, "B S A"]:
@@ -103,10 +103,10 @@ class Attention(nn.Module):
 
 
 class MultiHeadAttention(nn.Module):
-    """Attentions side by side: head k queries with its share of W s and reads its share of U h_j (Vaswani et al. 2017, 3.2.2).
+    """K heads: head k queries with the k-th part of W s and reads the k-th part of U h_j (Vaswani et al. 2017, 3.2.2).
 
-    Each head may have any score and window. The contexts are concatenated; the weights that are shown, and that coverage sums, are
-    the mean over the heads.
+    All heads have the same kind of score and window. Their contexts are concatenated. The weights that are returned, and that
+    coverage sums, are the mean over the heads.
     """
 
     def __init__(self, config: recipe.AttentionConfig, *, query: int, annotation: int) -> None:
@@ -138,7 +138,7 @@ class MultiHeadAttention(nn.Module):
         memory: AttentionMemory,
         coverage: Float[Tensor, "B T S"] | None = None,
     ) -> Attended:
-        """Contexts of all heads side by side, and the mean of their weights."""
+        """The concatenated contexts of all heads, and the mean of their weights."""
         annotations, keys = memory.annotations.flatten(0, 1), memory.keys.flatten(0, 1)
         shared = (part.repeat_interleave(self.heads, 0) for part in (memory.mask, memory.summary))
         positions = positions.repeat_interleave(self.heads, 0)
@@ -154,11 +154,11 @@ class MultiHeadAttention(nn.Module):
         return memory.annotations.transpose(1, 2).flatten(2)
 
     def _by_head(self, values: Float[Tensor, "B T D"]) -> Float[Tensor, "N T d"]:
-        """Each head's share of the values, the heads of a sentence one after the other."""
+        """[B T K*d] -> [B*K T d]: the part of each head, as a row of its own."""
         return torch.unflatten(values, -1, (self.heads, -1)).transpose(1, 2).flatten(0, 1)
 
     def _heads(self, values: Float[Tensor, "N T D"]) -> Float[Tensor, "B K T D"]:
-        """The rows of each sentence, one per head, in a dimension of their own."""
+        """[B*K T D] -> [B K T D]: the heads in a dimension of their own."""
         return torch.unflatten(values, 0, (-1, self.heads))
 
     if TYPE_CHECKING:
@@ -173,14 +173,17 @@ def without_attention(queries: Float[Tensor, "N T H"], memory: AttentionMemory) 
 
 
 def masked_softmax(scores: Float[Tensor, "*N S"], allowed: Bool[Tensor, "*#N S"]) -> Float[Tensor, "*N S"]:
-    """Softmax over the allowed positions, exactly 0 elsewhere; a row without an allowed position is all 0."""
+    """alpha_ij = exp(e_ij) / sum_k exp(e_ik)   (Bahdanau et al. 2015, eq. 6; Luong et al. 2015, eq. 7).
+
+    j and k are allowed positions; all others get exactly 0. A row without an allowed position is all 0.
+    """
     allowed = allowed & (scores != float("-inf"))
     scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
     return torch.softmax(scores, dim=-1) * allowed
 
 
 def _share(score: recipe.ScoreConfig, heads: int) -> recipe.ScoreConfig:
-    """The score of one of several heads, which share the width of the hidden layer."""
+    """The score of one head, with an equal part of the hidden layer."""
     match score:
         case recipe.AdditiveScoreConfig() | recipe.ConcatScoreConfig():
             return score.model_copy(update={"size": score.size // heads})

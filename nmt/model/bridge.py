@@ -36,12 +36,14 @@ class Bridge(nn.Module):
                 assert_never(self.kind)
 
     def forward(self, encoded: EncoderOutput) -> RecurrentState:
+        """The state before the first step. An LSTM starts from the copied cell, or from zeros."""
         hidden, batch = self.hidden(encoded), len(encoded.mask)
         position = torch.zeros(batch, dtype=torch.long, device=hidden.device)
         cell = (torch.zeros_like(hidden) if encoded.cell is None else encoded.cell) if self.has_cell else None
         return RecurrentState(hidden, position, cell)
 
     def hidden(self, encoded: EncoderOutput) -> Float[Tensor, "B L H"]:
+        """s_0 of each layer."""
         match self.kind:
             case "backward":
                 summary = encoded.final[:, -1, -self.backward :]

@@ -1,6 +1,6 @@
 """Recurrent cells: one step of a GRU or an LSTM.
 
-The product W x with the input comes in from outside, so that it can be computed for all time steps at once.
+The caller computes the product W x with the input, for all time steps at once where it can.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ class GruCell(nn.Module):
 
         r, z = sigmoid(W x + U s);   n = tanh(W x + r * (U s));   s' = (1 - z) * n + z * s
 
-    As in cuDNN, r multiplies after U and not before it, and z keeps the old state where the paper's z takes the new one. Dropout is
-    a mask on the s that U reads, not on s itself, which would fade with every step (Semeniuta et al. 2016). Layer normalisation
-    acts on W x and on U s (Ba et al. 2016, eq. 20).
+    In the decoder, W x stands for W E y_{i-1} + C c_i of the paper. As in cuDNN, r multiplies U s, where the paper has U (r * s), and z
+    keeps the old state, where the paper's z takes the new one. Dropout masks the s that U reads, not s itself, which would fade with
+    every step (Semeniuta et al. 2016). Layer normalisation acts on W x and on U s (Ba et al. 2016, eq. 20).
     """
 
     gates = 3
@@ -86,7 +86,7 @@ class LstmCell(nn.Module):
 
 
 def dropped(hidden: Float[Tensor, "B H"], mask: Float[Tensor, "B H"] | None) -> Float[Tensor, "B H"]:
-    """A state as the recurrent matrix sees it in training."""
+    """The state that the recurrent matrix reads: with its dropout mask in training."""
     return hidden if mask is None else hidden * mask
 
 
@@ -94,7 +94,7 @@ CellKind = Literal["gru", "lstm"]
 
 
 def gates_of(kind: CellKind) -> int:
-    """The number of gates that W x is computed for."""
+    """The number of vectors of size H that W x consists of: one per gate, and one for the proposed state."""
     match kind:
         case "gru":
             return GruCell.gates
@@ -105,6 +105,7 @@ def gates_of(kind: CellKind) -> int:
 
 
 def build_cell(kind: CellKind, hidden: int, *, layer_norm: bool = False) -> GruCell | LstmCell:
+    """The cell of a recipe, with `hidden` units."""
     match kind:
         case "gru":
             return GruCell(hidden, layer_norm=layer_norm)
@@ -115,6 +116,7 @@ def build_cell(kind: CellKind, hidden: int, *, layer_norm: bool = False) -> GruC
 
 
 def build_norm(width: int, *, layer_norm: bool) -> nn.Module:
+    """Layer normalisation over `width` values, or the identity."""
     return nn.LayerNorm(width) if layer_norm else nn.Identity()
 
 

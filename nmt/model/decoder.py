@@ -1,7 +1,7 @@
 """Decoder: embedded target tokens -> readouts, with one attention per step, in the order of either paper.
 
-    attend-then-update  (Bahdanau et al. 2015, 3.1)     c_i = attend(s_{i-1});  s_i = f(s_{i-1}, E y_{i-1}, c_i)
-    update-then-attend  (Luong et al. 2015, 3)          h_t = f(h_{t-1}, E y_{t-1});  c_t = attend(h_t)
+    attend-then-update  (Bahdanau et al. 2015, 3.1 and A.1.1)   c_i = attend(s_{i-1});  s_i = f(s_{i-1}, E y_{i-1}, c_i)
+    update-then-attend  (Luong et al. 2015, 3 and eq. 3)        h_t = f(h_{t-1}, E y_{t-1});  c_t = attend(h_t)
 
 In both orders row t of the alignment belongs to the token that step t predicts. Search runs the same code with targets of one token.
 """
@@ -58,8 +58,8 @@ class Decoded:
 class Recurrence(nn.Module):
     """L stacked cells. The first layer reads the sum of its projected inputs, each further layer the output of the one below.
 
-    The inputs are the embedded token ("word"), one other vector, or both. With residual connections a layer adds its input to its
-    state, from the second layer on (Wu et al. 2016, 3.1).
+    The inputs are the embedded token ("word"), one other vector ("context" or "feed"), or both: W [E y; c] is computed as W_1 E y + W_2 c.
+    With residual connections the output of a layer is its state plus its input, from the second layer on (Wu et al. 2016, 3.1).
     """
 
     def __init__(self, config: recipe.DecoderConfig, *, inputs: dict[str, int], dropout: recipe.DropoutConfig) -> None:
@@ -132,7 +132,7 @@ class Recurrence(nn.Module):
     def all_steps(
         self, words: Num[Tensor, "B T G"], state: RecurrentState, masks: Float[Tensor, "B L H"] | None
     ) -> tuple[Float[Tensor, "B T H"], RecurrentState]:
-        """All steps of a recurrence that reads nothing but known tokens."""
+        """T steps of a recurrence that reads only the tokens."""
         outputs = []
         for word in words.unbind(1):
             output, state = self(word, state, masks)
@@ -150,7 +150,7 @@ class Recurrence(nn.Module):
 
 
 class AttentionalDecoder(nn.Module):
-    """Base class of the two orders: attention, readout, and the count of steps and coverage."""
+    """Base class of the two orders: has attention and readout, and updates step number and coverage."""
 
     def __init__(self, config: recipe.ModelConfig) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ class AttentionalDecoder(nn.Module):
         )
 
     def forward(self, embedded: Num[Tensor, "B T E"], state: RecurrentState, memory: AttentionMemory) -> Decoded:
-        """T steps whose tokens are known."""
+        """T steps with given input tokens (teacher forcing; T = 1 in search)."""
         raise NotImplementedError
 
     def position_readouts(
@@ -171,7 +171,7 @@ class AttentionalDecoder(nn.Module):
         raise NotImplementedError
 
     def start(self, state: RecurrentState, memory: AttentionMemory) -> RecurrentState:
-        """The state before the first step, when nothing has been attended to."""
+        """The state before the first step, with zero coverage if the score reads it."""
         if not self.attention.has_coverage:
             return state
         return replace(state, coverage=state.hidden.new_zeros(memory.mask.shape))
@@ -179,7 +179,7 @@ class AttentionalDecoder(nn.Module):
     def attend(
         self, queries: Float[Tensor, "B T H"], state: RecurrentState, memory: AttentionMemory
     ) -> tuple[Attended, RecurrentState]:
-        """Contexts and weights of T states, and the state with these steps counted."""
+        """Contexts and weights of T queries, and the state with step number and coverage after them."""
         steps = queries.shape[1]
         positions = state.position.unsqueeze(1) + torch.arange(steps, device=queries.device)
         coverage = None if state.coverage is None else state.coverage.unsqueeze(1)
@@ -194,9 +194,9 @@ class AttentionalDecoder(nn.Module):
 
 
 class AttendThenUpdate(AttentionalDecoder):
-    """s_{i-1} queries, the context enters the recurrence, and the readout reads s_i, E y_{i-1} and c_i (Bahdanau et al. 2015).
+    """c_i = attend(s_{i-1});  s_i = f(s_{i-1}, E y_{i-1}, c_i);  t_i = readout(s_i, E y_{i-1}, c_i)   (Bahdanau et al. 2015, 3.1, A.2.2).
 
-    Conditional, the token enters first and the state that has read it queries (Sennrich et al. 2017, appendix A):
+    Conditional, the query has already read the token (conditional GRU, Sennrich et al. 2017); `asking` is f:
     s'_i = f(s_{i-1}, E y_{i-1});  c_i = attend(s'_i);  s_i = g(s'_i, c_i).
     """
 
@@ -212,9 +212,9 @@ class AttendThenUpdate(AttentionalDecoder):
         masks = self.recurrence.masks(state)
         hidden, steps = [], []
         for word in words.unbind(1):
-            query, word_left, state = self.query(word, state, masks)
+            query, unread_word, state = self.query(word, state, masks)
             attended, state = self.attend(query.unsqueeze(1), state, memory)
-            output, state = self.recurrence(word_left, state, masks, attended.contexts.squeeze(1))
+            output, state = self.recurrence(unread_word, state, masks, attended.contexts.squeeze(1))
             hidden.append(output)
             steps.append(attended)
         attended = concatenated(steps)
@@ -224,7 +224,7 @@ class AttendThenUpdate(AttentionalDecoder):
     def query(
         self, word: Num[Tensor, "B G"], state: RecurrentState, masks: Float[Tensor, "B L H"] | None
     ) -> tuple[Float[Tensor, "B H"], Num[Tensor, "B G"] | None, RecurrentState]:
-        """The query s_{i-1} or s'_i, the token if it is still to be read, and the state."""
+        """The query s_{i-1} or s'_i, W E y of the token unless the query has read it, and the state."""
         if self.asking is None:
             return state.hidden[:, -1], word, state
         query, state = self.asking(word, state, masks)
@@ -236,19 +236,18 @@ class AttendThenUpdate(AttentionalDecoder):
         contexts = self.attention.position_contexts(memory)
         batch, length = contexts.shape[:2]
         word = (self.asking or self.recurrence).project_words(embedded)
-        _, word_left, state = self.query(word, state, None)
+        _, unread_word, state = self.query(word, state, None)
         rows = torch.arange(batch, device=word.device).repeat_interleave(length)
-        word_left = None if word_left is None else word_left[rows]
-        hidden, _ = self.recurrence(word_left, state.select(rows), None, contexts.flatten(0, 1))
+        unread_word = None if unread_word is None else unread_word[rows]
+        hidden, _ = self.recurrence(unread_word, state.select(rows), None, contexts.flatten(0, 1))
         return self.readout(hidden.view(batch, length, -1), repeated(embedded, length), contexts)
 
 
 class UpdateThenAttend(AttentionalDecoder):
-    """h_t queries once it is computed, and the readout h~_t reads c_t and h_t (Luong et al. 2015).
+    """h_t = f(h_{t-1}, E y_{t-1});  c_t = attend(h_t);  h~_t = readout(h_t, c_t)   (Luong et al. 2015, eq. 3, 5).
 
-    With input feeding (Luong 3.3) the recurrence also reads g h~_{t-1} / sqrt(R), where g is the factor of embedded tokens. The R
-    components of h~ tend to -1 and 1, so this makes h~ as long as an embedded token. Without it Adam moves the state too fast, which
-    costs several BLEU (measured in recipes/README.md).
+    With input feeding (3.3) f also reads h~_{t-1}, here as g h~_{t-1} / sqrt(R), where g is `embedding_scale`. The R components of h~
+    tend to -1 and 1, so the scaled h~ is as long as an embedded token. Unscaled, it costs several BLEU with Adam (recipes/NOTES.md).
     """
 
     def __init__(self, config: recipe.ModelConfig, *, input_feeding: bool) -> None:
@@ -259,7 +258,7 @@ class UpdateThenAttend(AttentionalDecoder):
         self.recurrence = Recurrence(config.decoder, inputs=inputs, dropout=config.dropout)
 
     def start(self, state: RecurrentState, memory: AttentionMemory) -> RecurrentState:
-        """The state before the first step, with zeros as the readout that is fed."""
+        """The state before the first step; with input feeding, h~_0 = 0."""
         state = super().start(state, memory)
         if not self.feed_size:
             return state
@@ -274,11 +273,11 @@ class UpdateThenAttend(AttentionalDecoder):
         return Decoded(self.readout(hidden, embedded, attended.contexts), attended.weights, state, attended.centers)
 
     def step_by_step(self, embedded: Num[Tensor, "B T E"], state: RecurrentState, memory: AttentionMemory) -> Decoded:
-        """The same where a step depends on the attention of the step before."""
+        """The same steps one by one, where a step depends on the attention of the step before."""
         words, masks = self.recurrence.project_words(embedded), self.recurrence.masks(state)
         readouts, steps = [], []
         for word, token in zip(words.unbind(1), embedded.unbind(1), strict=True):
-            output, state = self.recurrence(word, state, masks, self.fed(state))
+            output, state = self.recurrence(word, state, masks, self.scaled_feed(state))
             attended, state = self.attend(output.unsqueeze(1), state, memory)
             readout = self.readout(output, token, attended.contexts.squeeze(1))
             state = replace(state, feed=readout if self.feed_size else None)
@@ -287,8 +286,8 @@ class UpdateThenAttend(AttentionalDecoder):
         attended = concatenated(steps)
         return Decoded(stacked(readouts), attended.weights, state, attended.centers)
 
-    def fed(self, state: RecurrentState) -> Float[Tensor, "B R"] | None:
-        """What the recurrence reads beside the token, with input feeding."""
+    def scaled_feed(self, state: RecurrentState) -> Float[Tensor, "B R"] | None:
+        """g h~_{t-1} / sqrt(R) with input feeding, else None."""
         return None if state.feed is None else state.feed * self.feed_scale
 
     def position_readouts(
@@ -296,17 +295,17 @@ class UpdateThenAttend(AttentionalDecoder):
     ) -> Float[Tensor, "B S R"]:
         contexts = self.attention.position_contexts(memory)
         length = contexts.shape[1]
-        output, _ = self.recurrence(self.recurrence.project_words(embedded), state, None, self.fed(state))
+        output, _ = self.recurrence(self.recurrence.project_words(embedded), state, None, self.scaled_feed(state))
         return self.readout(repeated(output, length), repeated(embedded, length), contexts)
 
 
 def stacked(parts: Sequence[Float[Tensor, "B D"]]) -> Float[Tensor, "B N D"]:
-    """The vectors of all layers or steps side by side."""
+    """Stack the vectors of all layers or steps along a new dimension."""
     return parts[0].unsqueeze(1) if len(parts) == 1 else torch.stack(list(parts), 1)
 
 
 def concatenated(steps: Sequence[Attended]) -> Attended:
-    """The attention of single steps as one."""
+    """Concatenate the attention results of several steps."""
     if len(steps) == 1:
         return steps[0]
     centers = [step.centers for step in steps if step.centers is not None]
@@ -315,11 +314,12 @@ def concatenated(steps: Sequence[Attended]) -> Attended:
 
 
 def repeated(values: Num[Tensor, "B D"], length: int) -> Num[Tensor, "B S D"]:
-    """The same values at each of `length` positions."""
+    """Repeat the values at each of `length` positions."""
     return values.unsqueeze(1).expand(-1, length, -1)
 
 
 def build_decoder(config: recipe.ModelConfig) -> AttendThenUpdate | UpdateThenAttend:
+    """The decoder of a recipe."""
     match config.decoder.order:
         case recipe.AttendThenUpdateConfig() as order:
             return AttendThenUpdate(config, conditional=order.conditional)

@@ -1,4 +1,4 @@
-"""Dropout of single numbers and of whole words."""
+"""Dropout of single values and of whole token embeddings."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ class Dropout(nn.Module):
         return functional.dropout(values.new_ones(self.mask_shape(values)), self.rate)
 
     def mask_shape(self, values: Tensor) -> tuple[int, ...]:
+        """The shape of a mask for values [B ... D]."""
         inner = [1] * (values.dim() - 2) if self.variational else values.shape[1:-1]
         return (values.shape[0], *inner, values.shape[-1])
 
 
 class WordDropout(nn.Module):
-    """Dropout of whole words: an embedding [... E] is scaled by 1 / (1 - rate), or all zero (Gal and Ghahramani 2016)."""
+    """Dropout of whole tokens: an embedding [... E] becomes zero, or is scaled by 1 / (1 - rate) (Gal and Ghahramani 2016)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()

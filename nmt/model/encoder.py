@@ -1,4 +1,4 @@
-"""Recurrent encoder: source -> annotations h_j = [h_j->; h_j<-] (Bahdanau et al. 2015, 3.2)."""
+"""Recurrent encoder: source -> annotations h_j = [h_j->; h_j<-] (Bahdanau et al. 2015, 3.2 and eq. 7)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from nmt.model.dropout import Dropout
 
 @dataclass(frozen=True)
 class EncoderOutput:
-    """Annotations and final states of a batch. Two directions stand side by side, left to right first."""
+    """Annotations and final states of a batch. The left-to-right direction comes first in the last dimension."""
 
     annotations: Float[Tensor, "B S A"]
     mask: Bool[Tensor, "B S"]
     final: Float[Tensor, "B L A"]
-    """The state of each layer that has read the whole source, [h_S->; h_1<-]."""
+    """[h_S->; h_1<-] of each layer: the state of each direction after it has read the whole source."""
     cell: Float[Tensor, "B L A"] | None
-    """The cell of an LSTM there, if the decoder copies it."""
+    """The cells that belong to `final`, if the decoder copies those of an LSTM."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class LayerOutput:
 
 
 class UnrolledLayer(nn.Module):
-    """A recurrent layer step by step, for cells that PyTorch has no layer for: s_j = f(s_{j-1}, W x_j)."""
+    """A recurrent layer computed step by step, for cells that PyTorch has no layer for: s_j = f(s_{j-1}, W x_j)."""
 
     def __init__(self, config: recipe.EncoderConfig, width: int) -> None:
         super().__init__()
@@ -52,14 +52,14 @@ class UnrolledLayer(nn.Module):
         projected: Tensor = self.input(values)
         hidden = projected.new_zeros(len(values), self.width)
         cell = torch.zeros_like(hidden) if self.has_cell else None
-        states, cells = [], []
+        states: list[Tensor] = []
+        cells: list[Tensor] = []
         for step in projected.unbind(1):
             hidden, cell = self.cell(step, hidden, cell)
             states.append(hidden)
-            cells.append(cell)
-        return torch.stack(states, 1), torch.stack([each for each in cells if each is not None], 1) if cells[
-            0
-        ] is not None else None
+            if cell is not None:
+                cells.append(cell)
+        return torch.stack(states, 1), torch.stack(cells, 1) if cells else None
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -69,7 +69,7 @@ class Encoder(nn.Module):
     """Layers of a GRU or LSTM over embedded tokens, in both directions or in one.
 
     The backward direction reads every sentence reversed within its own length, so padding comes last in both directions and changes
-    nothing. `keeps_cells` asks for the final cells of an LSTM.
+    nothing. With `keeps_cells` the output has the final cells of an LSTM.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Encoder(nn.Module):
         self.dropout = Dropout(dropout.annotations, variational=dropout.variational)
 
     def forward(self, embedded: Num[Tensor, "B S E"], mask: Bool[Tensor, "B S"]) -> EncoderOutput:
+        """Annotations, 0 on padding, and final states of embedded tokens."""
         lengths = mask.sum(1)
         backwards = reversal(lengths, mask.shape[1])
         values, layers = embedded, []
@@ -98,7 +99,7 @@ class Encoder(nn.Module):
         return EncoderOutput(annotations, mask, final, torch.stack(cells, 1) if cells else None)
 
     def _layer(self, depth: int, values: Tensor, lengths: Tensor, backwards: Tensor) -> LayerOutput:
-        """One layer, its directions side by side."""
+        """One layer, with its directions concatenated."""
         directions = []
         if len(self.rightward):
             directions.append(self._read(self.rightward[depth], values, lengths))
@@ -124,7 +125,7 @@ class Encoder(nn.Module):
 
 
 def side_by_side(directions: Sequence[LayerOutput]) -> LayerOutput:
-    """The directions of a layer as one."""
+    """Concatenate the directions of a layer."""
     if len(directions) == 1:
         return directions[0]
     states, final = (
@@ -148,7 +149,7 @@ def take(values: Num[Tensor, "N S D"], positions: Int[Tensor, "N W"]) -> Num[Ten
 
 
 def reads(direction: Literal["both", "forward", "reversed"]) -> tuple[bool, bool]:
-    """Whether an encoder reads left to right, and right to left."""
+    """Whether an encoder reads left to right, and whether right to left."""
     match direction:
         case "both":
             return True, True

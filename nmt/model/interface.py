@@ -111,11 +111,11 @@ class TranslationModel(nn.Module, Generic[MemoryT, StateT]):
         raise NotImplementedError
 
     def step(self, tokens: Int[Tensor, " N"], state: StateT, memory: MemoryT, rows: Int[Tensor, " N"]) -> Step:
-        """Feed one token to each of N hypotheses; hypothesis n reads sentence `rows[n]` of the memory, and `rows` rises."""
+        """Feed one token to each of N hypotheses. Hypothesis n reads sentence `rows[n]` of the memory; `rows` is in ascending order."""
         raise NotImplementedError
 
     def forward(self, batch: SentencePairs, label_smoothing: float = 0.0) -> ModelOutput:
-        """Loss and alignment of known targets. Every parameter is used inside."""
+        """Loss and alignment of known targets. Uses every parameter, as DistributedDataParallel requires."""
         raise NotImplementedError
 
     if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from nmt.model.precision import at_least_fp32
 
 
 class OutputLayer(nn.Linear):
-    """p(y_t | y_<t, x) = softmax(W_o t_t + b)   (Bahdanau et al. 2015, A.2.2; Luong et al. 2015, eq. 6)."""
+    """p(y_t | y_<t, x) = softmax(W_o t_t + b)   (Bahdanau et al. 2015, eq. 4 and A.2.2; Luong et al. 2015, eq. 6, with W_s h~_t)."""
 
     def log_probs(self, readouts: Float[Tensor, "N R"]) -> Float[Tensor, "N V"] | LazyLogProbs:
         """log p of every token of the vocabulary."""
@@ -26,7 +26,7 @@ class OutputLayer(nn.Linear):
     ) -> tuple[Float[Tensor, ""], Float[Tensor, " N"]]:
         """Cross-entropy with label smoothing eps over the whole vocabulary (Szegedy et al. 2016, 7), and log p of the gold tokens.
 
-        loss = sum_i (1 - eps) * -log p(y_i) + eps / V * sum_v -log p(v)
+        loss = sum_i (1 - eps) * -log p(y_i) + eps / V * sum_v -log p(v); with eps = 0 this is J of Luong et al. 2015, eq. 4.
         """
         log_p = torch.log_softmax(at_least_fp32(self(readouts)), dim=-1)
         gold_log_p = log_p.gather(1, gold.unsqueeze(1)).squeeze(1)

@@ -1,4 +1,4 @@
-"""Number types: softmaxes and positions need the digits of fp32, matrix products do not."""
+"""Number types: softmaxes and positions are computed in fp32 or better, matrix products may be shorter."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from torch import Tensor
 
 
 def at_least_fp32(values: Tensor) -> Tensor:
-    """Values of a shorter type than fp32 as fp32, others as they are."""
+    """Convert bf16 and fp16 to fp32; leave other types as they are."""
     return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values

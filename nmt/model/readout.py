@@ -1,4 +1,4 @@
-"""Readouts: what the output layer reads, made of decoder state, previous token and context."""
+"""Readouts: the vector that the output layer reads, computed from decoder state, previous token and context."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nmt import recipe
 
 
 class TanhReadout(nn.Module):
-    """tanh(U_o s_i + V_o E y_{i-1} + C_o c_i): the sum of Bahdanau et al. (2015, A.2.2) through one tanh (Pascanu et al. 2014)."""
+    """tanh(U_o s_i + V_o E y_{i-1} + C_o c_i): the sum of Bahdanau et al. (2015, A.2.2) through tanh, not maxout (Pascanu et al. 2014)."""
 
     def __init__(self, *, hidden: int, embedding: int, context: int, size: int) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class TanhReadout(nn.Module):
 class MaxoutReadout(TanhReadout):
     """t_i,k = max(t~_i,2k-1, t~_i,2k) with t~_i = U_o s_i + V_o E y_{i-1} + C_o c_i   (Bahdanau et al. 2015, A.2.2).
 
-    The paper prints s_{i-1} in t~_i but conditions p(y_i) on s_i (its eq. 4); this reads s_i.
+    A.2.2 prints s_{i-1} in t~_i, but eq. 4 of the paper conditions p(y_i) on s_i; this reads s_i.
     """
 
     def __init__(self, *, hidden: int, embedding: int, context: int, size: int) -> None:

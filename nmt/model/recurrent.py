@@ -31,10 +31,11 @@ class RecurrentMemory:
 
 
 class TokenEmbedding(nn.Embedding):
-    """g E y: rows of a table, of length 1 at first as a tied output layer needs them, times a constant g.
+    """g E y: a row of the embedding table times a constant g, which is `embedding_scale`.
 
-    With g = sqrt(E) the components of an embedded token are as large as those of a state (Vaswani et al. 2017, 3.4). With g = 1 they
-    are sqrt(E) times smaller, and Adam takes long to make up for it (measured in recipes/README.md).
+    Rows initially have length 1, because a tied output layer needs that. With g = sqrt(E) the components of an embedded token are as
+    large as those of a state (Vaswani et al. 2017, 3.4). With g = 1 they are sqrt(E) times smaller, and Adam takes long to scale them
+    up (recipes/NOTES.md).
     """
 
     def __init__(self, size: int, width: int, scale: float) -> None:
@@ -81,7 +82,7 @@ class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
                 assert_never(config.tie)
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> RecurrentMemory:
-        """Annotations of the source, and s_0."""
+        """Annotations and keys of the source, and s_0."""
         encoded = self.encoder(self.dropout(self.source_embedding(source)), source_mask)
         memory = self.decoder.attention.remember(encoded.annotations, source_mask, encoded.final[:, -1])
         return RecurrentMemory(memory, self.decoder.start(self.bridge(encoded), memory))
@@ -120,7 +121,7 @@ class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
         return log_probs.new_full(positions.shape, float("-inf")).masked_scatter(positions, log_probs)
 
     def embed(self, target: Int[Tensor, "*ids"]) -> Num[Tensor, "*ids E"]:
-        """Embedded target tokens."""
+        """g E y of target tokens, with dropout in training."""
         embedded: Tensor = self.dropout(self.target_embedding(target))
         return embedded
 

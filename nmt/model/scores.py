@@ -1,4 +1,4 @@
-"""Score functions e_ij: how well the decoder state that queries matches each source annotation.
+"""Score functions e_ij: how well the querying decoder state matches each source annotation.
 
 A score maps T queries per sentence [N T H] and the keys of that sentence [N S D] to scores [N T S]. `keys` is what can be computed
 from the annotations once per sentence. Mask, window and softmax are the same for all scores and live in `attention.py`.
@@ -23,6 +23,7 @@ class Score(nn.Module):
     """Whether the score reads the attention weights of earlier steps."""
 
     def keys(self, annotations: Float[Tensor, "N S A"]) -> Float[Tensor, "N S D"]:
+        """What the score reads of each source position, computed once per sentence."""
         return annotations
 
     def forward(
@@ -31,6 +32,7 @@ class Score(nn.Module):
         keys: Float[Tensor, "N S D"],
         coverage: Float[Tensor, "N T S"] | None = None,
     ) -> Float[Tensor, "N T S"]:
+        """e_ij of T queries and all S positions of each sentence."""
         raise NotImplementedError
 
     if TYPE_CHECKING:
@@ -62,7 +64,7 @@ class AdditiveScore(Score):
         keys: Float[Tensor, "N S D"],
         coverage: Float[Tensor, "N T S"] | None = None,
     ) -> Float[Tensor, "N T S"]:
-        hidden = self.query(queries).unsqueeze(2) + keys.unsqueeze(1)  # W_a s + U_a h_j   [N T S D]
+        hidden = self.query(queries).unsqueeze(2) + keys.unsqueeze(1)  # W_a s_{i-1} + U_a h_j   [N T S D]
         if self.coverage is not None and coverage is not None:
             hidden = hidden + self.coverage(coverage.unsqueeze(-1))
         scores: Tensor = self.v(torch.tanh(hidden)).squeeze(-1)
@@ -70,7 +72,7 @@ class AdditiveScore(Score):
 
 
 class ConcatScore(AdditiveScore):
-    """score(h_t, h_s) = v_a^T tanh(W_a [h_t; h_s])   (Luong et al. 2015, eq. 8).
+    """score(h_t, h_s) = v_a^T tanh(W_a [h_t; h_s])   (Luong et al. 2015, 3.1; not numbered).
 
     W_a [h_t; h_s] is the sum of a product with each half of W_a, so this is the additive score without its bias.
     """
@@ -81,7 +83,7 @@ class ConcatScore(AdditiveScore):
 
 
 class DotScore(Score):
-    """score(h_t, h_s) = h_t^T h_s   (Luong et al. 2015, eq. 8)."""
+    """score(h_t, h_s) = h_t^T h_s   (Luong et al. 2015, 3.1; not numbered)."""
 
     def forward(
         self,
@@ -93,7 +95,7 @@ class DotScore(Score):
 
 
 class GeneralScore(DotScore):
-    """score(h_t, h_s) = h_t^T W_a h_s   (Luong et al. 2015, eq. 8); the keys are W_a h_s."""
+    """score(h_t, h_s) = h_t^T W_a h_s   (Luong et al. 2015, 3.1; not numbered); the keys are W_a h_s."""
 
     def __init__(self, query: int, annotation: int) -> None:
         super().__init__()
@@ -105,9 +107,9 @@ class GeneralScore(DotScore):
 
 
 class LocationScore(Score):
-    """a_t = softmax(W_a h_t)   (Luong et al. 2015, eq. 7): scores positions without reading the annotations.
+    """a_t = softmax(W_a h_t)   (Luong et al. 2015, eq. 8): scores positions without reading the annotations.
 
-    W_a has `max_source` rows. A position beyond them scores -inf and receives no weight.
+    W_a has `max_source` rows. A position beyond them scores -inf and receives no weight (footnote 6).
     """
 
     def __init__(self, query: int, max_source: int) -> None:

@@ -1,8 +1,8 @@
 """Windows: which source positions a decoder step may attend to, and by what factor (Luong et al. 2015, 3.1 and 3.2).
 
-A window is the 2D + 1 positions around its centre p_t and a factor for each, 0 outside. The softmax runs over the positions with a
-positive factor and is then multiplied by it. The paper does not renormalise after the Gaussian, so the weights of local-p sum to less
-than 1. At the ends of the sentence the window is cut off. Positions are counted from 0.
+A window has a centre p_t and a factor for each source position, which is 0 outside [p_t - D, p_t + D]. The softmax (eq. 7) runs over
+the positions with a positive factor; its result is multiplied by the factor. As in the paper, weights are not renormalised after the
+Gaussian, so those of local-p sum to less than 1, and the window ends with the sentence (footnote 8). Positions are counted from 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nmt.model.precision import at_least_fp32
 
 
 class Window(nn.Module):
-    """Base class of windows of half width D."""
+    """Base class of windows; D is `half_width`."""
 
     def __init__(self, half_width: int) -> None:
         super().__init__()
@@ -36,9 +36,9 @@ class Window(nn.Module):
 
 
 class LocalMonotonicWindow(Window):
-    """local-m: p_t = t, and factor 1 within D   (Luong et al. 2015, 3.2). Past the end of the source, p_t is the last token.
+    """local-m: p_t = t, factor 1   (Luong et al. 2015, 3.2). Past the end of the source, p_t is its last token.
 
-    With a ratio of source to target length, p_t = round(ratio t).
+    With a `ratio` of source to target length, p_t = round(ratio t).
     """
 
     def __init__(self, half_width: int, ratio: float = 1.0) -> None:
@@ -56,8 +56,11 @@ class LocalMonotonicWindow(Window):
 
 
 class LocalPredictiveWindow(Window):
-    """local-p: p_t = S sigmoid(v_p^T tanh(W_p h_t)), and factor exp(-(s - p_t)^2 / (2 sigma^2)) with sigma = D / 2
-    (Luong et al. 2015, eq. 9 and 10).
+    """local-p: a predicted centre with a Gaussian around it (Luong et al. 2015, eq. 9 and 10).
+
+        p_t = S sigmoid(v_p^T tanh(W_p h_t));   factor = exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2
+
+    S, the length of the source, includes EOS.
     """
 
     def __init__(self, query: int, half_width: int) -> None:
@@ -69,7 +72,7 @@ class LocalPredictiveWindow(Window):
         self, queries: Float[Tensor, "N T H"], positions: Int[Tensor, "N T"], mask: Bool[Tensor, "N S"]
     ) -> Float[Tensor, "N T"]:
         share = torch.sigmoid(at_least_fp32(self.v(torch.tanh(self.hidden(queries))).squeeze(-1)))
-        return mask.sum(1, keepdim=True) * share  # eq. 9: S times a share of the sentence
+        return mask.sum(1, keepdim=True) * share  # eq. 9
 
     def factor(self, center: Float[Tensor, "N T"], length: int) -> Float[Tensor, "N T S"]:
         distance, sigma = distances(center, length), self.half_width / 2

@@ -16,7 +16,7 @@ from nmt.recipe.shipped import find_recipe, is_file, shipped_recipes
 from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
 
 _LARGEST = 100_000
-"""Most bytes of a recipe. Real ones have a few thousand, and parsing YAML is slow."""
+"""Maximum bytes of a recipe. Real ones have a few thousand, and parsing YAML is slow."""
 
 
 def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, based: bool = True) -> Recipe:
@@ -30,13 +30,15 @@ def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, based:
         path = find_recipe(name)
     tree = _read_tree(path, ()) if based else _read_file(path)
     if not based and "base" in tree:
-        raise UsageError(f"{path}: 'base' is not followed in a model folder, whose recipe says everything itself.")
+        raise UsageError(
+            f"{path}: 'base' is not followed in a model folder, whose recipe must be complete: remove the key."
+        )
     inherited = _inherited(path) if based else {}
     for override in [overrides] if isinstance(overrides, str) else overrides:
         _set(tree, override)
         inherited = {key: base for key, base in inherited.items() if not is_within(key, override.partition("=")[0])}
     if based and "data" not in tree:
-        raise UsageError(_without_text(path))
+        raise UsageError(_missing_data(path))
     return parse_recipe(tree, str(path), inherited)
 
 
@@ -47,11 +49,11 @@ EXAMPLE_DATA = (
 
 
 def leaves_data_open(path: Path) -> bool:
-    """Whether a recipe has no `data`, because recipes based on it set that (`small`, `medium`)."""
+    """Whether a recipe has no `data`, which the recipes based on it set (`small`, `medium`)."""
     return "data" not in _read_tree(path, ())
 
 
-def _without_text(path: Path) -> str:
+def _missing_data(path: Path) -> str:
     """The error message for a recipe without `data`."""
     name = next((name for name, shipped in shipped_recipes().items() if shipped.samefile(path)), None)
     if name is None:
@@ -107,7 +109,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             content = file.read(_LARGEST + 1)
         if len(content) > _LARGEST:
-            raise UsageError(f"{path} is no recipe: it has more than {_LARGEST:,} bytes.")
+            raise UsageError(f"{path} is not a recipe: it has more than {_LARGEST:,} bytes.")
         text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"Cannot read the recipe {path}: {error}.") from None
@@ -165,7 +167,7 @@ def _validated(
         raise UsageError(f"{where}: {describe_errors(error.errors(), inherited, within)}") from None
     except UnicodeEncodeError as error:
         raise UsageError(
-            f"{where}: {error.object[max(error.start - 20, 0) : error.end]!r} has a lone surrogate."
+            f"{where}: {error.object[max(error.start - 20, 0) : error.end]!r} has a lone surrogate, which is not a character: remove it."
         ) from None
     except (TypeError, ValueError) as error:
         raise UsageError(f"{where}: {error}.") from None
@@ -182,6 +184,7 @@ def changed_keys(recipe: Recipe, path: Path) -> list[str]:
 
 
 def _differences(one: Any, other: Any, at: str = "") -> list[str]:
+    """The dotted keys at which two trees differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         keys = [*one, *(key for key in other if key not in one)]
         return [path for key in keys for path in _differences(one.get(key), other.get(key), f"{at}.{key}".lstrip("."))]

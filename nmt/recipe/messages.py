@@ -25,8 +25,11 @@ def _sentence(error: Any, inherited: Mapping[str, Path]) -> str:
     path = _dotted(error["loc"])
     match error["type"]:
         case "extra_forbidden":
-            guess = difflib.get_close_matches(str(error["loc"][-1]), _keys_at(error["loc"][:-1]), n=1, cutoff=0.5)
-            return f"unknown key '{path}'" + (f"; did you mean '{guess[0]}'?" if guess else ".")
+            keys = _keys_at(error["loc"][:-1])
+            guess = difflib.get_close_matches(str(error["loc"][-1]), keys, n=1, cutoff=0.5)
+            if guess:
+                return f"unknown key '{path}'; did you mean '{guess[0]}'?"
+            return f"unknown key '{path}'." + (f" Known keys: {', '.join(keys)}." if keys else "")
         case "missing":
             return f"'{path}' is missing."
         case "union_tag_invalid":
@@ -53,7 +56,7 @@ def _sentence(error: Any, inherited: Mapping[str, Path]) -> str:
 
 
 def _bases(path: str, problem: Exception, inherited: Mapping[str, Path]) -> str:
-    """A note on which of the contradictory keys come from a base."""
+    """A note that names the contradictory keys that come from a base."""
     keys = [f"{path}.{key}".lstrip(".") for key in getattr(problem, "keys", ())]
     files = {key: file for key in keys for name, file in inherited.items() if is_within(name, key)}
     sources = ", ".join(f"{key} comes from the base {file}" for key, file in files.items())

@@ -33,19 +33,19 @@ SectionT = TypeVar("SectionT", bound=Section)
 
 
 def _complete(section: SectionT, **values: object) -> SectionT:
-    """Set these values in the section, except where the recipe sets the key."""
+    """Set values of keys that the recipe does not set."""
     return section.model_copy(
         update={key: value for key, value in values.items() if key not in section.model_fields_set}
     )
 
 
 def _derived(start: int | str) -> Any:
-    """A default that follows from other keys; `start` is the value if none of them is set."""
+    """A default that other keys determine; `start` is the value if none of them is set."""
     return Field(default=start, json_schema_extra=lambda schema: schema.pop("default", None))
 
 
 class _ContradictionError(ValueError):
-    """Values of several keys contradict each other; `keys` are their paths, relative to the section that raises it."""
+    """Values of several keys contradict each other. `keys` are their paths, relative to the section that raises the error."""
 
     def __init__(self, keys: Iterable[str], sentence: str) -> None:
         super().__init__(sentence)
@@ -70,7 +70,7 @@ _BY_KIND = Field(discriminator="kind")
 
 
 class FiltersConfig(Section):
-    """Which training pairs to leave out. Lengths are in tokens, without the end mark."""
+    """Which training pairs to leave out. Lengths are in tokens, EOS not counted."""
 
     max_length: Size = 100
     """Most tokens of the longer side."""
@@ -115,7 +115,9 @@ class SubwordsConfig(Section):
         if (self.source_model is None) != (self.target_model is None):
             raise ValueError("source_model and target_model go together: give both (the same file when joint) or none")
         if self.sampling is not None and self.kind not in ("unigram", "bpe"):
-            raise ValueError(f"sampling needs kind unigram or bpe, but kind is {self.kind}")
+            raise ValueError(
+                f"sampling needs kind unigram or bpe, but kind is {self.kind}: change kind or leave sampling out"
+            )
         if self.byte_fallback and self.kind == "unigram" and self.size < 300 and self.source_model is None:
             raise ValueError(
                 f"size {self.size} leaves no room beside the 256 byte tokens: raise size or set byte_fallback: false"
@@ -137,31 +139,33 @@ class AdditiveScoreConfig(Section):
 
 
 class DotScoreConfig(Section):
-    """h_t^T h_s (Luong et al. 2015, eq. 8). Annotations must be as wide as the decoder state."""
+    """h_t^T h_s (Luong et al. 2015, 3.1). Annotations must be as wide as the decoder state."""
 
     kind: Literal["dot"] = "dot"
 
 
 class GeneralScoreConfig(Section):
-    """h_t^T W_a h_s (Luong et al. 2015, eq. 8)."""
+    """h_t^T W_a h_s (Luong et al. 2015, 3.1)."""
 
     kind: Literal["general"] = "general"
 
 
 class ConcatScoreConfig(Section):
-    """v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, eq. 8)."""
+    """v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, 3.1)."""
 
     kind: Literal["concat"] = "concat"
     size: Width = _derived(256)
-    """As in the additive score."""
+    """As in the additive score; rows of W_a."""
     coverage: bool = False
+    """As in the additive score."""
 
 
 class LocationScoreConfig(Section):
-    """a_t = softmax(W_a h_t) (Luong et al. 2015, eq. 7). Positions beyond max_source get no weight."""
+    """a_t = softmax(W_a h_t) (Luong et al. 2015, eq. 8). Positions beyond max_source get no weight."""
 
     kind: Literal["location"] = "location"
     max_source: Width = 120
+    """Number of source positions that W_a has scores for, in tokens."""
 
 
 class NoScoreConfig(Section):
@@ -178,13 +182,13 @@ ScoreConfig = Annotated[
 
 
 class GlobalWindowConfig(Section):
-    """Attend to all source positions."""
+    """Attend to all source positions (Luong et al. 2015, 3.1)."""
 
     kind: Literal["global"] = "global"
 
 
 class LocalMonotonicWindowConfig(Section):
-    """Attend to positions within D of p_t = t (Luong et al. 2015, 3.2)."""
+    """Attend to positions within D of the centre p_t = t (Luong et al. 2015, 3.2)."""
 
     kind: Literal["local-m"] = "local-m"
     half_width: Width = 10
@@ -198,6 +202,7 @@ class LocalPredictiveWindowConfig(Section):
 
     kind: Literal["local-p"] = "local-p"
     half_width: Width = 10
+    """D, in tokens."""
 
 
 WindowConfig = Annotated[
@@ -234,7 +239,7 @@ class AttentionConfig(Section):
         if self.score.kind in ("additive", "concat") and self.score.size % self.heads:
             raise _ContradictionError(
                 ("heads", "score.size"),
-                f"heads must divide score.size, but they are {self.heads} and {self.score.size}",
+                f"heads must divide score.size, but they are {self.heads} and {self.score.size}: change one",
             )
         return self
 
@@ -254,7 +259,7 @@ class EncoderConfig(Section):
     layers: Layers = 1
     direction: Literal["both", "forward", "reversed"] = "both"
     """Direction of reading: both (Bahdanau et al. 2015), left to right, or right to left, which is the source reversal of
-    Sutskever et al. (2014) and Luong et al. (2015). Annotations are always in the order of the words."""
+    Sutskever et al. (2014) and Luong et al. (2015). Annotations are always in source order."""
     residual: bool = False
     """Add the input of a layer to its output, from the second layer on (Wu et al. 2016, 3.1)."""
     layer_norm: bool = False
@@ -276,15 +281,15 @@ class AttendThenUpdateConfig(Section):
 
     kind: Literal["attend-then-update"] = "attend-then-update"
     conditional: bool = False
-    """Update the query with y_{i-1} first: the conditional GRU of dl4mt and Nematus (Sennrich et al. 2017)."""
+    """The query has already read y_{i-1}: the conditional GRU of dl4mt and Nematus (Sennrich et al. 2017)."""
 
 
 class UpdateThenAttendConfig(Section):
-    """The query is h_t; the attentional state is computed from context and h_t (Luong et al. 2015, 3)."""
+    """The query is h_t; the readout is computed from context and h_t (Luong et al. 2015, 3)."""
 
     kind: Literal["update-then-attend"] = "update-then-attend"
     input_feeding: bool = True
-    """Feed the attentional state into the next step (Luong et al. 2015, 3.3)."""
+    """Feed the readout h~_t into the next step (Luong et al. 2015, 3.3)."""
 
 
 OrderConfig = Annotated[AttendThenUpdateConfig | UpdateThenAttendConfig, _BY_KIND, _kind("attend-then-update")]
@@ -325,7 +330,7 @@ class DecoderConfig(Section):
     order: OrderConfig = AttendThenUpdateConfig()
     readout: ReadoutConfig = MaxoutReadoutConfig()
     bridge: Literal["backward", "final", "mean", "copy", "zero"] = _derived("backward")
-    """How s_0 is computed: from the backward state at the first word (`backward`, Bahdanau), the final states of the top layer
+    """How s_0 is computed: from the backward state at the first token (`backward`, Bahdanau), the final states of the top layer
     (`final`), or the mean annotation (`mean`); as a copy of the final states of each layer (`copy`, Luong); or zero. By default
     `backward`, or `final` if the encoder reads forward only. With `copy`, cell and layers of one side default to the other's."""
     residual: bool = False
@@ -339,12 +344,12 @@ class DropoutConfig(Section):
 
     embedding: Fraction = 0.2
     word: Fraction = 0.0
-    """Rate of dropping whole words: their embedding is zero (Sennrich and Zhang 2019)."""
+    """Rate of dropping whole tokens: their embedding is zero (Sennrich and Zhang 2019)."""
     annotations: Fraction = 0.2
     layers: Fraction = 0.0
     """Between stacked layers (Zaremba et al. 2014); in the decoder with a new mask per step."""
     recurrent: Fraction = 0.0
-    """On the inputs of the decoder's recurrent matrices, with one mask per sentence."""
+    """On the states that the decoder's recurrent matrices read, with one mask per sentence."""
     readout: Fraction = 0.2
     variational: bool = False
     """Use one mask for all time steps of a sentence (Gal and Ghahramani 2016) instead of one per step."""
@@ -375,17 +380,19 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _follow(self) -> Self:
-        """Set the widths that follow from others."""
+        """Set the widths that other keys determine."""
         readout, shares = self.decoder.readout, self.tie != "none"
-        leads = shares and "size" in readout.model_fields_set and "embedding" not in self.model_fields_set
-        embedding = readout.size if leads else self.embedding
+        is_width_of_embedding = (
+            shares and "size" in readout.model_fields_set and "embedding" not in self.model_fields_set
+        )
+        embedding = readout.size if is_width_of_embedding else self.embedding
         encoder, decoder = self._stacks()
         decoder = decoder.model_copy(update={"readout": _complete(readout, size=embedding)})
         self.__dict__.update(embedding=embedding, encoder=encoder, decoder=decoder)
         return self
 
     def _stacks(self) -> tuple[EncoderConfig, DecoderConfig]:
-        """Encoder and decoder with the settings that follow from each other."""
+        """Encoder and decoder, with the settings that one determines for the other."""
         encoder, decoder, heads = self.encoder, self.decoder, self.attention.heads
         decoder = _complete(decoder, bridge="final" if encoder.direction == "forward" else "backward")
         if decoder.bridge == "copy":
@@ -403,7 +410,7 @@ class ModelConfig(Section):
             self._need_equal_widths("attention.score", "dot", remedy=": change one or use score: general")
         if self.decoder.bridge == "copy":
             self._need_equal_stacks()
-            self._need_equal_widths("decoder.bridge", "copy")
+            self._need_equal_widths("decoder.bridge", "copy", remedy=": change one or use another bridge")
         if self.decoder.bridge == "backward" and self.encoder.direction == "forward":
             raise _ContradictionError(
                 ("decoder.bridge", "encoder.direction"),
@@ -425,10 +432,11 @@ class ModelConfig(Section):
             if ours != theirs:
                 raise _ContradictionError(
                     ("decoder.bridge", f"decoder.{key}", f"encoder.{key}"),
-                    f"decoder.bridge copy needs decoder.{key} = encoder.{key}, but they are {ours} and {theirs}",
+                    f"decoder.bridge copy needs decoder.{key} = encoder.{key}, but they are {ours} and {theirs}: "
+                    "make them equal or use another bridge",
                 )
 
-    def _need_equal_widths(self, key: str, value: str, remedy: str = "") -> None:
+    def _need_equal_widths(self, key: str, value: str, *, remedy: str) -> None:
         """Check that decoder states are as wide as annotations."""
         hidden, annotation, directions = self.decoder.hidden, self.encoder.annotation, self.encoder.directions
         sides = "2 x encoder.hidden" if directions == 2 else "encoder.hidden"
@@ -460,7 +468,7 @@ class ModelConfig(Section):
             if width % heads:
                 raise _ContradictionError(
                     ("attention.heads", side.split()[-1]),
-                    f"attention.heads must divide {side}, but they are {heads} and {width}",
+                    f"attention.heads must divide {side}, but they are {heads} and {width}: change one",
                 )
 
 
@@ -553,8 +561,8 @@ class ValidationConfig(Section):
         BeforeValidator(_listed, json_schema_input_type=Metric | list[Metric]),
         Field(min_length=1, validation_alias=AliasChoices("metrics", "metric")),  # `metric` in recipes of 0.1
     ] = ("bleu",)
-    """What selects the best model, one name or a list: the first decides, the next ones break ties, and finally perplexity. BLEU
-    and chrF are computed by decoding the validation text, and compared with two decimals."""
+    """The metrics that select the best model, one name or a list: the first decides, the others break ties, and perplexity breaks the
+    rest. BLEU and chrF are computed by decoding the validation text, and compared with two decimals."""
     beam_size: Annotated[int, Field(ge=1, le=10_000)] = 1
     patience: Size | None = 10
     """Stop after this many validations in a row without a better score; null never stops early."""

@@ -32,7 +32,7 @@ class StrictLoader(yaml.SafeLoader):
         for key, _ in node.value:
             problem = None
             if not isinstance(key, yaml.ScalarNode):
-                problem = "a key must be a word"
+                problem = "a key must be a word, not a list or a mapping"
             elif key.value in keys:
                 problem = f"the key '{key.value}' occurs twice"
             if problem is not None:
@@ -57,7 +57,7 @@ for _tag, _pattern, _first in (
 ):
     for _class in (StrictLoader, StrictDumper):
         _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
-StrictDumper.add_representer(  # in other quotes these would be line breaks, which come back as spaces
+StrictDumper.add_representer(  # in other quotes these would be line breaks, which are read as spaces
     str,
     lambda dumper, text: dumper.represent_scalar(
         "tag:yaml.org,2002:str", text, style='"' if _BREAKS & set(text) else None
@@ -66,7 +66,7 @@ StrictDumper.add_representer(  # in other quotes these would be line breaks, whi
 
 
 def _whole_number(_: StrictLoader, node: yaml.ScalarNode) -> int:
-    """012 is twelve, not YAML 1.1's octal."""
+    """Parse an integer. 012 is twelve, not octal as in YAML 1.1."""
     if len(node.value) > 40:
         problem = f"a number of {len(node.value):,} digits is no setting"
         raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)

@@ -37,7 +37,7 @@ from tests.recipe.minimal import MINIMAL, refusal
         ("model.dropuot=0.2", "unknown key 'model.dropuot'; did you mean 'dropout'?"),
         ("modle.dropout=0.2", "unknown key 'modle'; did you mean 'model'?"),
         ("model.attention.score.sizes=3", "unknown key 'model.attention.score.sizes'; did you mean 'size'?"),
-        ("training.xyxyxy=3", "unknown key 'training.xyxyxy'."),
+        ("training.xyxyxy=3", "unknown key 'training.xyxyxy'. Known keys: epochs, updates, batch_tokens, "),
         (
             "training.guided_alignment={links: gold, wieght: 1}",
             "'training.guided_alignment.wieght'; did you mean 'weight'?",

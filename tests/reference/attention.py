@@ -34,7 +34,7 @@ def coverage_term(coverage: Array | None, j: int, weights: Weights) -> Array | f
 
 
 def dot_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
-    """score(h_t, h_s) = h_t^T h_s (Luong et al. 2015, eq. 8, first row)."""
+    """score(h_t, h_s) = h_t^T h_s (Luong et al. 2015, 3.1)."""
     scores = np.zeros(len(annotations))
     for s in range(len(annotations)):
         scores[s] = inner(query, annotations[s])
@@ -42,7 +42,7 @@ def dot_scores(query: Array, annotations: Array, coverage: Array | None, weights
 
 
 def general_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
-    """score(h_t, h_s) = h_t^T W_a h_s (Luong et al. 2015, eq. 8, second row)."""
+    """score(h_t, h_s) = h_t^T W_a h_s (Luong et al. 2015, 3.1)."""
     w_a = weights["key.weight"]
     scores = np.zeros(len(annotations))
     for s in range(len(annotations)):
@@ -53,7 +53,7 @@ def general_scores(query: Array, annotations: Array, coverage: Array | None, wei
 
 
 def concat_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
-    """score(h_t, h_s) = v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, eq. 8, third row); coverage as in `additive_scores`."""
+    """score(h_t, h_s) = v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, 3.1); coverage as in `additive_scores`."""
     w_a = np.concatenate([weights["query.weight"], weights["key.weight"]], axis=1)
     scores = np.zeros(len(annotations))
     for s in range(len(annotations)):
@@ -63,7 +63,7 @@ def concat_scores(query: Array, annotations: Array, coverage: Array | None, weig
 
 
 def location_scores(query: Array, annotations: Array, coverage: Array | None, weights: Weights) -> Array:
-    """W_a h_t, of which a_t is the softmax (Luong et al. 2015, eq. 7); -inf for positions beyond the rows of W_a."""
+    """W_a h_t, of which a_t is the softmax (Luong et al. 2015, eq. 8); -inf for positions beyond the rows of W_a."""
     by_position = product(weights["position.weight"], query)
     scores = np.full(len(annotations), -math.inf)
     for s in range(min(len(annotations), len(by_position))):
@@ -127,7 +127,7 @@ def window_factor(query: Array, step: int, length: int, window: Tree, weights: W
 
 
 def masked_softmax(scores: Array, allowed: NDArray[np.bool_]) -> Array:
-    """alpha_ij = exp(e_ij) / sum_k exp(e_ik), both over allowed positions only (Bahdanau et al. 2015, eq. 6)."""
+    """alpha_ij = exp(e_ij) / sum_k exp(e_ik), both over allowed positions only (Bahdanau et al. 2015, eq. 6; Luong et al. 2015, eq. 7)."""
     total = 0.0
     for k in range(len(scores)):
         if allowed[k]:

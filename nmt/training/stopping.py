@@ -1,4 +1,4 @@
-"""How Ctrl-C, SIGTERM and a closed terminal end a training: asked once it saves, asked again it ends at once."""
+"""Stop a training on Ctrl-C, SIGTERM or a closed terminal: the first signal saves and stops, a second one stops at once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from types import FrameType
 from typing import Self
 
 _HANGUP: int | None = getattr(signal, "SIGHUP", None)
-"""Says that the terminal was closed; Windows has no such signal."""
+"""The terminal was closed. Windows has no such signal."""
 
 
 def ending_signals() -> list[int]:
-    """SIGINT, SIGTERM, and SIGHUP where it is not ignored, as it is under `nohup`."""
+    """The signals that stop a training: SIGINT, SIGTERM, and SIGHUP unless it is ignored (`nohup`)."""
     if _HANGUP is None or signal.getsignal(_HANGUP) == signal.SIG_IGN:
         return [signal.SIGINT, signal.SIGTERM]
     return [signal.SIGINT, signal.SIGTERM, _HANGUP]
@@ -24,23 +24,23 @@ def ending_signals() -> list[int]:
 
 @contextmanager
 def handling(numbers: Iterable[int], handle: Callable[[int], None]) -> Iterator[None]:
-    """Within it, these signals are handled so. Off the main thread, where signals do not arrive, it does nothing."""
+    """A context in which `handle` receives these signals. Only the main thread gets signals; in others it does nothing."""
 
     def handler(number: int, _: FrameType | None) -> None:
         if number == _HANGUP:
-            signal.signal(number, signal.SIG_IGN)  # it may come from the shell and from the system
-            _leave_closed_terminal()
+            signal.signal(number, signal.SIG_IGN)  # the shell and the system may both send it
+            _detach_closed_terminal()
         handle(number)
 
-    with ExitStack() as before:
+    with ExitStack() as previous:
         if threading.current_thread() is threading.main_thread():
             for number in numbers:
-                before.callback(signal.signal, number, signal.signal(number, handler))
+                previous.callback(signal.signal, number, signal.signal(number, handler))
         yield
 
 
-def _leave_closed_terminal() -> None:
-    """Let what is still said to a terminal that was closed go nowhere: writing to it would fail."""
+def _detach_closed_terminal() -> None:
+    """Redirect output from a closed terminal to the null device; writing to the terminal would fail."""
     for descriptor in (1, 2):
         try:
             os.get_terminal_size(descriptor)
@@ -50,49 +50,49 @@ def _leave_closed_terminal() -> None:
 
 
 class Stop(BaseException):
-    """Training was asked to stop, at a point where it can be stopped. Like KeyboardInterrupt, it is no Exception."""
+    """Leave the training loop because of a signal. Like KeyboardInterrupt, it is not an Exception."""
 
 
 class Stopping:
-    """Within it, the first signal raises Stop at the next `check` or inside `at_once`; a second one raises KeyboardInterrupt.
+    """A context in which the first signal raises Stop, but only in `check` or inside `at_once`.
 
-    Off the main thread, where signals do not arrive, it does nothing.
+    A second signal raises KeyboardInterrupt anywhere. Outside the main thread, which alone gets signals, it does nothing.
     """
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        """The first signal that asked to stop."""
-        self._is_free_to = False
+        """The first signal received."""
+        self._raises_at_once = False
         self._handling = ExitStack()
 
     def __enter__(self) -> Self:
-        self._handling.enter_context(handling(ending_signals(), self._ask))
+        self._handling.enter_context(handling(ending_signals(), self._receive))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._handling.close()
 
     def check(self) -> None:
-        """Raise Stop if it was asked for."""
+        """Raise Stop if a signal has been received."""
         if self.signal is not None:
             raise Stop
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Within it, a signal raises Stop wherever it arrives: for what takes long and leaves nothing behind."""
-        self._is_free_to = True
+        """A context in which a signal raises Stop immediately: for long work without side effects."""
+        self._raises_at_once = True
         try:
             self.check()
             yield
         except Exception:
-            self.check()  # what Stop went through may have taken it for an error of its own
+            self.check()  # a library may have turned Stop into an error of its own
             raise
         finally:
-            self._is_free_to = False
+            self._raises_at_once = False
 
-    def _ask(self, number: int) -> None:
+    def _receive(self, number: int) -> None:
         if self.signal is not None:
             raise KeyboardInterrupt
         self.signal = number
-        if self._is_free_to:
+        if self._raises_at_once:
             raise Stop

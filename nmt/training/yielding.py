@@ -1,10 +1,11 @@
-"""How threads wait for one another while other processes need the cores too.
+"""Make OpenMP threads sleep instead of spin while other processes use the same cores.
 
-OpenMP threads spin at the end of a parallel region, which on a quiet machine is faster than sleeping. When another process takes a
-core, they spin away the very time that the thread they wait for needs: training on two cores falls to a quarter of its speed.
+OpenMP threads spin at the end of a parallel region, which is faster than sleeping on an otherwise idle machine. If another
+process takes a core, the spinning threads occupy the cores that the last thread of the region needs: training on two cores falls
+to a quarter of its speed.
 
-GNU OpenMP (libgomp) spins up to 300,000 times, but only 100 times while it manages more threads than there are cores. So an idle
-team of threads is opened while this process has to wait for cores, and closed once it no longer has to. Results do not change.
+GNU OpenMP (libgomp) spins up to 300,000 times, but only 100 times while it manages more threads than there are cores. An idle team
+of threads is therefore opened while this process has to wait for cores, and closed afterwards. Results do not change.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ from nmt.device import usable_cores
 from nmt.fast.kernels.build import openmp_libraries
 
 INTERVAL = 1.0
-"""Seconds between two looks at how long threads had to wait."""
+"""Seconds between two measurements of how long threads waited for a core."""
 CONTENDED = 0.2
-"""Seconds of waiting for a core, per second, above which threads yield: 0.03 on a quiet machine, 0.5 to 0.8 beside one busy process."""
+"""Waiting time per second above which threads sleep: 0.03 on an idle machine, 0.5 to 0.8 next to one busy process."""
 
 
 class Yielding:
-    """Within it, waiting threads sleep instead of spinning whenever other processes compete for the cores.
+    """A context in which idle OpenMP threads sleep while other processes compete for the cores.
 
-    It does nothing where there is no GNU OpenMP, no Linux, or only one thread.
+    It does nothing without GNU OpenMP, outside Linux, or with a single thread.
     """
 
     def __init__(self, delays: Callable[[], Mapping[str, float]] | None = None, interval: float = INTERVAL) -> None:
         self._delays = delays or delays_of_threads
         self._interval = interval
-        self._ended = threading.Event()
+        self._exiting = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="nmt-yielding", daemon=True)
         self._threads = torch.get_num_threads()
         self.team: IdleTeam | None = None
@@ -49,20 +50,22 @@ class Yielding:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
+        self._exiting.set()
         if self._watcher.is_alive():
             self._watcher.join()
 
     def _watch(self) -> None:
-        delays, at = self._delays(), time.monotonic()
-        while not self._ended.wait(self._interval):
-            before, since = delays, at
-            delays, at = self._delays(), time.monotonic()
-            waited = sum(delay - before[thread] for thread, delay in delays.items() if thread in before)
-            self._yield(waited > CONTENDED * (at - since))
-        self._yield(False)
+        delays, now = self._delays(), time.monotonic()
+        while not self._exiting.wait(self._interval):
+            previous_delays, previous = delays, now
+            delays, now = self._delays(), time.monotonic()
+            waited = sum(
+                delay - previous_delays[thread] for thread, delay in delays.items() if thread in previous_delays
+            )
+            self._open_or_close_team(waited > CONTENDED * (now - previous))
+        self._open_or_close_team(False)
 
-    def _yield(self, contended: bool) -> None:
+    def _open_or_close_team(self, contended: bool) -> None:
         if contended and self.team is None:
             self.team = IdleTeam(beside=self._threads)
         elif not contended and self.team is not None:
@@ -71,7 +74,7 @@ class Yielding:
 
 
 class IdleTeam:
-    """A sleeping team of OpenMP threads, just large enough that libgomp manages more threads than there are cores."""
+    """A sleeping team of OpenMP threads, just large enough for libgomp to manage more threads than there are cores."""
 
     def __init__(self, *, beside: int) -> None:
         self._size = max(2, usable_cores() - beside + 2)
@@ -83,27 +86,27 @@ class IdleTeam:
 
     @staticmethod
     def is_possible() -> bool:
-        """Whether PyTorch computes with libgomp, on a system that says how long threads wait."""
+        """Whether PyTorch uses libgomp and the system reports how long threads wait."""
         return sys.platform == "linux" and bool(openmp_libraries()) and Path("/proc/self/schedstat").exists()
 
     def close(self) -> None:
-        """End the team: libgomp counts its threads no longer once the thread that opened it ends."""
+        """End the team. libgomp stops counting its threads when the thread that opened it ends."""
         self._closed.set()
         self._owner.join()
 
     def _open(self, opened: threading.Event) -> None:
         parallel = ctypes.CDLL(openmp_libraries()[0]).GOMP_parallel
         parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
-        nothing = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p)  # free(NULL) does nothing
-        parallel(nothing, None, self._size, 0)
+        no_operation = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p)  # free(NULL) does nothing
+        parallel(no_operation, None, self._size, 0)
         opened.set()
         self._closed.wait()
 
 
 def delays_of_threads() -> dict[str, float]:
-    """Seconds that each thread of this process was ready to run but had to wait for a core, by its number."""
+    """Seconds that each thread of this process was ready to run but waited for a core, by thread id."""
     delays = {}
     for task in Path("/proc/self/task").iterdir():
-        with suppress(OSError):  # it has just ended
+        with suppress(OSError):  # the thread has just ended
             delays[task.name] = int((task / "schedstat").read_bytes().split()[1]) / 1e9
     return delays

@@ -1,7 +1,7 @@
-"""Updates that cannot be taken: a loss or gradient that is not a number, a batch that does not fit into memory.
+"""Detect bad updates: a loss or gradient that is not finite, or a batch that does not fit into GPU memory.
 
-One of them is skipped, and training goes on with the next batch. Several in a row say that it is not the batch: training
-ends, and the last good state and model stay as they were saved.
+A bad update is skipped. After `MAX_BAD_UPDATES` in a row the batch is not the cause, so training ends; the last good state and
+model remain on disk.
 """
 
 from __future__ import annotations
@@ -12,41 +12,41 @@ from contextlib import contextmanager
 
 import torch
 
-LIMIT = 5
-"""Updates in a row that cannot be taken, after which training ends."""
+MAX_BAD_UPDATES = 5
+"""Bad updates in a row after which training ends."""
 
 
-class BadUpdate(Exception):  # noqa: N818 -- not an error of its own, only the reason of one
-    """Why an update cannot be taken, and what to do if that goes on."""
+class BadUpdate(Exception):  # noqa: N818 -- the reason for skipping, not an error that a user sees
+    """The reason why an update is skipped, and the advice for when it happens repeatedly."""
 
     verdict: str
     advice: str
 
 
 class Diverged(BadUpdate):
-    """Something that should be a number is infinite or not a number."""
+    """A loss or gradient is infinite or not a number."""
 
     verdict = "Training diverged"
     advice = "Lower training.optimizer.rate, lengthen training.schedule.warmup, or lower training.clip_norm."
 
 
-class TooLarge(BadUpdate):
-    """The memory of the accelerator does not hold a batch."""
+class OutOfMemory(BadUpdate):
+    """A batch does not fit into GPU memory."""
 
     verdict = "Memory ran out"
     advice = "Lower training.batch_tokens (training.accumulate makes up for it) or data.filters.max_length."
 
 
-def check_finite(value: float, what: str) -> None:
+def check_finite(value: float, name: str) -> None:
     """Raise Diverged unless the value is a finite number."""
     if not math.isfinite(value):
-        raise Diverged(f"{what} is not a finite number")
+        raise Diverged(f"{name} is not a finite number")
 
 
 @contextmanager
-def within_memory(what: str) -> Iterator[None]:
-    """Raises TooLarge where the accelerator's memory runs out."""
+def within_memory(name: str) -> Iterator[None]:
+    """A context that turns PyTorch's OutOfMemoryError into OutOfMemory, with the name of what did not fit."""
     try:
         yield
     except torch.OutOfMemoryError:
-        raise TooLarge(f"{what} does not fit into memory") from None
+        raise OutOfMemory(f"{name} does not fit into memory") from None

@@ -1,10 +1,10 @@
-"""Guided alignment: a cross-entropy of the attention against given links (Chen et al. 2016, 3; Mi et al. 2016, 3).
+"""Guided alignment: cross-entropy between attention weights and word links (Chen et al. 2016, 3; Mi et al. 2016, 3).
 
     loss = - sum_t log p(y_t)  +  w * sum_t - sum_j A_tj log alpha_tj        A_tj = L_tj / sum_k L_tk
 
-L_tj is 1 where target piece t is linked to source piece j, so A_t is the uniform distribution over the pieces that t is
-linked to. Both sums run over pieces and are divided by the same number of target pieces: a nat of attention counts w times
-a nat of prediction, however the pairs are batched. A piece without a link contributes nothing.
+L_tj is 1 if target token t is linked to source token j, so A_t is uniform over the source tokens that t is linked to. A target
+token without a link adds nothing. Both sums are divided by the number of target tokens of the update, so w weighs a nat of
+alignment loss against a nat of prediction loss, independent of the batching.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from torch import Tensor
 from nmt.recipe import GuidedAlignmentConfig
 
 FLOOR = 1e-9
-"""The least weight that is told apart from none: what lies outside of a window costs 20.7 nats and pulls nothing."""
+"""Lower bound of the weights inside the logarithm: a link outside the window costs 20.7 nats and has no gradient."""
 
 
 def guided_cross_entropy(
     alignment: Float[Tensor, "B T S"], links: Bool[Tensor, "B T S"]
 ) -> tuple[Float[Tensor, ""], int]:
-    """sum_t - sum_j A_tj log max(alpha_tj, FLOOR), in nats, and over how many rows t: those that have a link.
+    """The alignment loss, sum_t - sum_j A_tj log max(alpha_tj, FLOOR), in nats, and the number of linked target tokens.
 
     Args:
-        alignment: alpha, zero where a step may not look; a row need not sum to 1 (local-p).
-        links: L; row t of both belongs to the piece that step t predicts.
+        alignment: attention weights alpha, zero outside the window; a row need not sum to 1 (local-p).
+        links: L. Row t of `alignment` and `links` belongs to the token that decoder step t predicts.
     """
     degrees = links.sum(dim=-1)
-    share = links / degrees.clamp_min(1).unsqueeze(-1).to(alignment.dtype)
-    total = -(share * alignment.clamp_min(FLOOR).log()).sum()
-    return total, int(torch.count_nonzero(degrees))
+    target = links / degrees.clamp_min(1).unsqueeze(-1).to(alignment.dtype)
+    loss = -(target * alignment.clamp_min(FLOOR).log()).sum()
+    return loss, int(torch.count_nonzero(degrees))
 
 
-def weight_in_epoch(chosen: GuidedAlignmentConfig, epoch: int) -> float:
-    """w after so many whole epochs: weight x decay^epoch."""
-    return float(chosen.weight * chosen.decay**epoch)
+def guidance_weight(config: GuidedAlignmentConfig, epoch: int) -> float:
+    """The weight w in an epoch, counted from 0: weight * decay^epoch."""
+    return float(config.weight * config.decay**epoch)

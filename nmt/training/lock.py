@@ -1,4 +1,4 @@
-"""One process at a time in a run folder."""
+"""Lock a run folder, so that only one process at a time writes to it."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def only_writer(folder: Path) -> Iterator[None]:
-    """Keep a folder, which is made if need be, to this process.
+def lock_folder(folder: Path) -> Iterator[None]:
+    """A context in which this process alone writes to a folder, which is created if necessary.
 
-    The lock is one that the system takes away from a process that ends in whatever way; the file that carries it says who
-    holds it and is removed at the end. So is the folder, if it was made here and has nothing in it.
+    The operating system releases the lock when the process ends, however it ends. The lock file names the holder. It is
+    removed at the end, and so is the folder if it was created here and is still empty.
 
     Raises:
-        UsageError: another process is at work in the folder.
-        DataError: the folder cannot be written to.
+        UsageError: another process has the lock.
+        DataError: the folder cannot be written.
     """
     need_locks()
     is_new = not folder.exists()
     path = folder / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor = _take(path)
+        descriptor = _open_locked(path)
     except OSError as error:
         raise DataError(f"Cannot write to {folder}: {error.strerror or error}.") from None
     try:
@@ -44,7 +44,7 @@ def only_writer(folder: Path) -> Iterator[None]:
             yield
         finally:
             with suppress(OSError):
-                path.unlink()  # while it is held: who opened it meanwhile sees that it is no longer the one in the folder
+                path.unlink()  # before the lock is released: `_is_current` then rejects the file for those who wait
     finally:
         os.close(descriptor)
         if is_new:
@@ -52,13 +52,13 @@ def only_writer(folder: Path) -> Iterator[None]:
                 folder.rmdir()
 
 
-def _take(path: Path) -> int:
-    """The descriptor that holds the lock of the file at `path`."""
+def _open_locked(path: Path) -> int:
+    """A descriptor of the lock file that holds the lock."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             _lock(descriptor, path)
-            if _is_still(path, descriptor):
+            if _is_current(path, descriptor):
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
                 return descriptor
@@ -80,13 +80,17 @@ def _lock(descriptor: int, path: Path) -> None:
 
 
 def need_locks() -> None:
-    """Raises UsageError where the system has no locks of files that end with the process."""
+    """Raise UsageError if the operating system lacks file locks that end with the process."""
     if fcntl is None:
         raise UsageError("Training needs file locks that Windows does not have: run it in WSL, on Linux or on macOS.")
 
 
 def lock_file(descriptor: int, folder: Path) -> None:
-    """Lock an open file of a folder for this process and those that inherit it. Raises BlockingIOError if another one has."""
+    """Lock an open file of a folder for this process and those that inherit the descriptor.
+
+    Raises:
+        BlockingIOError: another process has the lock.
+    """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -95,8 +99,8 @@ def lock_file(descriptor: int, folder: Path) -> None:
         _log.warning("%s cannot be locked (%s): start no second training in it.", folder, error.strerror)
 
 
-def _is_still(path: Path, descriptor: int) -> bool:
-    """Whether the file that was locked is the one in the folder, not one that its last holder has removed."""
+def _is_current(path: Path, descriptor: int) -> bool:
+    """Whether the locked file is still the one in the folder; its last holder may have removed it."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a training run tells: `metrics.jsonl` for programs, a live display or plain lines on stderr for people."""
+"""Log a training: `metrics.jsonl` for programs, a live display or plain lines on stderr for people."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Record = Mapping[str, Any]
 
 
 class Log:
-    """Writes each record to `metrics.jsonl` and shows it: a live line on a terminal, plain lines elsewhere, nothing if quiet.
+    """Writes each record to `metrics.jsonl` and shows it on stderr: a live line on a terminal, plain lines elsewhere.
 
     Args:
         run: the run folder.
-        updates: how many there will be.
-        done: how many there have been.
-        quiet: say nothing on stderr.
-        tensorboard: write event files too.
+        updates: number of updates of the whole training.
+        done: number of updates completed before.
+        quiet: show nothing on stderr.
+        tensorboard: also write TensorBoard event files.
     """
 
     def __init__(self, run: Path, *, updates: int, done: int, quiet: bool, tensorboard: bool) -> None:
@@ -45,9 +45,9 @@ class Log:
         self.updates = updates
         self.quiet = quiet
         self.console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
-        self.writer = _summary_writer(run, done) if tensorboard else None
-        self.live = self._live() if self.console.is_terminal and not quiet else None
-        self.last = ""
+        self.writer = _open_summary_writer(run, done) if tensorboard else None
+        self.live = self._build_display() if self.console.is_terminal and not quiet else None
+        self.last_validation = ""
         self.task: TaskID | None = None
 
     def __enter__(self) -> Self:
@@ -63,55 +63,54 @@ class Log:
         if self.writer is not None:
             self.writer.close()
 
-    def say(self, text: str) -> None:
-        """A line for the person at the terminal."""
+    def show(self, text: str) -> None:
+        """Print a line on stderr, unless quiet."""
         if not self.quiet:
             self.console.print(text, markup=False, emoji=False)
 
     def trained(self, record: Record) -> None:
-        """What was measured over the last updates: loss, perplexity, tokens per second."""
+        """Log the updates since the last such record: loss, perplexity, tokens per second."""
         self._write({"kind": "train", **record})
         if self.live is None:
-            self.say("  ".join([*_training_figures(record), f"{_duration(record['seconds_left'])} left"]))
+            self.show("  ".join([*_training_figures(record), f"{_duration(record['seconds_left'])} left"]))
 
     def validated(self, record: Record) -> None:
-        """A validation's figures."""
+        """Log a validation."""
         self._write({"kind": "valid", **record})
-        self.say(_validation_line(record))
-        self.last = validation_scores(record) or f"valid ppl {perplexity(record['perplexity'])}"
+        self.show(_validation_line(record))
+        self.last_validation = validation_scores(record) or f"valid ppl {perplexity(record['perplexity'])}"
 
     def advance(self, record: Record) -> None:
-        """Move the live display to an update."""
+        """Show an update in the live display, if there is one."""
         if self.live is None:
             return
         if self.task is None:
             self.task = self.live.add_task("", total=self.updates, left="", figures=[])
-        left, figures = _duration(record["seconds_left"]), _live_figures(record, self.last)
+        left, figures = _duration(record["seconds_left"]), _live_figures(record, self.last_validation)
         self.live.update(self.task, completed=record["update"], left=left, figures=figures)
 
     def skipped(self, record: Record) -> None:
-        """An update that could not be taken."""
+        """Log a bad update."""
         self._write({"kind": "skip", **record})
-        self.say(f"Update {record['update']} is skipped: {record['reason']} ({record['skipped']} so far).")
+        self.show(f"Update {record['update']} is skipped: {record['reason']} ({record['skipped']} so far).")
 
     def sync(self) -> int:
-        """Have the system put all records on the disk now; returns how many there are."""
+        """Flush all records to disk, and return how many there are."""
         if self.records:
-            with self._as_sentence(), self.path.open("rb") as file:
+            with self._readable_errors(), self.path.open("rb") as file:
                 os.fsync(file.fileno())
         return self.records
 
-    def keep(self, records: int) -> None:
-        """Drop all but the first so many records: a resumed run does again what came after its state was saved."""
+    def truncate(self, records: int) -> None:
+        """Keep only the first so many records: a resumed run repeats the updates after its last saved state."""
         if self.path.is_file():
-            with self._as_sentence():
-                lines = self.path.read_bytes().split(b"\n")[:-1]  # what follows the last line end is a line cut short
-            kept = lines[:records]
-            write_atomically(self.path, lambda path: path.write_bytes(b"".join(line + b"\n" for line in kept)))
-            self.records = len(kept)
+            with self._readable_errors():
+                lines = self.path.read_bytes().split(b"\n")[:-1][:records]  # without an incomplete last line
+            write_atomically(self.path, lambda path: path.write_bytes(b"".join(line + b"\n" for line in lines)))
+            self.records = len(lines)
 
     def _write(self, record: Record) -> None:
-        with self._as_sentence(), self.path.open("a", encoding="utf-8") as file:
+        with self._readable_errors(), self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         self.records += 1
         if self.writer is not None:
@@ -120,19 +119,19 @@ class Log:
                     self.writer.add_scalar(f"{record['kind']}/{name}", value, record["update"])
 
     @contextmanager
-    def _as_sentence(self) -> Iterator[None]:
+    def _readable_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise DataError(f"Cannot write {self.path}: {error.strerror or error}.") from None
 
-    def _live(self) -> Progress:
+    def _build_display(self) -> Progress:
         left = TextColumn("{task.fields[left]} left ", table_column=Column(no_wrap=True))
         return fitting_progress(self.console, counts="{task.percentage:>3.0f}%", time=left, transient=False)
 
 
 def validation_scores(record: Record) -> str:
-    """The figures of the metrics that compare translations."""
+    """The metrics of a validation that compare translations, with their names."""
     return "  ".join(f"{name} {record[key]:.2f}" for key, name in VALIDATION_SCORES.items() if key in record)
 
 
@@ -146,16 +145,16 @@ def _training_figures(record: Record) -> tuple[str, str, str, str, str]:
     )
 
 
-def _live_figures(record: Record, last: str) -> list[str]:
-    """The most important first: a narrow terminal has no room for the others. `last` is that of the last validation."""
+def _live_figures(record: Record, last_validation: str) -> list[str]:
+    """The figures of the live display, the most important first, because a narrow terminal shows only some of them."""
     epoch, update, loss, ppl, speed = _training_figures(record)
-    return [epoch, ppl, last, speed, update, loss]
+    return [epoch, ppl, last_validation, speed, update, loss]
 
 
 def _validation_line(record: Record) -> str:
     figures = f"valid  epoch {record['epoch']}  update {record['update']}  ppl {perplexity(record['perplexity'])}"
-    said = [figures, validation_scores(record), "(best)" if record["best"] else "", record.get("note", "")]
-    return "  ".join(part for part in said if part)
+    parts = [figures, validation_scores(record), "(best)" if record["best"] else "", record.get("note", "")]
+    return "  ".join(part for part in parts if part)
 
 
 def _duration(seconds: float) -> str:
@@ -164,7 +163,7 @@ def _duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}"
 
 
-def _summary_writer(run: Path, done: int) -> SummaryWriter:
+def _open_summary_writer(run: Path, done: int) -> SummaryWriter:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

@@ -14,97 +14,102 @@ from torch import Tensor, nn
 from nmt import recipe
 
 
-def build_optimizer(chosen: recipe.OptimizerConfig, model: nn.Module) -> torch.optim.Optimizer:
+def build_optimizer(config: recipe.OptimizerConfig, model: nn.Module) -> torch.optim.Optimizer:
     """The optimiser of a recipe. Weight decay is decoupled in adamw (Loshchilov and Hutter 2019) and L2 elsewhere."""
     groups = parameter_groups(model)
-    match chosen:
+    match config:
         case recipe.AdamConfig():
-            kind = torch.optim.AdamW if chosen.kind == "adamw" else torch.optim.Adam
+            kind = torch.optim.AdamW if config.kind == "adamw" else torch.optim.Adam
             return kind(
                 groups,
-                lr=chosen.rate,
-                betas=chosen.betas,
-                eps=chosen.epsilon,
-                weight_decay=chosen.weight_decay,
+                lr=config.rate,
+                betas=config.betas,
+                eps=config.epsilon,
+                weight_decay=config.weight_decay,
                 fused=True,
             )
         case recipe.SgdConfig():
             return torch.optim.SGD(
-                groups, lr=chosen.rate, momentum=chosen.momentum, weight_decay=chosen.weight_decay, fused=True
+                groups, lr=config.rate, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
             )
         case _:
-            assert_never(chosen)
+            assert_never(config)
 
 
 def parameter_groups(model: nn.Module) -> list[dict[str, Any]]:
-    """Parameters that weight decay shrinks, which are matrices, and those that it spares: biases, norms and embeddings."""
+    """Two groups of parameters: matrices, which have weight decay, and biases, norms and embeddings, which have none."""
     embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
     parameters = list(model.parameters())
-    spared = [each for each in parameters if each.ndim < 2 or id(each) in embeddings]
-    decayed = [each for each in parameters if each.ndim >= 2 and id(each) not in embeddings]
-    return [{"params": decayed}, {"params": spared, "weight_decay": 0.0}]
+    decayed = [parameter for parameter in parameters if parameter.ndim >= 2 and id(parameter) not in embeddings]
+    not_decayed = [parameter for parameter in parameters if parameter.ndim < 2 or id(parameter) in embeddings]
+    return [{"params": decayed}, {"params": not_decayed, "weight_decay": 0.0}]
 
 
 @dataclass(frozen=True)
 class Clock:
-    """How far training has come."""
+    """How far training has come when an update begins."""
 
     update: int
-    """Updates done before the one to come."""
+    """Updates completed."""
     epochs: float
-    """Epochs done, with the part of the current one."""
-    share: float
-    """Of the whole training, from 0 to 1."""
+    """Epochs completed, including the fraction of the current one."""
+    fraction: float
+    """Fraction of the whole training completed, from 0 to 1."""
     plateaus: int
-    """How often validation has stood still for as long as a plateau schedule waits."""
+    """Reductions of the plateau schedule so far."""
 
 
 def rate_factor(schedule: recipe.ScheduleConfig, clock: Clock) -> float:
-    """What the recipe's rate is multiplied with for the update to come."""
+    """The factor of the recipe's learning rate for the next update."""
     update = clock.update + 1
-    warm = min(1.0, update / schedule.warmup) if schedule.warmup else 1.0
+    warmup = min(1.0, update / schedule.warmup) if schedule.warmup else 1.0
     match schedule:
         case recipe.ConstantScheduleConfig():
-            return warm
+            return warmup
         case recipe.InverseSqrtScheduleConfig():
-            return min(warm, math.sqrt(schedule.warmup / update))
+            return min(warmup, math.sqrt(schedule.warmup / update))
         case recipe.CosineScheduleConfig():
-            return warm * (schedule.final + (1 - schedule.final) * (1 + math.cos(math.pi * min(clock.share, 1.0))) / 2)
+            return warmup * (
+                schedule.final + (1 - schedule.final) * (1 + math.cos(math.pi * min(clock.fraction, 1.0))) / 2
+            )
         case recipe.PlateauScheduleConfig():
-            return warm * float(schedule.factor**clock.plateaus)
+            return warmup * float(schedule.factor**clock.plateaus)
         case recipe.HalvingScheduleConfig():
             halvings = math.floor((clock.epochs - schedule.start) / schedule.every) + 1
-            return warm * 0.5 ** max(halvings, 0)
+            return warmup * 0.5 ** max(halvings, 0)
         case _:
             assert_never(schedule)
 
 
 class MovingAverage:
-    """w_ema <- d w_ema + (1 - d) w after every update, with d = min(decay, (1 + u) / (10 + u)) so that the start is forgotten."""
+    """Exponential moving average of the weights: w_ema <- d w_ema + (1 - d) w after update u.
+
+    d = min(decay, (1 + u) / (10 + u)), so that the initial weights are forgotten quickly.
+    """
 
     def __init__(self, weights: Mapping[str, Tensor], decay: float) -> None:
         self.decay = decay
         self.weights = {name: value.detach().clone() for name, value in weights.items()}
 
-    def follow(self, weights: Mapping[str, Tensor], update: int) -> None:
-        """Take in the weights after update number `update`."""
+    def add(self, weights: Mapping[str, Tensor], update: int) -> None:
+        """Add the weights after an update, counted from 1."""
         decay = min(self.decay, (1 + update) / (10 + update))
         torch._foreach_lerp_(list(self.weights.values()), [weights[name] for name in self.weights], 1 - decay)
 
 
 @contextmanager
-def using(weights: Mapping[str, Tensor], parameters: Mapping[str, Tensor]) -> Iterator[None]:
-    """Put `weights` into the parameters of the same names for a while."""
-    before = {name: value.clone() for name, value in parameters.items()}
-    copy_into(parameters, weights)
+def use_weights(weights: Mapping[str, Tensor], parameters: Mapping[str, Tensor]) -> Iterator[None]:
+    """A context in which the parameters have the values of the weights of the same names."""
+    original = {name: value.clone() for name, value in parameters.items()}
+    copy_weights(weights, parameters)
     try:
         yield
     finally:
-        copy_into(parameters, before)
+        copy_weights(original, parameters)
 
 
 @torch.no_grad()
-def copy_into(parameters: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
-    """Overwrite parameters with the weights of the same names."""
+def copy_weights(weights: Mapping[str, Tensor], parameters: Mapping[str, Tensor]) -> None:
+    """Copy weights into the parameters of the same names."""
     for name, parameter in parameters.items():
         parameter.copy_(weights[name])

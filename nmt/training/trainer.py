@@ -26,7 +26,7 @@ from nmt.model.interface import ModelBuilder
 from nmt.model.recurrent import build_model
 from nmt.model_folder import SOURCE, TARGET, WEIGHTS, Bundle, save_tensors, weights_of
 from nmt.recipe import Recipe, load_recipe
-from nmt.training.advice import Extent, advise
+from nmt.training.advice import TrainingSize, advise
 from nmt.training.best import BestCheckpoints
 from nmt.training.checkpoint import (
     Progress,
@@ -41,10 +41,10 @@ from nmt.training.checkpoint import (
     save_state,
 )
 from nmt.training.folder import check_text, how_to_resume, open_folder
-from nmt.training.guard import LIMIT, BadUpdate, TooLarge, within_memory
-from nmt.training.lock import only_writer
+from nmt.training.guard import MAX_BAD_UPDATES, BadUpdate, OutOfMemory, within_memory
+from nmt.training.lock import lock_folder
 from nmt.training.log import Log
-from nmt.training.optim import Clock, MovingAverage, copy_into, using
+from nmt.training.optim import Clock, MovingAverage, copy_weights, use_weights
 from nmt.training.pace import Pace
 from nmt.training.sampling import gold_probability
 from nmt.training.stopping import Stop, Stopping
@@ -121,7 +121,7 @@ def train(
         raise DataError(f"There is no model folder {folder}.")
     with Stopping() as stopping:
         try:
-            with only_writer(folder):
+            with lock_folder(folder):
                 with stopping.at_once():
                     trainer = _prepare(
                         recipe, folder, stopping, build_model, device=device, resume=resume, force=force, quiet=quiet
@@ -132,7 +132,7 @@ def train(
             outcome = begun if has_state(folder) else "Training had not begun yet."
             raise Interrupted(outcome, stopping.signal or signal.SIGINT) from None
         except torch.OutOfMemoryError:  # not over one batch, which would be skipped
-            raise DataError(f"{TooLarge.verdict}. {TooLarge.advice}") from None
+            raise DataError(f"{OutOfMemory.verdict}. {OutOfMemory.advice}") from None
 
 
 def _prepare(
@@ -228,7 +228,7 @@ class Trainer:
         if self.is_new:
             self.save()  # there is a state from here on, so that weights without one are those of another's run
         else:
-            self.log.keep(self.progress.records)
+            self.log.truncate(self.progress.records)
             self.best.remove_others()
             self._validate_if_due()  # where the run was stopped or killed before
         while not self._finished():
@@ -298,7 +298,7 @@ class Trainer:
         else:
             self.progress.bad = 0
             if self.average is not None:
-                self.average.follow(self.weights, self.progress.update + 1)
+                self.average.add(self.weights, self.progress.update + 1)
         self._count(measured)
 
     def _skip(self, bad: BadUpdate) -> None:
@@ -308,8 +308,8 @@ class Trainer:
         progress.skipped += 1
         where = {"epoch": progress.epoch + 1, "update": progress.update + 1}
         self.log.skipped({**where, "reason": str(bad), "skipped": progress.skipped})
-        if progress.bad >= LIMIT:
-            raise self._given_up(bad, progress.update + 1, f", as in all of the last {LIMIT} updates")
+        if progress.bad >= MAX_BAD_UPDATES:
+            raise self._given_up(bad, progress.update + 1, f", as in all of the last {MAX_BAD_UPDATES} updates")
 
     def _given_up(self, bad: BadUpdate, update: int, repeated: str = "") -> DataError:
         return DataError(
@@ -320,8 +320,8 @@ class Trainer:
     def _clock(self) -> Clock:
         progress, settings = self.progress, self.settings
         epochs = progress.epoch + progress.group / len(self.epoch.groups)
-        share = max(epochs / settings.epochs, progress.update / settings.updates if settings.updates else 0.0)
-        return Clock(progress.update, epochs, share, progress.plateaus)
+        fraction = max(epochs / settings.epochs, progress.update / settings.updates if settings.updates else 0.0)
+        return Clock(progress.update, epochs, fraction, progress.plateaus)
 
     def _count(self, measured: Measured) -> None:
         progress = self.progress
@@ -331,7 +331,7 @@ class Trainer:
         progress.words += measured.words
         progress.guidance += measured.guidance
         progress.guided += measured.guided
-        self.pace.follow(self._tick())
+        self.pace.add_update(self._tick())
         if not progress.words:  # all updates since the last line of the log were skipped
             return
         self.log.advance(self._training_record())
@@ -361,7 +361,7 @@ class Trainer:
 
     def _seconds_left(self) -> float:
         every = self.settings.validation.every or len(self.epoch.groups)
-        return self.pace.left(self.log.updates - self.progress.update, between_validations=every)
+        return self.pace.seconds_left(self.log.updates - self.progress.update, validate_every=every)
 
     def _tick(self) -> float:
         """Add the time since the last tick to that spent training, and return it, in seconds."""
@@ -376,7 +376,7 @@ class Trainer:
         """Judge the model, keep it if it is among the best, and save the state to resume from."""
         self._tick()
         logged_for = self.progress.seconds - self.logged_at
-        with using(self.average.weights, self.weights) if self.average is not None else nullcontext():
+        with use_weights(self.average.weights, self.weights) if self.average is not None else nullcontext():
             record = self._judge()
             rank = self.validator.rank(record)
             improved = self.progress.best is None or rank > self.progress.best
@@ -421,7 +421,7 @@ class Trainer:
         mean = self.best.mean()
         if mean is None or self.progress.best is None:
             return
-        with using(mean, self.weights):
+        with use_weights(mean, self.weights):
             record = self._judge()
             rank = self.validator.rank(record)
             improved = rank > self.progress.best
@@ -481,9 +481,9 @@ class Trainer:
                 f"The run in {self.folder} cannot go on with this recipe, not even by --force: {changed}. Train anew, "
                 "in another folder."
             )
-        copy_into(self.weights, state.weights)
+        copy_weights(state.weights, self.weights)
         if self.average is not None:
-            copy_into(self.average.weights, state.average or state.weights)
+            copy_weights(state.average or state.weights, self.average.weights)
         if state.kind == self.settings.optimizer.kind:
             restore_optimizer(self.learner.optimizer, state.optimizer)
         restore_generators(state.generators, self.device)
@@ -497,22 +497,22 @@ class Trainer:
         raise Interrupted(outcome, self.stopping.signal or signal.SIGINT)
 
     def _introduce(self) -> None:
-        self.log.say(f"{self.text.train.name}: {self.corpus.report}")
+        self.log.show(f"{self.text.train.name}: {self.corpus.report}")
         for line in self.validator.introduction():
-            self.log.say(line)
+            self.log.show(line)
         parameters = sum(value.numel() for value in self.weights.values())
-        self.log.say(
+        self.log.show(
             f"{self.recipe.name}: {parameters / 1e6:.1f} M parameters, {counted(len(self.epoch.groups), 'update')} per epoch, "
             f"{self.precision} on {self.device}, {counted(torch.get_num_threads(), 'thread')}; run folder {self.folder}"
         )
         if self.is_new and (advice := advise(self.recipe, self._extent(parameters))):
-            self.log.say(advice)
+            self.log.show(advice)
         self.timer = time.monotonic()
 
-    def _extent(self, parameters: int) -> Extent:
+    def _extent(self, parameters: int) -> TrainingSize:
         corpus, bundle = self.corpus, self.bundle
         tokens = int(corpus.source_lengths.sum()), int(corpus.target_lengths.sum())
-        return Extent(len(corpus), tokens, (len(bundle.source), len(bundle.target)), parameters)
+        return TrainingSize(len(corpus), tokens, (len(bundle.source), len(bundle.target)), parameters)
 
 
 def _reshaped(expected: Tensors, stored: Tensors) -> str | None:

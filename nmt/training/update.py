@@ -15,7 +15,7 @@ from nmt.device import Precision, autocast
 from nmt.fast import accelerate
 from nmt.model_folder import Bundle
 from nmt.training.guard import check_finite, within_memory
-from nmt.training.guidance import guided_cross_entropy, weight_in_epoch
+from nmt.training.guidance import guidance_weight, guided_cross_entropy
 from nmt.training.optim import Clock, build_optimizer, rate_factor
 from nmt.training.sampling import gold_probability, mix
 from nmt.training.text import Encoded
@@ -99,7 +99,7 @@ class Learner:
         measured.nll += float(output.nll)
         if self.settings.guided_alignment is not None and batch.links is not None:
             guidance, guided = guided_cross_entropy(output.alignment, batch.links)
-            loss = loss + weight_in_epoch(self.settings.guided_alignment, int(clock.epochs)) * guidance
+            loss = loss + guidance_weight(self.settings.guided_alignment, int(clock.epochs)) * guidance
             measured.guidance += float(guidance.detach())
             measured.guided += guided
         return loss

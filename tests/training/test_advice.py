@@ -9,7 +9,7 @@ import torch
 from nmt.data.encoded import encode_corpus
 from nmt.model.recurrent import build_model
 from nmt.recipe import find_recipe, leaves_data_open, load_recipe, shipped_recipes
-from nmt.training.advice import Extent, advise
+from nmt.training.advice import TrainingSize, advise
 from nmt.training.text import TrainingText
 from nmt.training.trainer import train
 from tests.training.toy import recipe, write_reversal
@@ -17,25 +17,25 @@ from tests.training.toy import recipe, write_reversal
 BPE = {"kind": "bpe", "size": 8000}
 
 
-def extent(pairs: int = 3000, tokens: int = 27_000, pieces: int = 8000, parameters: int = 800_000) -> Extent:
-    return Extent(pairs, (tokens, tokens), (pieces, pieces), parameters)
+def size(pairs: int = 3000, tokens: int = 27_000, vocabulary: int = 8000, parameters: int = 800_000) -> TrainingSize:
+    return TrainingSize(pairs, (tokens, tokens), (vocabulary, vocabulary), parameters)
 
 
-def advice(extent: Extent, **subwords: Any) -> str | None:
-    return advise(recipe(Path("x"), subwords={**BPE, **subwords}), extent)
+def advice(size: TrainingSize, **subwords: Any) -> str | None:
+    return advise(recipe(Path("x"), subwords={**BPE, **subwords}), size)
 
 
 def test_pieces_that_occur_too_seldom_are_counted_and_a_size_is_named() -> None:
-    assert advice(extent()) == (
+    assert advice(size()) == (
         "A vocabulary of 8,000 tokens (6.8 occurrences each) is too much for 3,000 pairs. Try subwords.size=4000."
     )
-    assert advice(extent(pieces=5000)) is None
-    assert "A vocabulary of 16,000 tokens (7.5 occurrences each)" in (advice(extent(6_000, 60_000, 16_000)) or "")
-    assert "Try subwords.size=500." in (advice(extent(10, 100, parameters=100)) or "")
+    assert advice(size(vocabulary=5000)) is None
+    assert "A vocabulary of 16,000 tokens (7.5 occurrences each)" in (advice(size(6_000, 60_000, 16_000)) or "")
+    assert "Try subwords.size=500." in (advice(size(10, 100, parameters=100)) or "")
 
 
 def test_the_side_that_is_worse_off_decides_where_each_has_its_own_pieces() -> None:
-    sides = Extent(7_000, (100_000, 60_000), (8000, 8000), 800_000)
+    sides = TrainingSize(7_000, (100_000, 60_000), (8000, 8000), 800_000)
     assert advice(sides) is None
     assert advice(sides, joint=False) == (
         "A vocabulary of 8,000 tokens (7.5 occurrences each) is too much for 7,000 pairs. Try subwords.size=4000."
@@ -44,20 +44,20 @@ def test_the_side_that_is_worse_off_decides_where_each_has_its_own_pieces() -> N
 
 def test_words_characters_and_given_models_are_not_judged() -> None:
     for kind in ("word", "char"):
-        assert advice(extent(), kind=kind) is None
-    assert advice(extent(), source_model="a.model", target_model="a.model") is None
+        assert advice(size(), kind=kind) is None
+    assert advice(size(), source_model="a.model", target_model="a.model") is None
 
 
 def test_parameters_are_weighed_against_the_target_text() -> None:
-    assert advice(extent(pieces=500, parameters=2_700_000)) is None
-    assert advice(extent(pieces=500, parameters=5_400_000)) == (
+    assert advice(size(vocabulary=500, parameters=2_700_000)) is None
+    assert advice(size(vocabulary=500, parameters=5_400_000)) == (
         "A model of 5.4 M parameters (200 per target token) is too much for 3,000 pairs. Try the widths of the recipe small."
     )
-    assert "recipe medium." in (advice(extent(100_000, 1_000_000, 8000, 200_000_000)) or "")
+    assert "recipe medium." in (advice(size(100_000, 1_000_000, 8000, 200_000_000)) or "")
 
 
 def test_both_are_one_sentence() -> None:
-    assert advice(extent(parameters=9_000_000)) == (
+    assert advice(size(parameters=9_000_000)) == (
         "A vocabulary of 8,000 tokens (6.8 occurrences each) and a model of 9.0 M parameters (333 per target token) "
         "are too much for 3,000 pairs. Try subwords.size=4000 and the widths of the recipe small."
     )
@@ -97,4 +97,4 @@ def test_no_shipped_recipe_is_too_large_for_its_own_corpus(name: str, request: p
     model = build_model(recipe.model, source_size=len(source), target_size=len(target))
     tokens = int(corpus.source_lengths.sum()), int(corpus.target_lengths.sum())
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    assert advise(recipe, Extent(len(corpus), tokens, (len(source), len(target)), parameters)) is None
+    assert advise(recipe, TrainingSize(len(corpus), tokens, (len(source), len(target)), parameters)) is None

@@ -17,7 +17,7 @@ from nmt.data.corpus import load_corpus
 from nmt.decoding.translator import Translator
 from nmt.model_folder import Bundle
 from nmt.recipe import GuidedAlignmentConfig
-from nmt.training.guidance import FLOOR, guided_cross_entropy, weight_in_epoch
+from nmt.training.guidance import FLOOR, guidance_weight, guided_cross_entropy
 from nmt.training.trainer import train
 from tests.reference import guidance as reference
 from tests.training.toy import recipe, write_reversal
@@ -96,8 +96,8 @@ def test_batch_companions_and_padding_add_nothing() -> None:
 
 def test_the_weight_decays_by_epoch() -> None:
     chosen = GuidedAlignmentConfig(links="gold", weight=0.8, decay=0.5)
-    assert [weight_in_epoch(chosen, epoch) for epoch in range(3)] == [0.8, 0.4, 0.2]
-    assert weight_in_epoch(GuidedAlignmentConfig(links="gold"), 100) == 0.5
+    assert [guidance_weight(chosen, epoch) for epoch in range(3)] == [0.8, 0.4, 0.2]
+    assert guidance_weight(GuidedAlignmentConfig(links="gold"), 100) == 0.5
 
 
 # --- what it does -----------------------------------------------------------------------------------------------

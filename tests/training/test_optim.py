@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from nmt import recipe
-from nmt.training.optim import Clock, MovingAverage, build_optimizer, rate_factor, using
+from nmt.training.optim import Clock, MovingAverage, build_optimizer, rate_factor, use_weights
 
 
-def clock(update: int = 0, epochs: float = 0.0, share: float = 0.0, plateaus: int = 0) -> Clock:
-    return Clock(update, epochs, share, plateaus)
+def clock(update: int = 0, epochs: float = 0.0, fraction: float = 0.0, plateaus: int = 0) -> Clock:
+    return Clock(update, epochs, fraction, plateaus)
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,8 @@ def clock(update: int = 0, epochs: float = 0.0, share: float = 0.0, plateaus: in
         (recipe.ConstantScheduleConfig(warmup=10), clock(4), 0.5),
         (recipe.InverseSqrtScheduleConfig(warmup=100), clock(24), 0.25),
         (recipe.InverseSqrtScheduleConfig(warmup=100), clock(399), 0.5),
-        (recipe.CosineScheduleConfig(), clock(share=0.5), 0.5),
-        (recipe.CosineScheduleConfig(final=0.1), clock(share=1.0), 0.1),
+        (recipe.CosineScheduleConfig(), clock(fraction=0.5), 0.5),
+        (recipe.CosineScheduleConfig(final=0.1), clock(fraction=1.0), 0.1),
         (recipe.PlateauScheduleConfig(factor=0.5), clock(plateaus=3), 0.125),
         (recipe.HalvingScheduleConfig(start=5), clock(epochs=4.99), 1.0),
         (recipe.HalvingScheduleConfig(start=5), clock(epochs=5.0), 0.5),
@@ -36,7 +36,7 @@ def test_moving_average_follows_its_equation() -> None:
     expected = 0.0
     for update in range(1, 30):
         weights["w"] += 1.0
-        average.follow(weights, update)
+        average.add(weights, update)
         decay = min(0.5, (1 + update) / (10 + update))
         expected = decay * expected + (1 - decay) * update
     assert float(average.weights["w"]) == pytest.approx(expected)
@@ -44,7 +44,7 @@ def test_moving_average_follows_its_equation() -> None:
 
 def test_using_puts_the_weights_back_even_after_an_error() -> None:
     weights = {"w": torch.ones(2)}
-    with pytest.raises(KeyError), using({"w": torch.zeros(2)}, weights):  # noqa: PT012
+    with pytest.raises(KeyError), use_weights({"w": torch.zeros(2)}, weights):  # noqa: PT012
         assert float(weights["w"].sum()) == 0
         raise KeyError
     assert float(weights["w"].sum()) == 2

@@ -26,7 +26,7 @@ from nmt.model_folder import WEIGHTS, Bundle, load_tensors
 from nmt.recipe import Recipe, dump_recipe
 from nmt.training import lock, trainer
 from nmt.training.checkpoint import STATE, State, has_state, load_state, save_state
-from nmt.training.lock import LOCK, only_writer
+from nmt.training.lock import LOCK, lock_folder
 from nmt.training.optim import Clock
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import Encoded, TrainingText
@@ -198,18 +198,18 @@ def test_two_processes_train_the_same_model(corpus: Path, tmp_path: Path) -> Non
 
 def test_a_dead_process_holds_no_lock(tmp_path: Path) -> None:
     code = (
-        f"from pathlib import Path\nfrom nmt.training.lock import only_writer\nimport time\n"
-        f"with only_writer(Path({str(tmp_path)!r})):\n    print('held', flush=True)\n    time.sleep(60)"
+        f"from pathlib import Path\nfrom nmt.training.lock import lock_folder\nimport time\n"
+        f"with lock_folder(Path({str(tmp_path)!r})):\n    print('held', flush=True)\n    time.sleep(60)"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(UsageError, match=rf"process {holder.pid} on \S+, is at work in {tmp_path}"):
-            only_writer(tmp_path).__enter__()
+            lock_folder(tmp_path).__enter__()
         holder.kill()
     assert (tmp_path / LOCK).exists()
-    with only_writer(tmp_path):
+    with lock_folder(tmp_path):
         pass
     assert not (tmp_path / LOCK).exists()
 
@@ -489,11 +489,11 @@ def test_a_damaged_state_is_a_sentence(
 
 def test_a_folder_in_use_is_refused(corpus: Path, finished: Path, tmp_path: Path) -> None:
     chosen, run = plain(corpus), tmp_path / "run"
-    with only_writer(run), pytest.raises(UsageError, match=rf"Another training, process {os.getpid()} on "):
+    with lock_folder(run), pytest.raises(UsageError, match=rf"Another training, process {os.getpid()} on "):
         train(chosen, run, device=CPU, quiet=True)
     shutil.copytree(finished, run, dirs_exist_ok=True)
     before = outcome(run)
-    with only_writer(run), pytest.raises(UsageError, match="Another training"):
+    with lock_folder(run), pytest.raises(UsageError, match="Another training"):
         train(chosen, run, device=CPU, quiet=True, resume=True)
     assert outcome(run) == before
 
@@ -501,7 +501,7 @@ def test_a_folder_in_use_is_refused(corpus: Path, finished: Path, tmp_path: Path
 def test_where_locks_do_not_exist_training_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "fcntl", None)  # as on Windows
     sentence = "Training needs file locks that Windows does not have: run it in WSL"
-    with pytest.raises(UsageError, match=sentence), only_writer(tmp_path / "run"):
+    with pytest.raises(UsageError, match=sentence), lock_folder(tmp_path / "run"):
         pass
     assert not (tmp_path / "run").exists()
 
@@ -524,7 +524,7 @@ def test_where_there_are_no_locks_there_is_a_warning(
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr("fcntl.flock", unsupported)
-    with only_writer(tmp_path / "run"):
+    with lock_folder(tmp_path / "run"):
         assert (tmp_path / "run" / LOCK).read_text().startswith(f"{os.getpid()} on ")
     assert "cannot be locked (No locks available): start no second training" in caplog.text
 

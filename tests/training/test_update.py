@@ -24,7 +24,7 @@ def step_of(folder: Path, clip_norm: float | None) -> torch.Tensor:
     corpus = encode_corpus(text.train, bundle.source, bundle.target, None)
     learner = Learner(bundle, None, precision="fp32", device=torch.device("cpu"))
     before = [parameter.detach().clone() for parameter in bundle.model.parameters()]
-    learner.update(corpus, [[0, 1, 2, 3]], Clock(update=0, epochs=0.0, share=0.0, plateaus=0))
+    learner.update(corpus, [[0, 1, 2, 3]], Clock(update=0, epochs=0.0, fraction=0.0, plateaus=0))
     after = bundle.model.parameters()
     return torch.cat([(new.detach() - old).flatten() for old, new in zip(before, after, strict=True)])
 

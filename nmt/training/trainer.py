@@ -16,7 +16,6 @@ import torch
 
 from nmt.alignment.corpus_links import TokenLinks, splits_of
 from nmt.arguments import as_path
-from nmt.data.batching import plan_batches
 from nmt.data.encoded import encode_corpus
 from nmt.data.subwords import Subwords
 from nmt.device import as_device, choose_precision
@@ -40,16 +39,17 @@ from nmt.training.checkpoint import (
     restore_optimizer,
     save_state,
 )
+from nmt.training.epoch import Epoch, plan_epoch
 from nmt.training.folder import check_text, how_to_resume, open_folder
 from nmt.training.guard import MAX_BAD_UPDATES, BadUpdate, OutOfMemory, within_memory
 from nmt.training.lock import lock_folder
 from nmt.training.log import Log
 from nmt.training.optim import Clock, MovingAverage, copy_weights, use_weights
 from nmt.training.pace import Pace
-from nmt.training.sampling import gold_probability
+from nmt.training.sampling import teacher_forcing_ratio
 from nmt.training.stopping import Stop, Stopping
-from nmt.training.text import Encoded, TrainingText, corpus_of_epoch
-from nmt.training.update import Learner, Measured
+from nmt.training.text import TrainingText
+from nmt.training.update import LossStats, TrainStep
 from nmt.training.validation import Validator, usable_tokenizer
 from nmt.training.yielding import Yielding
 from nmt.wording import counted
@@ -163,14 +163,6 @@ def _prepare(
     return trainer
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """The corpus as an epoch sees it, and the batches of each of its updates."""
-
-    corpus: Encoded
-    groups: list[list[list[int]]]
-
-
 class Trainer:
     """One run: the model, what moves it, what judges it, and where it is written."""
 
@@ -194,7 +186,7 @@ class Trainer:
         links = None
         if text.links is not None:
             links = TokenLinks(text.links, self.corpus, bundle.source, bundle.target, splits_of(text.train))
-        self.learner = Learner(bundle, links, precision=self.precision, device=device)
+        self.train_step = TrainStep(bundle, links, precision=self.precision, device=device)
         self.progress = Progress() if state is None else state.progress
         self.progress.tokenizer = usable_tokenizer(self.recipe, self.progress.tokenizer)
         self.validator = Validator(bundle, text.valid, self.progress.tokenizer, precision=self.precision, device=device)
@@ -254,17 +246,7 @@ class Trainer:
         )
 
     def _open_epoch(self, number: int) -> Epoch:
-        corpus = corpus_of_epoch(self.recipe, self.corpus, self.bundle.source, self.bundle.target, number)
-        plan = plan_batches(
-            corpus.source_lengths,
-            corpus.target_lengths,
-            batch_tokens=self.settings.batch_tokens,
-            seed=self.recipe.seed,
-            epoch=number,
-        )
-        size = self.settings.accumulate
-        batches = [rows.tolist() for rows in plan]
-        return Epoch(corpus, [batches[start : start + size] for start in range(0, len(batches), size)])
+        return plan_epoch(self.recipe, self.corpus, self.bundle.source, self.bundle.target, number)
 
     def _validate_if_due(self) -> None:
         if self._due():
@@ -291,15 +273,15 @@ class Trainer:
 
     def _update(self, group: Sequence[Sequence[int]]) -> None:
         try:
-            measured = self.learner.update(self.epoch.corpus, group, self._clock())
+            stats = self.train_step.update(self.epoch.corpus, group, self._clock())
         except BadUpdate as bad:
             self._skip(bad)
-            measured = Measured()
+            stats = LossStats()
         else:
             self.progress.bad = 0
             if self.average is not None:
                 self.average.add(self.weights, self.progress.update + 1)
-        self._count(measured)
+        self._count(stats)
 
     def _skip(self, bad: BadUpdate) -> None:
         """Note an update that cannot be taken. Raises DataError if there were too many in a row."""
@@ -323,14 +305,14 @@ class Trainer:
         fraction = max(epochs / settings.epochs, progress.update / settings.updates if settings.updates else 0.0)
         return Clock(progress.update, epochs, fraction, progress.plateaus)
 
-    def _count(self, measured: Measured) -> None:
+    def _count(self, stats: LossStats) -> None:
         progress = self.progress
         progress.update += 1
         progress.group += 1
-        progress.nll += measured.nll
-        progress.words += measured.words
-        progress.guidance += measured.guidance
-        progress.guided += measured.guided
+        progress.nll += stats.nll
+        progress.words += stats.tokens
+        progress.guidance += stats.alignment_loss
+        progress.guided += stats.linked_tokens
         self.pace.add_update(self._tick())
         if not progress.words:  # all updates since the last line of the log were skipped
             return
@@ -345,7 +327,7 @@ class Trainer:
         loss, seconds = progress.nll / progress.words, max(progress.seconds - self.logged_at, 1e-9)
         alignment = {"alignment_loss": progress.guidance / progress.guided} if progress.guided else {}
         decay = self.settings.scheduled_sampling
-        sampling = {} if decay is None else {"gold_probability": gold_probability(decay, progress.update)}
+        sampling = {} if decay is None else {"gold_probability": teacher_forcing_ratio(decay, progress.update)}
         return {
             "epoch": progress.epoch + 1,
             "update": progress.update,
@@ -354,7 +336,7 @@ class Trainer:
             **alignment,
             **sampling,
             "tokens_per_second": progress.words / seconds,
-            "rate": self.learner.rate,
+            "rate": self.train_step.rate,
             "seconds": progress.seconds,
             "seconds_left": self._seconds_left(),
         }
@@ -392,7 +374,7 @@ class Trainer:
         """The validation's figures. Raises DataError if the weights give none, and Stop as soon as it is asked for."""
         try:
             with self.stopping.at_once(), within_memory("a batch of the validation text"):
-                return self.validator.judge()
+                return self.validator.validate()
         except BadUpdate as bad:
             raise self._given_up(bad, self.progress.update) from None
 
@@ -450,7 +432,7 @@ class Trainer:
                 self.settings.optimizer.kind,
                 self.weights,
                 {} if self.average is None else self.average.weights,
-                optimizer_tensors(self.learner.optimizer),
+                optimizer_tensors(self.train_step.optimizer),
                 generator_states(self.device),
                 torch.get_num_threads(),
                 arithmetic(),
@@ -485,7 +467,7 @@ class Trainer:
         if self.average is not None:
             copy_weights(state.average or state.weights, self.average.weights)
         if state.kind == self.settings.optimizer.kind:
-            restore_optimizer(self.learner.optimizer, state.optimizer)
+            restore_optimizer(self.train_step.optimizer, state.optimizer)
         restore_generators(state.generators, self.device)
 
     def _stop(self) -> NoReturn:

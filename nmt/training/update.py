@@ -1,4 +1,4 @@
-"""One update: the gradients of a group of batches, and a step of the optimiser against them."""
+"""One update: the gradients of a group of batches, and a step of the optimiser."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ from nmt.data.batching import Batch, make_batch
 from nmt.device import Precision, autocast
 from nmt.fast import accelerate
 from nmt.model_folder import Bundle
+from nmt.training.epoch import EncodedPairs
 from nmt.training.guard import check_finite, within_memory
 from nmt.training.guidance import guidance_weight, guided_cross_entropy
 from nmt.training.optim import Clock, build_optimizer, rate_factor
-from nmt.training.sampling import gold_probability, mix
-from nmt.training.text import Encoded
+from nmt.training.sampling import mix_target_in, teacher_forcing_ratio
 from nmt.wording import counted
 
 
 @dataclass
-class Measured:
-    """What an update was computed from, all sums over its target pieces."""
+class LossStats:
+    """Losses of an update as sums, with the number of tokens that they are sums over."""
 
-    words: int = 0
+    tokens: int = 0
+    """Target tokens, end marks included."""
     nll: float = 0.0
-    """Negative log-likelihood, in nats."""
-    guidance: float = 0.0
-    """Cross-entropy of the attention of linked pieces, in nats."""
-    guided: int = 0
-    """Linked pieces."""
+    """Negative log-likelihood of the target tokens, in nats, without label smoothing."""
+    alignment_loss: float = 0.0
+    """Alignment loss of the linked target tokens, in nats, without its weight."""
+    linked_tokens: int = 0
+    """Target tokens with a link."""
 
 
-class Learner:
-    """The model and what moves its weights."""
+class TrainStep:
+    """Computes updates: holds the accelerated model, its optimiser and the links of guided alignment."""
 
     def __init__(self, bundle: Bundle, links: TokenLinks | None, *, precision: Precision, device: torch.device) -> None:
         self.model, self.settings = accelerate(bundle.model), bundle.recipe.training
@@ -45,61 +46,72 @@ class Learner:
 
     @property
     def rate(self) -> float:
-        """The learning rate of the last update."""
+        """Learning rate of the last update."""
         return float(self.optimizer.param_groups[0]["lr"])
 
-    def update(self, corpus: Encoded, group: Sequence[Sequence[int]], clock: Clock) -> Measured:
-        """A step against the clipped gradients of the mean loss a target piece, over the batches of a group.
+    def update(self, corpus: EncodedPairs, group: Sequence[Sequence[int]], clock: Clock) -> LossStats:
+        """Update the weights with the clipped gradient of the mean loss per target token.
+
+        Args:
+            corpus: the pairs of the epoch.
+            group: the rows of each batch of the update.
+            clock: how far training has come.
 
         Raises:
-            BadUpdate: the gradients are of no use, or not to be had; the weights are as they were.
+            BadUpdate: loss or gradient is not finite, or a batch does not fit into memory. The weights are unchanged.
         """
         self.model.train()
-        for own in self.optimizer.param_groups:
-            own["lr"] = self.settings.optimizer.rate * rate_factor(self.settings.schedule, clock)
+        for parameters in self.optimizer.param_groups:
+            parameters["lr"] = self.settings.optimizer.rate * rate_factor(self.settings.schedule, clock)
         try:
-            measured = self._gradients(corpus, group, clock)
+            stats = self._compute_gradients(corpus, group, clock)
             self.optimizer.step()
         finally:
             self.optimizer.zero_grad(set_to_none=True)
-        return measured
+        return stats
 
-    def _gradients(self, corpus: Encoded, group: Sequence[Sequence[int]], clock: Clock) -> Measured:
-        measured = Measured()
+    def _compute_gradients(self, corpus: EncodedPairs, group: Sequence[Sequence[int]], clock: Clock) -> LossStats:
+        stats = LossStats()
         with within_memory(f"a batch of {counted(max(map(len, group)), 'pair')}"):
             batches = [self._batch(corpus, rows, clock) for rows in group]
-            measured.words = sum(batch.tokens for batch in batches)
+            stats.tokens = sum(batch.tokens for batch in batches)
             for batch in batches:
-                loss = self._loss(batch, clock, measured)
-                torch.autograd.backward(loss / measured.words)
-            norm = get_total_norm([each.grad for each in self.model.parameters() if each.grad is not None])
-            check_finite(measured.nll, "the loss")
-            check_finite(float(norm), "the gradient")
-            most = self.settings.clip_norm
-            if most is not None and norm >= most:  # else it would be multiplied by 1
-                clip_grads_with_norm_(self.model.parameters(), most, norm)
-        return measured
+                loss = self._loss(batch, clock, stats)
+                torch.autograd.backward(loss / stats.tokens)
+            self._clip_gradients(stats)
+        return stats
 
-    def _batch(self, corpus: Encoded, rows: Sequence[int], clock: Clock) -> Batch:
-        """Rows of a corpus, with links if training is guided and words of the model's own if that is scheduled."""
+    def _clip_gradients(self, stats: LossStats) -> None:
+        """Scale the gradient down to `clip_norm`. Raises Diverged if the loss or the gradient is not finite."""
+        norm = get_total_norm([weight.grad for weight in self.model.parameters() if weight.grad is not None])
+        check_finite(stats.nll, "the loss")
+        check_finite(float(norm), "the gradient")
+        clip_norm = self.settings.clip_norm
+        if clip_norm is not None and norm >= clip_norm:  # otherwise the factor is 1
+            clip_grads_with_norm_(self.model.parameters(), clip_norm, norm)
+
+    def _batch(self, corpus: EncodedPairs, rows: Sequence[int], clock: Clock) -> Batch:
+        """A batch of these rows, with links for guided alignment and with a mixed target for scheduled sampling."""
         pairs = corpus[rows]
         links = None if self.links is None else self.links.of_batch(pairs, rows)
         batch = make_batch(pairs, rows, links).to(self.device)
-        decay = self.settings.scheduled_sampling
-        if decay is None:
+        config = self.settings.scheduled_sampling
+        if config is None:
             return batch
+        ratio = teacher_forcing_ratio(config, clock.update)
         with autocast(self.precision, self.device):
-            return replace(batch, target_in=mix(self.model, batch, gold_probability(decay, clock.update)))
+            return replace(batch, target_in=mix_target_in(self.model, batch, ratio))
 
-    def _loss(self, batch: Batch, clock: Clock, measured: Measured) -> Tensor:
-        """What a batch is trained on, the sum over its target pieces; its plain parts are added to what was measured."""
+    def _loss(self, batch: Batch, clock: Clock, stats: LossStats) -> Tensor:
+        """The loss of a batch, summed over its target tokens. Its parts are added to `stats`."""
         with autocast(self.precision, self.device):
             output = self.model(batch, self.settings.label_smoothing)
         loss = output.loss
-        measured.nll += float(output.nll)
-        if self.settings.guided_alignment is not None and batch.links is not None:
-            guidance, guided = guided_cross_entropy(output.alignment, batch.links)
-            loss = loss + guidance_weight(self.settings.guided_alignment, int(clock.epochs)) * guidance
-            measured.guidance += float(guidance.detach())
-            measured.guided += guided
+        stats.nll += float(output.nll)
+        config = self.settings.guided_alignment
+        if config is not None and batch.links is not None:
+            alignment_loss, linked_tokens = guided_cross_entropy(output.alignment, batch.links)
+            loss = loss + guidance_weight(config, int(clock.epochs)) * alignment_loss
+            stats.alignment_loss += float(alignment_loss.detach())
+            stats.linked_tokens += linked_tokens
         return loss

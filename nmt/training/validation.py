@@ -1,4 +1,4 @@
-"""What a model is worth on held-out text: its perplexity, and the BLEU and chrF of its real decoding where they decide."""
+"""Validate a model on held-out text: perplexity, and BLEU and chrF of its translations if the recipe asks for them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from nmt.recipe import Recipe
 from nmt.training.checkpoint import Rank
 from nmt.training.guard import Diverged
 
-HOPELESS = 100.0
-"""A loss, in nats per token, that no model has which could still learn: knowing nothing costs the logarithm of the vocabulary."""
+MAX_LOSS = 100.0
+"""A loss in nats per token that shows divergence; that of uniform predictions is the logarithm of the vocabulary size."""
 
 
 class Validator:
-    """Judges the model of a bundle, as its weights are at the time, on one text."""
+    """Validates the model of a bundle, with its current weights, on one text."""
 
     def __init__(
         self, bundle: Bundle, text: ParallelCorpus, tokenizer: str, *, precision: Precision, device: torch.device
@@ -38,22 +38,22 @@ class Validator:
         self.corpus = encode_corpus(text, bundle.source, bundle.target, None)
 
     def introduction(self) -> Iterator[str]:
-        """What a person should know of how the model will be judged."""
+        """Lines for the log: the metrics, and a warning if the tokeniser does not suit the text."""
         names = dict.fromkeys([*self.settings.validation.metrics, "perplexity"])
-        shown = {**metrics.VALIDATION_SCORES, "bleu": f"BLEU (tokeniser {self.tokenizer})"}
-        yield f"Validation compares {', then '.join(shown.get(name, name) for name in names)}."
+        labels = {**metrics.VALIDATION_SCORES, "bleu": f"BLEU (tokeniser {self.tokenizer})"}
+        yield f"Validation compares {', then '.join(labels.get(name, name) for name in names)}."
         if "bleu" in names and (warning := metrics.tokenizer_warning(self.text.target, self.tokenizer)):
             yield f"Warning: {warning}"
 
-    def judge(self) -> dict[str, Any]:
-        """Loss and perplexity, and the metrics of the recipe with their signatures. The model is left in evaluation mode.
+    def validate(self) -> dict[str, Any]:
+        """Loss, perplexity, and the metrics of the recipe with their signatures. Leaves the model in evaluation mode.
 
         Raises:
-            Diverged: the loss is not a number, or one that only weights give that have gone wrong.
+            Diverged: the loss is not a number, or above `MAX_LOSS`.
         """
         self.bundle.model.eval()
         loss = self._loss()
-        if not loss < HOPELESS:
+        if not loss < MAX_LOSS:
             raise Diverged(f"the loss of the validation text is {loss:.3g} nats per token")
         scores = self._scores()
         figures = {name: score.score for name, score in scores.items()}
@@ -61,26 +61,26 @@ class Validator:
         return {"loss": loss, "perplexity": math.exp(loss), **figures, **({"signatures": signatures} if scores else {})}
 
     def rank(self, record: Mapping[str, Any]) -> Rank:
-        """What validations are compared by: the recipe's metrics and at last perplexity, each so that higher is better."""
+        """The figures that order validations: the metrics of the recipe, then perplexity, negated where lower is better."""
         names = [*self.settings.validation.metrics, "perplexity"]
         return tuple(-record[name] if name == "perplexity" else round(record[name], 2) for name in names)
 
     @torch.inference_mode()
     def _loss(self) -> float:
-        """Negative log-likelihood a target piece, in nats."""
+        """Negative log-likelihood per target token, in nats."""
         corpus, model = self.corpus, accelerate(self.bundle.model)
         order = np.argsort(corpus.target_lengths, kind="stable")
-        nll, words = 0.0, 0
+        nll, tokens = 0.0, 0
         for rows in cut(order, corpus.source_lengths + 1, corpus.target_lengths + 1, self.settings.batch_tokens):
             batch = make_batch(corpus[rows.tolist()]).to(self.device)
             with autocast(self.precision, self.device):
                 output = model(batch)
             nll += float(output.nll)
-            words += output.tokens
-        return nll / words
+            tokens += output.tokens
+        return nll / tokens
 
     def _scores(self) -> dict[str, Score]:
-        """The metrics of the recipe that need translations."""
+        """The metrics of the recipe that compare translations."""
         names = [name for name in self.settings.validation.metrics if name != "perplexity"]
         if not names:
             return {}
@@ -101,13 +101,13 @@ class Validator:
         return [translation.text for translation in translator.translate(self.text.source)]
 
 
-def usable_tokenizer(recipe: Recipe, earlier: str | None) -> str:
-    """The tokeniser of a run's validations: that of its recipe, else the one so far, else the target language's.
+def usable_tokenizer(recipe: Recipe, previous: str | None) -> str:
+    """The tokeniser for the validations of a run: that of the recipe, else the previous one, else that of the target language.
 
     Raises:
-        UsageError: it cannot be used here, although the recipe asks for BLEU.
+        UsageError: the recipe asks for BLEU, but the tokeniser is not installed.
     """
-    tokenizer = metrics.choose_tokenizer(recipe.data.target, recipe.evaluation.tokenize or earlier)
+    tokenizer = metrics.choose_tokenizer(recipe.data.target, recipe.evaluation.tokenize or previous)
     if "bleu" in recipe.training.validation.metrics:
         metrics.check_tokenizer(tokenizer)
     return tokenizer

@@ -14,7 +14,8 @@ from nmt.data.sample import examples
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig, parse_recipe
-from nmt.training.text import Sampled, TrainingText
+from nmt.training.epoch import SampledCorpus
+from nmt.training.text import TrainingText
 
 SOURCES = ["the dog barks", "", "a cat", "the cat sees the dog", "barks", "a cat  sees a dog "]
 TARGETS = ["der Hund bellt", "nichts", "eine Katze", "die Katze sieht den Hund", "bellt", "eine Katze sieht einen Hund"]
@@ -175,7 +176,7 @@ def test_links_follow_segmentations_that_are_drawn_anew(folder: Path) -> None:
     linker = TokenLinks(links, encoded, subwords, subwords)
     rows = list(range(len(encoded)))
     for seed in range(5):
-        pairs = Sampled(encoded, subwords, subwords, alpha=0.1, seed=seed)[rows]
+        pairs = SampledCorpus(encoded, subwords, subwords, alpha=0.1, seed=seed)[rows]
         found = linker.of_batch(pairs, rows)
         for row, pair in enumerate(pairs):
             [original] = encoded.originals([row])

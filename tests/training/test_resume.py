@@ -26,12 +26,13 @@ from nmt.model_folder import WEIGHTS, Bundle, load_tensors
 from nmt.recipe import Recipe, dump_recipe
 from nmt.training import lock, trainer
 from nmt.training.checkpoint import STATE, State, has_state, load_state, save_state
+from nmt.training.epoch import EncodedPairs
 from nmt.training.lock import LOCK, lock_folder
 from nmt.training.optim import Clock
 from nmt.training.stopping import Stop, Stopping
-from nmt.training.text import Encoded, TrainingText
+from nmt.training.text import TrainingText
 from nmt.training.trainer import Interrupted, train
-from nmt.training.update import Learner, Measured
+from nmt.training.update import LossStats, TrainStep
 from nmt.training.validation import Validator
 from tests.commands import NMT, ROOT, Running, good
 from tests.training.runs import outcome, timeless
@@ -245,9 +246,9 @@ def calls(function: Callable[..., Any], at: int, *numbers: int) -> Callable[...,
         (RecurrentModel, "forward", 2, signal.SIGTERM),
         (RecurrentModel, "forward", 2, signal.SIGINT),
         (RecurrentModel, "forward", 2, signal.SIGHUP),
-        (Validator, "judge", 1, signal.SIGINT),
-        (Validator, "judge", 2, signal.SIGHUP),
-        (Validator, "judge", 3, signal.SIGTERM),
+        (Validator, "validate", 1, signal.SIGINT),
+        (Validator, "validate", 2, signal.SIGHUP),
+        (Validator, "validate", 3, signal.SIGTERM),
         (trainer, "save_state", 1, signal.SIGHUP),
         (trainer, "save_state", 3, signal.SIGTERM),
         (trainer, "save_tensors", 1, signal.SIGINT),
@@ -278,7 +279,9 @@ def test_a_signal_at_any_moment_saves(
     assert "The state is saved; go on with: nmt train " in str(stopped)
     train(chosen, tmp_path / "parts", device=CPU, quiet=True, resume=True)
     found = outcome(tmp_path / "parts")
-    if at == 3 and name == "judge":  # the end of the last epoch and the beginning of the one after are the same place
+    if (
+        at == 3 and name == "validate"
+    ):  # the end of the last epoch and the beginning of the one after are the same place
         assert found[STATE][1:] == expected[STATE][1:]
         expected = {**expected, STATE: found[STATE]}
     assert found == expected
@@ -342,13 +345,13 @@ def test_another_number_of_threads_is_told(
 
 
 def test_validation_is_left_at_once(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = Validator.judge
+    judge = Validator.validate
 
     def judge_long(self: Validator) -> dict[str, Any]:
         os.kill(os.getpid(), signal.SIGTERM)
         return {} if self.bundle.model.training else judge(self)  # never come to
 
-    monkeypatch.setattr(Validator, "judge", judge_long)
+    monkeypatch.setattr(Validator, "validate", judge_long)
     interrupted(plain(corpus), tmp_path / "run")
     progress = load_state(tmp_path / "run").progress
     assert progress.validated < progress.update
@@ -534,9 +537,9 @@ def test_where_there_are_no_locks_there_is_a_warning(
 
 def spoil(patch: pytest.MonkeyPatch, bad: set[int], how: str) -> None:
     """Make the loss no number, or too large for the memory, in these updates."""
-    right, forward, number = Learner.update, RecurrentModel.forward, 0
+    right, forward, number = TrainStep.update, RecurrentModel.forward, 0
 
-    def numbered(self: Learner, corpus: Encoded, group: Sequence[Sequence[int]], clock: Clock) -> Measured:
+    def numbered(self: TrainStep, corpus: EncodedPairs, group: Sequence[Sequence[int]], clock: Clock) -> LossStats:
         nonlocal number
         number = clock.update + 1
         return right(self, corpus, group, clock)
@@ -551,7 +554,7 @@ def spoil(patch: pytest.MonkeyPatch, bad: set[int], how: str) -> None:
             return replace(output, token_log_probs=output.token_log_probs * float("nan"))
         return replace(output, loss=output.loss * float("inf"))
 
-    patch.setattr(Learner, "update", numbered)
+    patch.setattr(TrainStep, "update", numbered)
     patch.setattr(RecurrentModel, "forward", spoiled)
 
 
@@ -582,7 +585,7 @@ def test_a_bad_update_is_skipped_told_and_resumed_over(
     resume = False
     for at in (1, 2, 3, 2):  # stopped after updates 1, 3, 4 and 6, of which 3 and 6 are done again
         with monkeypatch.context() as patch:
-            patch.setattr(Learner, "update", calls(Learner.update, at, signal.SIGTERM))
+            patch.setattr(TrainStep, "update", calls(TrainStep.update, at, signal.SIGTERM))
             interrupted(chosen, tmp_path / "parts", resume=resume)
         resume = True
     train(chosen, tmp_path / "parts", device=CPU, quiet=True, resume=True)

@@ -17,7 +17,7 @@ from nmt.decoding.search import greedy
 from nmt.fast import accelerate
 from nmt.model.interface import TranslationModel
 from nmt.model.recurrent import RecurrentModel, build_model
-from nmt.training.sampling import gold_probability, mix
+from nmt.training.sampling import mix_target_in, teacher_forcing_ratio
 from nmt.training.trainer import train
 from tests.reference.settings import ORDERS, small
 from tests.training.toy import recipe as toy_recipe
@@ -46,14 +46,14 @@ CPU = torch.device("cpu")
     ],
 )
 def test_decays_follow_their_equations(decay: recipe.ScheduledSamplingConfig, update: int, expected: float) -> None:
-    assert gold_probability(decay, update) == pytest.approx(expected)
+    assert teacher_forcing_ratio(decay, update) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
     "decay", [recipe.LinearDecayConfig(), recipe.ExponentialDecayConfig(), recipe.InverseSigmoidDecayConfig()]
 )
 def test_defaults_begin_at_the_reference_and_never_rise(decay: recipe.ScheduledSamplingConfig) -> None:
-    values = [gold_probability(decay, update) for update in range(0, 20_000, 500)]
+    values = [teacher_forcing_ratio(decay, update) for update in range(0, 20_000, 500)]
     assert values[0] > 0.99
     assert all(later <= earlier for earlier, later in pairwise(values))
     assert values[-1] < 0.5
@@ -82,7 +82,7 @@ def sharpen(model: RecurrentModel) -> RecurrentModel:
 def test_with_certainty_the_reference_is_fed_and_the_model_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     model, given = build(), batch()
     monkeypatch.setattr(RecurrentModel, "encode", None)
-    mixed = mix(model, given, 1.0)
+    mixed = mix_target_in(model, given, 1.0)
     assert torch.equal(mixed, given.target_in)
     assert mixed is not given.target_in
 
@@ -91,7 +91,7 @@ def test_with_certainty_the_reference_is_fed_and_the_model_not_run(monkeypatch: 
 def test_begin_marks_padding_and_shape_stay(probability: float) -> None:
     model, given = build(dropout=0.3), batch()
     for _ in range(20):
-        mixed = mix(model, given, probability)
+        mixed = mix_target_in(model, given, probability)
         assert mixed.shape == given.target_in.shape
         assert mixed.dtype == given.target_in.dtype
         assert torch.equal(mixed == PAD, given.target_in == PAD)
@@ -132,8 +132,8 @@ def test_each_word_is_what_the_model_says_after_the_mixed_words_before_it(
     coins = torch.rand(given.target_in.shape)
     own = (coins >= probability) & (given.target_in > BOS)
     monkeypatch.setattr(torch, "rand", lambda *shape, device: coins)
-    mixed = mix(model, given, probability)
-    assert torch.equal(mixed, mix(accelerate(model), given, probability))
+    mixed = mix_target_in(model, given, probability)
+    assert torch.equal(mixed, mix_target_in(accelerate(model), given, probability))
     with torch.no_grad():
         assert torch.equal(mixed, by_hand(model.eval(), given, own))
     assert torch.equal(mixed[~own], given.target_in[~own])
@@ -142,7 +142,7 @@ def test_each_word_is_what_the_model_says_after_the_mixed_words_before_it(
 
 def test_with_no_reference_the_words_are_those_of_greedy_search() -> None:
     model, given = sharpen(build()), batch()
-    mixed = mix(model, given, 0.0)
+    mixed = mix_target_in(model, given, 0.0)
     model.eval()
     with torch.no_grad():
         memory = model.encode(given.source, given.source_mask)
@@ -156,7 +156,7 @@ def test_with_no_reference_the_words_are_those_of_greedy_search() -> None:
 def test_words_are_drawn_as_often_as_they_are_probable() -> None:
     model = build().eval()
     given = make_batch([([4, 5], [7])] * 20_000)
-    drawn = torch.bincount(mix(model, given, 0.0)[:, 1], minlength=SIZE) / 20_000
+    drawn = torch.bincount(mix_target_in(model, given, 0.0)[:, 1], minlength=SIZE) / 20_000
     with torch.no_grad():
         log_probs = log_probs_of(model, given, 0, given.target_in[0, :1])
     log_probs[[PAD, BOS, EOS]] = float("-inf")
@@ -168,7 +168,7 @@ def test_the_share_of_the_references_words_is_the_probability() -> None:
     with torch.no_grad():
         model.output.bias[4] = 1e4  # it would always say 4, which the reference never does
     given = make_batch([([4, 5], [7, 8, 9, 10, 6])] * 2000)
-    mixed = mix(model, given, 0.7)
+    mixed = mix_target_in(model, given, 0.7)
     assert float((mixed[:, 1:] != 4).float().mean()) == pytest.approx(0.7, abs=0.02)
 
 

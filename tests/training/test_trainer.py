@@ -18,10 +18,10 @@ from nmt.model_folder import Bundle, load_tensors
 from nmt.training import average
 from nmt.training.average import average_run
 from nmt.training.checkpoint import STATE
+from nmt.training.epoch import EncodedPairs
 from nmt.training.optim import Clock
-from nmt.training.text import Encoded
 from nmt.training.trainer import Interrupted, train
-from nmt.training.update import Learner, Measured
+from nmt.training.update import LossStats, TrainStep
 from tests.training.toy import recipe, write_reversal
 
 CPU = torch.device("cpu")
@@ -96,14 +96,14 @@ def test_stopped_again_and_again_and_resumed_is_the_same_as_uninterrupted(
     )
     train(chosen, tmp_path / "whole", device=CPU, quiet=True)
     updates = records(tmp_path / "whole", "valid")[-1]["update"]
-    update = Learner.update
+    update = TrainStep.update
 
-    def interrupt(self: Learner, corpus: Encoded, group: Sequence[Sequence[int]], clock: Clock) -> Measured:
+    def interrupt(self: TrainStep, corpus: EncodedPairs, group: Sequence[Sequence[int]], clock: Clock) -> LossStats:
         if (clock.update + 1) % 7 == 3:
             os.kill(os.getpid(), signal.SIGINT)
         return update(self, corpus, group, clock)
 
-    monkeypatch.setattr(Learner, "update", interrupt)
+    monkeypatch.setattr(TrainStep, "update", interrupt)
     stops = 0
     while True:
         try:

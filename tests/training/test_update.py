@@ -9,7 +9,7 @@ from nmt.data.encoded import encode_corpus
 from nmt.model_folder import Bundle
 from nmt.training.optim import Clock
 from nmt.training.text import TrainingText
-from nmt.training.update import Learner
+from nmt.training.update import TrainStep
 from tests.training.toy import recipe, write_reversal
 
 RATE = 0.5
@@ -22,9 +22,9 @@ def step_of(folder: Path, clip_norm: float | None) -> torch.Tensor:
     text = TrainingText.load(reversal)
     bundle = Bundle.fresh(reversal, *text.subwords(reversal))
     corpus = encode_corpus(text.train, bundle.source, bundle.target, None)
-    learner = Learner(bundle, None, precision="fp32", device=torch.device("cpu"))
+    train_step = TrainStep(bundle, None, precision="fp32", device=torch.device("cpu"))
     before = [parameter.detach().clone() for parameter in bundle.model.parameters()]
-    learner.update(corpus, [[0, 1, 2, 3]], Clock(update=0, epochs=0.0, fraction=0.0, plateaus=0))
+    train_step.update(corpus, [[0, 1, 2, 3]], Clock(update=0, epochs=0.0, fraction=0.0, plateaus=0))
     after = bundle.model.parameters()
     return torch.cat([(new.detach() - old).flatten() for old, new in zip(before, after, strict=True)])
 

@@ -1,4 +1,4 @@
-"""The mean of a run's best checkpoints as a model folder."""
+"""Average the best checkpoints of a run into a model folder."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from pathlib import Path
 from nmt.errors import DataError, UsageError
 from nmt.files import sync
 from nmt.model_folder import WEIGHTS, Bundle, save_tensors
-from nmt.training.best import kept_checkpoints, mean_of
+from nmt.training.best import best_checkpoint_files, mean_of_files
 
 
 def average_run(run: Path, output: Path, *, best: int | None = None) -> int:
-    """Write a model folder whose weights are the mean of a run's best checkpoints; returns how many there were.
-
-    Whatever happens meanwhile, there is the whole folder or none.
+    """Write a model folder whose weights are the mean of a run's best checkpoints, atomically.
 
     Args:
         run: a run trained with `training.validation.keep_best` above 1.
         output: the new model folder.
-        best: how many of the best checkpoints; all that were kept if None.
+        best: number of checkpoints to average; all if None.
+
+    Returns:
+        The number of checkpoints averaged.
 
     Raises:
-        DataError: the run kept no checkpoints, or the folder cannot be written.
+        DataError: the run has no such checkpoints, or the folder cannot be written.
         UsageError: `output` exists, or `best` is out of range.
     """
     if output.exists():
         raise UsageError(f"{output} exists already: choose another folder.")
     bundle = Bundle.load(run, weights=False)
-    files = kept_checkpoints(run)
+    files = best_checkpoint_files(run)
     count = len(files) if best is None else best
     if not 1 <= count <= len(files):
         raise UsageError(f"--best must be between 1 and {len(files)}, the checkpoints that {run} kept, but is {count}.")
-    mean = mean_of(files[:count])
+    mean = mean_of_files(files[:count])
     unfinished = output.with_name(f".{output.name}.{os.getpid()}.new")
     try:
         bundle.save_description(unfinished)

@@ -1,4 +1,4 @@
-"""What a run folder may hold when a training begins or goes on in it."""
+"""Check what is in a run folder before training starts or resumes in it."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from nmt.training.lock import LOCK
 from nmt.training.text import TrainingText
 
 _DESCRIPTION = (RECIPE, SOURCE, TARGET)
-_BEFORE = (*_DESCRIPTION, "tensorboard")
-"""What a run writes before it trains."""
+_BEFORE_TRAINING = (*_DESCRIPTION, "tensorboard")
+"""Files that a run writes before its first state."""
 
 
 def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> State | None:
-    """The state to go on from; None if training is to begin, as it also is in a folder of a run that ended before it trained.
+    """The state to resume from; None if training starts from the beginning.
 
-    What a killed process left half written is removed, so the folder must be locked.
+    A run that ended before its first state also starts from the beginning. Files that a killed process left half written are
+    removed, so the folder must be locked.
 
     Raises:
-        UsageError: there is something in the folder and it is not to be resumed, or the recipe is another one.
-        DataError: it holds something, but no run that can go on, or its state is damaged.
+        UsageError: the folder is not empty and `resume` is off, or the recipe differs and `force` is off.
+        DataError: the folder holds other files but no run, or the state is damaged.
     """
     if not resume:
         if any(path.name != LOCK for path in folder.iterdir()):
@@ -39,10 +40,10 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
         remove_unfinished(folder)
         return None
     check_folder(folder, list(_DESCRIPTION))
-    changed = changed_keys(recipe, folder / RECIPE)
-    if changed and not force:
+    keys = changed_keys(recipe, folder / RECIPE)
+    if keys and not force:
         raise UsageError(
-            f"The recipe differs from that of the run in {folder} in {', '.join(changed)}: undo that, or add --force."
+            f"The recipe differs from that of the run in {folder} in {', '.join(keys)}: undo that, or add --force."
         )
     for place in (folder, folder / BEST):
         remove_unfinished(place)
@@ -50,8 +51,8 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
 
 
 def check_untrained(folder: Path) -> None:
-    """Raises DataError if a folder without a state holds more than what a run writes before it trains."""
-    others = sorted(path.name for path in folder.iterdir() if path.name not in _BEFORE and path.name[0] != ".")
+    """Raise DataError if a folder without a state holds files that a run does not write before its first state."""
+    others = sorted(path.name for path in folder.iterdir() if path.name not in _BEFORE_TRAINING and path.name[0] != ".")
     if others and not has_state(folder):
         raise DataError(
             f"{folder} holds {others[0]}, but no state of a training to go on from: choose another folder with --out."
@@ -59,17 +60,18 @@ def check_untrained(folder: Path) -> None:
 
 
 def check_text(state: State, text: TrainingText, folder: Path) -> None:
-    """Raises DataError if the run was trained on other text than this."""
-    now = text.fingerprints
-    changed = [name for name in (*now, *state.text) if now.get(name) != state.text.get(name)]
+    """Raise DataError if the run was trained on another text."""
+    fingerprints = text.fingerprints
+    settings = dict.fromkeys([*fingerprints, *state.text])
+    changed = [name for name in settings if fingerprints.get(name) != state.text.get(name)]
     if changed:
         raise DataError(
-            f"What {' and '.join(dict.fromkeys(changed))} name has changed since the run in {folder} was trained on it: "
+            f"What {' and '.join(changed)} name has changed since the run in {folder} was trained on it: "
             "bring it back, or add --force."
         )
 
 
-def how_to_resume(folder: Path, device: torch.device) -> str:
-    """The command that goes on with a run as it began, on the same device with as many threads."""
+def resume_command(folder: Path, device: torch.device) -> str:
+    """The command that resumes a run on the same device with the same number of threads."""
     machine = ["--device", str(device), *(["--threads", str(torch.get_num_threads())] if device.type == "cpu" else [])]
     return shlex.join(["nmt", "train", f"{folder}/{RECIPE}", "--out", str(folder), "--resume", *machine])

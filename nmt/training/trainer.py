@@ -1,8 +1,7 @@
-"""The training loop, and all that happens around one update."""
+"""Train a model: the training loop, and what happens around each update."""
 
 from __future__ import annotations
 
-import logging
 import math
 import signal
 import time
@@ -20,32 +19,21 @@ from nmt.data.encoded import encode_corpus
 from nmt.data.subwords import Subwords
 from nmt.device import as_device, choose_precision
 from nmt.errors import DataError, NmtError
-from nmt.fast import arithmetic
 from nmt.model.interface import ModelBuilder
 from nmt.model.recurrent import build_model
-from nmt.model_folder import SOURCE, TARGET, WEIGHTS, Bundle, save_tensors, weights_of
+from nmt.model_folder import SOURCE, TARGET, WEIGHTS, Bundle, weights_of
 from nmt.recipe import Recipe, load_recipe
 from nmt.training.advice import TrainingSize, advise
 from nmt.training.best import BestCheckpoints
-from nmt.training.checkpoint import (
-    Progress,
-    Rank,
-    State,
-    Tensors,
-    generator_states,
-    has_state,
-    optimizer_tensors,
-    restore_generators,
-    restore_optimizer,
-    save_state,
-)
+from nmt.training.checkpoint import Progress, Rank, State, has_state, save_state
 from nmt.training.epoch import Epoch, plan_epoch
-from nmt.training.folder import check_text, how_to_resume, open_folder
+from nmt.training.folder import check_text, open_folder, resume_command
 from nmt.training.guard import MAX_BAD_UPDATES, BadUpdate, OutOfMemory, within_memory
 from nmt.training.lock import lock_folder
 from nmt.training.log import Log
-from nmt.training.optim import Clock, MovingAverage, copy_weights, use_weights
-from nmt.training.pace import Pace
+from nmt.training.meter import Meter
+from nmt.training.optim import Clock, MovingAverage, use_weights
+from nmt.training.resuming import collect_state, restore_state
 from nmt.training.sampling import teacher_forcing_ratio
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import TrainingText
@@ -54,21 +42,20 @@ from nmt.training.validation import Validator, usable_tokenizer
 from nmt.training.yielding import Yielding
 from nmt.wording import counted
 
-_log = logging.getLogger(__name__)
 SAVE_EVERY = 600.0
-"""Seconds after which the state is saved although no validation is due, so that a power failure costs no more."""
+"""Seconds after which the state is saved even if no validation is due."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a finished run came to.
+    """The result of a training.
 
     Attributes:
         folder: the run folder.
-        metric: the validation metric that decided.
-        best: its figure for the best validation.
-        updates: how many there were.
-        seconds: spent training.
+        metric: the first validation metric.
+        best: its value in the best validation.
+        updates: number of updates.
+        seconds: training time.
     """
 
     folder: Path
@@ -96,24 +83,25 @@ def train(
     quiet: bool = False,
     build_model: ModelBuilder = build_model,
 ) -> Result:
-    """Train the model of a recipe into a run folder, which is a model folder from the first validation on.
+    """Train the model of a recipe. The run folder is a model folder from the first validation on.
 
-    On one machine with the same number of threads and the same arithmetic (fast or plain, with kernels or without) the same recipe
-    and text give the same bytes of weights on a CPU, however often the run was stopped or killed and resumed on the way.
+    On a CPU, training is deterministic: on one machine, with the same number of threads and the same implementation (fast or
+    plain, with kernels or without), the same recipe and text give the same bytes of weights, even if the run was stopped or
+    killed and resumed.
 
     Args:
-        recipe: what to train on, with and how; or its file, or the name of one that ships with the toolkit.
-        folder: new, empty, or (with `resume`) that of an earlier run.
-        device: where to compute: `auto`, `cpu`, `cuda`, ...
-        resume: go on from the state in the folder.
-        force: resume even if the recipe or the text is not the one that the run was started with.
-        quiet: say nothing on stderr.
-        build_model: makes the model of the recipe. Any `TranslationModel` will do; `nmt.load` then needs the same argument.
+        recipe: a recipe, its file, or the name of one that ships with the toolkit.
+        folder: the run folder: new, empty, or with `resume` that of an earlier run.
+        device: `auto`, `cpu`, `cuda`, ...
+        resume: resume from the state in the folder.
+        force: resume even if the recipe or the text has changed.
+        quiet: show nothing on stderr.
+        build_model: builds the model of the recipe. Any `TranslationModel` works; `nmt.load` then needs the same argument.
 
     Raises:
-        DataError: the text, or the folder, cannot be used, or training diverged or ran out of memory.
-        UsageError: an argument that cannot be, or the folder holds a run already, is in use, or the recipe contradicts it.
-        Interrupted: a signal asked to stop; what was trained is saved.
+        DataError: the text or the folder cannot be used, or training diverged or ran out of memory.
+        UsageError: an argument is invalid, or the folder holds a run already, is in use, or belongs to another recipe.
+        Interrupted: a signal stopped the training; its state is saved.
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     folder, device = as_path(folder, "The run folder"), as_device(device)
@@ -128,10 +116,12 @@ def train(
                     )
                 return trainer.run()
         except (Stop, KeyboardInterrupt):
-            begun = f"The last saved state is kept; go on with: {how_to_resume(folder, device)}"
-            outcome = begun if has_state(folder) else "Training had not begun yet."
+            if has_state(folder):
+                outcome = f"The last saved state is kept; go on with: {resume_command(folder, device)}"
+            else:
+                outcome = "Training had not begun yet."
             raise Interrupted(outcome, stopping.signal or signal.SIGINT) from None
-        except torch.OutOfMemoryError:  # not over one batch, which would be skipped
+        except torch.OutOfMemoryError:  # outside a batch; a batch would be skipped
             raise DataError(f"{OutOfMemory.verdict}. {OutOfMemory.advice}") from None
 
 
@@ -146,9 +136,9 @@ def _prepare(
     force: bool,
     quiet: bool,
 ) -> Trainer:
-    """Read all that training needs, and write down what the model will be."""
+    """Check the folder, load the text, build the model, and write all of the model folder but the weights."""
     state = open_folder(recipe, folder, resume=resume, force=force)
-    usable_tokenizer(recipe, None if state is None else state.progress.tokenizer)  # said before the work
+    tokenizer = usable_tokenizer(recipe, None if state is None else state.progress.tokenizer)
     text = TrainingText.load(recipe)
     if state is None:
         source, target = text.subwords(recipe)
@@ -158,13 +148,13 @@ def _prepare(
             check_text(state, text, folder)
     bundle = Bundle.fresh(recipe, source, target, build_model)
     bundle.model.to(device)
-    trainer = Trainer(bundle, text, folder, stopping, state, device=device, quiet=quiet)
+    trainer = Trainer(bundle, text, folder, stopping, state, tokenizer=tokenizer, device=device, quiet=quiet)
     bundle.save_description(folder)
     return trainer
 
 
 class Trainer:
-    """One run: the model, what moves it, what judges it, and where it is written."""
+    """One run: trains the model, validates it, logs and saves."""
 
     def __init__(
         self,
@@ -174,40 +164,43 @@ class Trainer:
         stopping: Stopping,
         state: State | None,
         *,
+        tokenizer: str,
         device: torch.device,
         quiet: bool,
     ) -> None:
         self.bundle, self.text, self.folder, self.stopping, self.device = bundle, text, folder, stopping, device
         self.recipe, self.settings = bundle.recipe, bundle.recipe.training
-        self.weights = weights_of(bundle.model)
-        self.average = MovingAverage(self.weights, self.settings.ema) if self.settings.ema else None
+        self.is_new = state is None
+        self.progress = Progress() if state is None else state.progress
+        self.progress.tokenizer = tokenizer
         self.precision = choose_precision(self.settings.precision, device)
         self.corpus = encode_corpus(text.train, bundle.source, bundle.target, self.recipe.data.filters)
+        self.epoch = self._plan_epoch(min(self.progress.epoch, self.settings.epochs - 1))
+
         links = None
         if text.links is not None:
             links = TokenLinks(text.links, self.corpus, bundle.source, bundle.target, splits_of(text.train))
+        self.weights = weights_of(bundle.model)
+        self.average = MovingAverage(self.weights, self.settings.ema) if self.settings.ema else None
         self.train_step = TrainStep(bundle, links, precision=self.precision, device=device)
-        self.progress = Progress() if state is None else state.progress
-        self.progress.tokenizer = usable_tokenizer(self.recipe, self.progress.tokenizer)
-        self.validator = Validator(bundle, text.valid, self.progress.tokenizer, precision=self.precision, device=device)
+        if state is not None:
+            restore_state(state, folder, self.weights, self.average, self.train_step)
+
+        self.validator = Validator(bundle, text.valid, tokenizer, precision=self.precision, device=device)
         self.best = BestCheckpoints(folder, self.progress, self.settings.validation.keep_best)
-        self.epoch = self._open_epoch(min(self.progress.epoch, self.settings.epochs - 1))
         updates = int(min(len(self.epoch.groups) * self.settings.epochs, self.settings.updates or math.inf))
         board = self.settings.tensorboard
         self.log = Log(folder, updates=updates, done=self.progress.update, quiet=quiet, tensorboard=board)
-        self.timer = self.saved = time.monotonic()
-        self.logged_at = self.progress.seconds
-        self.pace = Pace()
-        self.is_new = state is None
-        if state is not None:
-            self._restore(state)
+        self.meter = Meter(self.progress)
+        self.saved_at = time.monotonic()
 
     # --- the loop ------------------------------------------------------------------------------------------------
 
     def run(self) -> Result:
-        """Train to the end, or until validation stands still."""
+        """Train until the last update, or until validation no longer improves."""
         with self.log, Yielding():
-            self._introduce()
+            self._log_introduction()
+            self.meter.start()
             try:
                 self._run()
             except Stop:
@@ -218,25 +211,25 @@ class Trainer:
 
     def _run(self) -> None:
         if self.is_new:
-            self.save()  # there is a state from here on, so that weights without one are those of another's run
+            self.save()  # a folder with weights but without a state then belongs to no run
         else:
             self.log.truncate(self.progress.records)
             self.best.remove_others()
-            self._validate_if_due()  # where the run was stopped or killed before
-        while not self._finished():
+            self._validate_if_due()  # the run may have ended between an update and its validation
+        while not self._is_finished():
             for group in self.epoch.groups[self.progress.group :]:
                 self._update(group)
                 self._validate_if_due()
                 self.stopping.check()
-                if self._finished():
+                if self._is_finished():
                     break
-                if time.monotonic() - self.saved > SAVE_EVERY:
+                if time.monotonic() - self.saved_at > SAVE_EVERY:
                     self.save()
             else:
-                self._end_epoch()
-        self._average_best()
+                self._next_epoch()
+        self._validate_mean()
 
-    def _finished(self) -> bool:
+    def _is_finished(self) -> bool:
         settings, progress = self.settings, self.progress
         patience = settings.validation.patience
         return (
@@ -245,58 +238,51 @@ class Trainer:
             or (patience is not None and progress.stale >= patience)
         )
 
-    def _open_epoch(self, number: int) -> Epoch:
-        return plan_epoch(self.recipe, self.corpus, self.bundle.source, self.bundle.target, number)
-
-    def _validate_if_due(self) -> None:
-        if self._due():
-            self._validate()
-
-    def _due(self) -> bool:
-        """Whether this update is followed by a validation: every so often, and at the end."""
-        settings, progress = self.settings, self.progress
-        if progress.validated == progress.update:
-            return False
-        ends_epoch = progress.group == len(self.epoch.groups)
-        if progress.update == settings.updates or (ends_epoch and progress.epoch + 1 == settings.epochs):
-            return True
-        every = settings.validation.every
-        return progress.update % every == 0 if every else ends_epoch
-
-    def _end_epoch(self) -> None:
+    def _next_epoch(self) -> None:
         self.progress.epoch += 1
         self.progress.group = 0
-        if not self._finished():
-            self.epoch = self._open_epoch(self.progress.epoch)
+        if not self._is_finished():
+            self.epoch = self._plan_epoch(self.progress.epoch)
+
+    def _plan_epoch(self, number: int) -> Epoch:
+        return plan_epoch(self.recipe, self.corpus, self.bundle.source, self.bundle.target, number)
 
     # --- one update ----------------------------------------------------------------------------------------------
 
     def _update(self, group: Sequence[Sequence[int]]) -> None:
+        """Train on the batches of one update, or skip them, and count and log the update."""
+        progress = self.progress
         try:
             stats = self.train_step.update(self.epoch.corpus, group, self._clock())
-        except BadUpdate as bad:
-            self._skip(bad)
+        except BadUpdate as reason:
+            self._skip(reason)
             stats = LossStats()
         else:
-            self.progress.bad = 0
+            progress.bad = 0
             if self.average is not None:
-                self.average.add(self.weights, self.progress.update + 1)
-        self._count(stats)
+                self.average.add(self.weights, progress.update + 1)
+        progress.update += 1
+        progress.group += 1
+        self.meter.add_update(stats)
+        if not self.meter.is_empty:
+            self._log_update()
 
-    def _skip(self, bad: BadUpdate) -> None:
-        """Note an update that cannot be taken. Raises DataError if there were too many in a row."""
+    def _skip(self, reason: BadUpdate) -> None:
+        """Count and log a bad update. Raises DataError if there were too many in a row."""
         progress = self.progress
         progress.bad += 1
         progress.skipped += 1
-        where = {"epoch": progress.epoch + 1, "update": progress.update + 1}
-        self.log.skipped({**where, "reason": str(bad), "skipped": progress.skipped})
+        update = progress.update + 1
+        self.log.skipped(
+            {"epoch": progress.epoch + 1, "update": update, "reason": str(reason), "skipped": progress.skipped}
+        )
         if progress.bad >= MAX_BAD_UPDATES:
-            raise self._given_up(bad, progress.update + 1, f", as in all of the last {MAX_BAD_UPDATES} updates")
+            raise self._failure(reason, update, f", as in all of the last {MAX_BAD_UPDATES} updates")
 
-    def _given_up(self, bad: BadUpdate, update: int, repeated: str = "") -> DataError:
+    def _failure(self, reason: BadUpdate, update: int, repetition: str = "") -> DataError:
         return DataError(
-            f"{bad.verdict} at update {update}: {bad}{repeated}. {bad.advice} "
-            f"The last good state is kept; go on with: {how_to_resume(self.folder, self.device)} --force --set KEY=VALUE"
+            f"{reason.verdict} at update {update}: {reason}{repetition}. {reason.advice} The last good state is kept; "
+            f"go on with: {resume_command(self.folder, self.device)} --force --set KEY=VALUE"
         )
 
     def _clock(self) -> Clock:
@@ -305,203 +291,128 @@ class Trainer:
         fraction = max(epochs / settings.epochs, progress.update / settings.updates if settings.updates else 0.0)
         return Clock(progress.update, epochs, fraction, progress.plateaus)
 
-    def _count(self, stats: LossStats) -> None:
-        progress = self.progress
-        progress.update += 1
-        progress.group += 1
-        progress.nll += stats.nll
-        progress.words += stats.tokens
-        progress.guidance += stats.alignment_loss
-        progress.guided += stats.linked_tokens
-        self.pace.add_update(self._tick())
-        if not progress.words:  # all updates since the last line of the log were skipped
-            return
-        self.log.advance(self._training_record())
-        if progress.update % self.settings.log_every == 0:
-            self.log.trained(self._training_record())
-            progress.nll, progress.words, self.logged_at = 0.0, 0, progress.seconds
-            progress.guidance, progress.guided = 0.0, 0
+    def _log_update(self) -> None:
+        record = self._training_record()
+        self.log.advance(record)
+        if self.progress.update % self.settings.log_every == 0:
+            self.log.trained(record)
+            self.meter.reset()
 
     def _training_record(self) -> dict[str, Any]:
-        progress = self.progress
-        loss, seconds = progress.nll / progress.words, max(progress.seconds - self.logged_at, 1e-9)
-        alignment = {"alignment_loss": progress.guidance / progress.guided} if progress.guided else {}
-        decay = self.settings.scheduled_sampling
-        sampling = {} if decay is None else {"gold_probability": teacher_forcing_ratio(decay, progress.update)}
+        progress, meter, sampling = self.progress, self.meter, self.settings.scheduled_sampling
+        ratio = {} if sampling is None else {"gold_probability": teacher_forcing_ratio(sampling, progress.update)}
+        validate_every = self.settings.validation.every or len(self.epoch.groups)
         return {
             "epoch": progress.epoch + 1,
             "update": progress.update,
-            "loss": loss,
-            "perplexity": math.exp(min(loss, 100)),
-            **alignment,
-            **sampling,
-            "tokens_per_second": progress.words / seconds,
+            **meter.losses(),
+            **ratio,
+            "tokens_per_second": meter.tokens_per_second,
             "rate": self.train_step.rate,
             "seconds": progress.seconds,
-            "seconds_left": self._seconds_left(),
+            "seconds_left": meter.pace.seconds_left(self.log.updates - progress.update, validate_every=validate_every),
         }
-
-    def _seconds_left(self) -> float:
-        every = self.settings.validation.every or len(self.epoch.groups)
-        return self.pace.seconds_left(self.log.updates - self.progress.update, validate_every=every)
-
-    def _tick(self) -> float:
-        """Add the time since the last tick to that spent training, and return it, in seconds."""
-        now = time.monotonic()
-        elapsed, self.timer = now - self.timer, now
-        self.progress.seconds += elapsed
-        return elapsed
 
     # --- validation ----------------------------------------------------------------------------------------------
 
+    def _validate_if_due(self) -> None:
+        """Validate every so many updates or at the end of each epoch, and after the last update."""
+        settings, progress = self.settings, self.progress
+        if progress.validated == progress.update:
+            return
+        every = settings.validation.every
+        ends_epoch = progress.group == len(self.epoch.groups)
+        ends_training = progress.update == settings.updates or (ends_epoch and progress.epoch + 1 == settings.epochs)
+        if ends_training or (progress.update % every == 0 if every else ends_epoch):
+            self._validate()
+
     def _validate(self) -> None:
-        """Judge the model, keep it if it is among the best, and save the state to resume from."""
-        self._tick()
-        logged_for = self.progress.seconds - self.logged_at
-        with use_weights(self.average.weights, self.weights) if self.average is not None else nullcontext():
-            record = self._judge()
-            rank = self.validator.rank(record)
-            improved = self.progress.best is None or rank > self.progress.best
-            self._keep(rank, improved=improved)
-        self._follow_plateau(improved=improved)
-        self.pace.validation = self._tick()
-        self.logged_at = self.progress.seconds - logged_for  # validation does not count as training speed
-        self.log.validated({**self._where(), **record, "best": improved})
+        """Validate the model, save it if it is among the best, and save the state."""
+        with self.meter.validation():
+            with nullcontext() if self.average is None else use_weights(self.average.weights, self.weights):
+                record, rank = self._figures()
+                improved = self.best.add(self.weights, rank)
+            self._update_plateau(improved=improved)
+        self._log_validation(record, improved=improved)
         self.progress.validated = self.progress.update
         self.save()
 
-    def _judge(self) -> dict[str, Any]:
-        """The validation's figures. Raises DataError if the weights give none, and Stop as soon as it is asked for."""
+    def _validate_mean(self) -> None:
+        """Save the mean of the best checkpoints as the model if it is better than each of them."""
+        mean = self.best.mean()
+        if mean is None or self.progress.best is None:
+            return
+        with use_weights(mean, self.weights):
+            record, rank = self._figures()
+            improved = rank > self.progress.best
+            if improved:
+                self.progress.best = rank
+                self.best.save_model(self.weights)
+        self._log_validation(record, improved=improved, note=f"mean of the best {len(self.progress.kept)}")
+
+    def _figures(self) -> tuple[dict[str, Any], Rank]:
+        """The figures of the current weights and their rank. A signal raises Stop at once.
+
+        Raises:
+            DataError: the loss is not finite, or memory ran out.
+        """
         try:
             with self.stopping.at_once(), within_memory("a batch of the validation text"):
-                return self.validator.validate()
-        except BadUpdate as bad:
-            raise self._given_up(bad, self.progress.update) from None
+                record = self.validator.validate()
+        except BadUpdate as reason:
+            raise self._failure(reason, self.progress.update) from None
+        return record, self.validator.rank(record)
 
-    def _where(self) -> dict[str, Any]:
-        epoch = min(self.progress.epoch + 1, self.settings.epochs)  # the last one may have ended
-        return {"epoch": epoch, "update": self.progress.update, "seconds": self.progress.seconds}
+    def _log_validation(self, record: dict[str, Any], *, improved: bool, **note: str) -> None:
+        epoch = min(self.progress.epoch + 1, self.settings.epochs)  # the last epoch may have ended
+        place = {"epoch": epoch, "update": self.progress.update, "seconds": self.progress.seconds}
+        self.log.validated({**place, **record, "best": improved, **note})
 
-    def _keep(self, rank: Rank, *, improved: bool) -> None:
-        """Save the weights as the model if they are the best, and among the best few if they belong there."""
-        progress = self.progress
-        if improved:
-            progress.best, progress.stale = rank, 0
-            save_tensors(self.weights, self.folder / WEIGHTS)
-        else:
-            progress.stale += 1
-        self.best.consider(self.weights, rank)
-
-    def _follow_plateau(self, *, improved: bool) -> None:
+    def _update_plateau(self, *, improved: bool) -> None:
+        """Count validations without improvement, and have a plateau schedule reduce the learning rate after `patience`."""
         progress, schedule = self.progress, self.settings.schedule
         progress.plateau = 0 if improved else progress.plateau + 1
         if schedule.kind == "plateau" and progress.plateau >= schedule.patience:
             progress.plateau, progress.plateaus = 0, progress.plateaus + 1
 
-    def _average_best(self) -> None:
-        """Let the mean of the best checkpoints be the model if it validates better than each of them."""
-        mean = self.best.mean()
-        if mean is None or self.progress.best is None:
-            return
-        with use_weights(mean, self.weights):
-            record = self._judge()
-            rank = self.validator.rank(record)
-            improved = rank > self.progress.best
-            if improved:
-                self.progress.best = rank
-                save_tensors(self.weights, self.folder / WEIGHTS)
-        self.log.validated(
-            {**self._where(), **record, "best": improved, "note": f"mean of the best {len(self.progress.kept)}"}
-        )
-
     # --- saving and stopping -------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write the state to resume from, then remove checkpoints that are no longer among the best.
+        """Save the state, then remove checkpoints that are no longer among the best.
 
-        Not after an update that could not be taken: the weights may be what is wrong.
+        After a bad update that no validation has followed nothing is saved, because the weights may be the cause.
         """
         if self.progress.bad and self.progress.validated != self.progress.update:
             return
         self.progress.records = self.log.sync()
-        save_state(
-            self.folder,
-            State(
-                self.progress,
-                self.text.fingerprints,
-                self.settings.optimizer.kind,
-                self.weights,
-                {} if self.average is None else self.average.weights,
-                optimizer_tensors(self.train_step.optimizer),
-                generator_states(self.device),
-                torch.get_num_threads(),
-                arithmetic(),
-            ),
-        )
-        self.saved = time.monotonic()
+        save_state(self.folder, collect_state(self.progress, self.text, self.weights, self.average, self.train_step))
+        self.saved_at = time.monotonic()
         self.best.remove_others()
 
-    def _restore(self, state: State) -> None:
-        """Go on from a saved state. Raises DataError if it is one of another model."""
-        threads = torch.get_num_threads()
-        if self.device.type == "cpu" and state.threads not in (None, threads):
-            _log.warning(
-                "The run in %s had --threads %d and goes on with %d: it will come to another model than one that was never ended.",
-                self.folder,
-                state.threads,
-                threads,
-            )
-        if state.arithmetic not in (None, arithmetic()):
-            _log.warning(
-                "The run in %s computed with %s and goes on with %s: it will come to another model than one that was never ended.",
-                self.folder,
-                state.arithmetic,
-                arithmetic(),
-            )
-        if changed := _reshaped(self.weights, state.weights):
-            raise DataError(
-                f"The run in {self.folder} cannot go on with this recipe, not even by --force: {changed}. Train anew, "
-                "in another folder."
-            )
-        copy_weights(state.weights, self.weights)
-        if self.average is not None:
-            copy_weights(state.average or state.weights, self.average.weights)
-        if state.kind == self.settings.optimizer.kind:
-            restore_optimizer(self.train_step.optimizer, state.optimizer)
-        restore_generators(state.generators, self.device)
-
     def _stop(self) -> NoReturn:
-        """Save, and end as the signal asks."""
+        """Save the state, and a model if there is none yet, and raise Interrupted."""
         self.save()
         if not self.progress.bad and not (self.folder / WEIGHTS).exists():
-            save_tensors(self.weights if self.average is None else self.average.weights, self.folder / WEIGHTS)
-        outcome = f"The state is saved; go on with: {how_to_resume(self.folder, self.device)}"
+            self.best.save_model(self.weights if self.average is None else self.average.weights)
+        outcome = f"The state is saved; go on with: {resume_command(self.folder, self.device)}"
         raise Interrupted(outcome, self.stopping.signal or signal.SIGINT)
 
-    def _introduce(self) -> None:
+    def _log_introduction(self) -> None:
+        """Show corpus, metrics, model and machine, and advice if the model is too large."""
         self.log.show(f"{self.text.train.name}: {self.corpus.report}")
         for line in self.validator.introduction():
             self.log.show(line)
-        parameters = sum(value.numel() for value in self.weights.values())
+        size = self._size()
         self.log.show(
-            f"{self.recipe.name}: {parameters / 1e6:.1f} M parameters, {counted(len(self.epoch.groups), 'update')} per epoch, "
-            f"{self.precision} on {self.device}, {counted(torch.get_num_threads(), 'thread')}; run folder {self.folder}"
+            f"{self.recipe.name}: {size.parameters / 1e6:.1f} M parameters, "
+            f"{counted(len(self.epoch.groups), 'update')} per epoch, {self.precision} on {self.device}, "
+            f"{counted(torch.get_num_threads(), 'thread')}; run folder {self.folder}"
         )
-        if self.is_new and (advice := advise(self.recipe, self._extent(parameters))):
+        if self.is_new and (advice := advise(self.recipe, size)):
             self.log.show(advice)
-        self.timer = time.monotonic()
 
-    def _extent(self, parameters: int) -> TrainingSize:
+    def _size(self) -> TrainingSize:
         corpus, bundle = self.corpus, self.bundle
         tokens = int(corpus.source_lengths.sum()), int(corpus.target_lengths.sum())
+        parameters = sum(value.numel() for value in self.weights.values())
         return TrainingSize(len(corpus), tokens, (len(bundle.source), len(bundle.target)), parameters)
-
-
-def _reshaped(expected: Tensors, stored: Tensors) -> str | None:
-    """How stored weights differ in shape from those expected, if they do."""
-    if odd := sorted(expected.keys() ^ stored.keys()):
-        return f"only one of the two has {odd[0]}"
-    for name, value in expected.items():
-        if value.shape != stored[name].shape:
-            return f"{name} is {list(stored[name].shape)} but would be {list(value.shape)}"
-    return None

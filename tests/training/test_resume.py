@@ -24,7 +24,7 @@ from nmt.model.interface import ModelOutput
 from nmt.model.recurrent import RecurrentModel
 from nmt.model_folder import WEIGHTS, Bundle, load_tensors
 from nmt.recipe import Recipe, dump_recipe
-from nmt.training import lock, trainer
+from nmt.training import best, lock, trainer
 from nmt.training.checkpoint import STATE, State, has_state, load_state, save_state
 from nmt.training.epoch import EncodedPairs
 from nmt.training.lock import LOCK, lock_folder
@@ -251,7 +251,7 @@ def calls(function: Callable[..., Any], at: int, *numbers: int) -> Callable[...,
         (Validator, "validate", 3, signal.SIGTERM),
         (trainer, "save_state", 1, signal.SIGHUP),
         (trainer, "save_state", 3, signal.SIGTERM),
-        (trainer, "save_tensors", 1, signal.SIGINT),
+        (best, "save_tensors", 1, signal.SIGINT),
     ],
     ids=[
         *("reading", "update-term", "update-int", "update-hup", "validation", "last validation", "mean"),

@@ -1,4 +1,4 @@
-"""What tests compare runs by: everything that a run leaves behind, but for the time that it took."""
+"""The outcome of a run without its time figures, for comparing runs."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ def timeless(run: Path) -> list[dict[str, Any]]:
 
 
 def outcome(run: Path) -> dict[str, Any]:
-    """Hashes of all files of a run by name; of its records and its state, what is in them but for time figures."""
+    """Hashes of all files of a run by name; for records and state, their content without time figures."""
     files = {str(path.relative_to(run)): path for path in sorted(run.rglob("*")) if path.is_file()}
     hashes: dict[str, Any] = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
     state = load_state(run)

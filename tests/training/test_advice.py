@@ -1,4 +1,4 @@
-"""Who trains too much on too little is told what to set, and nobody else is."""
+"""Advice appears if the vocabulary or the model is too large for the corpus, and only then."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from nmt.recipe import find_recipe, leaves_data_open, load_recipe, shipped_recip
 from nmt.training.advice import TrainingSize, advise
 from nmt.training.text import TrainingText
 from nmt.training.trainer import train
-from tests.training.toy import recipe, write_reversal
+from tests.training.toy import recipe as toy_recipe
+from tests.training.toy import write_reversal
 
 BPE = {"kind": "bpe", "size": 8000}
 
@@ -22,10 +23,10 @@ def size(pairs: int = 3000, tokens: int = 27_000, vocabulary: int = 8000, parame
 
 
 def advice(size: TrainingSize, **subwords: Any) -> str | None:
-    return advise(recipe(Path("x"), subwords={**BPE, **subwords}), size)
+    return advise(toy_recipe(Path("x"), subwords={**BPE, **subwords}), size)
 
 
-def test_pieces_that_occur_too_seldom_are_counted_and_a_size_is_named() -> None:
+def test_rare_tokens_give_a_smaller_vocabulary_size() -> None:
     assert advice(size()) == (
         "A vocabulary of 8,000 tokens (6.8 occurrences each) is too much for 3,000 pairs. Try subwords.size=4000."
     )
@@ -34,7 +35,7 @@ def test_pieces_that_occur_too_seldom_are_counted_and_a_size_is_named() -> None:
     assert "Try subwords.size=500." in (advice(size(10, 100, parameters=100)) or "")
 
 
-def test_the_side_that_is_worse_off_decides_where_each_has_its_own_pieces() -> None:
+def test_with_separate_vocabularies_the_side_with_rarer_tokens_decides() -> None:
     sides = TrainingSize(7_000, (100_000, 60_000), (8000, 8000), 800_000)
     assert advice(sides) is None
     assert advice(sides, joint=False) == (
@@ -42,13 +43,13 @@ def test_the_side_that_is_worse_off_decides_where_each_has_its_own_pieces() -> N
     )
 
 
-def test_words_characters_and_given_models_are_not_judged() -> None:
+def test_word_and_char_vocabularies_and_existing_models_get_no_advice() -> None:
     for kind in ("word", "char"):
         assert advice(size(), kind=kind) is None
     assert advice(size(), source_model="a.model", target_model="a.model") is None
 
 
-def test_parameters_are_weighed_against_the_target_text() -> None:
+def test_parameters_are_compared_with_target_tokens() -> None:
     assert advice(size(vocabulary=500, parameters=2_700_000)) is None
     assert advice(size(vocabulary=500, parameters=5_400_000)) == (
         "A model of 5.4 M parameters (200 per target token) is too much for 3,000 pairs. Try the widths of the recipe small."
@@ -56,22 +57,22 @@ def test_parameters_are_weighed_against_the_target_text() -> None:
     assert "recipe medium." in (advice(size(100_000, 1_000_000, 8000, 200_000_000)) or "")
 
 
-def test_both_are_one_sentence() -> None:
+def test_two_problems_make_one_sentence() -> None:
     assert advice(size(parameters=9_000_000)) == (
         "A vocabulary of 8,000 tokens (6.8 occurrences each) and a model of 9.0 M parameters (333 per target token) "
         "are too much for 3,000 pairs. Try subwords.size=4000 and the widths of the recipe small."
     )
 
 
-def test_it_is_said_once_where_a_run_begins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_advice_is_shown_once_at_the_start_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_reversal(tmp_path, pairs=100, held_out=5)
     cpu = torch.device("cpu")
     few = {"batch_tokens": 1024, "validation": {"metrics": "perplexity"}}
-    train(recipe(tmp_path, training={"epochs": 1, **few}), tmp_path / "run", device=cpu)
+    train(toy_recipe(tmp_path, training={"epochs": 1, **few}), tmp_path / "run", device=cpu)
     assert capsys.readouterr().err.count("too much for 100 pairs. Try the widths of the recipe small.") == 1
-    longer = recipe(tmp_path, training={"epochs": 2, **few})
+    longer = toy_recipe(tmp_path, training={"epochs": 2, **few})
     train(longer, tmp_path / "run", device=cpu, resume=True, force=True)
-    assert "are many for" not in capsys.readouterr().err
+    assert "too much for" not in capsys.readouterr().err
     train(longer, tmp_path / "quiet", device=cpu, quiet=True)
     assert capsys.readouterr().err == ""
 

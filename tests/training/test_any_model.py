@@ -1,4 +1,4 @@
-"""A model of a few lines behind the interface trains, saves, resumes, decodes and scores through the public functions."""
+"""A model of a few lines that implements the interface trains, resumes, decodes and scores through the public functions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class BagAndBigram(TranslationModel[Rows, Rows]):
 
 
 class StopsOnce(BagAndBigram):
-    """The same, which asks its own process to stop in its 20th batch."""
+    """The same model; it sends SIGTERM to its own process in the 20th batch."""
 
     def __init__(self, config: recipes.ModelConfig, *, source_size: int, target_size: int) -> None:
         super().__init__(config, source_size=source_size, target_size=target_size)
@@ -91,7 +91,7 @@ def run(recipe: recipes.Recipe, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder
 
 
-def test_it_learns(recipe: recipes.Recipe, run: Path, tmp_path: Path) -> None:
+def test_the_model_learns(recipe: recipes.Recipe, run: Path, tmp_path: Path) -> None:
     trained = nmt.load(run, "cpu", build_model=BagAndBigram).score(("a b c", "c b a"))
     one_update = recipe.model_copy(update={"training": recipe.training.model_copy(update={"updates": 1})})
     nmt.train(one_update, tmp_path / "untrained", quiet=True, device="cpu", build_model=BagAndBigram)
@@ -99,7 +99,7 @@ def test_it_learns(recipe: recipes.Recipe, run: Path, tmp_path: Path) -> None:
     assert trained.hypotheses[0].log_probability > untrained.hypotheses[0].log_probability + 3
 
 
-def test_a_run_that_was_stopped_comes_to_the_same_bytes(recipe: recipes.Recipe, run: Path, tmp_path: Path) -> None:
+def test_a_stopped_and_resumed_run_gives_the_same_bytes(recipe: recipes.Recipe, run: Path, tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         nmt.train(recipe, tmp_path / "run", quiet=True, device="cpu", build_model=StopsOnce)
     nmt.train(recipe, tmp_path / "run", quiet=True, device="cpu", resume=True, build_model=BagAndBigram)
@@ -120,7 +120,7 @@ def test_search_scores_what_forced_decoding_scores(run: Path, beam_size: int) ->
                 assert torch.allclose(scored.alignment, hypothesis.alignment)
 
 
-def test_two_of_them_are_an_ensemble(run: Path) -> None:
+def test_an_ensemble_of_equal_models_translates_like_one(run: Path) -> None:
     one = nmt.load(run, "cpu", build_model=BagAndBigram)
     two = nmt.load([run, run], "cpu", build_model=BagAndBigram)
     lines = ["a b c", "g h"]
@@ -129,7 +129,7 @@ def test_two_of_them_are_an_ensemble(run: Path) -> None:
         assert single.score == pytest.approx(double.score, abs=1e-5)
 
 
-def test_what_it_cannot_do_is_said(run: Path) -> None:
+def test_unsupported_features_are_usage_errors(run: Path) -> None:
     with pytest.raises(UsageError, match="BagAndBigram has no posterior alignment"):
         nmt.load(run, "cpu", build_model=BagAndBigram, posterior=True).score(("a", "a"))
     with pytest.raises(UsageError, match="int8 needs a recurrent model"):

@@ -1,4 +1,4 @@
-"""A disk that fails, and a process that dies, at each system call of a run: a good state and model are always there."""
+"""A disk error or the death of the process at any system call of a run leaves an intact state and model."""
 
 import errno
 import io
@@ -18,18 +18,19 @@ from nmt.recipe import Recipe
 from nmt.training.checkpoint import has_state, load_state
 from nmt.training.trainer import train
 from tests.training.runs import outcome
-from tests.training.toy import recipe, write_reversal
+from tests.training.toy import recipe as toy_recipe
+from tests.training.toy import write_reversal
 
 CPU = torch.device("cpu")
 
 
 class Killed(BaseException):
-    """What a process does not survive: from here on every system call is as if it had not been made."""
+    """The death of the process: no later system call has an effect."""
 
 
 @dataclass
 class Disk:
-    """Counts the system calls that write below a folder, and lets one of them fail: with an errno, or with death."""
+    """Counts the system calls that write below a folder, and makes one of them fail: with an errno, or by death."""
 
     root: Path
     fault: int | type[Killed]
@@ -39,7 +40,7 @@ class Disk:
     _paths: dict[int, Path] = field(default_factory=dict)
 
     def reach(self, call: str, place: Any, *, halfway: Callable[[], object] = lambda: None) -> None:
-        """Note a call; raises if it is the one to fail, after the part of it that a failing write has done."""
+        """Count a call. If it is the one to fail, run `halfway`, the part that a failing write completes, and raise."""
         path = self._paths.get(place) if isinstance(place, int) else Path(place)
         if path is None or not path.is_relative_to(self.root):
             return
@@ -56,7 +57,7 @@ class Disk:
 
     @contextmanager
     def mounted(self) -> Iterator[None]:
-        """Within it, the system calls of Python code go through this disk."""
+        """A context in which the system calls of Python code go through this disk."""
         real_open, real_file = os.open, io.open
 
         def open_descriptor(path: Any, *rest: Any, **named: Any) -> int:
@@ -104,7 +105,7 @@ class Disk:
 
 
 @pytest.fixture(scope="module")
-def chosen(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
     folder = tmp_path_factory.mktemp("small")
     write_reversal(folder, pairs=40, held_out=5)
     training = {
@@ -117,29 +118,29 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
         "validation": {"every": 1, "keep_best": 2, "metrics": "perplexity"},
     }
     sizes = {"embedding": 8, "encoder": {"hidden": 8}, "decoder": {"hidden": 8, "readout": {"kind": "tanh", "size": 8}}}
-    return recipe(folder, training=training, model={**sizes, "dropout": 0.1})
+    return toy_recipe(folder, training=training, model={**sizes, "dropout": 0.1})
 
 
 @pytest.fixture(scope="module")
-def whole(chosen: Recipe, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the run leaves behind if nothing happens to it."""
+def whole(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The outcome of a run without faults."""
     run = tmp_path_factory.mktemp("whole") / "run"
-    train(chosen, run, device=CPU, quiet=True)
+    train(recipe, run, device=CPU, quiet=True)
     return outcome(run)
 
 
-def survive(chosen: Recipe, run: Path, disk: Disk, whole: dict[str, Any]) -> None:
-    """Train with the fault, look at what there is afterwards, and go on without one."""
+def survive(recipe: Recipe, run: Path, disk: Disk, whole: dict[str, Any]) -> None:
+    """Train with a fault, check what it left, resume without faults, and compare the outcome."""
     problem: BaseException | None = None
     with disk.mounted():
         try:
-            train(chosen, run, device=CPU, quiet=True)
+            train(recipe, run, device=CPU, quiet=True)
         except (DataError, Killed) as caught:
             problem = caught
     place = f"{disk.fault} at call {disk.at}, {disk.calls[-1]}"
     if not isinstance(disk.fault, int):
         assert isinstance(problem, Killed), place
-    elif problem is not None:  # else it was one without which the run could go on
+    elif problem is not None:  # the run survives some errors, such as failing to remove a file
         assert str(run) in str(problem), place
         assert os.strerror(disk.fault) in str(problem), place
         assert "\n" not in str(problem), place
@@ -149,22 +150,26 @@ def survive(chosen: Recipe, run: Path, disk: Disk, whole: dict[str, Any]) -> Non
     if (run / WEIGHTS).exists():
         assert begun, place
         Bundle.load(run)
-    train(chosen, run, device=CPU, quiet=True, resume=run.is_dir())
+    train(recipe, run, device=CPU, quiet=True, resume=run.is_dir())
     assert outcome(run) == whole, place
 
 
 def inject(
-    chosen: Recipe, folder: Path, whole: dict[str, Any], faults: list[int | type[Killed]], *, step: int
+    recipe: Recipe, folder: Path, whole: dict[str, Any], faults: list[int | type[Killed]], *, step: int
 ) -> tuple[int, int]:
-    """Every `step`-th call of a run with each fault in turn; returns how many calls a run has and how many faults it survived."""
+    """Inject faults in turn at every `step`-th call of a run.
+
+    Returns:
+        The number of calls of a run, and the number of faults it survived.
+    """
     counting = Disk(folder / "counted", Killed, at=0)
     with counting.mounted():
-        train(chosen, folder / "counted", device=CPU, quiet=True)
+        train(recipe, folder / "counted", device=CPU, quiet=True)
     survived = 0
     for at in range(1, len(counting.calls) + 1, step):
         for fault in faults if step == 1 else [faults[at // step % len(faults)]]:
             run = folder / f"{at}-{fault if isinstance(fault, int) else 'kill'}"
-            survive(chosen, run, Disk(run, fault, at), whole)
+            survive(recipe, run, Disk(run, fault, at), whole)
             survived += 1
     return len(counting.calls), survived
 
@@ -172,24 +177,24 @@ def inject(
 FAULTS: list[int | type[Killed]] = [errno.ENOSPC, errno.EIO, Killed]
 
 
-def test_a_fault_now_and_then_loses_nothing(chosen: Recipe, whole: dict[str, Any], tmp_path: Path) -> None:
-    calls, survived = inject(chosen, tmp_path, whole, FAULTS, step=11)
+def test_faults_at_some_calls_lose_nothing(recipe: Recipe, whole: dict[str, Any], tmp_path: Path) -> None:
+    calls, survived = inject(recipe, tmp_path, whole, FAULTS, step=11)
     assert survived == -(-calls // 11)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_no_fault_at_any_call_loses_anything(chosen: Recipe, whole: dict[str, Any], tmp_path: Path) -> None:
-    calls, survived = inject(chosen, tmp_path, whole, FAULTS, step=1)
+def test_faults_at_all_calls_lose_nothing(recipe: Recipe, whole: dict[str, Any], tmp_path: Path) -> None:
+    calls, survived = inject(recipe, tmp_path, whole, FAULTS, step=1)
     print(f"{calls} system calls, {3 * calls} faults injected, {survived} survived")  # noqa: T201 -- for pytest -rP
     assert survived == 3 * calls
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_is_read_only_is_a_sentence(chosen: Recipe, tmp_path: Path) -> None:
+def test_a_read_only_folder_is_a_data_error(recipe: Recipe, tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(DataError, match=r"Cannot write to .*run: Permission denied"):
-            train(chosen, tmp_path / "run", device=CPU, quiet=True)
+            train(recipe, tmp_path / "run", device=CPU, quiet=True)
     finally:
         tmp_path.chmod(0o700)

@@ -1,4 +1,4 @@
-"""Guided alignment: the loss is its equation, meets the word it is meant for, and teaches a model where to look."""
+"""Guided alignment: the loss is its equation, has the rows of the right tokens, and teaches a model where to look."""
 
 import json
 from pathlib import Path
@@ -20,14 +20,15 @@ from nmt.recipe import GuidedAlignmentConfig
 from nmt.training.guidance import FLOOR, guidance_weight, guided_cross_entropy
 from nmt.training.trainer import train
 from tests.reference import guidance as reference
-from tests.training.toy import recipe, write_reversal
+from tests.training.toy import recipe as toy_recipe
+from tests.training.toy import write_reversal
 
 CPU = torch.device("cpu")
 LUONG = {"order": {"kind": "update-then-attend"}, "readout": {"kind": "attentional", "size": 32}, "hidden": 48}
 
 
-def given(batch: int = 3, target: int = 5, source: int = 4) -> tuple[Tensor, Tensor]:
-    """Scores and links at random; one row has no link, one is linked to everything."""
+def scores_and_links(batch: int = 3, target: int = 5, source: int = 4) -> tuple[Tensor, Tensor]:
+    """Random attention scores and links; one row has no link, one is linked to every source token."""
     torch.manual_seed(2)
     scores = torch.randn(batch, target, source, dtype=torch.float64, requires_grad=True)
     links = torch.rand(batch, target, source) < 0.4
@@ -38,44 +39,44 @@ def given(batch: int = 3, target: int = 5, source: int = 4) -> tuple[Tensor, Ten
 # --- the equation -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("share", [1.0, 0.6], ids=["global", "local-p"])
+@pytest.mark.parametrize("row_sum", [1.0, 0.6], ids=["global", "local-p"])
 @pytest.mark.parametrize("window", [4, 2])
-def test_the_loss_follows_the_equation(share: float, window: int) -> None:
-    scores, links = given()
-    alignment = torch.softmax(scores.detach(), dim=-1) * share
+def test_the_loss_follows_the_equation(row_sum: float, window: int) -> None:
+    scores, links = scores_and_links()
+    alignment = torch.softmax(scores.detach(), dim=-1) * row_sum
     alignment[:, :, window:] = 0
-    total, guided = guided_cross_entropy(alignment, links)
+    total, linked = guided_cross_entropy(alignment, links)
     expected = [
-        reference.guided_cross_entropy(weights, linked, FLOOR)
-        for weights, linked in zip(alignment.numpy(), links.numpy(), strict=True)
+        reference.guided_cross_entropy(weights, row_links, FLOOR)
+        for weights, row_links in zip(alignment.numpy(), links.numpy(), strict=True)
     ]
     np.testing.assert_allclose(total.item(), sum(loss for loss, _ in expected), rtol=0, atol=1e-10)
-    assert guided == sum(count for _, count in expected)
+    assert linked == sum(count for _, count in expected)
 
 
 def test_a_value_that_fits_on_paper() -> None:
     alignment = torch.tensor([[[0.5, 0.25, 0.25], [0.1, 0.8, 0.1]]], dtype=torch.float64)
     links = torch.tensor([[[True, True, False], [False, False, False]]])
-    total, guided = guided_cross_entropy(alignment, links)
+    total, linked = guided_cross_entropy(alignment, links)
     assert total.item() == pytest.approx(0.5 * np.log(2) + 0.5 * np.log(4))
-    assert guided == 1
+    assert linked == 1
 
 
-def test_the_gradient_is_that_of_the_function() -> None:
-    scores, links = given()
+def test_the_gradient_matches_finite_differences() -> None:
+    scores, links = scores_and_links()
     assert gradcheck(lambda inputs: guided_cross_entropy(torch.softmax(inputs, dim=-1), links)[0], [scores])
 
 
-def test_without_links_nothing_is_lost_and_nothing_pulls() -> None:
-    scores, links = given()
-    total, guided = guided_cross_entropy(torch.softmax(scores, dim=-1), torch.zeros_like(links))
+def test_without_links_loss_and_gradient_are_zero() -> None:
+    scores, links = scores_and_links()
+    total, linked = guided_cross_entropy(torch.softmax(scores, dim=-1), torch.zeros_like(links))
     total.backward()
-    assert total.item() == guided == 0
+    assert total.item() == linked == 0
     assert scores.grad is not None
     assert (scores.grad == 0).all()
 
 
-def test_links_outside_of_a_window_stay_finite() -> None:
+def test_links_outside_the_window_give_a_finite_loss_without_gradient() -> None:
     alignment = torch.zeros(1, 2, 3, requires_grad=True)
     total, _ = guided_cross_entropy(alignment, torch.ones(1, 2, 3, dtype=torch.bool))
     total.backward()
@@ -85,7 +86,7 @@ def test_links_outside_of_a_window_stay_finite() -> None:
 
 
 def test_batch_companions_and_padding_add_nothing() -> None:
-    scores, links = given()
+    scores, links = scores_and_links()
     alignment = torch.softmax(scores.detach(), dim=-1)
     wider = torch.nn.functional.pad(alignment, (0, 2, 0, 3)), torch.nn.functional.pad(links, (0, 2, 0, 3))
     together = guided_cross_entropy(*wider)
@@ -95,8 +96,8 @@ def test_batch_companions_and_padding_add_nothing() -> None:
 
 
 def test_the_weight_decays_by_epoch() -> None:
-    chosen = GuidedAlignmentConfig(links="gold", weight=0.8, decay=0.5)
-    assert [guidance_weight(chosen, epoch) for epoch in range(3)] == [0.8, 0.4, 0.2]
+    config = GuidedAlignmentConfig(links="gold", weight=0.8, decay=0.5)
+    assert [guidance_weight(config, epoch) for epoch in range(3)] == [0.8, 0.4, 0.2]
     assert guidance_weight(GuidedAlignmentConfig(links="gold"), 100) == 0.5
 
 
@@ -114,10 +115,11 @@ def error_rate(run: Path, corpus: Path) -> float:
     """AER of the model on the held-out text."""
     bundle = Bundle.load(run)
     pairs = list(load_corpus(f"{corpus}/valid", source="src", target="tgt").pairs())
-    found = [argmax_links(word_alignment(one, bundle).weights) for one in Translator([bundle]).score(pairs)]
+    scored = Translator([bundle]).score(pairs)
+    links = [argmax_links(word_alignment(translation, bundle).weights) for translation in scored]
     lengths = [len(source.split()) for source, _ in pairs]
     gold = [{(i, n - 1 - i) for i in range(n)} for n in lengths]
-    return alignment_error_rate(found, gold, gold).aer
+    return alignment_error_rate(links, gold, gold).aer
 
 
 def records(run: Path) -> list[dict[str, Any]]:
@@ -133,8 +135,8 @@ def test_a_guided_model_aligns_better_after_the_same_updates(reversal: Path, tmp
     few = {"epochs": 3, "validation": {"metrics": "perplexity"}}
     rates: dict[str, float] = {}
     for name, guided in (("alone", None), ("guided", {"links": f"{reversal}/train.align", "weight": 1.0})):
-        chosen = recipe(reversal, model=model, training={**few, "guided_alignment": guided})
-        train(chosen, tmp_path / name, device=CPU, quiet=True)
+        recipe = toy_recipe(reversal, model=model, training={**few, "guided_alignment": guided})
+        train(recipe, tmp_path / name, device=CPU, quiet=True)
         rates[name] = error_rate(tmp_path / name, reversal)
     assert rates["guided"] < 0.15, rates
     assert rates["guided"] < rates["alone"] / 2, rates

@@ -1,4 +1,4 @@
-"""Schedules against values worked out by hand, and the moving average against its equation."""
+"""Learning-rate schedules against values computed by hand, and the moving average against its equation."""
 
 import pytest
 import torch
@@ -42,7 +42,7 @@ def test_moving_average_follows_its_equation() -> None:
     assert float(average.weights["w"]) == pytest.approx(expected)
 
 
-def test_using_puts_the_weights_back_even_after_an_error() -> None:
+def test_use_weights_restores_the_parameters_after_an_error() -> None:
     weights = {"w": torch.ones(2)}
     with pytest.raises(KeyError), use_weights({"w": torch.zeros(2)}, weights):  # noqa: PT012
         assert float(weights["w"].sum()) == 0
@@ -51,7 +51,7 @@ def test_using_puts_the_weights_back_even_after_an_error() -> None:
 
 
 class Layer(torch.nn.Module):
-    """A matrix, a bias, a norm and an embedding, which is also the output layer's."""
+    """A matrix, a bias, a norm, and an embedding tied to the output layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,10 +71,10 @@ OPTIMIZERS = [
 ]
 
 
-@pytest.mark.parametrize("chosen", OPTIMIZERS)
-def test_every_optimiser_goes_downhill(chosen: recipe.OptimizerConfig) -> None:
+@pytest.mark.parametrize("config", OPTIMIZERS)
+def test_every_optimiser_minimises(config: recipe.OptimizerConfig) -> None:
     layer = Layer()
-    optimizer = build_optimizer(chosen, layer)
+    optimizer = build_optimizer(config, layer)
     for _ in range(100):
         optimizer.zero_grad()
         torch.autograd.backward(sum(((parameter**2).sum() for parameter in layer.parameters()), torch.zeros(())))
@@ -82,10 +82,10 @@ def test_every_optimiser_goes_downhill(chosen: recipe.OptimizerConfig) -> None:
     assert all(parameter.abs().max() < 0.5 for parameter in layer.parameters())
 
 
-def step_of(chosen: recipe.OptimizerConfig, gradient: float) -> dict[str, float]:
-    """Where the parameters of a layer, all 2, are after one step against the same gradient everywhere."""
+def step_of(config: recipe.OptimizerConfig, gradient: float) -> dict[str, float]:
+    """The parameters of a layer, all 2 before, after one step with the same gradient everywhere."""
     layer = Layer()
-    optimizer = build_optimizer(chosen, layer)
+    optimizer = build_optimizer(config, layer)
     for parameter in layer.parameters():
         parameter.grad = torch.full_like(parameter, gradient)
     optimizer.step()
@@ -93,7 +93,7 @@ def step_of(chosen: recipe.OptimizerConfig, gradient: float) -> dict[str, float]
 
 
 @pytest.mark.parametrize(
-    ("chosen", "expected"),
+    ("config", "expected"),
     [
         # L2: the gradient becomes 0.5 + 0.2 x 2 = 0.9, and the step is the rate times that.
         (recipe.SgdConfig(rate=0.1, weight_decay=0.2), 2 - 0.1 * 0.9),
@@ -103,11 +103,11 @@ def step_of(chosen: recipe.OptimizerConfig, gradient: float) -> dict[str, float]
         (recipe.AdamConfig(kind="adamw", rate=0.1, weight_decay=0.2), 2 * (1 - 0.1 * 0.2) - 0.1),
     ],
 )
-def test_weight_decay_shrinks_matrices_as_its_optimiser_says(chosen: recipe.OptimizerConfig, expected: float) -> None:
-    assert step_of(chosen, 0.5)["linear.weight"] == pytest.approx(expected, rel=1e-5)
+def test_weight_decay_of_matrices_follows_the_optimiser(config: recipe.OptimizerConfig, expected: float) -> None:
+    assert step_of(config, 0.5)["linear.weight"] == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("chosen", OPTIMIZERS)
-def test_weight_decay_spares_biases_norms_and_embeddings(chosen: recipe.OptimizerConfig) -> None:
-    plain, decayed = (step_of(chosen.model_copy(update={"weight_decay": decay}), 0.0) for decay in (0.0, 0.5))
+@pytest.mark.parametrize("config", OPTIMIZERS)
+def test_biases_norms_and_embeddings_have_no_weight_decay(config: recipe.OptimizerConfig) -> None:
+    plain, decayed = (step_of(config.model_copy(update={"weight_decay": decay}), 0.0) for decay in (0.0, 0.5))
     assert {name for name, value in plain.items() if decayed[name] != value} == {"linear.weight"}

@@ -1,18 +1,18 @@
-"""The time left follows what the machine does now, not what it did on average since the start."""
+"""The time left follows the recent speed, not the mean since the start."""
 
 import pytest
 
 from nmt.training.pace import Pace
 
 
-def test_the_first_updates_count_alike() -> None:
+def test_the_first_updates_have_equal_weight() -> None:
     pace = Pace()
     for seconds in (1.0, 2.0, 3.0):
         pace.add_update(seconds)
     assert pace.seconds_left(10, validate_every=100) == pytest.approx(20.0)
 
 
-def test_a_machine_that_slows_down_shows_within_a_few_hundred_updates() -> None:
+def test_the_estimate_follows_a_slower_machine_within_a_few_hundred_updates() -> None:
     pace = Pace()
     for _ in range(2000):
         pace.add_update(0.1)
@@ -23,7 +23,7 @@ def test_a_machine_that_slows_down_shows_within_a_few_hundred_updates() -> None:
     )  # the mean since the start says 139
 
 
-def test_validations_to_come_take_as_long_as_the_last_one() -> None:
+def test_future_validations_take_as_long_as_the_last_one() -> None:
     pace = Pace()
     pace.add_update(0.5)
     pace.validation = 20.0

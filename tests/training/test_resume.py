@@ -1,4 +1,4 @@
-"""A run that was killed, stopped or disturbed and then resumed leaves the same bytes as one that never was."""
+"""A run that is killed, stopped or disturbed and then resumed gives the same bytes as an uninterrupted run."""
 
 import errno
 import json
@@ -36,7 +36,8 @@ from nmt.training.update import LossStats, TrainStep
 from nmt.training.validation import Validator
 from tests.commands import NMT, ROOT, Running, good
 from tests.training.runs import outcome, timeless
-from tests.training.toy import recipe, write_reversal
+from tests.training.toy import recipe as toy_recipe
+from tests.training.toy import write_reversal
 
 CPU = torch.device("cpu")
 
@@ -66,54 +67,54 @@ def beside_the_links(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def everything(corpus: Path, **training: Any) -> Recipe:
-    """A recipe in which all that a state has to hold plays a part."""
+    """A recipe that uses everything that a state holds."""
     settings = {**EVERYTHING, "epochs": 3, **training}
-    return recipe(corpus, training=settings, model={**SIZES, "dropout": 0.3}, subwords=SAMPLED)
+    return toy_recipe(corpus, training=settings, model={**SIZES, "dropout": 0.3}, subwords=SAMPLED)
 
 
 def plain(corpus: Path, **training: Any) -> Recipe:
-    """A recipe of which a run takes a moment: three updates an epoch, and a validation after each epoch."""
+    """A recipe that trains quickly: two updates per epoch, and a validation after each epoch."""
     settings = {"epochs": 2, "log_every": 1, "batch_tokens": 512, "validation": {"metrics": "perplexity"}, **training}
-    return recipe(corpus, training=settings, model={**SIZES, "dropout": 0.1})
+    return toy_recipe(corpus, training=settings, model={**SIZES, "dropout": 0.1})
 
 
 @pytest.fixture(scope="module")
 def two_best(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, dict[str, Any]]:
-    """A plain recipe that keeps two checkpoints, and what a run of it leaves behind if nothing happens to it."""
-    chosen, run = plain(corpus, validation={"metrics": "perplexity", "keep_best": 2}), tmp_path_factory.mktemp("runs")
-    train(chosen, run / "whole", device=CPU, quiet=True)
-    return chosen, outcome(run / "whole")
+    """A plain recipe that keeps two checkpoints, and the outcome of an uninterrupted run."""
+    recipe, run = plain(corpus, validation={"metrics": "perplexity", "keep_best": 2}), tmp_path_factory.mktemp("runs")
+    train(recipe, run / "whole", device=CPU, quiet=True)
+    return recipe, outcome(run / "whole")
 
 
 @pytest.fixture(scope="module")
 def finished(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of the plain recipe. Tests that change it copy it."""
+    """A finished run of the plain recipe. Tests that change it copy it."""
     run = tmp_path_factory.mktemp("runs") / "finished"
     train(plain(corpus), run, device=CPU, quiet=True)
     return run
 
 
-def process(chosen: Recipe, run: Path, *options: str) -> Running:
-    """A real `nmt train`."""
+def process(recipe: Recipe, run: Path, *options: str) -> Running:
+    """A process that runs `nmt train`."""
     file = run.with_suffix(".yaml")
-    file.write_text(dump_recipe(chosen))
+    file.write_text(dump_recipe(recipe))
     return Running("train", file, "--out", run, "-q", "--threads", "1", *options)
 
 
 def without_picture(run: Path) -> dict[str, Any]:
-    """The outcome but for the learning curve, which only the command draws, and the lock of a killed process."""
+    """The outcome without the learning curve, which only the command writes, and the lock of a killed process."""
     return {name: value for name, value in outcome(run).items() if name not in ("learning-curve.png", LOCK)}
 
 
 # --- real processes ----------------------------------------------------------------------------------------------
 
 
-def kill_and_resume(chosen: Recipe, run: Path, kills: int, seed: int) -> dict[str, int]:
-    """Kill a run that often, every other time while it saves and else at random moments, and let it come to its end."""
+def kill_and_resume(recipe: Recipe, run: Path, kills: int, seed: int) -> dict[str, int]:
+    """Kill a run several times, alternately at random moments and while it saves, and then let it finish."""
     draw = random.Random(seed)
     counts = {"killed": 0, "while saving": 0, "before training": 0}
     while counts["killed"] < kills:
-        running = process(chosen, run, *(["--resume"] if run.is_dir() else []))
+        running = process(recipe, run, *(["--resume"] if run.is_dir() else []))
         if counts["killed"] % 2:
             saving = wait_for_a_save(run, running, skip=draw.randrange(6))
         else:
@@ -123,7 +124,7 @@ def kill_and_resume(chosen: Recipe, run: Path, kills: int, seed: int) -> dict[st
         if running.poll() is None:
             os.kill(running.pid, signal.SIGKILL)
         ended = running.finish()
-        if ended.returncode == 0:  # it had come to its end before
+        if ended.returncode == 0:  # the run had finished before
             break
         assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
         counts["killed"] += 1
@@ -131,33 +132,35 @@ def kill_and_resume(chosen: Recipe, run: Path, kills: int, seed: int) -> dict[st
         counts["before training"] += not has_state(run)
         if (run / WEIGHTS).exists():
             Bundle.load(run)
-    good(process(chosen, run, *(["--resume"] if run.is_dir() else [])).finish())
+    good(process(recipe, run, *(["--resume"] if run.is_dir() else [])).finish())
     return counts
 
 
 def wait_for_work(run: Path, running: Running, *, anything: bool) -> None:
-    """Until the process locks its folder, or has begun to train or gone on training."""
-    before = stamp(run / "metrics.jsonl")
+    """Wait until the process logs an update, or, with `anything`, only until it has locked its folder."""
+    before = modification_time(run / "metrics.jsonl")
     while (
-        running.poll() is None and not (anything and (run / LOCK).exists()) and stamp(run / "metrics.jsonl") == before
+        running.poll() is None
+        and not (anything and (run / LOCK).exists())
+        and modification_time(run / "metrics.jsonl") == before
     ):
         time.sleep(0.001)
 
 
 def wait_for_a_save(run: Path, running: Running, *, skip: int) -> bool:
-    """Until a file is being written beside the one that it will replace, some saves later; whether that came."""
+    """Wait until a temporary file of a save exists, after skipping some saves. Returns whether the process lived so long."""
     seen: set[tuple[str, int]] = set()
     while running.poll() is None:
         for path in run.glob(f".*.{running.pid}.*.new"):
-            if (found := stamp(path)) and (path.name, found) not in seen:
-                seen.add((path.name, found))
+            if (modified := modification_time(path)) and (path.name, modified) not in seen:
+                seen.add((path.name, modified))
                 if len(seen) > skip:
                     return True
         time.sleep(0.0003)  # far less than a save takes
     return False
 
 
-def stamp(path: Path) -> int:
+def modification_time(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
@@ -165,9 +168,9 @@ def stamp(path: Path) -> int:
 
 
 def test_a_killed_run_is_resumed_to_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
-    chosen = everything(corpus)
-    train(chosen, tmp_path / "whole", device=CPU, quiet=True)
-    counts = kill_and_resume(chosen, tmp_path / "parts", kills=2, seed=1)
+    recipe = everything(corpus)
+    train(recipe, tmp_path / "whole", device=CPU, quiet=True)
+    counts = kill_and_resume(recipe, tmp_path / "parts", kills=2, seed=1)
     assert counts["killed"] == 2
     assert without_picture(tmp_path / "parts") == outcome(tmp_path / "whole")
 
@@ -176,9 +179,9 @@ def test_a_killed_run_is_resumed_to_the_same_bytes(corpus: Path, tmp_path: Path)
 @pytest.mark.timeout(1800)
 def test_a_run_killed_thirty_times_is_resumed_to_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
     endless = {**EVERYTHING["validation"], "patience": None}  # so that it does not end before it is killed so often
-    chosen = everything(corpus, epochs=150, validation=endless)
-    train(chosen, tmp_path / "whole", device=CPU, quiet=True)
-    counts = kill_and_resume(chosen, tmp_path / "parts", kills=30, seed=2)
+    recipe = everything(corpus, epochs=150, validation=endless)
+    train(recipe, tmp_path / "whole", device=CPU, quiet=True)
+    counts = kill_and_resume(recipe, tmp_path / "parts", kills=30, seed=2)
     print(counts)  # noqa: T201 -- for pytest -rP
     assert counts["killed"] == 30
     assert counts["while saving"] >= 10
@@ -187,10 +190,10 @@ def test_a_run_killed_thirty_times_is_resumed_to_the_same_bytes(corpus: Path, tm
 
 @pytest.mark.slow
 def test_two_processes_train_the_same_model(corpus: Path, tmp_path: Path) -> None:
-    chosen = everything(corpus, epochs=1)
+    recipe = everything(corpus, epochs=1)
     for name in ("1", "2"):
         file = tmp_path / f"{name}.yaml"
-        file.write_text(dump_recipe(chosen))
+        file.write_text(dump_recipe(recipe))
         command = [*NMT, "train", str(file), "--out", str(tmp_path / name), "-q", "--threads", "1"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": name}
         subprocess.run(command, check=True, env=environment)
@@ -218,14 +221,14 @@ def test_a_dead_process_holds_no_lock(tmp_path: Path) -> None:
 # --- signals -----------------------------------------------------------------------------------------------------
 
 
-def interrupted(chosen: Recipe, run: Path, *, resume: bool = False) -> Interrupted:
+def interrupted(recipe: Recipe, run: Path, *, resume: bool = False) -> Interrupted:
     with pytest.raises(Interrupted) as caught:
-        train(chosen, run, device=CPU, quiet=True, resume=resume)
+        train(recipe, run, device=CPU, quiet=True, resume=resume)
     return caught.value
 
 
-def calls(function: Callable[..., Any], at: int, *numbers: int) -> Callable[..., Any]:
-    """The function, in whose `at`-th call signals arrive."""
+def signal_in_call(function: Callable[..., Any], at: int, *numbers: int) -> Callable[..., Any]:
+    """The function, with signals sent in its `at`-th call."""
     count = 0
 
     def signalled(*args: Any, **named: Any) -> Any:
@@ -267,31 +270,29 @@ def test_a_signal_at_any_moment_saves(
     at: int,
     number: int,
 ) -> None:
-    chosen, expected = two_best
+    recipe, expected = two_best
     with monkeypatch.context() as patch:
-        patch.setattr(place, name, calls(getattr(place, name), at, number))
-        stopped = interrupted(chosen, tmp_path / "parts")
+        patch.setattr(place, name, signal_in_call(getattr(place, name), at, number))
+        stopped = interrupted(recipe, tmp_path / "parts")
     assert stopped.exit_status == 128 + number
     if name == "load":
         assert str(stopped) == "Stopped. Training had not begun yet."
         assert not (tmp_path / "parts").exists()
         return
     assert "The state is saved; go on with: nmt train " in str(stopped)
-    train(chosen, tmp_path / "parts", device=CPU, quiet=True, resume=True)
-    found = outcome(tmp_path / "parts")
-    if (
-        at == 3 and name == "validate"
-    ):  # the end of the last epoch and the beginning of the one after are the same place
-        assert found[STATE][1:] == expected[STATE][1:]
-        expected = {**expected, STATE: found[STATE]}
-    assert found == expected
+    train(recipe, tmp_path / "parts", device=CPU, quiet=True, resume=True)
+    result = outcome(tmp_path / "parts")
+    if at == 3 and name == "validate":  # the last epoch may count as completed or not
+        assert result[STATE][1:] == expected[STATE][1:]
+        expected = {**expected, STATE: result[STATE]}
+    assert result == expected
 
 
 @pytest.mark.parametrize("ignored", [False, True], ids=["closed", "nohup"])
-def test_a_closed_terminal_saves_unless_it_is_to_be_ignored(corpus: Path, tmp_path: Path, ignored: bool) -> None:
-    chosen, run = plain(corpus, epochs=20), tmp_path / "run"
+def test_closing_the_terminal_saves_unless_hangups_are_ignored(corpus: Path, tmp_path: Path, ignored: bool) -> None:
+    recipe, run = plain(corpus, epochs=20), tmp_path / "run"
     recipe_file = tmp_path / "recipe.yaml"
-    recipe_file.write_text(dump_recipe(chosen))
+    recipe_file.write_text(dump_recipe(recipe))
     command = [sys.executable, "-m", "nmt.cli", "train", str(recipe_file), "--out", str(run), "--threads", "1"]
     child, terminal = pty.fork()
     if not child:
@@ -313,105 +314,105 @@ def test_a_closed_terminal_saves_unless_it_is_to_be_ignored(corpus: Path, tmp_pa
     assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
     assert progress.update > 0
     assert progress.epoch < 19
-    train(chosen, run, device=CPU, quiet=True, resume=True)
-    train(chosen, tmp_path / "whole", device=CPU, quiet=True)
+    train(recipe, run, device=CPU, quiet=True, resume=True)
+    train(recipe, tmp_path / "whole", device=CPU, quiet=True)
     assert outcome(run) == outcome(tmp_path / "whole")
 
 
-def test_a_hangup_that_is_said_twice_is_one(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_hangups_count_as_one(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.getsignal(signal.SIGHUP)
-    monkeypatch.setattr(RecurrentModel, "forward", calls(RecurrentModel.forward, 2, signal.SIGHUP, signal.SIGHUP))
+    monkeypatch.setattr(
+        RecurrentModel, "forward", signal_in_call(RecurrentModel.forward, 2, signal.SIGHUP, signal.SIGHUP)
+    )
     stopped = interrupted(plain(corpus), tmp_path / "run")
     assert "The state is saved" in str(stopped)
     assert stopped.exit_status == 129
     assert signal.getsignal(signal.SIGHUP) == before
 
 
-def test_another_number_of_threads_is_told(
+def test_resuming_with_another_number_of_threads_warns(
     corpus: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen, run = plain(corpus), tmp_path / "run"
+    recipe, run = plain(corpus), tmp_path / "run"
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     with monkeypatch.context() as patch:
-        patch.setattr(RecurrentModel, "forward", calls(RecurrentModel.forward, 2, signal.SIGTERM))
-        stopped = interrupted(chosen, run)
+        patch.setattr(RecurrentModel, "forward", signal_in_call(RecurrentModel.forward, 2, signal.SIGTERM))
+        stopped = interrupted(recipe, run)
     assert str(stopped).endswith(f"nmt train {run}/recipe.yaml --out {run} --resume --device cpu --threads 3")
-    train(chosen, run, device=CPU, quiet=True, resume=True)
+    train(recipe, run, device=CPU, quiet=True, resume=True)
     assert not caplog.records
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    train(chosen, run, device=CPU, quiet=True, resume=True)
+    train(recipe, run, device=CPU, quiet=True, resume=True)
     [record] = caplog.records
     assert record.getMessage().startswith(f"The run in {run} had --threads 3 and goes on with 2: ")
 
 
-def test_validation_is_left_at_once(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = Validator.validate
+def test_a_signal_stops_validation_at_once(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    validate = Validator.validate
 
-    def judge_long(self: Validator) -> dict[str, Any]:
+    def validate_slowly(self: Validator) -> dict[str, Any]:
         os.kill(os.getpid(), signal.SIGTERM)
-        return {} if self.bundle.model.training else judge(self)  # never come to
+        return {} if self.bundle.model.training else validate(self)  # not reached
 
-    monkeypatch.setattr(Validator, "validate", judge_long)
+    monkeypatch.setattr(Validator, "validate", validate_slowly)
     interrupted(plain(corpus), tmp_path / "run")
     progress = load_state(tmp_path / "run").progress
     assert progress.validated < progress.update
     assert not [record for record in timeless(tmp_path / "run") if record["kind"] == "valid"]
 
 
-def test_a_stop_that_was_taken_for_an_error_is_still_one() -> None:
-    def mistake() -> None:
+def test_a_stop_that_a_library_turned_into_an_error_is_still_a_stop() -> None:
+    def library_call() -> None:
         try:
             os.kill(os.getpid(), signal.SIGTERM)
         except Stop:
             raise RuntimeError from None
 
     with Stopping() as stopping, pytest.raises(Stop), stopping.at_once():
-        mistake()
+        library_call()
     assert stopping.signal == signal.SIGTERM
 
 
 @pytest.mark.parametrize(("place", "name"), [(RecurrentModel, "forward"), (trainer.Trainer, "save")])
-def test_a_second_signal_ends_at_once_and_damages_nothing(
+def test_a_second_signal_stops_at_once_and_damages_nothing(
     corpus: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str
 ) -> None:
-    chosen = plain(corpus)
+    recipe = plain(corpus)
     with monkeypatch.context() as patch:
-        patch.setattr(place, name, calls(getattr(place, name), 2, signal.SIGINT, signal.SIGINT))
-        stopped = interrupted(chosen, tmp_path / "parts")
+        patch.setattr(place, name, signal_in_call(getattr(place, name), 2, signal.SIGINT, signal.SIGINT))
+        stopped = interrupted(recipe, tmp_path / "parts")
     assert "The last saved state is kept" in str(stopped)
     assert stopped.exit_status == 130
-    train(chosen, tmp_path / "parts", device=CPU, quiet=True, resume=True)
+    train(recipe, tmp_path / "parts", device=CPU, quiet=True, resume=True)
     assert outcome(tmp_path / "parts") == outcome(finished)
 
 
-# --- what resuming looks at ----------------------------------------------------------------------------------------
+# --- checks before resuming --------------------------------------------------------------------------------------
 
 
-def test_a_finished_run_can_be_resumed_and_stays_as_it_is(corpus: Path, tmp_path: Path) -> None:
-    chosen = everything(corpus)
-    train(chosen, tmp_path / "run", device=CPU, quiet=True)
+def test_resuming_a_finished_run_changes_nothing(corpus: Path, tmp_path: Path) -> None:
+    recipe = everything(corpus)
+    train(recipe, tmp_path / "run", device=CPU, quiet=True)
     before = outcome(tmp_path / "run")
-    train(chosen, tmp_path / "run", device=CPU, quiet=True, resume=True)
+    train(recipe, tmp_path / "run", device=CPU, quiet=True, resume=True)
     assert outcome(tmp_path / "run") == before
 
 
-def test_what_a_killed_save_left_behind_is_removed_and_a_torn_record_is_cut(
-    corpus: Path, finished: Path, tmp_path: Path
-) -> None:
-    chosen, run = plain(corpus), tmp_path / "run"
+def test_leftovers_of_a_killed_save_are_removed(corpus: Path, finished: Path, tmp_path: Path) -> None:
+    recipe, run = plain(corpus), tmp_path / "run"
     shutil.copytree(finished, run)
     before = outcome(run)
     (run / f".{STATE}.12345.new").write_bytes(b"half of a")
     with (run / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "train", "update": 99}\n{"kind": "tr')
-    train(chosen, run, device=CPU, quiet=True, resume=True)
+    train(recipe, run, device=CPU, quiet=True, resume=True)
     assert outcome(run) == before
 
 
-def test_long_epochs_are_saved_in_between(
+def test_the_state_is_also_saved_by_time(
     corpus: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = plain(corpus)
+    recipe = plain(corpus)
     saved = []
 
     def save(run: Path, state: State) -> None:
@@ -420,7 +421,7 @@ def test_long_epochs_are_saved_in_between(
 
     monkeypatch.setattr(trainer, "SAVE_EVERY", 0.0)
     monkeypatch.setattr(trainer, "save_state", save)
-    train(chosen, tmp_path / "run", device=CPU, quiet=True)
+    train(recipe, tmp_path / "run", device=CPU, quiet=True)
     assert set(saved) == set(range(5))
     assert outcome(tmp_path / "run") == outcome(finished)
 
@@ -433,25 +434,23 @@ def test_long_epochs_are_saved_in_between(
         ("train.align", "training.guided_alignment.links"),
     ],
 )
-def test_resuming_on_other_text_says_which(tmp_path: Path, file: str, setting: str) -> None:
+def test_resuming_on_another_text_names_its_setting(tmp_path: Path, file: str, setting: str) -> None:
     write_reversal(tmp_path, pairs=120, held_out=10)
     guided = {"links": str(tmp_path / "train.align")}
-    chosen = plain(tmp_path, guided_alignment=guided)
-    train(chosen, tmp_path / "run", device=CPU, quiet=True)
+    recipe = plain(tmp_path, guided_alignment=guided)
+    train(recipe, tmp_path / "run", device=CPU, quiet=True)
     text = (tmp_path / file).read_text()
     (tmp_path / file).write_text(text[text.index("\n") :] if file == "train.align" else text.replace("a", "b", 1))
     before = outcome(tmp_path / "run")
     with pytest.raises(DataError, match=rf"What {setting} name has changed .* --force"):
-        train(chosen, tmp_path / "run", device=CPU, quiet=True, resume=True)
+        train(recipe, tmp_path / "run", device=CPU, quiet=True, resume=True)
     assert outcome(tmp_path / "run") == before
     longer = plain(tmp_path, guided_alignment=guided, epochs=3)
     train(longer, tmp_path / "run", device=CPU, quiet=True, resume=True, force=True)
     assert load_state(tmp_path / "run").text != before[STATE][1]
 
 
-def test_a_model_without_the_state_of_its_training_is_not_overwritten(
-    corpus: Path, finished: Path, tmp_path: Path
-) -> None:
+def test_a_model_without_a_state_is_not_overwritten(corpus: Path, finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished, tmp_path / "run")
     (tmp_path / "run" / STATE).unlink()
     before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
@@ -460,16 +459,16 @@ def test_a_model_without_the_state_of_its_training_is_not_overwritten(
     assert {path: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
-def test_a_forced_recipe_may_change_how_but_not_what_is_trained(corpus: Path, finished: Path, tmp_path: Path) -> None:
+def test_a_forced_recipe_may_change_training_but_not_the_model(corpus: Path, finished: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(finished, run)
-    kept = (run / "recipe.yaml").read_bytes()
-    larger = recipe(corpus, training={"epochs": 3})
+    original = (run / "recipe.yaml").read_bytes()
+    larger = toy_recipe(corpus, training={"epochs": 3})
     with pytest.raises(
         DataError, match=r"cannot go on with this recipe, not even by --force: .* is \[.*\] but would be"
     ):
         train(larger, run, device=CPU, quiet=True, resume=True, force=True)
-    assert (run / "recipe.yaml").read_bytes() == kept
+    assert (run / "recipe.yaml").read_bytes() == original
     Bundle.load(run)
     other = plain(corpus, epochs=4, optimizer={"kind": "sgd", "rate": 0.1, "momentum": 0.9}, ema=0.5)
     train(other, run, device=CPU, quiet=True, resume=True, force=True)
@@ -480,7 +479,7 @@ def test_a_forced_recipe_may_change_how_but_not_what_is_trained(corpus: Path, fi
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: b"", lambda content: b"\xff" * 99])
-def test_a_damaged_state_is_a_sentence(
+def test_a_damaged_state_is_a_data_error(
     corpus: Path, finished: Path, tmp_path: Path, damage: Callable[[bytes], bytes]
 ) -> None:
     run = tmp_path / "run"
@@ -491,17 +490,17 @@ def test_a_damaged_state_is_a_sentence(
 
 
 def test_a_folder_in_use_is_refused(corpus: Path, finished: Path, tmp_path: Path) -> None:
-    chosen, run = plain(corpus), tmp_path / "run"
+    recipe, run = plain(corpus), tmp_path / "run"
     with lock_folder(run), pytest.raises(UsageError, match=rf"Another training, process {os.getpid()} on "):
-        train(chosen, run, device=CPU, quiet=True)
+        train(recipe, run, device=CPU, quiet=True)
     shutil.copytree(finished, run, dirs_exist_ok=True)
     before = outcome(run)
     with lock_folder(run), pytest.raises(UsageError, match="Another training"):
-        train(chosen, run, device=CPU, quiet=True, resume=True)
+        train(recipe, run, device=CPU, quiet=True, resume=True)
     assert outcome(run) == before
 
 
-def test_where_locks_do_not_exist_training_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_is_refused_on_a_system_without_file_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "fcntl", None)  # as on Windows
     sentence = "Training needs file locks that Windows does not have: run it in WSL"
     with pytest.raises(UsageError, match=sentence), lock_folder(tmp_path / "run"):
@@ -510,17 +509,17 @@ def test_where_locks_do_not_exist_training_is_refused(tmp_path: Path, monkeypatc
 
 
 def test_only_checkpoints_of_the_run_are_removed(corpus: Path, tmp_path: Path) -> None:
-    chosen, run = plain(corpus, epochs=2, validation={"keep_best": 2, "metric": "perplexity"}), tmp_path / "run"
-    train(chosen, run, device=CPU, quiet=True)
+    recipe, run = plain(corpus, epochs=2, validation={"keep_best": 2, "metric": "perplexity"}), tmp_path / "run"
+    train(recipe, run, device=CPU, quiet=True)
     (run / "best" / "favourite.safetensors").write_bytes(b"written by hand")
     (run / "best" / "00000099.safetensors").write_bytes(b"left by a killed process")
-    train(chosen, run, device=CPU, quiet=True, resume=True)
+    train(recipe, run, device=CPU, quiet=True, resume=True)
     names = {path.name for path in (run / "best").iterdir()}
     assert "favourite.safetensors" in names
     assert "00000099.safetensors" not in names
 
 
-def test_where_there_are_no_locks_there_is_a_warning(
+def test_a_file_system_without_locks_gives_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def unsupported(descriptor: int, operation: int) -> None:
@@ -532,11 +531,11 @@ def test_where_there_are_no_locks_there_is_a_warning(
     assert "cannot be locked (No locks available): start no second training" in caplog.text
 
 
-# --- updates that go wrong -----------------------------------------------------------------------------------------
+# --- bad updates ---------------------------------------------------------------------------------------------------
 
 
 def spoil(patch: pytest.MonkeyPatch, bad: set[int], how: str) -> None:
-    """Make the loss no number, or too large for the memory, in these updates."""
+    """Make the loss or the gradient of these updates not finite, or make memory run out."""
     right, forward, number = TrainStep.update, RecurrentModel.forward, 0
 
     def numbered(self: TrainStep, corpus: EncodedPairs, group: Sequence[Sequence[int]], clock: Clock) -> LossStats:
@@ -566,7 +565,7 @@ def spoil(patch: pytest.MonkeyPatch, bad: set[int], how: str) -> None:
         ("memory", "pairs does not fit into memory"),
     ],
 )
-def test_a_bad_update_is_skipped_told_and_resumed_over(
+def test_bad_updates_are_skipped_and_logged_and_the_run_resumes_the_same(
     corpus: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -575,20 +574,20 @@ def test_a_bad_update_is_skipped_told_and_resumed_over(
     reason: str,
 ) -> None:
     spoil(monkeypatch, {2, 3, 6}, how)
-    chosen = plain(corpus, batch_tokens=128, epochs=2, ema=0.5, accumulate=2, guided_alignment={"links": "train.align"})
-    train(chosen, tmp_path / "whole", device=CPU)
+    recipe = plain(corpus, batch_tokens=128, epochs=2, ema=0.5, accumulate=2, guided_alignment={"links": "train.align"})
+    train(recipe, tmp_path / "whole", device=CPU)
     assert "Update 3 is skipped: " in capfd.readouterr().err
     skips = [record for record in timeless(tmp_path / "whole") if record["kind"] == "skip"]
     assert [(record["update"], record["skipped"]) for record in skips] == [(2, 1), (3, 2), (6, 3)]
     assert all(reason in record["reason"] for record in skips)
     assert all(value.isfinite().all() for value in load_tensors(tmp_path / "whole" / WEIGHTS).values())
     resume = False
-    for at in (1, 2, 3, 2):  # stopped after updates 1, 3, 4 and 6, of which 3 and 6 are done again
+    for at in (1, 2, 3, 2):  # stopped after updates 1, 3, 4 and 6; 3 and 6 are repeated
         with monkeypatch.context() as patch:
-            patch.setattr(TrainStep, "update", calls(TrainStep.update, at, signal.SIGTERM))
-            interrupted(chosen, tmp_path / "parts", resume=resume)
+            patch.setattr(TrainStep, "update", signal_in_call(TrainStep.update, at, signal.SIGTERM))
+            interrupted(recipe, tmp_path / "parts", resume=resume)
         resume = True
-    train(chosen, tmp_path / "parts", device=CPU, quiet=True, resume=True)
+    train(recipe, tmp_path / "parts", device=CPU, quiet=True, resume=True)
     assert outcome(tmp_path / "parts") == outcome(tmp_path / "whole")
 
 
@@ -596,26 +595,26 @@ def test_a_bad_update_is_skipped_told_and_resumed_over(
     ("how", "advice"),
     [("loss", r"diverged at update 9: .*training\.optimizer\.rate"), ("memory", r"Memory .*training\.batch_tokens")],
 )
-def test_many_bad_updates_in_a_row_end_the_run_and_leave_the_last_good_state(
+def test_many_bad_updates_in_a_row_stop_the_run_and_keep_the_last_good_state(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, advice: str
 ) -> None:
     run = tmp_path / "run"
     train(plain(corpus, updates=4, epochs=9), tmp_path / "good", device=CPU, quiet=True)
-    chosen = plain(corpus, epochs=9, validation={"metrics": "perplexity", "every": 4})
+    recipe = plain(corpus, epochs=9, validation={"metrics": "perplexity", "every": 4})
     with monkeypatch.context() as patch:
         spoil(patch, set(range(5, 99)), how)
         with pytest.raises(DataError, match=advice) as caught:
-            train(chosen, run, device=CPU, quiet=True)
+            train(recipe, run, device=CPU, quiet=True)
     assert "as in all of the last 5 updates" in str(caught.value)
     machine = f"--device cpu --threads {torch.get_num_threads()}"
     assert f"go on with: nmt train {run}/recipe.yaml --out {run} --resume {machine} --force" in str(caught.value)
     good = load_tensors(tmp_path / "good" / WEIGHTS)
     assert all(torch.equal(value, good[name]) for name, value in load_tensors(run / WEIGHTS).items())
-    train(chosen, run, device=CPU, quiet=True, resume=True)
+    train(recipe, run, device=CPU, quiet=True, resume=True)
     assert load_state(run).progress.skipped == 4, "the validation after update 8 found the weights good"
 
 
-def test_weights_that_have_gone_wrong_are_never_saved(corpus: Path, tmp_path: Path) -> None:
+def test_diverged_weights_are_never_saved(corpus: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     wild = plain(corpus, optimizer={"kind": "sgd", "rate": 1e30}, clip_norm=None, validation={"every": 1})
     with pytest.raises(
@@ -631,7 +630,7 @@ def test_weights_that_have_gone_wrong_are_never_saved(corpus: Path, tmp_path: Pa
     assert json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])["best"] is not None
 
 
-def test_memory_that_runs_out_in_validation_is_a_sentence(
+def test_out_of_memory_in_validation_is_a_data_error(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forward = RecurrentModel.forward
@@ -646,7 +645,7 @@ def test_memory_that_runs_out_in_validation_is_a_sentence(
         train(plain(corpus), tmp_path / "run", device=CPU, quiet=True)
 
 
-def test_memory_that_runs_out_over_no_batch_is_a_sentence(
+def test_out_of_memory_outside_a_batch_is_a_data_error(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def out_of_memory(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""What validation computes, how its figures are compared, and what the record says of how they were made."""
+"""Validation: its metrics, their order, and the signatures in the record."""
 
 import json
 import random
@@ -15,7 +15,7 @@ from nmt.recipe import Recipe
 from nmt.training.checkpoint import load_state
 from nmt.training.trainer import train
 from nmt.training.validation import Validator
-from tests.training.toy import recipe
+from tests.training.toy import recipe as toy_recipe
 
 CPU = torch.device("cpu")
 KANA = "あいうえおかき"
@@ -23,7 +23,7 @@ KANA = "あいうえおかき"
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Letters, and the kana they stand for without spaces."""
+    """Letters, and the kana that they stand for, written without spaces."""
     folder, draw = tmp_path_factory.mktemp("kana"), random.Random(3)
     for name, pairs in (("train", 250), ("valid", 20)):
         lines = [[draw.randrange(len(KANA)) for _ in range(draw.randint(4, 7))] for _ in range(pairs)]
@@ -41,7 +41,7 @@ def kana_recipe(corpus: Path, *, target: str = "ja", tokenize: str | None = "cha
         "valid": f"{corpus}/valid.{{en,ja}}",
     }
     subwords = {"kind": "char", "size": 20, "byte_fallback": False}
-    return recipe(corpus, data=data, subwords=subwords, training=training, evaluation={"tokenize": tokenize})
+    return toy_recipe(corpus, data=data, subwords=subwords, training=training, evaluation={"tokenize": tokenize})
 
 
 def validations(run: Path) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def validations(run: Path) -> list[dict[str, Any]]:
     return [record for record in records if record["kind"] == "valid"]
 
 
-def test_a_target_without_spaces_is_validated_by_its_characters(
+def test_a_target_without_spaces_is_validated_with_characters(
     corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     settings: dict[str, Any] = {"epochs": 2, "validation": {"metrics": ["bleu", "chrf"]}}
@@ -71,7 +71,7 @@ def test_a_target_without_spaces_is_validated_by_its_characters(
     assert f"BLEU {best['bleu']:.2f}  chrF {best['chrf']:.2f}  (best)" in log
 
 
-def test_a_tokeniser_that_cannot_see_the_words_is_warned_of_and_perplexity_decides(
+def test_an_unsuitable_tokeniser_gives_a_warning_and_perplexity_decides(
     corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     train(kana_recipe(corpus, tokenize="13a", epochs=3, batch_tokens=1024), tmp_path / "run", device=CPU)
@@ -81,12 +81,12 @@ def test_a_tokeniser_that_cannot_see_the_words_is_warned_of_and_perplexity_decid
     assert [record["best"] for record in records] == [True, True, True], "each has a lower perplexity"
 
 
-def test_ties_are_broken_by_the_metrics_in_their_order_and_at_last_by_perplexity(corpus: Path) -> None:
+def test_ties_are_broken_by_the_next_metric_and_then_by_perplexity(corpus: Path) -> None:
     def rank(names: list[str], **record: float) -> tuple[float, ...]:
-        chosen = kana_recipe(corpus, validation={"metrics": names})
-        judge = Validator.__new__(Validator)
-        judge.settings = chosen.training
-        return judge.rank(record)
+        recipe = kana_recipe(corpus, validation={"metrics": names})
+        validator = Validator.__new__(Validator)
+        validator.settings = recipe.training
+        return validator.rank(record)
 
     assert rank(["bleu", "chrf"], bleu=20.001, chrf=5, perplexity=9) > rank(
         ["bleu", "chrf"], bleu=20.004, chrf=4, perplexity=2
@@ -96,7 +96,7 @@ def test_ties_are_broken_by_the_metrics_in_their_order_and_at_last_by_perplexity
     assert rank(["perplexity", "bleu"], bleu=1, perplexity=7) > rank(["perplexity", "bleu"], bleu=2, perplexity=7.001)
 
 
-def test_a_tokeniser_that_cannot_be_used_is_refused_before_any_work(
+def test_a_tokeniser_that_is_not_installed_is_refused_before_training(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sacrebleu.tokenizers import tokenizer_ja_mecab
@@ -111,14 +111,14 @@ def test_a_resumed_run_keeps_its_tokeniser(corpus: Path, tmp_path: Path, monkeyp
     from sacrebleu.tokenizers import tokenizer_ja_mecab
 
     monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
-    chosen = kana_recipe(corpus, tokenize=None, epochs=1, batch_tokens=1024)
-    train(chosen, tmp_path / "run", device=CPU, quiet=True)
+    recipe = kana_recipe(corpus, tokenize=None, epochs=1, batch_tokens=1024)
+    train(recipe, tmp_path / "run", device=CPU, quiet=True)
     monkeypatch.setattr(metrics, "choose_tokenizer", lambda _, tokenize: tokenize or "zh")  # as if MeCab were there now
     longer = kana_recipe(corpus, tokenize=None, epochs=2, batch_tokens=1024)
     train(longer, tmp_path / "run", device=CPU, resume=True, force=True, quiet=True)
     assert ["tok:char" in record["signatures"]["bleu"] for record in validations(tmp_path / "run")] == [True, True]
 
 
-def test_the_kana_corpus_is_what_it_says(corpus: Path) -> None:
+def test_the_kana_corpus_has_one_character_per_letter(corpus: Path) -> None:
     valid = load_corpus(f"{corpus}/valid.{{en,ja}}", source="en", target="ja")
     assert all(len(one.split()) == len(other) for one, other in valid.pairs())

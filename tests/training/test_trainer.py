@@ -1,4 +1,4 @@
-"""A run as a whole: it learns, stops when it should, goes on where it stopped, and leaves a model folder."""
+"""Whole runs: they learn, stop, resume, and leave a model folder."""
 
 import errno
 import json
@@ -22,7 +22,8 @@ from nmt.training.epoch import EncodedPairs
 from nmt.training.optim import Clock
 from nmt.training.trainer import Interrupted, train
 from nmt.training.update import LossStats, TrainStep
-from tests.training.toy import recipe, write_reversal
+from tests.training.toy import recipe as toy_recipe
+from tests.training.toy import write_reversal
 
 CPU = torch.device("cpu")
 
@@ -52,32 +53,33 @@ def same_weights(one: Path, other: Path) -> bool:
 
 
 def test_reversal_is_learnt_and_its_alignment_is_anti_diagonal(corpus: Path, tmp_path: Path) -> None:
-    chosen = recipe(corpus, training={"epochs": 10}, seed=7)  # with others 80 to 100 % of the links are those
-    result = train(chosen, tmp_path / "run", device=CPU, quiet=True)
+    # With other seeds 80 to 100 % of the links are anti-diagonal.
+    recipe = toy_recipe(corpus, training={"epochs": 10}, seed=7)
+    result = train(recipe, tmp_path / "run", device=CPU, quiet=True)
     bundle = Bundle.load(tmp_path / "run")
     valid = load_corpus(f"{corpus}/valid", source="src", target="tgt")
-    found = list(Translator([bundle]).translate(valid.source))
-    exact = sum(one.text == gold for one, gold in zip(found, valid.target, strict=True)) / len(found)
-    assert exact >= 0.95
+    translations = list(Translator([bundle]).translate(valid.source))
+    correct = [translation.text == gold for translation, gold in zip(translations, valid.target, strict=True)]
+    assert sum(correct) / len(correct) >= 0.95
     assert result.best > 90
     hits = [
-        int(weights.argmax()) == len(one.source_ids) - 1 - row
-        for one in found
-        if one.text == " ".join(reversed(one.source.split()))
-        for row, weights in enumerate(one.hypotheses[0].alignment[: len(one.source_ids), : len(one.source_ids)])
+        int(weights.argmax()) == length - 1 - row
+        for translation, is_correct in zip(translations, correct, strict=True)
+        if is_correct and (length := len(translation.source_ids))
+        for row, weights in enumerate(translation.hypotheses[0].alignment[:length, :length])
     ]
     assert sum(hits) / len(hits) > 0.9
 
 
-def test_a_run_folder_is_a_model_folder_with_its_record(small: Path, tmp_path: Path) -> None:
-    train(recipe(small), tmp_path / "run", device=CPU, quiet=True)
+def test_a_run_folder_is_a_model_folder_with_metrics_and_state(small: Path, tmp_path: Path) -> None:
+    train(toy_recipe(small), tmp_path / "run", device=CPU, quiet=True)
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names == {"recipe.yaml", "source.model", "target.model", "weights.safetensors", "metrics.jsonl", STATE}
     assert [record["epoch"] for record in records(tmp_path / "run", "valid")] == [1, 2]
     assert all({"loss", "perplexity", "bleu", "best"} <= record.keys() for record in records(tmp_path / "run", "valid"))
 
 
-def test_stopped_again_and_again_and_resumed_is_the_same_as_uninterrupted(
+def test_a_run_stopped_and_resumed_repeatedly_equals_an_uninterrupted_one(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = {
@@ -89,12 +91,12 @@ def test_stopped_again_and_again_and_resumed_is_the_same_as_uninterrupted(
         "scheduled_sampling": {"kind": "inverse-sigmoid", "scale": 10},
     }
     monkeypatch.chdir(small)  # where the links are
-    chosen = recipe(
+    recipe = toy_recipe(
         small,
         training={"epochs": 2, **settings},
         model={"dropout": 0.3, "embedding": 16, "decoder": {"readout": {"kind": "tanh", "size": 16}}},
     )
-    train(chosen, tmp_path / "whole", device=CPU, quiet=True)
+    train(recipe, tmp_path / "whole", device=CPU, quiet=True)
     updates = records(tmp_path / "whole", "valid")[-1]["update"]
     update = TrainStep.update
 
@@ -107,7 +109,7 @@ def test_stopped_again_and_again_and_resumed_is_the_same_as_uninterrupted(
     stops = 0
     while True:
         try:
-            train(chosen, tmp_path / "parts", device=CPU, quiet=True, resume=stops > 0)
+            train(recipe, tmp_path / "parts", device=CPU, quiet=True, resume=stops > 0)
         except Interrupted as interrupted:
             stopped = interrupted
             stops += 1
@@ -125,35 +127,37 @@ def test_stopped_again_and_again_and_resumed_is_the_same_as_uninterrupted(
         assert timeless[0] == timeless[1]
 
 
-def test_the_same_seed_gives_the_same_model_and_another_seed_another(small: Path, tmp_path: Path) -> None:
+def test_the_seed_determines_the_model(small: Path, tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        train(recipe(small, seed=seed, training={"epochs": 1}), tmp_path / name, device=CPU, quiet=True)
+        train(toy_recipe(small, seed=seed, training={"epochs": 1}), tmp_path / name, device=CPU, quiet=True)
     assert same_weights(tmp_path / "a", tmp_path / "b")
     assert not same_weights(tmp_path / "a", tmp_path / "c")
 
 
-def test_patience_stops_a_run_that_does_not_get_better(small: Path, tmp_path: Path) -> None:
+def test_patience_stops_a_run_that_does_not_improve(small: Path, tmp_path: Path) -> None:
     still = {
         "epochs": 50,
         "optimizer": {"kind": "sgd", "rate": 1e-12},
         "validation": {"patience": 2, "metrics": "perplexity"},
     }
-    train(recipe(small, training=still), tmp_path / "run", device=CPU, quiet=True)
+    train(toy_recipe(small, training=still), tmp_path / "run", device=CPU, quiet=True)
     assert len(records(tmp_path / "run", "valid")) <= 4
 
 
-def test_accumulation_is_the_gradient_of_the_larger_batch(small: Path, tmp_path: Path) -> None:
+def test_accumulated_batches_give_the_gradient_of_one_large_batch(small: Path, tmp_path: Path) -> None:
     one_update = {"updates": 1, "optimizer": {"kind": "sgd", "rate": 0.1}, "clip_norm": None}
-    train(recipe(small, training={**one_update, "batch_tokens": 10_000}), tmp_path / "large", device=CPU, quiet=True)
-    train(recipe(small, training={**one_update, "accumulate": 1000}), tmp_path / "sum", device=CPU, quiet=True)
+    train(
+        toy_recipe(small, training={**one_update, "batch_tokens": 10_000}), tmp_path / "large", device=CPU, quiet=True
+    )
+    train(toy_recipe(small, training={**one_update, "accumulate": 1000}), tmp_path / "sum", device=CPU, quiet=True)
     large, summed = (load_tensors(tmp_path / name / "weights.safetensors") for name in ("large", "sum"))
     for name, value in large.items():
         torch.testing.assert_close(value, summed[name], rtol=1e-4, atol=1e-6)
 
 
-def test_the_best_checkpoints_stay_and_can_be_averaged(small: Path, tmp_path: Path) -> None:
+def test_the_best_checkpoints_can_be_averaged(small: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    train(recipe(small, training={"epochs": 4, "validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
+    train(toy_recipe(small, training={"epochs": 4, "validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
     assert len(list((run / "best").glob("*.safetensors"))) == 2
     assert average_run(run, tmp_path / "mean") == 2
     files = sorted((run / "best").glob("*.safetensors"))
@@ -173,7 +177,7 @@ def test_a_mean_that_cannot_be_written_leaves_no_folder(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "run"
-    train(recipe(small, training={"epochs": 2, "validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
+    train(toy_recipe(small, training={"epochs": 2, "validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -188,7 +192,7 @@ def test_a_mean_that_cannot_be_written_leaves_no_folder(
 
 def test_the_mean_of_one_checkpoint_is_that_checkpoint(small: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    train(recipe(small, training={"validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
+    train(toy_recipe(small, training={"validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
     average_run(run, tmp_path / "mean", best=1)
     [best] = [record["update"] for record in records(run, "valid") if record["best"] and "note" not in record][-1:]
     stored, mean = (
@@ -198,37 +202,37 @@ def test_the_mean_of_one_checkpoint_is_that_checkpoint(small: Path, tmp_path: Pa
     assert all(torch.equal(stored[name], mean[name]) for name in stored)
 
 
-def test_subword_sampling_still_learns_and_repeats_itself(small: Path, tmp_path: Path) -> None:
+def test_subword_sampling_learns_and_is_deterministic(small: Path, tmp_path: Path) -> None:
     sampled = {"kind": "unigram", "size": 20, "byte_fallback": False, "sampling": 0.5}
     for name in ("a", "b"):
-        train(recipe(small, subwords=sampled, training={"log_every": 1}), tmp_path / name, device=CPU, quiet=True)
+        train(toy_recipe(small, subwords=sampled, training={"log_every": 1}), tmp_path / name, device=CPU, quiet=True)
     assert same_weights(tmp_path / "a", tmp_path / "b")
     losses = [record["loss"] for record in records(tmp_path / "a", "train")]
     assert losses[-1] < losses[0]
 
 
-def test_a_folder_with_something_in_it_is_not_written_to(small: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_refused(small: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="exists already: go on with --resume"):
-        train(recipe(small), tmp_path, device=CPU, quiet=True)
+        train(toy_recipe(small), tmp_path, device=CPU, quiet=True)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_resuming_with_another_recipe_says_what_differs(small: Path, tmp_path: Path) -> None:
-    train(recipe(small, training={"epochs": 1}), tmp_path / "run", device=CPU, quiet=True)
-    longer = recipe(small, training={"epochs": 2})
+    train(toy_recipe(small, training={"epochs": 1}), tmp_path / "run", device=CPU, quiet=True)
+    longer = toy_recipe(small, training={"epochs": 2})
     with pytest.raises(UsageError, match=r"differs .* in training\.epochs"):
         train(longer, tmp_path / "run", device=CPU, quiet=True, resume=True)
     train(longer, tmp_path / "run", device=CPU, quiet=True, resume=True, force=True)
     assert len(records(tmp_path / "run", "valid")) == 2
 
 
-def test_resuming_needs_a_run(small: Path, tmp_path: Path) -> None:
+def test_resuming_needs_a_folder(small: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="There is no model folder"):
-        train(recipe(small), tmp_path / "none", device=CPU, quiet=True, resume=True)
+        train(toy_recipe(small), tmp_path / "none", device=CPU, quiet=True, resume=True)
 
 
 def test_divergence_ends_with_advice(small: Path, tmp_path: Path) -> None:
     wild = {"optimizer": {"kind": "sgd", "rate": 1e30}, "clip_norm": None, "epochs": 5}
     with pytest.raises(DataError, match=r"diverged at update \d+.*training\.optimizer\.rate"):
-        train(recipe(small, training=wild), tmp_path / "run", device=CPU, quiet=True)
+        train(toy_recipe(small, training=wild), tmp_path / "run", device=CPU, quiet=True)

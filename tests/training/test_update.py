@@ -1,4 +1,4 @@
-"""One update against its definition: clipped by the norm of the whole gradient, and no further than that."""
+"""One update: its gradient is clipped by its total norm, and only if that is above clip_norm."""
 
 from pathlib import Path
 
@@ -10,15 +10,16 @@ from nmt.model_folder import Bundle
 from nmt.training.optim import Clock
 from nmt.training.text import TrainingText
 from nmt.training.update import TrainStep
-from tests.training.toy import recipe, write_reversal
+from tests.training.toy import recipe as toy_recipe
+from tests.training.toy import write_reversal
 
 RATE = 0.5
 
 
 def step_of(folder: Path, clip_norm: float | None) -> torch.Tensor:
-    """By how much one update of plain gradient descent moves all weights, in one vector."""
+    """The change of all weights in one update of plain gradient descent, as one vector."""
     settings = {"optimizer": {"kind": "sgd", "rate": RATE}, "clip_norm": clip_norm}
-    reversal = recipe(folder, training=settings)
+    reversal = toy_recipe(folder, training=settings)
     text = TrainingText.load(reversal)
     bundle = Bundle.fresh(reversal, *text.subwords(reversal))
     corpus = encode_corpus(text.train, bundle.source, bundle.target, None)
@@ -29,16 +30,16 @@ def step_of(folder: Path, clip_norm: float | None) -> torch.Tensor:
     return torch.cat([(new.detach() - old).flatten() for old, new in zip(before, after, strict=True)])
 
 
-def test_a_gradient_longer_than_clip_norm_is_cut_to_it_and_keeps_its_direction(tmp_path: Path) -> None:
+def test_a_larger_gradient_is_scaled_to_clip_norm_and_keeps_its_direction(tmp_path: Path) -> None:
     write_reversal(tmp_path)
-    whole = step_of(tmp_path, None)
-    norm = float(whole.norm()) / RATE
-    cut = step_of(tmp_path, norm / 3)
-    assert float(cut.norm()) / RATE == pytest.approx(norm / 3, rel=1e-4)
-    torch.testing.assert_close(cut * 3, whole, rtol=1e-3, atol=1e-6)
+    unclipped = step_of(tmp_path, None)
+    norm = float(unclipped.norm()) / RATE
+    clipped = step_of(tmp_path, norm / 3)
+    assert float(clipped.norm()) / RATE == pytest.approx(norm / 3, rel=1e-4)
+    torch.testing.assert_close(clipped * 3, unclipped, rtol=1e-3, atol=1e-6)
 
 
-def test_a_gradient_shorter_than_clip_norm_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_smaller_gradient_is_unchanged(tmp_path: Path) -> None:
     write_reversal(tmp_path)
-    whole = step_of(tmp_path, None)
-    assert torch.equal(step_of(tmp_path, 10 * float(whole.norm()) / RATE), whole)
+    unclipped = step_of(tmp_path, None)
+    assert torch.equal(step_of(tmp_path, 10 * float(unclipped.norm()) / RATE), unclipped)

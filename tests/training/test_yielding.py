@@ -1,4 +1,4 @@
-"""Threads yield while other processes compete for the cores, and only then."""
+"""Idle threads sleep while other processes compete for the cores, and only then."""
 
 import os
 import sys
@@ -34,7 +34,7 @@ def threads() -> int:
 
 
 def threads_at_rest() -> int:
-    """The number of threads once those of earlier teams have ended: it stays the same for a fifth of a second."""
+    """The number of threads after those of earlier teams have ended, which is when it is constant for 0.2 s."""
     seen = [threads()]
     deadline = time.monotonic() + 10
     while (len(seen) < 20 or len(set(seen[-20:])) > 1) and time.monotonic() < deadline:
@@ -43,19 +43,19 @@ def threads_at_rest() -> int:
     return seen[-1]
 
 
-def growing(per_look: Callable[[], float]) -> Callable[[], dict[str, float]]:
-    """Delays of a thread that waits as long as it is told, between two looks."""
+def growing(seconds: Callable[[], float]) -> Callable[[], dict[str, float]]:
+    """Measurements of one thread that waits `seconds()` between each two of them."""
     total = 0.0
 
-    def look() -> dict[str, float]:
+    def measure() -> dict[str, float]:
         nonlocal total
-        total += per_look()
+        total += seconds()
         return {"1": total}
 
-    return look
+    return measure
 
 
-def test_a_team_is_open_while_threads_wait_for_cores_and_closed_when_they_no_longer_do(two_threads: None) -> None:
+def test_a_team_is_open_while_threads_wait_for_cores(two_threads: None) -> None:
     waits = [1.0]
     with Yielding(growing(lambda: waits[0]), interval=0.01) as yielding:
         assert eventually(lambda: yielding.team is not None)
@@ -63,28 +63,28 @@ def test_a_team_is_open_while_threads_wait_for_cores_and_closed_when_they_no_lon
         assert eventually(lambda: yielding.team is None)
 
 
-def test_no_team_is_opened_on_a_quiet_machine(two_threads: None) -> None:
-    looks = count()
-    with Yielding(growing(lambda: 0.0 * next(looks)), interval=0.001) as yielding:
-        assert eventually(lambda: next(looks) > 5)
+def test_no_team_is_opened_on_an_idle_machine(two_threads: None) -> None:
+    measurements = count()
+    with Yielding(growing(lambda: 0.0 * next(measurements)), interval=0.001) as yielding:
+        assert eventually(lambda: next(measurements) > 5)
         assert yielding.team is None
 
 
 def test_a_thread_that_ends_or_begins_does_not_count_as_waiting(two_threads: None) -> None:
-    looks = count()
+    measurements = count()
     delays = ({"1": 0.0, "2": 50.0}, {"1": 0.0}, {"1": 0.0, "3": 70.0})
-    with Yielding(lambda: delays[next(looks) % 3], interval=0.001) as yielding:
-        assert eventually(lambda: next(looks) > 20)
+    with Yielding(lambda: delays[next(measurements) % 3], interval=0.001) as yielding:
+        assert eventually(lambda: next(measurements) > 20)
         assert yielding.team is None
 
 
-def test_one_thread_has_none_to_wait_for() -> None:
+def test_no_team_is_opened_for_a_single_thread() -> None:
     with Yielding(growing(lambda: 1.0), interval=0.001) as yielding:
         time.sleep(0.05)
         assert yielding.team is None
 
 
-def test_the_team_ends_with_the_block(two_threads: None) -> None:
+def test_the_team_ends_with_the_context(two_threads: None) -> None:
     with Yielding(growing(lambda: 1.0), interval=0.001) as yielding:
         assert eventually(lambda: yielding.team is not None)
     assert yielding.team is None
@@ -94,7 +94,7 @@ def test_an_idle_team_makes_libgomp_manage_more_threads_than_there_are_cores() -
     torch.set_num_threads(1)
     before, cores = threads_at_rest(), len(os.sched_getaffinity(0))
     team = IdleTeam(beside=1)
-    assert threads() - before == cores + 1  # the one that opened it and its helpers; the process's own comes on top
+    assert threads() - before == cores + 1  # the thread that opened it and its helpers
     team.close()
     assert eventually(lambda: threads() == before)
 
@@ -105,14 +105,14 @@ def test_delays_are_those_of_the_threads_of_this_process() -> None:
     assert all(delay >= 0 for delay in delays.values())
 
 
-def test_products_are_the_same_to_the_bit_while_threads_yield(two_threads: None) -> None:
+def test_a_team_does_not_change_results(two_threads: None) -> None:
     torch.manual_seed(1)
-    one, other = torch.randn(300, 400), torch.randn(400, 500)
-    expected = one @ other
+    left, right = torch.randn(300, 400), torch.randn(400, 500)
+    expected = left @ right
     team = IdleTeam(beside=2)
-    yielded = one @ other
+    result = left @ right
     team.close()
-    assert torch.equal(expected, yielded)
+    assert torch.equal(result, expected)
 
 
 def test_it_does_nothing_off_linux(monkeypatch: pytest.MonkeyPatch, two_threads: None) -> None:

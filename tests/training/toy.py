@@ -1,4 +1,4 @@
-"""A task small enough to be learnt within a test: reverse a line of letters."""
+"""A task that a test can learn: reverse a line of letters."""
 
 import random
 from pathlib import Path
@@ -10,7 +10,7 @@ LETTERS = "abcdefgh"
 
 
 def write_reversal(folder: Path, *, pairs: int = 1500, held_out: int = 60, longest: int = 7) -> None:
-    """Files train.src, train.tgt, valid.src, valid.tgt: letters, and the same letters backwards; train.align: their links."""
+    """Write train.src and valid.src with letters, train.tgt and valid.tgt with the letters reversed, train.align with the links."""
     draw = random.Random(5)
     lines = [[draw.choice(LETTERS) for _ in range(draw.randint(1, longest))] for _ in range(pairs + held_out)]
     for name, part in (("train", lines[:pairs]), ("valid", lines[pairs:])):

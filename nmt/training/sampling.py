@@ -1,4 +1,4 @@
-"""Scheduled sampling: the decoder reads some of its own tokens instead of the reference's, more of them as training goes on.
+"""Scheduled sampling: the decoder reads some of its own tokens instead of the reference's, more of them the longer it trains.
 
     y~_t = y_t  with probability epsilon_u,  else  y^_t ~ p(y | y~_1 .. y~_{t-1}, x)        loss = - sum_t log p(y_t | y~_<t, x)
 

@@ -300,6 +300,7 @@ class Trainer:
 
     def _training_record(self) -> dict[str, Any]:
         progress, meter, sampling = self.progress, self.meter, self.settings.scheduled_sampling
+        # The log has always called the teacher forcing ratio `gold_probability`.
         ratio = {} if sampling is None else {"gold_probability": teacher_forcing_ratio(sampling, progress.update)}
         validate_every = self.settings.validation.every or len(self.epoch.groups)
         return {

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import random
-import re
 import resource
 import shutil
 import signal
@@ -14,7 +13,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from subprocess import PIPE
 
@@ -750,52 +748,6 @@ def test_recipes_are_listed_shown_and_described() -> None:
 )
 def test_a_command_that_makes_no_sense_is_a_sentence(arguments: list[str], sentence: str) -> None:
     assert sentence in bad(nmt(*arguments), 2)
-
-
-COMMANDS = ["train", "average", "shortlist", "translate", "evaluate", "score", "align", "links", "plot", "info"]
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        *COMMANDS,
-        "corpora list",
-        "corpora fetch",
-        "corpora check",
-        "corpora export",
-        "recipe list",
-        "recipe show",
-        "compare",
-    ],
-)
-def test_every_help_is_a_sentence_then_two_examples(command: str) -> None:
-    text = good(nmt(*command.split(), "--help"))
-    paragraphs = [lines.split("\n") for lines in re.split(r"\n\s*\n", text.strip())]
-    usage, summary, examples, *_ = [[line.strip() for line in paragraph] for paragraph in paragraphs]
-    assert usage[0].startswith(f"Usage: nmt {command}")
-    assert len(summary) == 1
-    assert summary[0].endswith(".")
-    assert examples[0] == "Examples"
-    assert len(examples) == 3
-    assert all(f"nmt {command.split(maxsplit=1)[0]}" in example for example in examples[1:])
-
-
-@pytest.mark.parametrize(("columns", "longest"), [("60", 60), ("80", 80), ("200", 100)])
-def test_help_is_as_wide_as_the_terminal_up_to_100_columns(columns: str, longest: int) -> None:
-    lines = good(nmt("align", "--help", COLUMNS=columns)).splitlines()
-    assert max(map(len, lines)) == longest
-    details = [line.strip() for line in lines[-[line.strip() for line in reversed(lines)].index("Details") :]]
-    full = [len(line) for line, after in pairwise(details) if line and after]
-    assert min(full) > longest - 25  # paragraphs are filled, wherever the source breaks its lines
-
-
-def test_the_first_help_fits_a_screen() -> None:
-    lines = good(nmt("--help", COLUMNS="80")).splitlines()
-    assert len(lines) <= 24
-    assert max(map(len, lines)) <= 80
-    for command in (*COMMANDS, "compare", "recipe", "corpora"):
-        [line] = [line for line in lines if line.startswith(f"  {command} ")]
-        assert line.endswith(".")
 
 
 def test_without_arguments_the_help_is_shown() -> None:

@@ -17,25 +17,25 @@ from nmt.cli.shortlisting import shortlist
 from nmt.cli.training import average, train
 from nmt.cli.translating import score, translate
 
-_MAKE, _USE, _LOOK = "Make a model", "Use it", "Look around"
+_TRAIN, _USE, _INSPECT = "Training", "Translation, scores and alignment", "Models, recipes and corpora"
 
 app = typer.Typer(
     cls=Commands,
     help="Train attentional recurrent translation models, and translate with them.",
-    epilog="[bold]First steps:[/bold] nmt train quickstart; nmt translate runs/quickstart",
+    epilog="First steps: nmt train quickstart; nmt translate runs/quickstart",
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _panel, _functions in (
-    (_MAKE, (train, average, shortlist, compare)),
+    (_TRAIN, (train, average, shortlist, compare)),
     (_USE, (translate, evaluate, score, align, links, plot)),
-    (_LOOK, (info,)),
+    (_INSPECT, (info,)),
 ):
     for _function in _functions:
         app.command(cls=Command, rich_help_panel=_panel)(_function)
-app.add_typer(recipe_app, rich_help_panel=_LOOK)
-app.add_typer(corpora_app, rich_help_panel=_LOOK)
+app.add_typer(recipe_app, rich_help_panel=_INSPECT)
+app.add_typer(corpora_app, rich_help_panel=_INSPECT)
 
 
 def _show_version(version: bool) -> None:

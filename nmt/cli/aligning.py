@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nmt.cli.options import (
+    MACHINE,
     BatchTokens,
     Bootstrap,
     Device,
@@ -50,25 +51,26 @@ def align(
     target: TargetText,
     output: LinksOutput = None,
     form: Annotated[
-        LinksFormat, typer.Option("--format", help="Links alone (pharaoh, naacl), or words and matrices too.")
+        LinksFormat, typer.Option("--format", metavar="NAME", help="pharaoh, naacl, json or npz; see Details.")
     ] = "pharaoh",
     level: Annotated[
-        Literal["words", "pieces"], typer.Option(help="Link whitespace-separated words, or subwords.")
+        Literal["words", "pieces"],
+        typer.Option(metavar="NAME", help="words, or pieces (subword tokens)."),
     ] = "words",
     weights: Annotated[
         Literal["posterior", "attention"],
         typer.Option(
-            help="The posterior alignment given the target words, or the attention, which is faster.",
+            metavar="NAME",
+            help="posterior, or attention (faster, less exact).",
             rich_help_panel=_EXTRACTION,
         ),
     ] = "posterior",
     extract: Annotated[
         Literal["argmax", "threshold", "mutual"] | None,
         typer.Option(
-            help="argmax links each target word to its strongest source word; threshold links all pairs above the threshold; "
-            "mutual normalises over target words too, then applies the threshold. [dim]\\[default: mutual for posteriors, "
-            "threshold for guided attention, else argmax][/dim]",
-            show_default=False,
+            metavar="NAME",
+            help="argmax, threshold or mutual; see Details.",
+            show_default="by --weights",
             rich_help_panel=_EXTRACTION,
         ),
     ] = None,
@@ -76,8 +78,8 @@ def align(
         float | None,
         typer.Option(
             metavar="0..1",
-            help="Least weight of a link. [dim]\\[default: 0.45 with --extract mutual, 0.3 with threshold; else none][/dim]",
-            show_default=False,
+            help="Least weight of a link.",
+            show_default="0.45 for mutual, 0.3 for threshold",
             rich_help_panel=_EXTRACTION,
         ),
     ] = None,
@@ -85,23 +87,23 @@ def align(
         Path | None,
         typer.Option(
             metavar="MODEL",
-            help="A model of the other direction (target to source), whose links are joined with those of the first.",
-            show_default=False,
+            help="Model of the other direction, to join links with.",
+            show_default="none",
             rich_help_panel=_EXTRACTION,
         ),
     ] = None,
     symmetrise: Annotated[
         Literal["intersection", "union", "grow-diag-final-and", "mean", "geometric"] | None,
         typer.Option(
-            help="How to join the links of both directions; mean and geometric extract links from the mean of their weights. "
-            "[dim]\\[default: geometric for posteriors, grow-diag-final-and for attention][/dim]",
-            show_default=False,
+            metavar="NAME",
+            help="How to join both directions; see Details.",
+            show_default="by --weights",
             rich_help_panel=_EXTRACTION,
         ),
     ] = None,
     no_punctuation: Annotated[
         bool,
-        typer.Option("--no-punctuation", help="Drop links of words that are punctuation.", rich_help_panel=_EXTRACTION),
+        typer.Option("--no-punctuation", help="Drop the links of punctuation.", rich_help_panel=_EXTRACTION),
     ] = False,
     shift: Annotated[
         int,
@@ -109,8 +111,7 @@ def align(
             min=-1,
             max=1,
             metavar="-1|0|1",
-            help="Move each row of weights down by N target tokens; -1 for a model whose rows belong to the previous token "
-            "(Luong et al. 2015, footnote 14). Applies to --reverse too.",
+            help="Shift rows; -1 if they belong to the previous token.",
             rich_help_panel=_EXTRACTION,
         ),
     ] = 0,
@@ -120,7 +121,11 @@ def align(
     max_length: Annotated[
         int,
         typer.Option(
-            min=1, max=8000, help="Most tokens per side; longer pairs get no links.", rich_help_panel="Machine"
+            min=1,
+            max=8000,
+            metavar="N",
+            help="Most tokens per side; longer pairs get no links.",
+            rich_help_panel=MACHINE,
         ),
     ] = 500,
     device: Device = "auto",
@@ -131,23 +136,20 @@ def align(
 ) -> None:
     """Link the words of given translations by a model's attention.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt align runs/en-de -s test.en -t test.de > test.align
       nmt align runs/en-fr -s gold.en -t gold.fr --gold gold.align
 
-    [bold]Details[/bold]
+    Details:
 
-    Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0. Words are separated by
-    spaces; in languages written without spaces (Chinese, Japanese, Thai, ...) they are the model's tokens. A pair with a
-    blank or too long side gets an empty line. With --gold, precision, recall and alignment error rate are printed instead,
-    with a 95 % bootstrap interval in brackets.
+    Each pair gives a line `i-j ...`: source word i, target word j, from 0. Words are separated by spaces; in Chinese,
+    Japanese or Thai they are tokens. A blank or too long side gives an empty line. naacl writes `line i j S`, from 1; json and
+    npz add words and weights. The posterior is the attention given the target word (Shankar and Sarawagi 2019).
 
-    Formats: pharaoh as above; json one object per line with source, target, weights (one row per target word) and links;
-    npz arrays weights_N, links_N, source_N and target_N of line N; naacl lines `sentence source target S`, all counted
-    from 1. Weights are those of MODEL, or the mean of both directions with --symmetrise mean or geometric.
-
-    Attention is computed before the target word is known, and often covers several words that could come next. The
-    posterior multiplies it by the probability of the target word given each source word alone (Shankar and Sarawagi 2019).
+    --extract: argmax links each target word to its best source word; threshold links what reaches --threshold; mutual
+    normalises over target words too. Default: mutual; for attention argmax, or threshold if guided. --symmetrise:
+    intersection, union, grow-diag-final-and (default for attention); mean or geometric (default for posterior) mean of
+    weights.
     """
     set_up(quiet=quiet, threads=threads)
     destination = links_destination(output, gold)

@@ -1,23 +1,17 @@
-"""Help, errors and exit status of all commands: results on stdout, one sentence on stderr if something fails."""
+"""Errors and exit status of all commands: results on stdout, one sentence on stderr if something fails."""
 
 import os
-import re
-import shutil
 import signal
 import sys
-from itertools import groupby
 from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from nmt.cache import home_folder
+from nmt.cli.help import OverviewHelp, ReadableHelp
 from nmt.errors import DataError, NmtError
 from nmt.training.stopping import ending_signals, handling
-
-LONGEST_LINE = 100
-"""Most columns of help texts."""
-_DETAILS = "[bold]Details[/bold]"
 
 BROKEN_PIPE = 128 + 13
 """The exit status of a program ended by SIGPIPE."""
@@ -26,51 +20,16 @@ _Misuse: type[Exception] = typer.BadParameter.__bases__[0]
 """The base class of errors in options and arguments, which typer does not export."""
 
 
-class _ReadableHelp:
-    """Help as wide as the terminal, up to `LONGEST_LINE`, without a type for flags."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help."""
-        from typer import rich_utils
-
-        rich_utils.MAX_WIDTH = _help_width()
-        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
-            if getattr(parameter, "is_flag", False) and parameter.metavar is None:
-                parameter.metavar = ""
-        super().format_help(ctx, formatter)  # type: ignore[misc]
+class Command(ReadableHelp, TyperCommand):
+    """A command."""
 
 
-class Command(_ReadableHelp, TyperCommand):
-    """A command. Its docstring has one sentence, examples, and details, which its help shows after the options."""
-
-    def __init__(self, *args: Any, **extra: Any) -> None:
-        super().__init__(*args, **extra)
-        before, _, details = (self.help or "").partition(_DETAILS)
-        # Lines that begin with markup keep their indentation.
-        self.help = re.sub(r"^(  .+)$", r"[cyan]\1[/cyan]", before, flags=re.MULTILINE)
-        if details:
-            paragraphs = [paragraph.replace("\n", " ") for paragraph in details.strip().split("\n\n")]
-            self.epilog = "\n\n".join([_DETAILS, *paragraphs])
-
-
-class SubCommands(_ReadableHelp, TyperGroup):
+class SubCommands(ReadableHelp, TyperGroup):
     """A subgroup of commands."""
 
 
-class Commands(TyperGroup):
+class Commands(OverviewHelp, TyperGroup):
     """The group of all commands. It prints an `NmtError` as one sentence, or with `NMT_DEBUG=1` its traceback."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help: one line per command, grouped by panel."""
-        from rich.console import Console
-
-        options = [", ".join(option.opts) for option in self.get_params(ctx)]
-        lines = [str(self.help), f"[bold]Usage:[/bold] {ctx.command_path} COMMAND ..."]
-        for panel, commands in groupby(self.commands.values(), lambda command: getattr(command, "rich_help_panel", "")):
-            lines += ["", f"[bold]{panel}[/bold]"]
-            lines += [f"  [cyan]{item.name:9}[/cyan]  {_first_sentence(item.help)}" for item in commands]
-        lines += ["", f"[bold]Options:[/bold] {'  '.join(options)}", str(self.epilog)]
-        Console(width=_help_width(), highlight=False).print(*lines, sep="\n", end="")  # Typer ends it
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run the command line and exit: 0 is success, 1 a problem with data, 2 a wrong command."""
@@ -102,14 +61,6 @@ class Commands(TyperGroup):
                 raise typer.Exit(BROKEN_PIPE) from None
             raise DataError(f"{_place(error)}: {error.strerror or error}.") from error
         return result
-
-
-def _help_width() -> int:
-    return min(shutil.get_terminal_size().columns, LONGEST_LINE)
-
-
-def _first_sentence(text: str | None) -> str:
-    return (text or "").split("\n\n")[0].replace("\n", " ")
 
 
 def _default_signals() -> list[int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
-from nmt.cli.options import Device, Quiet, set_up
+from nmt.cli.options import MACHINE, Device, Quiet, set_up
 from nmt.cli.progress import is_watched, with_progress
 from nmt.errors import DataError, UsageError
 from nmt.wording import counted, perplexity
@@ -26,13 +26,13 @@ def compare(
     recipes: Annotated[
         list[str],
         typer.Argument(
-            metavar="RECIPE...",
-            help="YAML files, folders of them, or recipes that ship with nmt; `attention` or `attention/*` names a whole group.",
+            metavar="RECIPE",
+            help="YAML files, folders of them, or recipes that ship with nmt; `attention` names a group.",
             show_default=False,
         ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="The folder of runs and table.", show_default=False)
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of runs and table.", show_default=False)
     ],
     settings: Annotated[
         list[str] | None,
@@ -40,36 +40,31 @@ def compare(
             "--set",
             metavar="KEY=VALUE",
             help="Change one setting of every recipe; may be repeated.",
-            show_default=False,
+            show_default="the recipes'",
         ),
     ] = None,
-    split: Annotated[
-        str, typer.Option(metavar="test|valid|LOCATOR", help="The text to translate: one of the recipes', or a corpus.")
-    ] = "test",
+    split: Annotated[str, typer.Option(metavar="TEXT", help="Text to translate: test, valid or a locator.")] = "test",
     aligned: Annotated[
         str | None,
-        typer.Option(
-            metavar="LOCATOR",
-            help="A text with gold links, for the alignment error rate. [dim]\\[default: the split or its corpus's][/dim]",
-            show_default=False,
-        ),
+        typer.Option(metavar="TEXT", help="Text with gold links, for the AER.", show_default="that of --split"),
     ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="The recipe that others are tested against by paired bootstrap.", show_default=False
+            metavar="RECIPE", help="Test the others against this one by paired bootstrap.", show_default="none"
         ),
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, help="Trainings at a time.", rich_help_panel="Machine")
+        int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Trainings at a time.", rich_help_panel=MACHINE)
     ] = 1,
     threads: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="CPU threads of each training. [dim]\\[default: the cores divided by --jobs][/dim]",
-            show_default=False,
-            rich_help_panel="Machine",
+            metavar="N",
+            help="CPU threads of each training.",
+            show_default="cores divided by --jobs",
+            rich_help_panel=MACHINE,
         ),
     ] = None,
     device: Device = "auto",
@@ -77,14 +72,15 @@ def compare(
 ) -> None:
     """Train several recipes under one budget and tabulate their results.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt compare a.yaml b.yaml --set training.epochs=5 -o table
       nmt compare "attention/*" --jobs 2 --baseline bahdanau-rnnsearch -o table
 
-    [bold]Details[/bold]
+    Details:
 
-    The folder gets `table.md`, which is also printed, `table.json` with all digits, `by-length.png` with BLEU against
-    source length, and a model folder for each recipe under `runs/`.
+    The folder gets `table.md`, which is also printed, `table.json` with all digits, `by-length.png` with BLEU by source
+    length, and a model folder for each recipe under `runs/`. A text is a split of the recipes or the locator of a corpus, such
+    as data/test.{en,de} or multi30k/val.
 
     To resume, or to add recipes, run the same command again: finished work is not repeated. Models are measured one at a
     time once all are trained. On a CPU, as many --jobs as cores train fastest.

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_SCORES = "Scores"
+
 
 @dataclass(frozen=True)
 class _Text:
@@ -64,55 +66,61 @@ class _Text:
 def evaluate(
     model: Annotated[
         Path | None,
-        typer.Argument(metavar="MODEL", help="A model folder; without one give --hyp and --ref.", show_default=False),
+        typer.Argument(metavar="MODEL", help="Model folder; without one, --hyp is scored.", show_default=False),
     ] = None,
-    split: Annotated[
-        str, typer.Option(metavar="test|valid|LOCATOR", help="The text: one of the recipe's, or any corpus locator.")
-    ] = "test",
+    split: Annotated[str, typer.Option(metavar="TEXT", help="Text to translate: test, valid or a locator.")] = "test",
     hyp: Annotated[
         Path | None,
-        typer.Option(
-            "--hyp", metavar="FILE", help="Score the translations in this file; - is stdin.", show_default=False
-        ),
+        typer.Option("--hyp", metavar="FILE", help="Translations to score; - is stdin.", show_default="the model's"),
     ] = None,
     ref: Annotated[
         list[Path] | None,
-        typer.Option("--ref", metavar="FILE", help="References of --hyp; may be repeated.", show_default=False),
+        typer.Option("--ref", metavar="FILE", help="References of --hyp; may be repeated.", show_default="none"),
     ] = None,
     baseline: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Another system's translations, to compare by paired bootstrap.", show_default=False
-        ),
+        typer.Option(metavar="FILE", help="Translations by another system, to compare with.", show_default="none"),
     ] = None,
-    published: Annotated[
-        bool,
-        typer.Option(
-            "--published", help="Score as published Multi30k figures are: lowercased, normalised, Moses tokens."
-        ),
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Also write the translations.", show_default="none"),
+    ] = None,
     language: Annotated[
         str | None,
         typer.Option(
-            metavar="CODE", help="Target language of --hyp, for the tokeniser and --published.", show_default=False
+            metavar="CODE",
+            help="Target language of --hyp, such as de or ja.",
+            show_default="unknown",
+            rich_help_panel=_SCORES,
         ),
     ] = None,
     tokenize: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="sacreBLEU's tokeniser for BLEU: 13a, zh, ja-mecab, ko-mecab, char, intl, flores200, spm, none. "
-            "[dim]\\[default: the recipe's, else by target language][/dim]",
-            show_default=False,
+            help="sacreBLEU tokeniser.",
+            show_default="the recipe's, else by language",
+            rich_help_panel=_SCORES,
         ),
     ] = None,
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Compare BLEU and chrF in lower case.")] = False,
-    bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for intervals and comparison; 0 is off.")] = 1000,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Also write the translations.", show_default=False),
-    ] = None,
+    lowercase: Annotated[
+        bool, typer.Option("--lowercase", help="Compare BLEU and chrF in lower case.", rich_help_panel=_SCORES)
+    ] = False,
+    published: Annotated[
+        bool,
+        typer.Option(
+            "--published",
+            help="Score as Multi30k papers do: lowercased, Moses tokens.",
+            rich_help_panel=_SCORES,
+        ),
+    ] = False,
+    bootstrap: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Resamples for intervals and --baseline; 0: none.", rich_help_panel=_SCORES
+        ),
+    ] = 1000,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     horizon: Horizon = None,
@@ -127,22 +135,18 @@ def evaluate(
 ) -> None:
     """Print BLEU, chrF and TER with confidence intervals and signatures.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt evaluate runs/bahdanau
       nmt evaluate --hyp output.de --ref test.de --baseline other.de
 
-    [bold]Details[/bold]
+    Details:
 
-    Scores and signatures are sacreBLEU's. `±` is half a 95 % bootstrap interval. With --baseline a paired bootstrap test
-    shows whether the two systems differ.
+    Scores and signatures are sacreBLEU's; `±` is half a 95 % bootstrap interval, and --baseline adds a paired bootstrap test.
+    The default tokeniser is zh for Chinese, ja-mecab for Japanese, ko-mecab for Korean (char if MeCab is not installed),
+    else 13a. A locator names a corpus, such as data/test.{en,de} or multi30k/val.
 
-    The tokeniser for BLEU is sacreBLEU's for the target language: zh for Chinese, ja-mecab for Japanese, ko-mecab for
-    Korean (char if MeCab is not installed: pip install "sacrebleu\\[ja]"), else 13a. Change it with --tokenize, or with
-    evaluation.tokenize in the recipe. With --hyp, give --language.
-
-    If the text has gold links, the alignment error rate follows, with its 95 % interval in brackets: for the embedded
-    sample, `hansards-en-fr/gold.trial`, or text with a Pharaoh file (`test.align` beside `test.en` and `test.fr`). The
-    model's links are those of its attention when it is forced to produce the references.
+    Text with gold links also gets the AER of the attention on the references: the sample, `hansards-en-fr/gold.trial`, or
+    text with a Pharaoh file (`test.align` beside `test.en` and `test.fr`).
     """
     set_up(quiet=quiet, threads=threads)
     _check_options(tokenize, language, published=published, compares=baseline is not None, bootstrap=bootstrap)

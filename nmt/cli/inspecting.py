@@ -20,22 +20,48 @@ if TYPE_CHECKING:
     from nmt.model_folder import Bundle
     from nmt.recipe import AttentionConfig, DecoderConfig, EncoderConfig, GuidedAlignmentConfig
 
-recipe_app = typer.Typer(name="recipe", cls=SubCommands, help="List and show recipes, and print their JSON Schema.")
-corpora_app = typer.Typer(name="corpora", cls=SubCommands, help="List, fetch, check and export public corpora.")
+recipe_app = typer.Typer(
+    name="recipe",
+    cls=SubCommands,
+    help="""List and show recipes, and print their JSON Schema.
+
+    Examples:
+      nmt recipe list
+      nmt recipe show quickstart > mine.yaml
+
+    Details:
+
+    A recipe is a YAML file with the settings of a model and its training. Without COMMAND the recipes are listed.
+    """,
+)
+corpora_app = typer.Typer(
+    name="corpora",
+    cls=SubCommands,
+    help="""List, fetch, check and export public corpora.
+
+    Examples:
+      nmt corpora list
+      nmt corpora fetch multi30k
+
+    Details:
+
+    Corpora are looked for in the folder `$NMT_CORPORA`, then in the cache. Without COMMAND they are listed.
+    """,
+)
 
 
 def info(model: Model, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Print the settings of a model and its validation scores.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt info runs/bahdanau
       nmt info runs/bahdanau --json | jq .best.bleu
 
-    [bold]Details[/bold]
+    Details:
 
-    With --json, print an object with the keys [cyan]recipe[/cyan] (every setting, as `nmt train --dump-recipe` prints it),
-    [cyan]vocabulary[/cyan] (tokens of [cyan]source[/cyan] and [cyan]target[/cyan]), [cyan]parameters[/cyan],
-    [cyan]best[/cyan] and [cyan]last[/cyan] (the records of the best and the last validation in metrics.jsonl, or null).
+    With --json, print an object with the keys `recipe` (every setting, as `nmt train --dump-recipe` prints it),
+    `vocabulary` (tokens of `source` and `target`), `parameters`, `best` and `last` (the records of the best and the last
+    validation in metrics.jsonl, or null).
     """
     set_up()
     from nmt.model_folder import Bundle
@@ -158,7 +184,7 @@ def _list_recipes_by_default(context: typer.Context) -> None:
 def list_recipes() -> None:
     """List the recipes that ship with nmt.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt recipe list
       nmt recipe list | grep -i local
     """
@@ -170,12 +196,12 @@ def list_recipes() -> None:
 @recipe_app.command("show", cls=Command)
 def show_recipe(
     name: Annotated[
-        str, typer.Argument(metavar="RECIPE", help="A YAML file or the name of a shipped recipe.", show_default=False)
+        str, typer.Argument(metavar="RECIPE", help="YAML file, or a recipe of `nmt recipe list`.", show_default=False)
     ],
 ) -> None:
     """Print a recipe, to start one of your own.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt recipe show quickstart
       nmt recipe show multi30k-en-de/bahdanau > mine.yaml
     """
@@ -190,7 +216,7 @@ def show_recipe(
 def show_schema() -> None:
     """Print the JSON Schema of recipes, for editors.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt recipe schema > recipe.schema.json
       nmt recipe schema | python -m json.tool | less
     """
@@ -212,11 +238,11 @@ def _list_corpora_by_default(context: typer.Context) -> None:
 def list_corpora() -> None:
     """List the corpora with their splits and licences.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt corpora
       NMT_CORPORA=/data/corpora nmt corpora list
 
-    [bold]Details[/bold]
+    Details:
 
     A corpus that is "local only" can neither be fetched nor derived again, so you need a copy to reproduce figures measured
     on it. `nmt corpora check` says whether a copy is right.
@@ -249,15 +275,15 @@ def _splits(sizes: dict[str, int]) -> str:
 
 @corpora_app.command("fetch", cls=Command)
 def fetch_corpus(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A corpus of `nmt corpora list`.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Corpus of `nmt corpora list`.", show_default=False)],
 ) -> None:
     """Fetch a corpus into the cache and check it.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt corpora fetch multi30k
       NMT_CACHE=/data/cache nmt corpora fetch tanaka-en-ja
 
-    [bold]Details[/bold]
+    Details:
 
     Existing files are kept.
     """
@@ -279,17 +305,15 @@ def fetch_corpus(
 
 @corpora_app.command("check", cls=Command)
 def check_corpora(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="One corpus instead of all.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Corpus to check.", show_default="all")] = None,
 ) -> None:
     """Check that the files of corpora have the right text.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt corpora check
       NMT_CORPORA=/data/corpora nmt corpora check multi30k
 
-    [bold]Details[/bold]
+    Details:
 
     The exit status is 1 if a file differs.
     """
@@ -310,21 +334,21 @@ def check_corpora(
 def export_corpus(
     locator: Annotated[
         str,
-        typer.Argument(metavar="LOCATOR", help="A text as in a recipe, for example sample:test.", show_default=False),
+        typer.Argument(metavar="LOCATOR", help="Text as in a recipe, such as sample:test.", show_default=False),
     ],
-    source: Annotated[str, typer.Option(help="Source language, for example en.", show_default=False)],
-    target: Annotated[str, typer.Option(help="Target language.", show_default=False)],
+    source: Annotated[str, typer.Option(metavar="CODE", help="Source language, such as en.", show_default=False)],
+    target: Annotated[str, typer.Option(metavar="CODE", help="Target language, such as de.", show_default=False)],
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="PREFIX", help="Write PREFIX.en, PREFIX.de.", show_default=False)
+        str, typer.Option("--output", "-o", metavar="PREFIX", help="Write PREFIX.en and PREFIX.de.", show_default=False)
     ],
 ) -> None:
     """Write a parallel text as plain files, one sentence per line.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt corpora export sample:test --source en --target de -o sample
       nmt corpora export multi30k/val --source en --target de -o text/val
 
-    [bold]Details[/bold]
+    Details:
 
     A text with gold links also gives PREFIX.align, in Pharaoh format with source words first.
     """

@@ -43,14 +43,14 @@ def links(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="More source text, only for learning; a short text needs it.",
-            show_default=False,
+            help="More source text, only to learn from; a short text needs it.",
+            show_default="none",
             rich_help_panel=_MORE,
         ),
     ] = None,
     more_target: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Its translations, line by line.", show_default=False, rich_help_panel=_MORE),
+        typer.Option(metavar="FILE", help="Its translation, line by line.", show_default="none", rich_help_panel=_MORE),
     ] = None,
     gold: Gold = None,
     gold_order: GoldOrder = "source-target",
@@ -59,16 +59,16 @@ def links(
 ) -> None:
     """Link the words of parallel text without a model.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt links -s train.en -t train.fr > train.align
       nmt links -s a.en -t a.fr --more-source b.en.gz --more-target b.fr.gz
 
-    [bold]Details[/bold]
+    Details:
 
     Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0. Words are separated by
     spaces; in text written without spaces (Chinese, Japanese, Thai, ...) they are the characters. A pair with a blank side
-    or more than 200 words on a side gets an empty line. With --gold, precision, recall and alignment error rate are
-    printed instead.
+    or more than 200 words on a side gets an empty line. With --gold, precision, recall and alignment error rate (AER) are
+    printed instead. Gold links are in Pharaoh format (`i-j` sure, `ipj` possible) or NAACL format.
 
     Two hidden Markov models (Vogel et al. 1996), one per direction, are trained jointly (Liang et al. 2006). Words are
     linked if the geometric mean of both posteriors is at least one half. Fewer than 1,000 lines are too few: a warning says

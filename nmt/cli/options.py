@@ -25,14 +25,20 @@ WINDOW = 500
 
 PrecisionName = Literal["auto", "fp32", "bf16", "int8"]
 
+MACHINE = "Machine"
+"""The help panel of options that change where and how fast something is computed."""
+_SEARCH, _EVALUATION = "Search", "Evaluation"
+THE_RECIPES = "the recipe's"
+"""How the help names a default that is read from the recipe in the model folder."""
+
 Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model folder, as `nmt train` makes it.", show_default=False)
+    Path, typer.Argument(metavar="MODEL", help="Model folder, as `nmt train` writes it.", show_default=False)
 ]
 SourceText = Annotated[
     Path, typer.Option("--source", "-s", metavar="FILE", help="Source text, one sentence per line.", show_default=False)
 ]
 TargetText = Annotated[
-    Path, typer.Option("--target", "-t", metavar="FILE", help="Its translations, line by line.", show_default=False)
+    Path, typer.Option("--target", "-t", metavar="FILE", help="Its translation, line by line.", show_default=False)
 ]
 LinksOutput = Annotated[
     Path | None,
@@ -40,67 +46,74 @@ LinksOutput = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Where to write the links. [dim]\\[default: stdout; nowhere with --gold][/dim]",
-        show_default=False,
+        help="Where to write the links.",
+        show_default="stdout; with --gold, nowhere",
     ),
 ]
-_EVALUATION = "Evaluation"
 Gold = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Gold links, in Pharaoh (i-j sure, ipj possible) or NAACL format: print the error rate.",
-        show_default=False,
+        help="Gold links (Pharaoh or NAACL): print the AER.",
+        show_default="none",
         rich_help_panel=_EVALUATION,
     ),
 ]
 GoldOrder = Annotated[
     Literal["source-target", "target-source"],
-    typer.Option(help="Which side comes first in the links of --gold.", rich_help_panel=_EVALUATION),
+    typer.Option(metavar="ORDER", help="source-target or target-source, as in --gold.", rich_help_panel=_EVALUATION),
 ]
 Bootstrap = Annotated[
     int,
-    typer.Option(min=0, help="Resamples for the interval of the error rate; 0 is off.", rich_help_panel=_EVALUATION),
+    typer.Option(
+        min=0, metavar="N", help="Resamples for the 95 % interval of the AER; 0: none.", rich_help_panel=_EVALUATION
+    ),
 ]
 Device = Annotated[
-    str, typer.Option(metavar="auto|cpu|cuda|cuda:N|mps", help="Where to compute.", rich_help_panel="Machine")
+    str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:N or mps (Apple).", rich_help_panel=MACHINE)
 ]
 Threads = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        help="CPU threads, by default one per core; as many processes decode a large file.",
-        show_default=False,
-        rich_help_panel="Machine",
-    ),
+    typer.Option(min=1, metavar="N", help="CPU threads.", show_default="one per core", rich_help_panel=MACHINE),
 ]
 Precision = Annotated[
     PrecisionName,
-    typer.Option(
-        help="Precision of matrix products; auto is bf16 where that is faster. int8 is for CPUs, fast on most with VNNI or AMX, "
-        "and changes a few words.",
-        rich_help_panel="Machine",
-    ),
+    typer.Option(metavar="NAME", help="fp32, bf16, int8 (CPU) or auto (bf16 if faster).", rich_help_panel=MACHINE),
 ]
 BatchTokens = Annotated[
-    int, typer.Option(min=1, help="Source tokens decoded at once: memory against speed.", rich_help_panel="Machine")
+    int,
+    typer.Option(min=1, metavar="N", help="Source tokens per batch; fewer need less memory.", rich_help_panel=MACHINE),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
 BeamSize = Annotated[
     int | None,
     typer.Option(
-        min=1, help="Hypotheses kept alive; 1 is greedy. [dim]\\[default: the model's][/dim]", show_default=False
+        min=1,
+        metavar="N",
+        help="Beam size; 1 is greedy search.",
+        show_default=THE_RECIPES,
+        rich_help_panel=_SEARCH,
     ),
 ]
 LengthPenalty = Annotated[
     float | None,
     typer.Option(
-        min=0, help="alpha of Wu et al. (2016), eq. 14. [dim]\\[default: the model's][/dim]", show_default=False
+        min=0,
+        metavar="ALPHA",
+        help="Length penalty of Wu et al. 2016, eq. 14.",
+        show_default=THE_RECIPES,
+        rich_help_panel=_SEARCH,
     ),
 ]
 CoveragePenalty = Annotated[
     float | None,
-    typer.Option(min=0, help="beta of the same equation. [dim]\\[default: the model's][/dim]", show_default=False),
+    typer.Option(
+        min=0,
+        metavar="BETA",
+        help="Coverage penalty of the same equation.",
+        show_default=THE_RECIPES,
+        rich_help_panel=_SEARCH,
+    ),
 ]
 NONE = "none"
 """The value that switches a setting off; without the option the recipe's setting applies."""
@@ -128,9 +141,9 @@ Horizon = Annotated[
     typer.Option(
         parser=_or_none(int, 1),
         metavar="N|none",
-        help="Stop the search once no live hypothesis could win by ending within N tokens; none searches until the result is certain. "
-        "[dim]\\[default: the model's][/dim]",
-        show_default=False,
+        help="Look N tokens ahead for a better hypothesis.",
+        show_default=THE_RECIPES,
+        rich_help_panel=_SEARCH,
     ),
 ]
 Prune = Annotated[
@@ -138,30 +151,35 @@ Prune = Annotated[
     typer.Option(
         parser=_or_none(float, 0),
         metavar="NATS|none",
-        help="Drop hypotheses this much less probable than the best of the beam: 2 makes a wide beam up to 1.7 times as fast; "
-        "none drops none. [dim]\\[default: the model's, else none][/dim]",
-        show_default=False,
+        help="Drop hypotheses this far below the best.",
+        show_default=THE_RECIPES,
+        rich_help_panel=_SEARCH,
     ),
 ]
 MaxRatio = Annotated[
     float | None,
     typer.Option(
-        help="Longest output, as a multiple of the source length. [dim]\\[default: the model's][/dim]",
-        show_default=False,
+        metavar="RATIO",
+        help="Longest output, as a multiple of the source.",
+        show_default=THE_RECIPES,
+        rich_help_panel=_SEARCH,
     ),
 ]
 ReplaceUnknown = Annotated[
     bool,
     typer.Option(
-        "--replace-unknown", help="Replace each ⁇ by the source word with the largest attention weight (+unk replace)."
+        "--replace-unknown",
+        help="Replace each unknown word (⁇) by its aligned source word.",
+        rich_help_panel=_SEARCH,
     ),
 ]
 Lexicon = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Lines `source word TAB target word`: --replace-unknown translates these words and copies others.",
-        show_default=False,
+        help="Lines `word TAB translation` for --replace-unknown.",
+        show_default="none",
+        rich_help_panel=_SEARCH,
     ),
 ]
 
@@ -170,9 +188,9 @@ ShortlistFile = Annotated[
     typer.Option(
         "--shortlist",
         metavar="FILE",
-        help="Use only target tokens that `nmt shortlist` lists for the source: faster, with almost the same result.",
-        show_default=False,
-        rich_help_panel="Machine",
+        help="Use only target tokens that `nmt shortlist` lists.",
+        show_default="all",
+        rich_help_panel=MACHINE,
     ),
 ]
 

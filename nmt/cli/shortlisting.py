@@ -26,37 +26,33 @@ def shortlist(
             "--source",
             "-s",
             metavar="FILE",
-            help="Source text, one sentence per line. [dim]\\[default: the model's training text][/dim]",
-            show_default=False,
+            help="Source text, one sentence per line.",
+            show_default="training text",
         ),
     ] = None,
     target: Annotated[
         Path | None,
-        typer.Option("--target", "-t", metavar="FILE", help="Its translations, line by line.", show_default=False),
+        typer.Option(
+            "--target", "-t", metavar="FILE", help="Its translation, line by line.", show_default="training text"
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help=f"Where to write. [dim]\\[default: {FILE} in the model folder][/dim]",
-            show_default=False,
-        ),
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write.", show_default=f"MODEL/{FILE}"),
     ] = None,
-    candidates: Annotated[int, typer.Option(min=0, help="Most translations per source token.")] = 40,
-    frequent: Annotated[int, typer.Option(min=0, help="How many frequent target tokens are on every list.")] = 500,
+    candidates: Annotated[int, typer.Option(min=0, metavar="N", help="Most translations per source token.")] = 40,
+    frequent: Annotated[int, typer.Option(min=0, metavar="N", help="Frequent target tokens on every list.")] = 500,
 ) -> None:
     """Learn likely translations of each token, for faster translation.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt shortlist runs/bahdanau
       nmt shortlist runs/bahdanau -s train.en.gz -t train.de.gz
 
-    [bold]Details[/bold]
+    Details:
 
-    `nmt translate --shortlist FILE` then uses only the candidates of each line and the most frequent tokens instead of the
-    whole vocabulary. Candidates are learnt by IBM model 1. The name of the file is printed.
+    `nmt translate --shortlist FILE` then considers only the candidates of each line and the most frequent tokens instead of
+    the whole vocabulary. Candidates are learnt by IBM model 1. The name of the file is printed.
     """
     if (source is None) != (target is None):
         raise UsageError("A text has two sides: give --source and --target, or neither.")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Device, Quiet, Threads, set_up
+from nmt.cli.options import THE_RECIPES, Device, Quiet, Threads, set_up
 from nmt.wording import counted
 
 
@@ -15,24 +15,27 @@ def train(
         str,
         typer.Argument(
             metavar="RECIPE",
-            help="A YAML file, or a recipe that ships with nmt (see `nmt recipe list`).",
+            help="YAML file, or a recipe that ships with nmt (`nmt recipe list`).",
             show_default=False,
         ),
     ],
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change one setting; may be repeated.", show_default=False),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change one setting; may be repeated.",
+            show_default=THE_RECIPES,
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="The run folder. [dim]\\[default: runs/<name>][/dim]", show_default=False
-        ),
+        typer.Option("--out", "-o", metavar="DIR", help="Run folder.", show_default="runs/NAME, by the recipe's name"),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Resume although the recipe or the text has changed.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Resume even if the recipe or the text has changed.")] = False,
     dump_recipe: Annotated[
-        bool, typer.Option("--dump-recipe", help="Print the complete effective recipe and exit.")
+        bool, typer.Option("--dump-recipe", help="Print the recipe with all defaults, and exit.")
     ] = False,
     device: Device = "auto",
     threads: Threads = None,
@@ -40,28 +43,26 @@ def train(
 ) -> None:
     """Train the model of a recipe.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt train quickstart
       nmt train mine.yaml --set training.epochs=5 --out runs/short
 
-    [bold]Details[/bold]
+    Details:
 
-    From the first validation on, the run folder is a model folder. It also has the log `metrics.jsonl` and its plot
+    The run folder is also the model folder, from the first validation on. It holds the log `metrics.jsonl` and its plot
     `learning-curve.png`.
 
-    A recipe is YAML. Missing keys have defaults; --dump-recipe shows them all. --set takes dotted keys and YAML values, such
-    as model.attention.score=general.
+    --set takes dotted keys and YAML values, such as model.attention.score=general. --dump-recipe shows all keys.
 
     Ctrl-C, SIGTERM and closing the terminal save the state and print how to resume (exit status 130, 143 and 129); a second
     Ctrl-C ends at once. Under `nohup`, closing the terminal has no effect. The state is also saved with every validation and
     every ten minutes. On a CPU with the same number of --threads, a resumed run gives the same bytes as an uninterrupted
-    one; a different number causes a warning. --resume refuses a recipe or text that has changed, unless --force is given.
+    one; a different number causes a warning.
 
     An update is skipped if its loss or gradient is not finite, or its batch does not fit into GPU memory. After five skipped
-    updates in a row training ends; the last good model is kept.
+    updates in a row training ends; the last good model stays.
 
-    Training compiles C kernels once, if there is a C compiler, to become faster. NMT_NATIVE=0 turns this off; rounding then
-    differs.
+    On first use `nmt` compiles C kernels if there is a C compiler. `NMT_NATIVE=0` turns them off; rounding then differs.
     """
     from nmt import recipe as recipes
 
@@ -83,32 +84,26 @@ def train(
 
 def average(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A run folder that kept several checkpoints.", show_default=False)
+        Path, typer.Argument(metavar="RUN", help="Run folder with several checkpoints.", show_default=False)
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="The new model folder. [dim]\\[default: RUN-average][/dim]",
-            show_default=False,
-        ),
+        typer.Option("--output", "-o", metavar="DIR", help="New model folder.", show_default="RUN-average"),
     ] = None,
     best: Annotated[
         int | None,
-        typer.Option(min=1, help="How many of the best checkpoints. [dim]\\[default: all][/dim]", show_default=False),
+        typer.Option(min=1, metavar="N", help="How many of the best checkpoints to average.", show_default="all"),
     ] = None,
 ) -> None:
     """Average the weights of a run's best checkpoints into a new model.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt average runs/bahdanau
       nmt average runs/bahdanau --best 3 -o models/mean-of-3
 
-    [bold]Details[/bold]
+    Details:
 
-    The recipe's training.validation.keep_best says how many checkpoints a run keeps.
+    A run keeps as many checkpoints as the recipe's training.validation.keep_best says.
     """
     from nmt.training.average import average_run
 

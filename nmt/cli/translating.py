@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nmt.cli.options import (
+    MACHINE,
     WINDOW,
     BatchTokens,
     BeamSize,
@@ -71,9 +72,7 @@ _NOTHING = "-inf", ""
 def translate(
     models: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="MODEL", help="Model folders; several translate together as an ensemble.", show_default=False
-        ),
+        typer.Argument(metavar="MODEL", help="Model folder; several form an ensemble.", show_default=False),
     ],
     source: Annotated[
         Path,
@@ -81,34 +80,45 @@ def translate(
             "--input",
             "-i",
             metavar="FILE",
-            help="Text to translate, one sentence per line, or a table with a column of its language; - is stdin.",
+            help="Text with one sentence per line, or a table.",
+            show_default="stdin",
         ),
     ] = STANDARD,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write, compressed if named so; - is stdout."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write; .gz, .xz, .zst and .bz2 compress.",
+            show_default="stdout",
+        ),
     ] = STANDARD,
-    beam_size: BeamSize = None,
+    form: Annotated[
+        OutputFormat,
+        typer.Option("--format", metavar="NAME", help="text, tsv (a table) or jsonl (an object per line)."),
+    ] = "text",
+    scores: Annotated[bool, typer.Option("--scores", help="Write the score before each translation.")] = False,
     n_best: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Write the N best translations of each line.", show_default=False),
+        typer.Option(min=1, metavar="N", help="Write the N best translations of each line.", show_default="the best"),
     ] = None,
     alignments: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Also write the word links of each translation: i-j, source first.", show_default=False
-        ),
+        typer.Option(metavar="FILE", help="Also write the word links to a file.", show_default="none"),
     ] = None,
-    scores: Annotated[bool, typer.Option("--scores", help="Write the score before each translation.")] = False,
-    form: Annotated[
-        OutputFormat, typer.Option("--format", help="Plain lines, a table with a header, or a JSON object per line.")
-    ] = "text",
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
+    coverage_penalty: CoveragePenalty = None,
+    max_ratio: MaxRatio = None,
+    horizon: Horizon = None,
+    prune: Prune = None,
+    replace_unknown: ReplaceUnknown = False,
+    lexicon: Lexicon = None,
     sampled: Annotated[
         bool,
         typer.Option(
-            "--sample",
-            help="Draw random translations instead of searching for the best; --n-best is their number per line.",
-            rich_help_panel=_SAMPLING,
+            "--sample", help="Draw random translations; --n-best is their number per line.", rich_help_panel=_SAMPLING
         ),
     ] = False,
     temperature: Annotated[
@@ -116,8 +126,9 @@ def translate(
         typer.Option(
             min=0.001,
             max=1000,
-            help="Below 1 probable tokens become more probable, above 1 less. [dim]\\[default: 1][/dim]",
-            show_default=False,
+            metavar="NUMBER",
+            help="Softmax temperature; below 1 favours probable tokens.",
+            show_default="1",
             rich_help_panel=_SAMPLING,
         ),
     ] = None,
@@ -126,8 +137,8 @@ def translate(
         typer.Option(
             min=1,
             metavar="K",
-            help="Draw from the K most probable tokens. [dim]\\[default: all][/dim]",
-            show_default=False,
+            help="Draw from the K most probable tokens.",
+            show_default="all",
             rich_help_panel=_SAMPLING,
         ),
     ] = None,
@@ -135,18 +146,12 @@ def translate(
         int | None,
         typer.Option(
             min=0,
-            help="Seed of the random numbers. [dim]\\[default: 1][/dim]",
-            show_default=False,
+            metavar="N",
+            help="Seed; a sample depends only on it and the line number.",
+            show_default="1",
             rich_help_panel=_SAMPLING,
         ),
     ] = None,
-    length_penalty: LengthPenalty = None,
-    coverage_penalty: CoveragePenalty = None,
-    max_ratio: MaxRatio = None,
-    horizon: Horizon = None,
-    prune: Prune = None,
-    replace_unknown: ReplaceUnknown = False,
-    lexicon: Lexicon = None,
     shortlist: ShortlistFile = None,
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -157,45 +162,26 @@ def translate(
         typer.Option(
             min=1,
             metavar="LINES",
-            help="Lines read before the first is translated; 1 translates each line at once, for interactive pipes. "
-            f"[dim]\\[default: {WINDOW} per thread, 1 at a terminal][/dim]",
-            show_default=False,
-            rich_help_panel="Machine",
+            help="Lines to read ahead.",
+            show_default=f"{WINDOW} per thread; 1 at a terminal",
+            rich_help_panel=MACHINE,
         ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Translate text line by line.
 
-    [bold]Examples[/bold]
+    Examples:
       echo "A man is riding a horse." | nmt translate runs/bahdanau
       nmt translate runs/a runs/b -i test.en -o test.de --beam-size 10
 
-    [bold]Details[/bold]
+    Details:
 
-    Each line of input gives one line of output; an empty line stays empty. At a terminal each line is translated at once.
-    --scores writes `score TAB translation`. --n-best N writes N lines `line TAB score TAB translation`, best first, with
-    score -inf if there are fewer. A score is the log-probability under the length and coverage penalty.
+    Each input line gives one output line. A table (.tsv, .csv, .jsonl, .parquet) needs a column such as
+    en. --n-best writes `line TAB score TAB translation`; the score includes both penalties. --alignments writes `i-j ...`:
+    source word i, target word j, from 0. Unfinished output: FILE.part.
 
-    A table (.tsv, .csv, .jsonl, .parquet) is read as in training: its rows are the lines. -o FILE gets its name once it is
-    complete; until then, or after an interruption, it is FILE.part.
-
-    --alignments writes a line `i-j ...` for each line of output: target word j is linked to source word i, counted from 0.
-    A line of thousands of tokens, translated in parts, may have no links.
-
-    --format tsv writes a table with the columns `line, rank, score, log_probability, text`. --format jsonl writes one object
-    per line with `line`, `source` and `hypotheses`, best first: `text`, `score`, `log_probability` and `alignment`, a list
-    of pairs of a source and a target word, or null.
-
-    --sample draws each token from the model's probabilities (ancestral sampling). The samples of a line depend only on
-    --seed and the line number.
-
-    With a vocabulary of whole words, or of characters without byte fallback, unknown words are written as ⁇.
-    --replace-unknown writes the source word with the largest attention weight instead, or its translation in --lexicon.
-
-    Large files are translated several times as fast with --precision int8 (bf16 where that is faster), --shortlist,
-    --prune 2 and --horizon 2; some words then differ. On a CPU the search compiles C kernels once, if there is a C
-    compiler, to become faster; NMT_NATIVE=0 turns this off.
+    For speed: --precision int8, --shortlist, --prune 2 --horizon 2; a few words then differ.
     """
     _check_files(source, output, alignments, lexicon)
     sampling = _sampling(
@@ -373,11 +359,11 @@ def score(
 ) -> None:
     """Print the log-probability of each given translation.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt score runs/bahdanau -s test.en -t test.de
       nmt score runs/bahdanau -s test.en.gz -t test.de.gz --normalise > scores.txt
 
-    [bold]Details[/bold]
+    Details:
 
     Logarithms are natural. The mean per token and the perplexity of the whole text follow on stderr. A pair of more
     than 67 million source tokens times target tokens is not scored; its line is nan.

@@ -35,32 +35,24 @@ def plot(
     model: Model,
     sentences: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SENTENCE", help="A sentence to translate; or more.", show_default=False),
+        typer.Argument(metavar="SENTENCE", help="Sentence to translate; or use --input.", show_default=False),
     ] = None,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="A picture, .png, .pdf or .svg, or a page to explore, .html."
-        ),
+        typer.Option("--output", "-o", metavar="FILE", help="Picture (.png, .pdf, .svg) or page (.html)."),
     ] = Path("alignment.png"),
     source: Annotated[
         Path | None,
-        typer.Option(
-            "--input", "-i", metavar="FILE", help="The sentences, one per line; - is stdin.", show_default=False
-        ),
+        typer.Option("--input", "-i", metavar="FILE", help="Sentences, one per line; - is stdin.", show_default="none"),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Align this translation instead of the model's.", show_default=False),
+        typer.Option(metavar="TEXT", help="Align this translation of SENTENCE.", show_default="the model's"),
     ] = None,
     reference: Annotated[
         Path | None,
         typer.Option(
-            "--reference",
-            "-r",
-            metavar="FILE",
-            help="Reference translations, line by line, for BLEU.",
-            show_default=False,
+            "--reference", "-r", metavar="FILE", help="Reference translations, for BLEU.", show_default="none"
         ),
     ] = None,
     force: Annotated[
@@ -69,10 +61,7 @@ def plot(
     gold: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
-            help="Gold links between the words of sources and given translations (i-j sure, ipj possible, one line per "
-            "sentence; or NAACL format), to show over the attention, with its error rate. Implies --force.",
-            show_default=False,
+            metavar="FILE", help="Gold links (Pharaoh or NAACL), for the AER. Implies --force.", show_default="none"
         ),
     ] = None,
     posterior: Annotated[
@@ -90,7 +79,7 @@ def plot(
             min=1,
             metavar="K",
             help="Draw the K-th best translation alone.",
-            show_default=False,
+            show_default="the best",
             rich_help_panel=_PICTURE,
         ),
     ] = None,
@@ -99,22 +88,26 @@ def plot(
     ] = False,
     style: Annotated[
         Literal["color", "grey"],
-        typer.Option(help="Blue on white, or white on black as in the papers.", rich_help_panel=_PICTURE),
+        typer.Option(
+            metavar="NAME",
+            help="color, or grey as in the papers.",
+            rich_help_panel=_PICTURE,
+        ),
     ] = "color",
     font: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A font for the words, .ttf, .otf or .ttc. By default DejaVu Sans, and installed fonts for other characters.",
-            show_default=False,
+            help="Font of the words (.ttf, .otf, .ttc).",
+            show_default="DejaVu Sans",
             rich_help_panel=_PICTURE,
         ),
     ] = None,
-    dpi: Annotated[float, typer.Option(help="Dots per inch of a PNG.", rich_help_panel=_PICTURE)] = 150,
+    dpi: Annotated[float, typer.Option(metavar="N", help="Dots per inch of a PNG.", rich_help_panel=_PICTURE)] = 150,
     compare: Annotated[
         Path | None,
         typer.Option(
-            metavar="MODEL", help="A second model beside the first.", show_default=False, rich_help_panel=_PAGE
+            metavar="MODEL", help="A second model beside the first.", show_default="none", rich_help_panel=_PAGE
         ),
     ] = None,
     device: Device = "auto",
@@ -123,24 +116,19 @@ def plot(
 ) -> None:
     """Draw the alignment of sentences and their translations.
 
-    [bold]Examples[/bold]
+    Examples:
       nmt plot runs/bahdanau "A man is riding a horse." -o align.png
       nmt plot runs/bahdanau -i test.en -r test.de -o page.html
 
-    [bold]Details[/bold]
+    Details:
 
-    Rows are target words, columns source words, colours attention weights from 0 to 1. Words of a language written
-    without spaces (Chinese, Japanese, Thai) are the model's tokens. Several sentences become panels
-    of one figure in a .png or .svg (25 at most), pages of a .pdf, or an .html page to explore in a browser without
-    network: ribbons and matrices between words or subwords, sorted by BLEU, length, entropy or alignment error rate.
+    Rows are target words, columns source words, colours attention weights from 0 to 1. Several sentences become panels of a
+    .png or .svg (25 at most), pages of a .pdf, or an .html page to explore in a browser without network.
 
-    By default the model translates. To align given translations, use --target, or --reference and --force for a file.
+    The model translates, unless --target, or --reference with --force, gives the translations. Gold links are orange
+    squares, dashed where only possible; diamonds mark the centres of local attention.
 
-    Gold links are orange squares (white with --style grey), dashed where only possible. Diamonds mark the centre of the
-    window of local attention (local-m, local-p).
-
-    Latin, Cyrillic, Greek, Arabic and Hebrew can always be drawn. Other scripts, such as Chinese and Japanese, need an
-    installed font or --font; a warning names characters that no font has. An .svg leaves fonts to its viewer.
+    Scripts such as Chinese and Japanese need an installed font or --font.
     """
     set_up(quiet=quiet, threads=threads)
     from nmt.cli.plotting.page import write_page

@@ -1,0 +1,69 @@
+"""The files beside the code: changelog, citation, and the checks before a commit."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+import nmt
+from nmt.cli import app
+
+ROOT = Path(__file__).parent.parent
+
+
+def read_yaml(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, Any]:
+    result: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return result
+
+
+def test_the_citation_is_that_of_this_version(project: dict[str, Any]) -> None:
+    citation = read_yaml("CITATION.cff")
+    assert citation["cff-version"] == "1.2.0"
+    assert citation["version"] == nmt.__version__
+    assert citation["license"] == project["license"]
+    assert citation["authors"] == project["authors"]
+    assert citation["keywords"] == project["keywords"]
+    assert {"message", "title", "abstract"} <= citation.keys()
+
+
+def test_the_citation_and_the_index_name_both_papers(project: dict[str, Any]) -> None:
+    references = read_yaml("CITATION.cff")["references"]
+    cited = {f"{item['authors'][0]['family-names']} et al. {item['year']}": item["url"] for item in references}
+    assert cited == project["urls"]
+    assert all({"type", "title", "collection-title"} <= item.keys() for item in references)
+
+
+def test_the_changelog_begins_with_what_is_not_released_or_with_this_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## \[(.+?)\]", text, flags=re.MULTILINE)
+    assert sections[0] in {"Unreleased", nmt.__version__}
+    headings = set(re.findall(r"^### (.+)", text, flags=re.MULTILINE))
+    assert headings
+    assert headings <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+def test_the_changelog_names_every_command() -> None:
+    commands: Any = typer.main.get_command(app)
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`nmt (\w+)", text)) == commands.commands.keys()
+
+
+def test_the_checks_before_a_commit_are_those_of_the_tests() -> None:
+    lines = (ROOT / "tools/test").read_text(encoding="utf-8").split("\n. tools/browser\n")[1].split("\n")
+    expected = [line for line in lines if line and not line.startswith("pytest ")]
+    [repository] = read_yaml(".pre-commit-config.yaml")["repos"]
+    hooks = repository["hooks"]
+    assert repository["repo"] == "local"
+    assert [hook["entry"] for hook in hooks] == expected
+    assert len(expected) == 4
+    assert all(hook["language"] == "system" and not hook["pass_filenames"] for hook in hooks)
+    assert len({hook["id"] for hook in hooks}) == len(hooks)

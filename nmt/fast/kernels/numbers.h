@@ -44,23 +44,3 @@ static inline float odds_together(float a, float b) {
 static inline float logistic(float x) { return 1.0f / (1.0f + exponential(-x)); }
 
 static inline float hyperbolic_tangent(float x) { return 1.0f - 2.0f / (1.0f + exponential(2.0f * x)); }
-
-/* The bits of a number, such that of two numbers the larger has the larger ones; what is not a number is beyond infinity. */
-static inline int32_t rank_of(float value) {
-    int32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits ^ (bits >> 31 & INT32_MAX);
-}
-
-static inline float of_rank(int32_t rank) {
-    int32_t bits = rank ^ (rank >> 31 & INT32_MAX);
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline float largest_of(const float *values, int64_t count) {
-    int32_t rank = INT32_MIN;
-    for (int64_t i = 0; i < count; i++) rank = rank_of(values[i]) > rank ? rank_of(values[i]) : rank;
-    return of_rank(rank);
-}

@@ -7,6 +7,26 @@
 
 #define BLOCK 64 /* Columns that are passed by at once where none is among the largest. */
 
+/* The bits of a number, such that of two numbers the larger has the larger ones; what is not a number is beyond infinity. */
+static inline int32_t rank_of(float value) {
+    int32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits ^ (bits >> 31 & INT32_MAX);
+}
+
+static inline float of_rank(int32_t rank) {
+    int32_t bits = rank ^ (rank >> 31 & INT32_MAX);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline float largest_of(const float *values, int64_t count) {
+    int32_t rank = INT32_MIN;
+    for (int64_t i = 0; i < count; i++) rank = rank_of(values[i]) > rank ? rank_of(values[i]) : rank;
+    return of_rank(rank);
+}
+
 static float sum_of_exponentials(const float *values, int64_t count, float shift) {
     float sum = 0.0f;
     for (int64_t i = 0; i < count; i++) sum += exponential(values[i] - shift);

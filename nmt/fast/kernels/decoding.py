@@ -42,7 +42,7 @@ def odds_of(keys: Float[Tensor, "G S D"]) -> Float[Tensor, "G S D"] | None:
     """e^(2 k), for `additive_attention`; None if a key is too large for it."""
     keys = keys.contiguous()
     odds = torch.empty_like(keys)
-    largest = call("odds_of", (keys, odds), threads_for(keys.numel()))
+    largest = call("odds_of", (keys.view(-1), odds.view(-1)), threads_for(keys.numel()))
     assert largest is not None
     return odds if largest <= _LARGEST_KEY else None
 
@@ -114,7 +114,7 @@ def best_continuations(
     best, best_log_probs = totals.new_empty(shape), totals.new_empty(shape)
     rows, tokens = ids.new_empty(shape), ids.new_empty(shape)
     read = tuple(map(Tensor.contiguous, (totals, log_probs, ids, group)))
-    limit = None if prune is None else number(prune)
+    limit = number(math.inf if prune is None else prune)
     call("best_continuations", (*read, limit, best, rows, tokens, best_log_probs))
     return best, rows, tokens, best_log_probs
 
@@ -169,9 +169,9 @@ class Panels:
     """
 
     rounded: Int8[Tensor, "P Q 64 4"]
-    shifts: Int32[Tensor, " G"]
-    steps: Float[Tensor, " G"]
-    bias: Float[Tensor, " G"]
+    shifts: Int32[Tensor, "P 64"]
+    steps: Float[Tensor, "P 64"]
+    bias: Float[Tensor, "P 64"]
     outputs: int
 
 
@@ -193,7 +193,7 @@ def panels_of(
     With several parts, of equal height, each has panels of its own: those of a GRU's gates for `int8_gru_step`.
     """
     rows = torch.arange(len(rounded)).view(parts, -1)
-    filled = pad(rows, (0, -rows.shape[1] % _PANEL), value=-1).flatten()
+    filled = pad(rows, (0, -rows.shape[1] % _PANEL), value=-1).view(-1, _PANEL)
     return replace(_laid_out(rounded, sums, steps, bias, filled), outputs=len(rounded))
 
 
@@ -202,17 +202,17 @@ def _laid_out(
     sums: Int32[Tensor, " G"],
     steps: Float[Tensor, " G"],
     bias: Float[Tensor, " G"] | None,
-    rows: Int[Tensor, " P64"],
+    rows: Int[Tensor, "P 64"],
     absent: float = 0.0,
 ) -> Panels:
     """Some rows of a matrix as outputs of panels; where their number is -1 there is nothing, and the bias is `absent`."""
-    count, inputs = len(rows), rounded.shape[1]
-    panels = torch.empty(count // _PANEL, -(-inputs // 4), _PANEL, 4, dtype=torch.int8)
+    inputs = rounded.shape[1]
+    panels = torch.empty(len(rows), -(-inputs // 4), _PANEL, 4, dtype=torch.int8)
     call("lay_panels", (rounded.contiguous(), rows, panels), threads_for(panels.numel()))
     read, nothing = rows.clamp(min=0), rows < 0
     shifts, read_steps = (part[read].masked_fill_(nothing, 0) for part in (sums * 128, steps))
-    read_bias = steps.new_zeros(count) if bias is None else bias[read]
-    return Panels(panels, shifts, read_steps, read_bias.masked_fill_(nothing, absent), count)
+    read_bias = steps.new_zeros(rows.shape) if bias is None else bias[read]
+    return Panels(panels, shifts, read_steps, read_bias.masked_fill_(nothing, absent), rows.numel())
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ def panels_of_groups(
     first = count.cumsum(0) - count
     places = rows.new_full((max(int(count.sum()), 1) * _PANEL,), -1)
     places[first[groups.segment_ids] * _PANEL + groups.positions] = rows
-    panels = _laid_out(rounded, sums, steps, bias, places, absent=-math.inf)
+    panels = _laid_out(rounded, sums, steps, bias, places.view(-1, _PANEL), absent=-math.inf)
     return GroupPanels(replace(panels, outputs=groups.width), first, count)
 
 
@@ -307,8 +307,8 @@ def int8_gru_step(
 
 
 _Factors = tuple[
-    Float[Tensor, "N D"], Int8[Tensor, "P Q 64 4"], Int32[Tensor, " G"], Float[Tensor, " G"], Float[Tensor, " G"],
-    UInt8[Tensor, "N Q4"], Float[Tensor, " N"],
+    Float[Tensor, "N D"], Int8[Tensor, "P Q 64 4"], Int32[Tensor, "P 64"], Float[Tensor, "P 64"], Float[Tensor, "P 64"],
+    UInt8[Tensor, "N Q 4"], Float[Tensor, " N"],
 ]  # fmt: skip
 _NOTHING = (None,) * 7
 
@@ -316,8 +316,8 @@ _NOTHING = (None,) * 7
 def _factors(panels: Panels, values: Float[Tensor, "N D"]) -> _Factors:
     """A matrix and the values that it is multiplied with, as all products in int8 read them; places for the values' bytes and steps."""
     values = values if values.stride(1) == 1 else values.contiguous()
-    rows, bytes_per_row = values.shape[0], panels.rounded.shape[1] * 4
-    bytes_ = torch.empty(rows, bytes_per_row, dtype=torch.uint8)
+    rows, quads = values.shape[0], panels.rounded.shape[1]
+    bytes_ = torch.empty(rows, quads, 4, dtype=torch.uint8)
     return values, panels.rounded, panels.shifts, panels.steps, panels.bias, bytes_, values.new_empty(rows)
 
 

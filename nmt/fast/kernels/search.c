@@ -142,7 +142,7 @@ void best_continuations(const float *totals, const float *log_probs, const int64
         for (int64_t place = 0; place < size; place++) {
             tokens[place] = ids[rows[place]], best_log_probs[place] = log_probs[rows[place]];
             rows[place] /= each;
-            if (prune != NULL && best[place] < best[0] - *prune) best[place] = -INFINITY;
+            if (best[place] < best[0] - *prune) best[place] = -INFINITY;
         }
     }
 }
@@ -219,10 +219,10 @@ void round_rows(const float *values, uint8_t *bytes, float *steps, int64_t threa
 #define UNROLL _Pragma("GCC unroll 6")
 
 /* Some rows of a matrix as the outputs of panels, each four bytes of a row below those of the row before; 0 where there is none. */
-void lay_panels(const int8_t *matrix, const int64_t *rows, int8_t *panels, int64_t threads, int64_t count, int64_t inputs) {
+void lay_panels(const int8_t *matrix, const int64_t *rows, int8_t *panels, int64_t threads, int64_t panel_count, int64_t inputs) {
     int64_t fours = (inputs + 3) / 4;
     PARALLEL(threads)
-    for (int64_t panel = 0; panel < count / PANEL; panel++) {
+    for (int64_t panel = 0; panel < panel_count; panel++) {
         int8_t *laid = panels + panel * PANEL * fours * 4;
         memset(laid, 0, (size_t)(PANEL * fours * 4));
         for (int64_t g = 0; g < PANEL; g++) {

@@ -5,6 +5,7 @@ A test holds the declarations against the prototypes in the C sources. `calls.py
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -22,40 +23,71 @@ class Array:
     name: str
     dtypes: tuple[torch.dtype, ...]
     shape: str
-    """Sizes separated by commas: names, numbers, or arithmetic with the names of other sizes. `*n`: any shape of n numbers."""
+    """Sizes, separated by commas: names and numbers. A name has the same value wherever it stands in a signature."""
     is_written: bool = False
     has_strided_rows: bool = False
-    """Whether the rows may lie apart; C learns how far from the number `NAME_stride`. All else is contiguous."""
+    """Whether the rows may lie apart; C reads how far from the number `NAME_stride`. All else is contiguous."""
     is_optional: bool = False
 
     @property
-    def sizes(self) -> list[str]:
-        return [size.strip() for size in self.shape.split(",") if size.strip()]
+    def sizes(self) -> tuple[str, ...]:
+        return tuple(size.strip() for size in self.shape.split(",") if size.strip())
+
+    @property
+    def stride_name(self) -> str:
+        return f"{self.name}_stride"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What must hold of some sizes, strides and numbers; a rule about a size of absent arrays does not count."""
+
+    text: str
+    names: tuple[str, ...]
+    holds: Callable[..., bool]
+
+
+def positive(*names: str) -> Rule:
+    return Rule(" and ".join(f"{name} > 0" for name in names), names, lambda *values: min(values) > 0)
+
+
+def rows_apart(array: Array) -> Rule:
+    """Rows that are written share no memory."""
+    names = *array.sizes, array.stride_name
+    return Rule("{2} >= {1}".format(*names), names, lambda rows, width, stride: stride >= width or rows < 2)
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Arrays, then whole numbers. The caller gives those numbers that do not follow from the arrays."""
+    """Arrays, then whole numbers."""
 
     name: str
     arrays: tuple[Array, ...] = ()
     numbers: tuple[str, ...] = ()
-    conditions: tuple[str, ...] = ()
-    """What else must hold of sizes and numbers, as Python."""
+    positive: tuple[str, ...] = ()
+    """Sizes that must not be 0; there is always at least one thread."""
+    conditions: tuple[Rule, ...] = ()
+    """What else must hold."""
     together: tuple[tuple[str, ...], ...] = ()
-    """Optional arrays that are given together or not at all."""
+    """Optional arrays that are present together or not at all."""
     returns_number: bool = False
 
     @property
-    def sizes(self) -> set[str]:
-        """The names that arrays give a value to."""
-        parts = (size.removeprefix("*") for array in self.arrays for size in array.sizes)
-        return {part for part in parts if part.isidentifier() and part != "threads"}
+    def rules(self) -> list[Rule]:
+        """All that must hold beside the sizes of the arrays."""
+        names = [*self.positive, *(["threads"] if "threads" in self.numbers else [])]
+        apart = [rows_apart(array) for array in self.arrays if array.is_written and array.has_strided_rows]
+        return [*([positive(*names)] if names else []), *apart, *self.conditions]
 
     @property
-    def given(self) -> tuple[str, ...]:
-        """The numbers that the caller gives, in their order."""
-        strides = {f"{array.name}_stride" for array in self.arrays if array.has_strided_rows}
+    def sizes(self) -> set[str]:
+        """The names of the sizes of the arrays, but for the number of threads, which the caller passes."""
+        return {size for array in self.arrays for size in array.sizes if size.isidentifier()} - {"threads"}
+
+    @property
+    def free_numbers(self) -> tuple[str, ...]:
+        """The numbers that do not follow from the arrays: the caller passes them, in this order."""
+        strides = {array.stride_name for array in self.arrays if array.has_strided_rows}
         return tuple(number for number in self.numbers if number not in self.sizes | strides | {"narrow"})
 
 
@@ -78,23 +110,31 @@ def _rows(
     return Array(name, dtypes, shape, is_written=written, has_strided_rows=True, is_optional=optional)
 
 
-def _panels(prefix: str, panels: str, inputs: str, *, optional: bool = False) -> tuple[Array, ...]:
+def _panels(prefix: str, panels: str, quads: str, *, optional: bool = False) -> tuple[Array, ...]:
     """A matrix as `kernels.Panels` holds it."""
     return (
-        _read(f"{prefix}panels", f"{panels}, ({inputs} + 3) // 4, 64, 4", (torch.int8,), optional=optional),
-        _read(f"{prefix}shifts", f"64 * {panels}", (torch.int32,), optional=optional),
-        _read(f"{prefix}steps", f"64 * {panels}", optional=optional),
-        _read(f"{prefix}bias", f"64 * {panels}", optional=optional),
+        _read(f"{prefix}panels", f"{panels}, {quads}, 64, 4", (torch.int8,), optional=optional),
+        _read(f"{prefix}shifts", f"{panels}, 64", (torch.int32,), optional=optional),
+        _read(f"{prefix}steps", f"{panels}, 64", optional=optional),
+        _read(f"{prefix}bias", f"{panels}, 64", optional=optional),
     )
 
 
-def _scratch(names: tuple[str, str], inputs: str, *, optional: bool = False) -> tuple[Array, ...]:
+def _scratch(names: tuple[str, str], quads: str, *, optional: bool = False) -> tuple[Array, ...]:
     """Places for rows of values as bytes, and for their steps."""
     return (
-        Array(names[0], (torch.uint8,), f"rows, ({inputs} + 3) // 4 * 4", is_written=True, is_optional=optional),
+        Array(names[0], (torch.uint8,), f"rows, {quads}, 4", is_written=True, is_optional=optional),
         Array(names[1], FP32, "rows", is_written=True, is_optional=optional),
     )
 
+
+def _quads(name: str, inputs: str) -> Rule:
+    """How many groups of four bytes a row fills."""
+    return Rule(f"{name} == ({inputs} + 3) // 4", (name, inputs), lambda quads, inputs: quads == (inputs + 3) // 4)
+
+
+_QUADS = _quads("quads", "inputs")
+_GATES = Rule("gates == 3 * width", ("gates", "width"), lambda gates, width: gates == 3 * width)
 
 _SEARCH = (
     Signature(
@@ -123,7 +163,7 @@ _SEARCH = (
             _written("all_ids", "rows, size", INT64),
         ),
         ("threads", "rows", "width", "size", "forbidden_count"),
-        conditions=("size > 0", "width > 0"),
+        positive=("size", "width"),
         together=(("all_pieces", "group"),),
     ),
     Signature(
@@ -133,14 +173,14 @@ _SEARCH = (
             _read("log_probs", "count, each"),
             _read("ids", "count, each", INT64),
             _read("group", "count", INT64),
-            _read("prune", "", optional=True),
+            _read("prune", ""),
             _written("best", "groups, size"),
             _written("rows", "groups, size", INT64),
             _written("tokens", "groups, size", INT64),
             _written("best_log_probs", "groups, size"),
         ),
         ("count", "each", "groups", "size"),
-        conditions=("count > 0", "each > 0", "size > 0"),
+        positive=("count", "each", "size"),
     ),
     Signature(
         "settle",
@@ -157,10 +197,14 @@ _SEARCH = (
             *("sentences", "width", "places", "lengths", "all_scores_stride", "all_nodes_stride"),
             *("first", "length", "horizon", "eos"),
         ),
-        conditions=("places > 0", "0 <= length < lengths", "horizon >= 0"),
+        positive=("places",),
+        conditions=(
+            Rule("0 <= length < lengths", ("length", "lengths"), lambda length, lengths: 0 <= length < lengths),
+            Rule("horizon >= 0", ("horizon",), lambda horizon: horizon >= 0),
+        ),
     ),
     Signature(
-        "odds_of", (_read("keys", "*count"), _written("odds", "*count")), ("threads", "count"), returns_number=True
+        "odds_of", (_read("keys", "count"), _written("odds", "count")), ("threads", "count"), returns_number=True
     ),
     Signature(
         "round_rows",
@@ -170,57 +214,73 @@ _SEARCH = (
             _written("steps", "rows"),
         ),
         ("threads", "rows", "width", "values_stride", "most"),
-        conditions=("0 < most < 128",),
+        conditions=(Rule("0 < most < 128", ("most",), lambda most: 0 < most < 128),),
     ),
     Signature(
         "lay_panels",
         (
             _read("matrix", "outputs, inputs", (torch.int8,)),
-            _read("rows", "count", INT64),
-            _written("panels", "count // 64, (inputs + 3) // 4, 64, 4", (torch.int8,)),
+            _read("rows", "panel_count, 64", INT64),
+            _written("panels", "panel_count, quads, 64, 4", (torch.int8,)),
         ),
-        ("threads", "count", "inputs"),
+        ("threads", "panel_count", "inputs"),
+        conditions=(_QUADS,),
     ),
     Signature(
         "int8_product",
         (
             _rows("values", "rows, inputs"),
-            *_panels("", "panel_count", "inputs"),
-            *_scratch(("bytes", "row_steps"), "inputs"),
+            *_panels("", "panel_count", "quads"),
+            *_scratch(("bytes", "row_steps"), "quads"),
             _rows("product", "rows, outputs", written=True),
         ),
         ("threads", "rows", "inputs", "outputs", "values_stride", "product_stride"),
-        conditions=("outputs <= 64 * panel_count",),
+        conditions=(
+            _QUADS,
+            Rule(
+                "outputs <= 64 * panel_count", ("outputs", "panel_count"), lambda outputs, count: outputs <= 64 * count
+            ),
+        ),
     ),
     Signature(
         "int8_products_of_groups",
         (
             _rows("values", "rows, inputs"),
-            *_panels("", "all_panels", "inputs"),
-            *_scratch(("bytes", "row_steps"), "inputs"),
+            *_panels("", "all_panels", "quads"),
+            *_scratch(("bytes", "row_steps"), "quads"),
             _read("group", "rows", INT64),
             _read("first", "groups", INT64),
             _read("panel_count", "groups", INT64),
             _rows("product", "rows, outputs", written=True),
         ),
         ("threads", "rows", "inputs", "outputs", "values_stride", "product_stride"),
+        conditions=(_QUADS,),
     ),
     Signature(
         "int8_gru_step",
         (
-            _rows("projected", "rows, 3 * width", optional=True),
-            _read("table", "words, 3 * width", optional=True),
+            _rows("projected", "rows, gates", optional=True),
+            _read("table", "words, gates", optional=True),
             _read("ids", "rows", INT64, optional=True),
             _rows("values", "rows, inputs", optional=True),
-            *_panels("", "panel_count", "inputs", optional=True),
-            *_scratch(("bytes", "row_steps"), "inputs", optional=True),
+            *_panels("", "panel_count", "quads", optional=True),
+            *_scratch(("bytes", "row_steps"), "quads", optional=True),
             _rows("hidden", "rows, width"),
-            *_panels("recurrent_", "panel_count", "width"),
-            *_scratch(("hidden_bytes", "hidden_steps"), "width"),
+            *_panels("recurrent_", "panel_count", "hidden_quads"),
+            *_scratch(("hidden_bytes", "hidden_steps"), "hidden_quads"),
             _written("next", "rows, width"),
         ),
         ("threads", "rows", "inputs", "width", "projected_stride", "values_stride", "hidden_stride"),
-        conditions=("panel_count == 3 * ((width + 63) // 64)",),
+        conditions=(
+            _GATES,
+            _QUADS,
+            _quads("hidden_quads", "width"),
+            Rule(
+                "panel_count == 3 * ((width + 63) // 64)",
+                ("panel_count", "width"),
+                lambda count, width: count == 3 * ((width + 63) // 64),
+            ),
+        ),
         together=(("table", "ids"), ("values", "panels", "shifts", "steps", "bias", "bytes", "row_steps")),
     ),
     Signature("multiplies_bytes", returns_number=True),
@@ -230,14 +290,15 @@ _TRAINING = (
     Signature(
         "gru_step",
         (
-            _rows("projected", "rows, 3 * width", WIDE_OR_NARROW),
-            _rows("recurrent", "rows, 3 * width", WIDE_OR_NARROW),
-            _read("bias", "3 * width", optional=True),
+            _rows("projected", "rows, gates", WIDE_OR_NARROW),
+            _rows("recurrent", "rows, gates", WIDE_OR_NARROW),
+            _read("bias", "gates", optional=True),
             _rows("hidden", "rows, width", WIDE_OR_NARROW),
             _written("next", "rows, width", WIDE_OR_NARROW),
             _written("kept", "rows, 4, width", WIDE_OR_NARROW),
         ),
         ("threads", "rows", "width", "projected_stride", "recurrent_stride", "hidden_stride", "narrow"),
+        conditions=(_GATES,),
     ),
     Signature(
         "gru_step_back",
@@ -246,11 +307,12 @@ _TRAINING = (
             _read("carried", "rows, width", WIDE_OR_NARROW, optional=True),
             _read("kept", "rows, 4, width", WIDE_OR_NARROW),
             _rows("hidden", "rows, width", WIDE_OR_NARROW),
-            _rows("d_projected", "rows, 3 * width", WIDE_OR_NARROW, written=True),
-            _written("d_recurrent", "rows, 3 * width", WIDE_OR_NARROW),
+            _rows("d_projected", "rows, gates", WIDE_OR_NARROW, written=True),
+            _written("d_recurrent", "rows, gates", WIDE_OR_NARROW),
             _written("d_hidden", "rows, width", WIDE_OR_NARROW),
         ),
         ("threads", "rows", "width", "upstream_stride", "hidden_stride", "d_projected_stride", "narrow"),
+        conditions=(_GATES,),
     ),
     Signature(
         "additive_attention_back",

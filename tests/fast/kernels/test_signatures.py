@@ -14,7 +14,7 @@ from nmt.fast.gru import FastGruCell
 from nmt.fast.kernels import decoding as kernels
 from nmt.fast.kernels import training as training_kernels
 from nmt.fast.kernels.build import SOURCES
-from nmt.fast.kernels.calls import checked
+from nmt.fast.kernels.calls import Kernel
 from nmt.fast.kernels.signatures import SIGNATURES, WIDE_OR_NARROW, Array, Signature
 from tests.machine import needs_compiler
 
@@ -28,7 +28,21 @@ C_TYPES = {
     torch.bool: "uint8_t",
 }
 PROTOTYPE = re.compile(r"^(void|double) (\w+)\(([^)]*)\) \{", re.MULTILINE)
-SIZES = {"count": 64, "each": 5, "width": 6, "rows": 4, "outputs": 60, "length": 3, "panel_count": 3, "lengths": 9}
+SIZES = {
+    "count": 64,
+    "each": 5,
+    "width": 6,
+    "gates": 18,
+    "rows": 4,
+    "inputs": 5,
+    "outputs": 60,
+    "length": 3,
+    "lengths": 9,
+    "panel_count": 3,
+    "64": 64,
+    "4": 4,
+}
+"""Sizes with which all rules hold; others are 2."""
 
 
 def prototypes() -> dict[str, tuple[str, list[str]]]:
@@ -64,23 +78,22 @@ def test_narrow_is_told_of_every_kernel_that_takes_both_types() -> None:
 # --- calls that do not fit ----------------------------------------------------------------------------------------
 
 
-class Kernel:
-    """One that does nothing, with arguments that fit, and what reached it."""
+class SilentKernel:
+    """A kernel that does nothing, with arguments that fit; records what reaches C."""
 
     def __init__(self, name: str, dtype: torch.dtype = torch.float32) -> None:
         self.signature = SIGNATURES[name]
         self.received: list[tuple[int | None, ...]] = []
-        self.function = checked(self.signature, lambda *arguments: self.received.append(arguments))
-        sizes = dict.fromkeys(self.signature.sizes, 2) | {"threads": 2} | SIZES
-        self.tensors = {array.name: zeros(array, sizes, dtype) for array in self.signature.arrays}
+        self.kernel = Kernel(self.signature, lambda *arguments: self.received.append(arguments))
+        self.tensors = {array.name: zeros(array, dtype) for array in self.signature.arrays}
 
     def call(self, **changed: Tensor | None) -> None:
         """Call it, with some arguments changed."""
-        self.function(*(self.tensors | changed).values(), *[2] * len(self.signature.given))
+        self.kernel([*(self.tensors | changed).values()], [2] * len(self.signature.free_numbers))
 
 
-def zeros(array: Array, sizes: dict[str, int], dtype: torch.dtype) -> Tensor:
-    shape = [eval(size.removeprefix("*"), dict(sizes)) for size in array.sizes]
+def zeros(array: Array, dtype: torch.dtype) -> Tensor:
+    shape = [SIZES.get(size, 2) for size in array.sizes]
     return torch.zeros(shape, dtype=dtype if array.dtypes == WIDE_OR_NARROW else array.dtypes[0])
 
 
@@ -89,20 +102,20 @@ EVERY = pytest.mark.parametrize("name", SIGNATURES)
 
 @EVERY
 def test_arguments_that_fit_reach_the_kernel_with_their_sizes(name: str) -> None:
-    kernel = Kernel(name)
+    kernel = SilentKernel(name)
     kernel.call()
     ((*addresses,), count) = kernel.received[0], len(kernel.tensors)
     assert addresses[:count] == [tensor.data_ptr() for tensor in kernel.tensors.values()]
-    sizes = dict.fromkeys(kernel.signature.numbers, 2) | {"narrow": False} | SIZES | {"length": SIZES["length"]}
+    sizes = dict.fromkeys(kernel.signature.numbers, 2) | {"narrow": False} | SIZES
     strides = {f"{key}_stride": value.stride(0) for key, value in kernel.tensors.items() if value.dim()}
-    given = dict.fromkeys(kernel.signature.given, 2)
-    expected = [(sizes | strides | given)[number] for number in kernel.signature.numbers]
+    free = dict.fromkeys(kernel.signature.free_numbers, 2)
+    expected = [(sizes | strides | free)[number] for number in kernel.signature.numbers]
     assert addresses[count:] == expected
 
 
 @EVERY
 def test_another_type_is_refused(name: str) -> None:
-    kernel = Kernel(name)
+    kernel = SilentKernel(name)
     for array in kernel.signature.arrays:
         for dtype in {torch.float64, torch.bfloat16, torch.int64, torch.int32} - set(array.dtypes):
             with pytest.raises(TypeError, match=rf"^{name}: {array.name} must be .*, but is {dtype} "):
@@ -112,7 +125,7 @@ def test_another_type_is_refused(name: str) -> None:
 
 @EVERY
 def test_arguments_are_all_narrow_or_none(name: str) -> None:
-    kernel = Kernel(name, torch.bfloat16)
+    kernel = SilentKernel(name, torch.bfloat16)
     kernel.call()
     free = [array for array in kernel.signature.arrays if array.dtypes == WIDE_OR_NARROW]
     for array in free if len(free) > 1 else ():
@@ -123,14 +136,14 @@ def test_arguments_are_all_narrow_or_none(name: str) -> None:
 
 @EVERY
 def test_another_size_is_refused(name: str) -> None:
-    """Unless no other argument depends on it, or it is rounded up to fours or down to panels."""
-    kernel = Kernel(name)
+    """Unless no other array depends on it."""
+    kernel = SilentKernel(name)
     for array in kernel.signature.arrays:
-        others = " ".join(other.shape for other in kernel.signature.arrays if other is not array)
+        elsewhere = {size for other in kernel.signature.arrays if other is not array for size in other.sizes}
         tensor = kernel.tensors[array.name]
-        wrong = [] if array.shape.startswith("*") else [tensor.unsqueeze(0)]
+        wrong = [tensor.unsqueeze(0)]
         for dim, size in enumerate(array.sizes):
-            if size not in {"inputs", "count"} and (not size.isidentifier() or re.search(rf"\b{size}\b", others)):
+            if size in {*elsewhere, "64", "4", "gates", "quads"}:
                 wrong.append(tensor.narrow(dim, 0, tensor.shape[dim] - 1).contiguous())
                 wrong.append(torch.cat([tensor, tensor.narrow(dim, 0, 1)], dim))
         for each in wrong:
@@ -141,13 +154,15 @@ def test_another_size_is_refused(name: str) -> None:
 
 @EVERY
 def test_other_strides_are_refused_unless_they_are_those_of_rows(name: str) -> None:
-    kernel = Kernel(name)
+    kernel = SilentKernel(name)
     for array in kernel.signature.arrays:
         tensor = kernel.tensors[array.name]
         wrong = [torch.stack([tensor, tensor], -1)[..., 0]] if tensor.dim() else []
         if array.has_strided_rows:
             kernel.call(**{array.name: torch.cat([tensor, tensor], 1)[:, : tensor.shape[1]]})
-            wrong += [tensor[:1].expand_as(tensor)] if array.is_written else []
+            if array.is_written:
+                with pytest.raises(ValueError, match=rf"^{name}: this must hold.*: {array.stride_name} >= "):
+                    kernel.call(**{array.name: tensor[:1].expand_as(tensor)})
         for each in wrong:
             with pytest.raises(ValueError, match=rf"^{name}: {array.name} must be .* with strides"):
                 kernel.call(**{array.name: each})
@@ -156,7 +171,7 @@ def test_other_strides_are_refused_unless_they_are_those_of_rows(name: str) -> N
 
 @EVERY
 def test_what_is_missing_is_refused(name: str) -> None:
-    kernel = Kernel(name)
+    kernel = SilentKernel(name)
     together = {each for names in kernel.signature.together for each in names}
     alone = [array.name for array in kernel.signature.arrays if array.is_optional and array.name not in together]
     for missing in kernel.tensors.keys() - set(alone):
@@ -167,7 +182,7 @@ def test_what_is_missing_is_refused(name: str) -> None:
 
 
 def test_another_device_is_refused() -> None:
-    kernel = Kernel("gru_step_back")
+    kernel = SilentKernel("gru_step_back")
     with pytest.raises(
         TypeError, match=r"gru_step_back: hidden must be .* in the memory of the CPU, but is .* on meta"
     ):
@@ -175,11 +190,37 @@ def test_another_device_is_refused() -> None:
     assert kernel.received == []
 
 
-@pytest.mark.parametrize(("name", "wrong"), [("round_rows", [1, 128]), ("round_rows", [0, 63]), ("odds_of", [0])])
-def test_numbers_are_checked_too(name: str, wrong: list[int]) -> None:
-    kernel = Kernel(name)
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [("round_rows", [1, 128]), ("round_rows", [0, 63]), ("odds_of", [0]), ("settle", [0, 9, 1, 3])],
+)
+def test_numbers_are_checked_too(name: str, numbers: list[int]) -> None:
+    kernel = SilentKernel(name)
     with pytest.raises(ValueError, match=f"^{name}: this must hold"):
-        kernel.function(*kernel.tensors.values(), *wrong)
+        kernel.kernel([*kernel.tensors.values()], numbers)
+
+
+def empty_of(name: str, size: str) -> dict[str, Tensor]:
+    """The arrays of a kernel that have a size, without any of it."""
+    arrays = [array for array in SIGNATURES[name].arrays if size in array.sizes]
+    tensors = SilentKernel(name).tensors
+    return {array.name: tensors[array.name].narrow(array.sizes.index(size), 0, 0) for array in arrays}
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "rule"),
+    [
+        ("most_probable", empty_of("most_probable", "size"), "size > 0"),
+        ("settle", empty_of("settle", "places"), "places > 0"),
+        ("best_continuations", empty_of("best_continuations", "each"), "each > 0"),
+        ("int8_product", {"values": torch.zeros(4, 9)}, r"quads == \(inputs \+ 3\) // 4"),
+        ("int8_product", {"product": torch.zeros(4, 193)}, "outputs <= 64"),
+        ("int8_gru_step", {"values": torch.zeros(4, 9)}, r"quads == \(inputs \+ 3\) // 4"),
+    ],
+)
+def test_rules_between_sizes_are_checked(name: str, changed: dict[str, Tensor], rule: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{name}: .*{rule}"):
+        SilentKernel(name).call(**changed)
 
 
 # --- callers that passed what does not fit ------------------------------------------------------------------------
@@ -200,9 +241,7 @@ def test_a_gru_whose_weights_are_bf16_has_the_states_of_its_equations() -> None:
 @needs_compiler
 def test_a_bias_in_bf16_does_not_reach_a_kernel_that_reads_fp32() -> None:
     steps, hidden = torch.zeros(2, 9), torch.zeros(2, 3)
-    with pytest.raises(
-        TypeError, match=r"gru_step: bias must be torch.float32 \[3 \* width\], .*, but is torch.bfloat16"
-    ):
+    with pytest.raises(TypeError, match=r"gru_step: bias must be torch.float32 \[gates\], .*, but is torch.bfloat16"):
         training_kernels.gru_step(steps, steps, torch.zeros(9).bfloat16(), hidden, hidden.clone(), torch.zeros(2, 4, 3))
 
 

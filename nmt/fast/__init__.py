@@ -1,7 +1,7 @@
-"""The plain modules of `nmt.model`, faster: `accelerate` for training, `pack` for decoding.
+"""Faster versions of the modules of `nmt.model`: `accelerate` for training, `pack` for decoding.
 
 Each fast class is a subclass of a plain one, with the same parameters and the same results to within rounding. `NMT_FAST=0` switches
-all of it off; `NMT_NATIVE=0` only the compiled kernels.
+them all off, `NMT_NATIVE=0` only the compiled kernels. tools/README.md says what each of them earns.
 """
 
 from nmt.fast.accelerate import accelerate

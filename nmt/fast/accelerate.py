@@ -1,4 +1,4 @@
-"""Training faster: `accelerate(model)`."""
+"""`accelerate(model)` for training: the table of plain types and their fast twins."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ TRAINING_TWINS: dict[type[nn.Module], type[nn.Module]] = {
 
 
 def accelerate(model: ModelT) -> ModelT:
-    """A twin of a model for training: the same parameters and the same gradients, computed faster.
+    """A twin of a model with the same parameters that computes the same gradients faster.
 
-    What has no fast twin stays as it is. Compiles the kernels on first use. With `NMT_FAST=0` it is the model itself.
+    Modules without a fast twin stay as they are. Compiles the kernels on first use. With `NMT_FAST=0` returns the model itself.
     """
     if not is_on():
         return model

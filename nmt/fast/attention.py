@@ -1,4 +1,7 @@
-"""Attention in training: scores whose gradients are deferred, and the additive attention in one kernel."""
+"""Attention in training, with deferred gradients: those of keys, annotations and v are formed once, not at every step.
+
+Global additive attention is one kernel per step, which holds no [N S D] numbers and computes v^T tanh(q + k) from e^(2q) e^(2k).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from nmt.model.scores import AdditiveScore, ConcatScore, DotScore, GeneralScore
 
 
 class DeferredAdditiveScore(AdditiveScore):
-    """Step by step, so that no [N T S D] numbers are held."""
+    """Computes the steps one by one, so that no [N T S D] numbers are in memory."""
 
     def forward(
         self,
@@ -36,11 +39,11 @@ class DeferredAdditiveScore(AdditiveScore):
 
 
 class DeferredConcatScore(DeferredAdditiveScore, ConcatScore):
-    """The same without a bias."""
+    """The same for the concat score."""
 
 
 class DeferredDotScore(DotScore):
-    """A single step defers the gradient of the keys; several steps at once are one product anyway."""
+    """Defers the gradient of the keys of a single step; several steps at once are one product anyway."""
 
     def forward(
         self,
@@ -54,15 +57,15 @@ class DeferredDotScore(DotScore):
 
 
 class DeferredGeneralScore(DeferredDotScore, GeneralScore):
-    """The same with keys W_a h_s."""
+    """The same for keys W_a h_s."""
 
 
 _KERNEL_SCORES = (AdditiveScore, ConcatScore, DeferredAdditiveScore, DeferredConcatScore)
-"""What the kernel computes; a subclass may compute something else."""
+"""The scores of the kernel, by exact type: a subclass may compute something else."""
 
 
 class DeferredAttention(Attention):
-    """Global additive attention in one kernel per step; else the plain attention with a deferred weighted sum."""
+    """Fuses a step of global additive attention into one kernel; else defers the gradient of the weighted sum."""
 
     def forward(
         self,
@@ -71,15 +74,15 @@ class DeferredAttention(Attention):
         memory: AttentionMemory,
         coverage: Float[Tensor, "N T S"] | None = None,
     ) -> Attended:
-        if self._has_kernel(memory) and (steps := self._in_one_kernel(queries, memory)) is not None:
+        if self._can_fuse(memory) and (steps := self._fused(queries, memory)) is not None:
             return steps
         return super().forward(queries, positions, memory, coverage)
 
-    def _has_kernel(self, memory: AttentionMemory) -> bool:
+    def _can_fuse(self, memory: AttentionMemory) -> bool:
         is_additive = type(self.score) in _KERNEL_SCORES and not self.has_coverage
         return is_additive and self.window is None and can_attend_additively(memory.keys)
 
-    def _in_one_kernel(self, queries: Float[Tensor, "N T H"], memory: AttentionMemory) -> Attended | None:
+    def _fused(self, queries: Float[Tensor, "N T H"], memory: AttentionMemory) -> Attended | None:
         """None if a key is too large for the kernel."""
         score, steps = self.score, []
         assert isinstance(score, AdditiveScore)

@@ -1,12 +1,12 @@
-"""Deferred gradients: the gradient of what all decoder steps share is formed once.
+"""Deferred gradients: the gradient of a tensor that all decoder steps share is formed once, by one large product.
 
-Autograd forms the gradient of a weight W at every step t, g_t x_t^T, and adds it to the sum so far. Here the backward pass of a step
-only saves x_t and g_t, and one product forms the sum when all steps have run:
+Autograd forms the gradient of a weight W at every step t, g_t x_t^T, and adds it to the sum so far: T small products, and T passes
+over a matrix of the size of W. Here the backward pass of a step only saves x_t and g_t, and one product forms the sum at the end:
 
     dW = sum_t g_t x_t^T = [g_1 ... g_T] [x_1 ... x_T]^T
 
 The same holds for the annotations that every step sums, and for the keys of the scores. `deferring()` turns this on for the steps
-that run inside it, in this thread. Outside of it the functions here are plain PyTorch.
+inside it, in this thread. Outside of it the functions here are plain PyTorch.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Deferral:
         self.shared: dict[tuple[type[DeferredGradient], int], tuple[Sequence[Tensor], tuple[Tensor, ...], Any]] = {}
 
     def share(self, kind: type[DeferredGradient], *tensors: Tensor) -> tuple[tuple[Tensor, ...], Any]:
-        """The tensors in the type that the steps compute with, and what their gradients will be formed from."""
+        """The tensors in the type that the steps compute with, and their deferred gradient."""
         key = kind, id(tensors[0])
         if key not in self.shared:
             gradient = kind()
             views = _Shared.apply(gradient, kind.compute_type or matmul_type(tensors[0]), *tensors)  # type: ignore[no-untyped-call]
-            self.shared[key] = tensors, views, gradient  # holding the tensors keeps their id from being reused
+            self.shared[key] = tensors, views, gradient  # a reference to the tensors keeps their id from being reused
         return self.shared[key][1:]
 
 
@@ -47,7 +47,7 @@ _current: ContextVar[Deferral | None] = ContextVar("deferral", default=None)
 
 @contextmanager
 def deferring(on: bool = True) -> Iterator[None]:
-    """Defer the gradients of what the steps inside share. They cannot be differentiated twice."""
+    """Defer the gradients of the tensors that the steps inside share. They cannot be differentiated twice."""
     token = _current.set(Deferral() if on else None)
     try:
         yield
@@ -68,7 +68,7 @@ def matmul_type(values: Tensor) -> torch.dtype:
     return values.dtype
 
 
-# --- what a step calls --------------------------------------------------------------------------------------------
+# --- functions of a step --------------------------------------------------------------------------------------------
 
 
 class DeferredLinear(nn.Linear):
@@ -142,7 +142,7 @@ def attend_additively(
     annotations: Float[Tensor, "N S A"],
     mask: Bool[Tensor, "N S"],
 ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N S"]] | None:
-    """Context and weights of the additive score with q = project(query) in one kernel; None if a key is too large for it."""
+    """Context and weights of an additive step with q = project(query), by one kernel; None if a key is too large for it."""
     current = _current.get()
     assert current is not None
     shared, gradient = current.share(AttentionGradient, keys, v.weight, annotations)
@@ -151,14 +151,14 @@ def attend_additively(
     return _AdditiveAttention.apply(project(query), mask, gradient, *shared)  # type: ignore[no-any-return, no-untyped-call]
 
 
-# --- what the backward pass of the steps saves, and the gradients formed from it ---------------------------------------
+# --- deferred gradients ---------------------------------------------------------------------------------------------
 
 
 class DeferredGradient:
-    """Base class: what the steps that share some tensors save in the backward pass."""
+    """Base class: holds what the backward pass of each step saves, and forms the gradients of the shared tensors from it."""
 
     compute_type: torch.dtype | None = None
-    """The type that the steps compute with; None is that of matrix products."""
+    """The type that the steps compute with; None stands for that of matrix products."""
 
     def __init__(self) -> None:
         self.saved: list[tuple[Tensor, ...]] = []
@@ -167,7 +167,7 @@ class DeferredGradient:
         self.saved.append(tensors)
 
     def take(self) -> list[Tensor]:
-        """All that was saved, steps first. Nothing is left, so another backward pass starts anew."""
+        """Everything saved, stacked along the steps. Clears it, so that another backward pass starts anew."""
         saved = [torch.stack(tensors) for tensors in zip(*self.saved, strict=True)]
         self.saved.clear()
         return saved
@@ -202,7 +202,7 @@ class DotScoreGradient(DeferredGradient):
 
 
 class AdditiveScoreGradient(DeferredGradient):
-    """dk and dv, summed on the way: what they are formed from has [N S D] numbers per step."""
+    """dk and dv, summed at every step: to save their [N S D] numbers per step would take more memory than time."""
 
     def save(self, *tensors: Tensor) -> None:
         if not self.saved:
@@ -224,12 +224,12 @@ class AttentionGradient(DeferredGradient):
     """e^(2 k_j)."""
     v: Float[Tensor, " D"]
     fits: bool | None = None
-    """Whether no key is too large for its exponential; None before the first step."""
+    """Whether all keys are small enough for `exp_of_keys`; None before the first step."""
 
     def prepare(self, keys: Float[Tensor, "N S D"], v: Float[Tensor, "1 D"]) -> bool:
-        """Compute what all steps read, once; return whether the kernel can use it."""
+        """Compute e^(2k) at the first step; return whether the kernel can be used."""
         if self.fits is None:
-            exp_keys = decoding_kernels.odds_of(keys.detach())
+            exp_keys = decoding_kernels.exp_of_keys(keys.detach())
             self.fits = exp_keys is not None
             self.exp_keys, self.v = keys if exp_keys is None else exp_keys, v.detach().flatten()
         return self.fits
@@ -240,16 +240,16 @@ class AttentionGradient(DeferredGradient):
         return d_keys, d_v.unsqueeze(0), torch.bmm(weights.permute(1, 2, 0), d_contexts.transpose(0, 1))
 
 
-# --- the operations themselves --------------------------------------------------------------------------------------
+# --- operations -----------------------------------------------------------------------------------------------------
 
 
 class _Shared(torch.autograd.Function):
-    """Tensors as they are, in the given type. Its backward runs after that of all steps."""
+    """Passes tensors on in a type. Its backward runs after those of all steps, and forms the deferred gradients."""
 
     @staticmethod
     def forward(ctx: Any, gradient: DeferredGradient, dtype: torch.dtype, *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.gradient, ctx.dtypes = gradient, [tensor.dtype for tensor in tensors]
-        ctx.set_materialize_grads(False)  # the steps send nothing along the graph: it all comes from `gradient`
+        ctx.set_materialize_grads(False)  # the steps send no gradients along the graph
         return tuple(tensor.view_as(tensor) if tensor.dtype == dtype else tensor.to(dtype) for tensor in tensors)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Dropout from 16 random bits per number. PyTorch draws 64, which takes a tenth of the time of training on a CPU."""
+"""Dropout with 16 random bits per number. PyTorch draws 64, which takes a tenth of the time of training on a CPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FastDropout(Dropout):
 
 
 def _random_bits(count: int, device: torch.device) -> Int16[Tensor, " n"]:
-    """16 random bits each; on a CPU four from one draw of 64."""
+    """Numbers of 16 random bits; on a CPU four come from one draw of 64."""
     if device.type != "cpu":
         return torch.randint(-(2**15), 2**15, (count,), dtype=torch.int16, device=device)
     bits = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)

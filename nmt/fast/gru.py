@@ -1,6 +1,7 @@
-"""The GRU in training: steps with their gradients written out, and all steps of a layer as one node of the graph.
+"""The GRU in training: all steps of a layer as one node of the graph, with gradients written out.
 
-With a = W x + U s of r and z, b = W x + r * (U s) of n, and g = dL/ds':
+Autograd would run a dozen small operations per step, each a pass over memory. Here a step is one product and one kernel, forwards and
+backwards, and the gradient of U is one product at the end. With a = W x + U s of r and z, b = W x + r * (U s) of n, and g = dL/ds':
 
     db = g (1 - z) (1 - n^2);  da = [db (U s), g (s - n)] r z (1 - r z);  dx = [da, db];  dU s = [da, db r];  ds = g z
 """
@@ -39,7 +40,7 @@ class FastGruCell(GruCell):
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is normalised, so that `states` can compute all steps."""
+        """Whether there is no layer normalisation, which `states` does not compute."""
         return isinstance(self.norm_recurrent, nn.Identity)
 
     def states(self, projected: Float[Tensor, "B T G"], start: Float[Tensor, "B H"]) -> Float[Tensor, "B T H"]:
@@ -51,7 +52,7 @@ class FastGruCell(GruCell):
 
 
 class FastRecurrence(Recurrence):
-    """All steps of a single GRU layer at once."""
+    """Computes all steps of a single GRU layer in one node of the graph."""
 
     def all_steps(
         self, words: Float[Tensor, "B T G"], state: RecurrentState, masks: Float[Tensor, "B L H"] | None
@@ -66,7 +67,7 @@ class FastRecurrence(Recurrence):
 
 
 class FastGru(nn.GRU):
-    """The layer step by step in training on a CPU, where PyTorch's own backward pass is slower."""
+    """The layer step by step in training on a CPU, where the backward pass of PyTorch's own layer is slower."""
 
     def forward(self, values: Float[Tensor, "B S D"], hx: Tensor | None = None) -> tuple[Tensor, Tensor]:  # type: ignore[override] # no packed sequences
         weight, recurrent, bias, recurrent_bias = self.all_weights[0]
@@ -112,7 +113,7 @@ def gru_states(
     bias: Float[Tensor, " G"],
     start: Float[Tensor, "B H"],
 ) -> Float[Tensor, "B S H"]:
-    """The same from U and b, inside `deferring()`: as one node of the graph if there are kernels."""
+    """s_1 to s_S from W x, U, b and s_0, inside `deferring()`: one node of the graph if there are kernels."""
     start = start.to(projected.dtype)
     if training_kernels.can_use(projected, start):
         return _CompiledStates.apply(projected, weight, bias, start)  # type: ignore[no-any-return, no-untyped-call]
@@ -174,7 +175,7 @@ class _CompiledGates(torch.autograd.Function):
 class _CompiledStates(torch.autograd.Function):
     """All steps: one product and one kernel each, in the backward pass too. The gradient of U is one product at the end.
 
-    Steps come first in what is saved, so that this product has its rows one after the other.
+    Saved tensors have the steps first, so that the rows of this product are contiguous.
     """
 
     @staticmethod
@@ -209,5 +210,5 @@ class _CompiledStates(torch.autograd.Function):
                 d_hidden,
             )
             d_hidden.addmm_(d_recurrent[step], weight)
-        of_all = d_recurrent.flatten(0, 1)
-        return d_projected, of_all.T @ hidden[:-1].flatten(0, 1), of_all.sum(0), d_hidden
+        d_recurrents = d_recurrent.flatten(0, 1)
+        return d_projected, d_recurrents.T @ hidden[:-1].flatten(0, 1), d_recurrents.sum(0), d_hidden

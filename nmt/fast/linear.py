@@ -1,4 +1,4 @@
-"""Matrices laid out once for the processor, for decoding on a CPU: `nn.Linear` lays its matrix out anew at every call."""
+"""Packed weights: a matrix is laid out for the processor once, while `nn.Linear` lays it out at every call."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class PackedLinear(nn.Linear):
 
 
 def packed_linear(linear: nn.Linear, dtype: torch.dtype) -> PackedLinear | Int8Linear:
-    """A layer that multiplies in the given type."""
+    """The same layer with packed weights, multiplying in a type."""
     return Int8Linear(linear) if dtype == torch.int8 else PackedLinear(linear, dtype)
 
 
 def plain_linear(weight: Float[Tensor, "G D"], bias: Float[Tensor, " G"] | None) -> nn.Linear:
-    """A layer of given weights."""
+    """A layer with these weights, frozen."""
     linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
     linear.weight = nn.Parameter(weight.detach(), requires_grad=False)
     if bias is not None:
@@ -51,15 +51,15 @@ def plain_linear(weight: Float[Tensor, "G D"], bias: Float[Tensor, " G"] | None)
 
 
 def restricted(linear: nn.Linear, outputs: Int[Tensor, " C"]) -> nn.Linear:
-    """A layer that gives some outputs of another one alone, packed if that is."""
+    """A layer with some of the outputs of another one, packed if that is."""
     if isinstance(linear, Int8Linear):
         return linear.of_rows(outputs)
-    few = plain_linear(linear.weight[outputs], None if linear.bias is None else linear.bias[outputs])
-    return PackedLinear(few, linear.dtype) if isinstance(linear, PackedLinear) else few
+    subset = plain_linear(linear.weight[outputs], None if linear.bias is None else linear.bias[outputs])
+    return PackedLinear(subset, linear.dtype) if isinstance(linear, PackedLinear) else subset
 
 
 def can_pack(weight: Tensor, dtype: torch.dtype) -> bool:
-    """Whether oneDNN computes with such weights in this type, on this processor."""
+    """Whether oneDNN can pack such weights in this type on this processor."""
     mkldnn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     if not mkldnn or weight.dtype != torch.float32 or weight.device.type != "cpu":
         return False

@@ -1,4 +1,8 @@
-"""Cross-entropy of the output layer in chunks: the logits of a batch are never held together."""
+"""Cross-entropy of the output layer in chunks, whose gradients are formed in the forward pass.
+
+The logits of a batch, the largest tensor of a training, are never in memory together. A chunk of them is read while still in the
+cache, for the loss and for the gradients of W_o and the readouts, and nothing of it is saved for the backward pass.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +18,15 @@ from nmt.model.output import OutputLayer
 from nmt.model.precision import at_least_fp32
 
 CHUNK_BYTES = 4096
-"""Bytes of a column of logits at a time in training: those of 1,024 tokens in fp32, of 2,048 in bf16."""
+"""Bytes of a column of a chunk of logits in training: 1,024 tokens in fp32, 2,048 in bf16."""
 TOKEN_MULTIPLE = 64
 """The tokens of a batch are padded to a multiple of this: oneDNN compiles a kernel for every new size of a product."""
 _LOGITS_AT_ONCE = 2**24
-"""Logits at a time where no gradient is needed."""
+"""Logits of a chunk where no gradient is needed."""
 
 
 class LogProbsOnDemand:
-    """log p of every token for N readouts, computed for the rows that are indexed."""
+    """log p of every token for N readouts, computed only for the rows that are indexed."""
 
     def __init__(self, output: OutputLayer, readouts: Float[Tensor, "N R"]) -> None:
         self.output, self.readouts = output, readouts
@@ -79,13 +83,13 @@ def _loss_of_chunk(
 class _ChunkedCrossEntropy(torch.autograd.Function):
     """d loss / d logits = p - (1 - eps) * onehot(y) - eps / V, so one pass over the vocabulary gives loss and gradients.
 
-    What has a number per token of the vocabulary is in the autocast type if it is on, sums are in the type of the weights. Of log p
-    only two figures are needed, and both come without a table of it: with m the largest logit of a row,
+    Tables with a column per token of the vocabulary are in the autocast type if it is on, sums in the type of the weights. The loss
+    needs only two figures of a row of log p, and both come without a table of it: with m the largest logit of the row,
 
         log sum_v exp x_v = x_m - log p_m          sum_v x_v = (sum_v W_v) t_i + sum_v b_v
 
-    The last term of the gradient, the same number everywhere, never enters a table either: it sends -eps / V sum_v W_v to
-    each t_i and -eps / V sum_i t_i to each W_v.
+    The last term of the gradient is the same number everywhere. It needs no table either: it adds -eps / V sum_v W_v to the gradient
+    of each t_i and -eps / V sum_i t_i to that of each W_v.
     """
 
     @staticmethod
@@ -97,18 +101,18 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         with torch.autocast(readouts.device.type, enabled=False):
             narrow = weight.to(short)
             padded, padded_gold = functional.pad(readouts.to(short), (0, 0, 0, spare)), functional.pad(gold, (0, spare))
-            all_readouts, all_weights = readouts.to(weight.dtype).sum(0), weight.sum(0)
+            readout_sum, weight_sum = readouts.to(weight.dtype).sum(0), weight.sum(0)
             uniform = smoothing / len(weight)
             d_readouts, d_bias = torch.empty_like(padded), torch.full_like(bias, -uniform * tokens)
-            d_weight = (-uniform * all_readouts).repeat(len(weight), 1)
+            d_weight = (-uniform * readout_sum).repeat(len(weight), 1)
             gold_log_probs, log_sums = weight.new_empty(len(padded)), weight.new_zeros(())
             chunk = CHUNK_BYTES // padded.element_size()
             logits = padded.new_empty(min(chunk, len(padded)), len(weight))
             for start in range(0, tokens, chunk):
                 part, real = slice(start, start + chunk), tokens - start
                 rows = padded[part]
-                of_chunk = torch.mm(rows, narrow.T, out=logits[: len(rows)]).add_(bias)
-                gradient, log_sum, gold_logits = _loss_of_chunk(of_chunk, padded_gold[part], 1 - smoothing)
+                chunk_logits = torch.mm(rows, narrow.T, out=logits[: len(rows)]).add_(bias)
+                gradient, log_sum, gold_logits = _loss_of_chunk(chunk_logits, padded_gold[part], 1 - smoothing)
                 gold_log_probs[part] = gold_logits - log_sum
                 log_sums += log_sum[:real].sum()
                 d_bias += gradient[:real].sum(0)
@@ -117,10 +121,10 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                     d_weight.addmm_(gradient.T, rows)
                 else:
                     d_weight += gradient.T @ rows
-            d_readouts -= (uniform * all_weights).to(short)
-            all_logits = all_readouts @ all_weights + tokens * bias.sum()
+            d_readouts -= (uniform * weight_sum).to(short)
+            logit_sum = readout_sum @ weight_sum + tokens * bias.sum()
             gold_log_probs = gold_log_probs[:tokens]
-            loss = smoothing * log_sums - (1 - smoothing) * gold_log_probs.sum() - uniform * all_logits
+            loss = smoothing * log_sums - (1 - smoothing) * gold_log_probs.sum() - uniform * logit_sum
         ctx.save_for_backward(d_readouts[:tokens].to(readouts.dtype), d_weight, d_bias)
         ctx.mark_non_differentiable(gold_log_probs)
         return loss, gold_log_probs

@@ -1,4 +1,4 @@
-"""Memory that several hypotheses of a sentence read without a copy of it."""
+"""Memory that all hypotheses of a sentence share, so that a beam of K does not copy annotations and keys K times."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from nmt.segments import Segments
 
 @dataclass(frozen=True)
 class SharedMemory(AttentionMemory):
-    """Annotations and keys, one row per sentence, for hypotheses that say which sentence they read."""
+    """Annotations and keys, one row per sentence, and the sentence that each hypothesis reads."""
 
     rows: Segments | None = None
     """The sentence of each hypothesis; None where hypothesis i reads sentence i."""
     exp_keys: Float[Tensor, "B S D"] | None = None
-    """e^(2 k_j), where a kernel computes the additive score from it."""
+    """e^(2 k_j), if a kernel computes the additive score from it."""
 
     @classmethod
     def of(cls, memory: AttentionMemory) -> SharedMemory:
-        """A plain memory as one that can be shared."""
+        """A plain memory as a shared one."""
         if isinstance(memory, SharedMemory):
             return memory
         return cls(memory.annotations, memory.keys, memory.mask, memory.summary)
@@ -36,7 +36,7 @@ class SharedMemory(AttentionMemory):
         return replace(self, rows=Segments(rows, sentences))
 
     def in_bf16(self) -> SharedMemory:
-        """The memory in bf16, if every step multiplies with it in bf16."""
+        """The memory in bf16 for steps that multiply in bf16; the kernel for `exp_keys` needs fp32."""
         if self.exp_keys is not None:
             return self
         annotations = self.annotations.to(torch.bfloat16)
@@ -44,7 +44,7 @@ class SharedMemory(AttentionMemory):
         return replace(self, annotations=annotations, keys=keys)
 
     def select(self, rows: Int[Tensor, " M"]) -> SharedMemory:
-        """The memory of the given sentences, in their order."""
+        """The memory of these sentences, in their order."""
         plain = AttentionMemory(self.annotations, self.keys, self.mask, self.summary).select(rows)
         exp_keys = None if self.exp_keys is None else self.exp_keys[rows]
         return replace(SharedMemory.of(plain), exp_keys=exp_keys)

@@ -1,4 +1,8 @@
-"""The output layer in search: log-probabilities of the whole vocabulary, or for each sentence of the tokens on a list of its own."""
+"""The output layer in search, for the whole vocabulary or a shortlist per sentence.
+
+The table of log-probabilities [N V] is never in memory: chunks of logits fit the cache while a kernel picks their largest. A
+shortlist multiplies only the rows of W_o that it names, and those shared by all sentences in one product.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +22,15 @@ from nmt.model.output import OutputLayer
 from nmt.segments import Segments
 
 _IN_CACHE = 2**20
-"""Logits at a time on a CPU, so that they are still in its cache when the largest are picked."""
+"""Logits per chunk on a CPU: they are still in the cache when the largest are picked."""
 _ON_DEVICE = 2**28
-"""The same for other devices."""
+"""Logits per chunk on other devices."""
 _FEW = 64
-"""Number of tokens up to which the kernel that looks for the most probable ones is fast."""
+"""The number of most probable tokens up to which the kernel is fast."""
 
 
 class PackedOutputLayer(ChunkedOutputLayer):
-    """The output layer with a packed matrix."""
+    """The output layer with packed weights."""
 
     def __init__(self, output: OutputLayer, dtype: torch.dtype) -> None:
         nn.Module.__init__(self)
@@ -40,7 +44,7 @@ class PackedOutputLayer(ChunkedOutputLayer):
 
 @dataclass(frozen=True)
 class OwnWeights:
-    """The rows of W_o and b of each sentence's own tokens; where a sentence has fewer than another, b is -inf."""
+    """The rows of W_o and b of each sentence's own tokens, padded with b = -inf."""
 
     weight: Float[Tensor, "B W R"]
     bias: Float[Tensor, "B W"]
@@ -60,9 +64,9 @@ class OwnWeights:
 
 @dataclass(frozen=True)
 class OwnPanels:
-    """The same in int8, for a kernel."""
+    """The same in int8, in the layout of the kernel."""
 
-    panels: kernels.GroupPanels
+    panels: kernels.SegmentPanels
 
     @property
     def width(self) -> int:
@@ -72,7 +76,7 @@ class OwnPanels:
         assert isinstance(shared, Int8Linear)
         logits = readouts.new_empty(len(readouts), shared.out_features + self.width)
         shared.write(readouts, logits[:, : shared.out_features])
-        kernels.int8_products_of_groups(self.panels, readouts, rows.segment_ids, logits[:, shared.out_features :])
+        kernels.int8_products_of_segments(self.panels, readouts, rows.segment_ids, logits[:, shared.out_features :])
         return logits
 
     def select(self, sentences: Int[Tensor, " M"]) -> OwnPanels:
@@ -81,31 +85,31 @@ class OwnPanels:
 
 @dataclass(frozen=True)
 class Listed:
-    """The output layer for lists of tokens: those that all sentences share, then those of each sentence's own."""
+    """The output layer for shortlists: first the tokens that all sentences share, then each sentence's own."""
 
     shared: nn.Linear
     own: OwnWeights | OwnPanels
     tokens: Int[Tensor, "B C"]
-    """The tokens that the logits of each sentence stand for."""
+    """The token of each logit of each sentence."""
 
     def __call__(self, readouts: Float[Tensor, "N R"], rows: Segments) -> Float[Tensor, "N C"]:
-        """Logits of N readouts; `rows` says which sentence each belongs to. -inf where a sentence has fewer tokens than another."""
+        """Logits of N readouts; `rows` holds the sentence of each. Padding is -inf."""
         return self.own(self.shared, readouts, rows)
 
     def select(self, sentences: Int[Tensor, " M"]) -> Listed:
-        """The same for the given sentences, in their order."""
+        """The same for these sentences, in their order."""
         return replace(self, own=self.own.select(sentences), tokens=self.tokens[sentences])
 
 
 def listed_output(
     output: OutputLayer, shared: nn.Linear, shared_ids: Int[Tensor, " F"], own: Int[Tensor, " M"], sentences: Segments
 ) -> Listed:
-    """The lists of an output layer.
+    """An output layer restricted to shortlists.
 
     Args:
         output: the whole layer.
-        shared: the rows of it that are on every list, see `restricted`.
-        shared_ids: their tokens.
+        shared: its rows for the shared tokens, see `restricted`.
+        shared_ids: the tokens on every shortlist.
         own: the other tokens of each sentence, those of the first sentence first.
         sentences: the sentence of each of these.
     """
@@ -121,14 +125,14 @@ def listed_output(
 
 @dataclass(frozen=True)
 class SearchLogProbs:
-    """log p(y_t | y_<t, x) of N hypotheses, for some rows at a time: the table [N V] is never held."""
+    """log p(y_t | y_<t, x) of N hypotheses, computed for the rows that are indexed."""
 
     readouts: Float[Tensor, "N R"]
     output: OutputLayer
     rows: Segments
     """The sentence of each hypothesis."""
     listed: Listed | None = None
-    """Lists that the vocabulary is restricted to; probabilities are normalised over them."""
+    """Shortlists; probabilities are normalised over them."""
 
     def __len__(self) -> int:
         return len(self.readouts)
@@ -139,7 +143,7 @@ class SearchLogProbs:
             return log_probs
         table = log_probs.new_full((len(log_probs), self.output.out_features), float("-inf"))
         tokens = self.listed.tokens[self.rows.segment_ids[rows]]
-        return table.scatter_reduce_(1, tokens, log_probs, "amax")  # an empty place of a list is some token, at -inf
+        return table.scatter_reduce_(1, tokens, log_probs, "amax")  # padding is a token at -inf
 
     def best_continuations(
         self,
@@ -149,10 +153,10 @@ class SearchLogProbs:
         forbid: tuple[int, ...],
         prune: float | None,
     ) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"], Float[Tensor, "B W"]] | None:
-        """The `size` most probable paths of each sentence, best first, by kernels; None where there are none for it.
+        """The `size` most probable continuations of each sentence, best first; None if there is no kernel for them.
 
         Returns:
-            Their log-probabilities, the hypotheses that they continue, their last tokens, and the log-probabilities of these.
+            Their log-probabilities, the hypotheses that they continue, their tokens, and the log-probabilities of these.
         """
         if size > _FEW or not kernels.can_use(self.readouts, totals):
             return None
@@ -164,7 +168,7 @@ class SearchLogProbs:
         )
 
     def _chunks(self, size: int, forbid: tuple[int, ...]) -> list[tuple[slice, int, tuple[int, ...]]]:
-        """As many rows at a time as the cache holds with all their logits."""
+        """Chunks of as many rows as the cache holds logits of."""
         width = self.output.out_features if self.listed is None else self.listed.tokens.shape[1]
         count = largest_bucket_within(
             max((_IN_CACHE if self.readouts.device.type == "cpu" else _ON_DEVICE) // width, 1)
@@ -173,8 +177,8 @@ class SearchLogProbs:
 
     def _top(self, rows: slice, size: int, forbid: tuple[int, ...]) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
         tokens = None if self.listed is None else self.listed.tokens
-        group = self.rows.segment_ids[rows]
-        return kernels.most_probable(self._logits(rows), size, pieces=tokens, group=group, forbid=forbid)
+        segment_ids = self.rows.segment_ids[rows]
+        return kernels.most_probable(self._logits(rows), size, tokens=tokens, segment_ids=segment_ids, forbid=forbid)
 
     def _logits(self, rows: slice | Tensor) -> Float[Tensor, "n C"]:
         if self.listed is None:

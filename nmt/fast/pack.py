@@ -1,10 +1,13 @@
-"""Decoding faster: `pack(model, precision)`."""
+"""`pack(model, precision)` for decoding: weights laid out for the processor, tables of tokens, fused steps.
+
+A packed model is a copy, frozen as it is: so weights can be rounded, rearranged and multiplied with one another once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import torch
 from jaxtyping import Float, Int, Num
@@ -34,8 +37,10 @@ from nmt.model.readout import AttentionalReadout, MaxoutReadout, TanhReadout
 from nmt.model.recurrent import RecurrentModel, TokenEmbedding
 from nmt.model.scores import AdditiveScore, ConcatScore
 
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
 _LARGEST_TABLE = 2**24
-"""Numbers in a `TokenTable` at the most: it may come to take as much memory."""
+"""The most numbers of a `TokenTable`."""
 
 SEARCH_TWINS: dict[type[nn.Module], type[nn.Module]] = {
     RecurrentModel: SearchModel,
@@ -44,29 +49,29 @@ SEARCH_TWINS: dict[type[nn.Module], type[nn.Module]] = {
     GruCell: FastGruCell,
     OutputLayer: ChunkedOutputLayer,
 }
-"""What is faster on every device."""
+"""Types that have a faster twin on every device."""
 
 
 def pack(
     model: TranslationModel[Any, Any], precision: DecodingPrecision, shared_tokens: Int[Tensor, " F"] | None = None
 ) -> TranslationModel[Any, Any]:
-    """A copy of a model as it is now, on the same device, in evaluation mode, ready for decoding.
+    """A copy of a model for decoding, on the same device, in evaluation mode. Later updates of the model do not reach it.
 
-    On a CPU its matrices are laid out for the processor in the given precision; in int8 PyTorch's LSTM layers stay in fp32. What only
-    tokens are multiplied with becomes a table, if that is not too large. With `NMT_FAST=0` it is a plain copy.
+    On a CPU its weights are packed in this precision; in int8 PyTorch's LSTM layers stay in fp32. Matrices that multiply only embedded
+    tokens become tables, if these are not too large. With `NMT_FAST=0` it is a plain copy.
 
     Args:
-        model: any model; what has no fast twin stays as it is.
+        model: any model; modules without a fast twin stay as they are.
         precision: of the matrix products. In bf16 they also need autocast, see `nmt.device.autocast`.
-        shared_tokens: the tokens that are on every shortlist, if shortlists will be used.
+        shared_tokens: the tokens on every shortlist, if shortlists will be used.
 
     Raises:
-        UsageError: int8 is asked for where it cannot be computed.
+        UsageError: int8 cannot be computed here.
     """
     copied = deepcopy(model).eval().requires_grad_(False)
     for layer in copied.modules():
         if isinstance(layer, nn.RNNBase):
-            layer.flatten_parameters()  # cuDNN wants all weights in one block, but the copy has a block for each
+            layer.flatten_parameters()  # cuDNN needs all weights in one block, but the copy has one for each
     if is_on() and _has_twin(copied):
         return _packed(copied, precision, shared_tokens)
     if precision == "int8":
@@ -76,7 +81,7 @@ def pack(
 
 
 def _has_twin(model: TranslationModel[Any, Any]) -> TypeGuard[RecurrentModel]:
-    """Whether `SearchModel` may stand for a model: its steps call no method of these parts that a subclass could override."""
+    """Whether `SearchModel` can replace a model: it bypasses methods that a subclass of these parts could override."""
     if type(model) is not RecurrentModel:
         return False
     return type(model.output) is OutputLayer and type(model.decoder.attention) in SEARCH_TWINS
@@ -103,7 +108,7 @@ def _packed(
 
 
 def _pack_children(module: nn.Module, dtype: torch.dtype) -> None:
-    """Replace modules by packed ones, inner ones first."""
+    """Replace modules by packed ones, children first."""
     for name, child in module.named_children():
         _pack_children(child, dtype)
         packer = PACKERS.get(type(child))
@@ -112,7 +117,7 @@ def _pack_children(module: nn.Module, dtype: torch.dtype) -> None:
 
 
 def _tabulate(model: RecurrentModel) -> None:
-    """Put tables in the place of the layers that read tokens, on each side where all of them can be; an LSTM's cannot."""
+    """Replace the layers that read tokens by tables, on each side where all of them can be; those of an LSTM cannot."""
     encoder, decoder = model.encoder, model.decoder
     layers = [layer for side in (encoder.rightward, encoder.leftward) for layer in list(side)[:1]]
     recurrences = [part for part in decoder.modules() if isinstance(part, Recurrence) and "word" in part.inputs]
@@ -125,7 +130,7 @@ def _tabulate(model: RecurrentModel) -> None:
 def _tabulate_side(
     model: RecurrentModel, side: str, places: list[tuple[nn.Module, str]], modules: list[nn.Module]
 ) -> None:
-    """Do so for the layers at the given places, of modules that no class of one's own has changed."""
+    """Replace the layers at these places of one side, unless one is too large or a module is not of a known type."""
     embedding: TokenEmbedding = getattr(model, side)
     widest = _LARGEST_TABLE // embedding.num_embeddings
     layers = [getattr(holder, name, None) for holder, name in places]
@@ -137,11 +142,11 @@ def _tabulate_side(
     setattr(model, side, TokenIds())
 
 
-# --- packed modules -----------------------------------------------------------------------------------------------
+# --- packed modules ------------------------------------------------------------------------------------------------
 
 
 class PackedGru(nn.Module):
-    """The states of a GRU layer, each step through packed matrices."""
+    """The states of a GRU layer with packed weights."""
 
     def __init__(self, layer: nn.GRU, dtype: torch.dtype) -> None:
         super().__init__()
@@ -166,7 +171,7 @@ class PackedGru(nn.Module):
 
 
 class Int8Recurrence(Recurrence):
-    """Layers of a GRU in int8: one step of a layer, with the products of its inputs, is one kernel call."""
+    """Layers of a GRU in int8: a step of a layer, products included, is one kernel call."""
 
     def __init__(self, recurrence: Recurrence) -> None:
         nn.Module.__init__(self)
@@ -176,7 +181,7 @@ class Int8Recurrence(Recurrence):
         self._recurrent = [_panels_of_gates(cell.recurrent) for cell in self.cells if isinstance(cell, GruCell)]
 
     def project_words(self, embedded: Num[Tensor, "... E"]) -> Num[Tensor, "... G"]:
-        """W E y, or the id of a token whose W E y is in a table."""
+        """W E y, or the ids of the tokens if a table holds W E y."""
         return embedded if isinstance(self._word, TokenTable) else super().project_words(embedded)
 
     @property
@@ -200,7 +205,7 @@ class Int8Recurrence(Recurrence):
 
 
 class ProjectedReadout(AttentionalReadout):
-    """h~_t = tanh(W_c [c_t; h_t]) from the part of W_c for h_t and contexts that are multiplied with the other part already."""
+    """h~_t = tanh(W_c [c_t; h_t]) from contexts already multiplied with their part of W_c, see `ProjectedAttention`."""
 
     def __init__(self, state: nn.Linear) -> None:
         nn.Module.__init__(self)
@@ -215,16 +220,20 @@ class ProjectedReadout(AttentionalReadout):
         __call__ = forward
 
 
-# --- what each plain type becomes ---------------------------------------------------------------------------------
+# --- packers -------------------------------------------------------------------------------------------------------
 
 
 def _pack_linear(linear: nn.Linear, dtype: torch.dtype) -> nn.Module:
     return packed_linear(linear, dtype) if min(linear.in_features, linear.out_features) > 1 else linear
 
 
-def _pack_attention(attention: Attention, _: torch.dtype) -> nn.Module:
-    is_additive = type(attention.score) in (AdditiveScore, ConcatScore) and not attention.has_coverage
-    return _as(FusedAttention, attention) if is_additive and attention.window is None else attention
+def _fuse_attention(decoder: AttendThenUpdate | UpdateThenAttend) -> None:
+    """Fuse the additive attention of a decoder; the attentions of several heads are shared, but not fused."""
+    attention = decoder.attention
+    if type(attention) is not SharedAttention or attention.window is not None or attention.has_coverage:
+        return
+    if type(attention.score) in (AdditiveScore, ConcatScore):
+        decoder.attention = _as(FusedAttention, attention)
 
 
 def _pack_recurrence(recurrence: Recurrence, _: torch.dtype) -> nn.Module:
@@ -235,23 +244,29 @@ def _pack_recurrence(recurrence: Recurrence, _: torch.dtype) -> nn.Module:
     return Int8Recurrence(recurrence)
 
 
-def _pack_decoder(decoder: UpdateThenAttend, dtype: torch.dtype) -> nn.Module:
-    """Multiply annotations with what the readout multiplies contexts with, if nothing else reads these, and it is no wider."""
+def _pack_attend_then_update(decoder: AttendThenUpdate, _: torch.dtype) -> nn.Module:
+    _fuse_attention(decoder)
+    return decoder
+
+
+def _pack_update_then_attend(decoder: UpdateThenAttend, dtype: torch.dtype) -> nn.Module:
+    """Only an attentional readout reads the contexts: project the annotations with its matrix, if that is no wider than they are."""
+    _fuse_attention(decoder)
     attention, readout = decoder.attention, decoder.readout
     if not isinstance(attention, SharedAttention) or not isinstance(readout, AttentionalReadout):
         return decoder
     if attention.score is not None and type(readout) is AttentionalReadout:
         weight = readout.combine.weight
         context_size = readout.context_size
-        of_context, of_state = torch.split(weight, [context_size, weight.shape[1] - context_size], dim=1)
-        if len(of_context) <= context_size:
-            decoder.attention = ProjectedAttention(attention, packed_linear(plain_linear(of_context, None), dtype))
-            decoder.readout = ProjectedReadout(packed_linear(plain_linear(of_state, None), dtype))
+        context_weight, state_weight = torch.split(weight, [context_size, weight.shape[1] - context_size], dim=1)
+        if len(context_weight) <= context_size:
+            decoder.attention = ProjectedAttention(attention, packed_linear(plain_linear(context_weight, None), dtype))
+            decoder.readout = ProjectedReadout(packed_linear(plain_linear(state_weight, None), dtype))
     return decoder
 
 
-def _as(kind: type[nn.Module], module: nn.Module) -> nn.Module:
-    """A module as a subclass of its type."""
+def _as(kind: type[ModuleT], module: nn.Module) -> ModuleT:
+    """The same module with a subclass of its type."""
     fast = object.__new__(kind)
     fast.__dict__.update(module.__dict__)
     return fast
@@ -263,7 +278,7 @@ def _panels_of_gates(layer: nn.Module) -> kernels.Panels:
 
 
 def _has_gru_kernel(*layers: nn.Module) -> bool:
-    """Whether the kernel for a whole step of a GRU multiplies with such layers, and fast."""
+    """Whether these layers are in int8 and the kernel for a whole step of a GRU is the fastest."""
     return has_int8_kernel() and all(isinstance(layer, Int8Linear) for layer in layers)
 
 
@@ -271,14 +286,14 @@ _TOKEN_READERS: set[type[nn.Module]] = {
     *(Encoder, UnrolledLayer, PackedGru, AttendThenUpdate, UpdateThenAttend, Recurrence, Int8Recurrence),
     *(TanhReadout, MaxoutReadout, AttentionalReadout, ProjectedReadout),
 }
-"""Modules that read embedded tokens through the layers that `_tabulate` knows, and in no other way."""
+"""Modules that read embedded tokens only through the layers that `_tabulate` replaces."""
 
 PACKERS: dict[type[nn.Module], Callable[[Any, torch.dtype], nn.Module]] = {
     nn.Linear: _pack_linear,
     nn.GRU: PackedGru,
     ChunkedOutputLayer: PackedOutputLayer,
-    SharedAttention: _pack_attention,
     Recurrence: _pack_recurrence,
-    UpdateThenAttend: _pack_decoder,
+    AttendThenUpdate: _pack_attend_then_update,
+    UpdateThenAttend: _pack_update_then_attend,
 }
-"""What each type becomes on a CPU that oneDNN knows."""
+"""How each type is packed on a CPU that oneDNN supports."""

@@ -1,4 +1,4 @@
-"""The recurrent model in decoding: hypotheses share the memory of their sentence, and the vocabulary may be restricted."""
+"""The recurrent model in search: hypotheses share the memory of their sentence, and a shortlist shrinks the output layer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nmt.segments import Segments
 
 @dataclass(frozen=True)
 class SearchMemory(RecurrentMemory):
-    """The memory of the recurrent model, and the lists of tokens that its sentences may be translated with."""
+    """The memory of the recurrent model, and the shortlists of its sentences."""
 
     attention: SharedMemory
     listed: Listed | None = None
@@ -28,12 +28,12 @@ class SearchMemory(RecurrentMemory):
 
 
 class SearchModel(RecurrentModel):
-    """A recurrent model whose steps copy nothing of the memory."""
+    """A recurrent model whose steps do not copy the memory for each hypothesis."""
 
     in_bf16: bool
     """Whether steps multiply with the memory in bf16."""
     shared_tokens: Int[Tensor, " F"]
-    """The tokens that are on every list."""
+    """The tokens on every shortlist."""
     shared_output: nn.Linear
     """Their rows of the output layer."""
 
@@ -43,11 +43,11 @@ class SearchModel(RecurrentModel):
         return SearchMemory(shared.in_bf16() if self.in_bf16 else shared, memory.start)
 
     def restrict(self, memory: SearchMemory, own: Int[Tensor, " M"], sentences: Segments) -> SearchMemory:
-        """The memory of sentences that may be translated with listed tokens only: the shared ones, and their own.
+        """The memory of sentences restricted to listed tokens: the shared ones and those of each sentence.
 
         Args:
-            memory: of sentences that may be translated with all tokens.
-            own: the own tokens of each sentence, those of the first sentence first.
+            memory: the memory of unrestricted sentences.
+            own: the other tokens of each sentence, those of the first sentence first.
             sentences: the sentence of each of these.
         """
         return replace(

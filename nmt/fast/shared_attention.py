@@ -1,4 +1,7 @@
-"""Attention in decoding, where several hypotheses read the same sentence."""
+"""Attention in search: the hypotheses of a sentence read its memory together, and one kernel fuses the additive attention.
+
+A beam of K reads annotations and keys from memory once, not K times. The fused kernel holds no [N S D] numbers.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from nmt.model.scores import AdditiveScore
 
 
 class SharedAttention(Attention):
-    """The hypotheses of a sentence query its memory as if they were time steps: it is read once for all of them."""
+    """Treats the hypotheses of a sentence as time steps, so that its memory is read once for all of them."""
 
     def forward(
         self,
@@ -26,8 +29,7 @@ class SharedAttention(Attention):
     ) -> Attended:
         if not isinstance(memory, SharedMemory) or memory.rows is None:
             return super().forward(queries, positions, memory, coverage)
-        grid = super().forward(*_on_grid(queries, positions, memory, coverage))
-        return _of_hypotheses(grid, memory)
+        return _to_hypotheses(super().forward(*_to_steps(queries, positions, memory, coverage)), memory)
 
 
 class SharedMultiHeadAttention(MultiHeadAttention):
@@ -42,35 +44,34 @@ class SharedMultiHeadAttention(MultiHeadAttention):
     ) -> Attended:
         if not isinstance(memory, SharedMemory) or memory.rows is None:
             return super().forward(queries, positions, memory, coverage)
-        grid = super().forward(*_on_grid(queries, positions, memory, coverage))
-        return _of_hypotheses(grid, memory)
+        return _to_hypotheses(super().forward(*_to_steps(queries, positions, memory, coverage)), memory)
 
 
-def _on_grid(
+def _to_steps(
     queries: Float[Tensor, "N 1 H"],
     positions: Int[Tensor, "N 1"],
     memory: SharedMemory,
     coverage: Float[Tensor, "N 1 S"] | None,
 ) -> tuple[Tensor, Tensor, SharedMemory, Tensor | None]:
-    """The arguments of attention with the hypotheses of a sentence in the place of steps; one with fewer has empty places."""
+    """The arguments of attention with the hypotheses of a sentence as time steps, padded to the sentence with the most."""
     rows = memory.rows
     assert rows is not None
-    spread = None if coverage is None else rows.to_padded(coverage.squeeze(1))
-    return rows.to_padded(queries.squeeze(1)), rows.to_padded(positions.squeeze(1)), replace(memory, rows=None), spread
+    padded = None if coverage is None else rows.to_padded(coverage.squeeze(1))
+    return rows.to_padded(queries.squeeze(1)), rows.to_padded(positions.squeeze(1)), replace(memory, rows=None), padded
 
 
-def _of_hypotheses(grid: Attended, memory: SharedMemory) -> Attended:
-    """The results of the hypotheses alone, one step each."""
+def _to_hypotheses(attended: Attended, memory: SharedMemory) -> Attended:
+    """The results without padding, one time step per hypothesis."""
     rows = memory.rows
     assert rows is not None
-    centers = None if grid.centers is None else rows.to_flat(grid.centers).unsqueeze(1)
-    return Attended(rows.to_flat(grid.contexts).unsqueeze(1), rows.to_flat(grid.weights).unsqueeze(1), centers)
+    centers = None if attended.centers is None else rows.to_flat(attended.centers).unsqueeze(1)
+    return Attended(rows.to_flat(attended.contexts).unsqueeze(1), rows.to_flat(attended.weights).unsqueeze(1), centers)
 
 
 class FusedAttention(SharedAttention):
     """Global attention with an additive score in one kernel call per step.
 
-    Reads e^(2 k_j) instead of the keys. If a key is so large that this is no fp32 number, it falls back to the plain arithmetic.
+    Reads e^(2 k_j) instead of the keys. Falls back to plain arithmetic if a key is too large for that in fp32.
     """
 
     def remember(
@@ -78,7 +79,7 @@ class FusedAttention(SharedAttention):
     ) -> SharedMemory:
         memory = SharedMemory.of(super().remember(annotations.float(), mask, summary))
         keys = memory.keys.float()
-        return replace(memory, exp_keys=kernels.odds_of(keys) if kernels.can_use(keys) else None)
+        return replace(memory, exp_keys=kernels.exp_of_keys(keys) if kernels.can_use(keys) else None)
 
     def forward(
         self,
@@ -105,7 +106,7 @@ class FusedAttention(SharedAttention):
 
 
 class ProjectedAttention(Attention):
-    """An attention whose contexts are W c_i = sum_j alpha_ij W h_j: W h_j is computed once, and not W c_i at every step."""
+    """An attention with contexts W c_i = sum_j alpha_ij (W h_j): W h_j once per sentence replaces W c_i at every step."""
 
     def __init__(self, attention: Attention, projection: nn.Linear) -> None:
         nn.Module.__init__(self)

@@ -1,4 +1,4 @@
-"""Whether the fast room is used: `NMT_FAST=0` runs everything on the plain modules, at the same results."""
+"""The switch `NMT_FAST=0`, which runs everything on the plain modules, with the same results to within rounding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def is_on() -> bool:
 
 
 def arithmetic() -> str:
-    """What computes: "plain PyTorch", "fast modules" or "fast modules and kernels".
+    """The arithmetic in use: "plain PyTorch", "fast modules" or "fast modules and kernels".
 
     They round differently, and so train slightly different models.
     """

@@ -1,4 +1,4 @@
-"""Tables of words: what a matrix makes of an embedded token is the same wherever the token stands, so it is computed once."""
+"""Tables of tokens: the product W E y depends on the token y alone, so a look-up replaces a matrix product."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nmt.model.recurrent import TokenEmbedding
 
 
 class TokenTable(nn.Module):
-    """W g E y + b of every token y, computed when a token is first read. Threads may share it."""
+    """W g E y + b of every token y, computed when the token is first read. Threads may share the table."""
 
     def __init__(self, embedding: TokenEmbedding, linear: nn.Linear) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class TokenTable(nn.Module):
         return functional.embedding(ids, self.rows_for(ids))
 
     def rows_for(self, ids: Int[Tensor, "*ids"]) -> Float[Tensor, "V G"]:
-        """The table, in which the rows of these tokens are filled."""
+        """The table, with the rows of these tokens filled."""
         if self.table is None or not self.is_known[ids].all():
             with self.filling:
                 return self._fill(torch.unique(ids[~self.is_known[ids]]))
@@ -39,7 +39,7 @@ class TokenTable(nn.Module):
         products: Tensor = self.linear(self.embedding(ids))
         table = self.table
         if table is None:
-            with torch.inference_mode(mode=False):  # else nothing could be added outside of it
+            with torch.inference_mode(mode=False):  # else no row could be added outside of it
                 table = torch.empty(len(self.is_known), self.out_features, dtype=products.dtype, device=products.device)
         table[ids] = products
         self.table = table
@@ -51,7 +51,7 @@ class TokenTable(nn.Module):
 
 
 class TokenIds(nn.Module):
-    """In the place of an embedding that only tables read: the ids themselves."""
+    """Replaces an embedding that only tables read: passes the ids on."""
 
     def forward(self, ids: Int[Tensor, "*ids"]) -> Int[Tensor, "*ids 1"]:
         return ids.unsqueeze(-1)

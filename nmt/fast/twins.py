@@ -1,4 +1,4 @@
-"""Twins: the same tree of modules and the same parameters, with fast classes in the place of plain ones."""
+"""Twins: a copy of a tree of modules with the same parameters and fast classes in place of plain ones."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 def twin(module: ModuleT, fast_types: Mapping[type[nn.Module], type[nn.Module]]) -> ModuleT:
-    """A tree of modules like this one, where each module whose exact type is in the table has the type beside it.
+    """The same tree of modules, with each module whose exact type is in the table replaced by one of its fast type.
 
-    The modules are new, their parameters and buffers are shared: an update of one is an update of the other. A module that stands in
-    several places does so in the twin.
+    The modules are new, their parameters and buffers are shared: an update of one updates the other. A module that occurs several times
+    does so in the twin.
     """
     return _twin(module, fast_types, {})
 

@@ -59,8 +59,8 @@ def test_a_function_of_a_step_is_its_equation_with_and_without_deferring(name: s
 
     exact = results(plain, False)
     for on in (False, True):
-        for ours, wanted in zip(results(fast, on), exact, strict=True):
-            torch.testing.assert_close(ours, wanted, rtol=0, atol=1e-12)
+        for ours, expected in zip(results(fast, on), exact, strict=True):
+            torch.testing.assert_close(ours, expected, rtol=0, atol=1e-12)
 
 
 def test_additive_scores_are_their_equation_with_and_without_deferring() -> None:
@@ -75,8 +75,8 @@ def test_additive_scores_are_their_equation_with_and_without_deferring() -> None
 
     exact = results(lambda query, keys, v: v(torch.tanh(query.unsqueeze(1) + keys)).squeeze(-1), False)
     for on in (False, True):
-        for ours, wanted in zip(results(additive_scores, on), exact, strict=True):
-            torch.testing.assert_close(ours, wanted, rtol=0, atol=1e-12)
+        for ours, expected in zip(results(additive_scores, on), exact, strict=True):
+            torch.testing.assert_close(ours, expected, rtol=0, atol=1e-12)
 
 
 def test_steps_that_no_loss_reaches_are_left_out() -> None:
@@ -110,10 +110,10 @@ def test_gates_as_one_node_are_the_gates(layer_norm: bool) -> None:
         with deferring(on):
             ours, _ = fast(*inputs)
         torch.testing.assert_close(ours, plain, rtol=0, atol=1e-12)
-        for mine, other in zip(
+        for actual, other in zip(
             torch.autograd.grad((ours * by).sum(), [*inputs, *fast.parameters()]), expected, strict=True
         ):
-            torch.testing.assert_close(mine, other, rtol=0, atol=1e-9)
+            torch.testing.assert_close(actual, other, rtol=0, atol=1e-9)
 
 
 def test_the_steps_of_an_encoder_are_the_layer_of_pytorch() -> None:
@@ -121,17 +121,17 @@ def test_the_steps_of_an_encoder_are_the_layer_of_pytorch() -> None:
     plain, fast = (kind(3, 5, batch_first=True).double() for kind in (nn.GRU, FastGru))
     fast.load_state_dict(plain.state_dict())
     values, upstream = random(4, 6, 3), torch.randn(4, 6, 5, dtype=torch.float64)
-    (ours, last), (theirs, final) = fast(values), plain(values)
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+    (ours, last), (expected, final) = fast(values), plain(values)
+    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-12)
     torch.testing.assert_close(last, final, rtol=0, atol=1e-12)
-    for mine, other in zip(
+    for actual, other in zip(
         torch.autograd.grad(ours, [values, *fast.parameters()], upstream),
-        torch.autograd.grad(theirs, [values, *plain.parameters()], upstream),
+        torch.autograd.grad(expected, [values, *plain.parameters()], upstream),
         strict=True,
     ):
-        torch.testing.assert_close(mine, other, rtol=0, atol=1e-9)
+        torch.testing.assert_close(actual, other, rtol=0, atol=1e-9)
     with torch.no_grad():
-        torch.testing.assert_close(fast(values)[0], theirs, rtol=0, atol=1e-12)
+        torch.testing.assert_close(fast(values)[0], expected, rtol=0, atol=1e-12)
 
 
 # --- whole models; `test_twins.py` has every setting ----------------------------------------------------------------
@@ -204,12 +204,12 @@ def test_under_autocast_gradients_are_within_its_rounding() -> None:
 def test_searching_defers_nothing() -> None:
     _, fast = accelerated()
     seen = seen_while_running(fast)
-    given, rows = batch(), torch.arange(len(batch().source))
+    sample, rows = batch(), torch.arange(len(batch().source))
     with torch.no_grad():
-        memory = fast.encode(given.source, given.source_mask)
-        fast.step(given.target_in[:, 0], fast.start(memory), memory, rows)
-        fast(given)
-    assert len(seen) == 1 + given.target_in.shape[1]
+        memory = fast.encode(sample.source, sample.source_mask)
+        fast.step(sample.target_in[:, 0], fast.start(memory), memory, rows)
+        fast(sample)
+    assert len(seen) == 1 + sample.target_in.shape[1]
     assert not any(seen)
 
 

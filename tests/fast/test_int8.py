@@ -23,19 +23,19 @@ from tests.reference.int8 import int8_product
 
 pytestmark = needs_int8
 
-WAYS = [pytest.param("kernel", marks=needs_int8_kernel), pytest.param("vnni", marks=needs_vnni), "plain"]
+PRODUCTS = [pytest.param("kernel", marks=needs_int8_kernel), pytest.param("vnni", marks=needs_vnni), "plain"]
 
 
-@pytest.fixture(params=WAYS)
-def most(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+@pytest.fixture(params=PRODUCTS)
+def max_level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """The largest integer of a row: products are those of our kernel, of oneDNN with VNNI, or of oneDNN without."""
-    way: str = request.param
-    if way == "kernel":
+    kind: str = request.param
+    if kind == "kernel":
         monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
         return 127
     monkeypatch.setattr(kernels, "multiplies_int8", lambda: False)
-    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: way == "vnni")
-    return 127 if way == "vnni" else 63
+    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: kind == "vnni")
+    return 127 if kind == "vnni" else 63
 
 
 def layer(inputs: int, size: int, *, bias: bool = True) -> nn.Linear:
@@ -50,61 +50,61 @@ def product(of: nn.Linear, values: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shift", [-3.0, 0.0, 0.2, 3.0])
-def test_it_is_its_definition(most: int, bias: bool, shift: float) -> None:
+def test_it_is_its_definition(max_level: int, bias: bool, shift: float) -> None:
     plain = layer(24, 17, bias=bias)
     values = torch.randn(5, 24) * torch.arange(1, 6)[:, None] + shift
     added = plain.bias if bias else torch.zeros(17)
     arrays = [each.detach().double().numpy() for each in (values, plain.weight, added)]
-    wanted, bound = int8_product(*arrays, most=most)
-    found = product(Int8Linear(plain), values).double().numpy()
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    expected, bound = int8_product(*arrays, most=max_level)
+    actual = product(Int8Linear(plain), values).double().numpy()
+    np.testing.assert_allclose(actual, expected, atol=1e-5)
     exact = arrays[0] @ arrays[1].T + arrays[2]
-    assert (np.abs(found - exact) <= bound + 1e-5).all()
-    assert np.abs(found - exact).max() > 1e-4, "nothing was rounded"
+    assert (np.abs(actual - exact) <= bound + 1e-5).all()
+    assert np.abs(actual - exact).max() > 1e-4, "nothing was rounded"
 
 
-def test_a_row_is_the_same_in_any_company(most: int) -> None:
-    made, values = Int8Linear(layer(24, 17)), torch.randn(60, 24)
+def test_a_row_is_the_same_in_any_company(max_level: int) -> None:
+    packed, values = Int8Linear(layer(24, 17)), torch.randn(60, 24)
     values[7] *= 100
-    together = product(made, values)
+    together = product(packed, values)
     for row in range(len(values)):
-        assert torch.equal(product(made, values[row : row + 1])[0], together[row])
+        assert torch.equal(product(packed, values[row : row + 1])[0], together[row])
 
 
-def test_any_shape_and_layout_will_do(most: int) -> None:
-    made = Int8Linear(layer(8, 6))
+def test_any_shape_and_layout_will_do(max_level: int) -> None:
+    packed = Int8Linear(layer(8, 6))
     values = torch.randn(3, 4, 8)
-    found = product(made, values)
-    assert found.shape == (3, 4, 6)
-    torch.testing.assert_close(product(made, values.transpose(0, 1)), found.transpose(0, 1))
-    torch.testing.assert_close(product(made, torch.cat([values, values], 2)[:, :, :8]), found)
-    assert product(made, torch.randn(1, 8)).shape == (1, 6)
-    torch.testing.assert_close(product(made, torch.zeros(2, 8)), made.bias.expand(2, -1))
+    actual = product(packed, values)
+    assert actual.shape == (3, 4, 6)
+    torch.testing.assert_close(product(packed, values.transpose(0, 1)), actual.transpose(0, 1))
+    torch.testing.assert_close(product(packed, torch.cat([values, values], 2)[:, :, :8]), actual)
+    assert product(packed, torch.randn(1, 8)).shape == (1, 6)
+    torch.testing.assert_close(product(packed, torch.zeros(2, 8)), packed.bias.expand(2, -1))
 
 
-def test_a_row_of_zeros_gives_zero_and_leaves_the_others(most: int) -> None:
+def test_a_row_of_zeros_gives_zero_and_leaves_the_others(max_level: int) -> None:
     plain = layer(8, 6, bias=False)
     with torch.no_grad():
         plain.weight[2] = 0
     values = torch.randn(4, 8)
-    found = product(Int8Linear(plain), values)
-    assert (found[:, 2] == 0).all()
-    torch.testing.assert_close(found, plain(values).detach(), atol=0.05, rtol=0)
+    actual = product(Int8Linear(plain), values)
+    assert (actual[:, 2] == 0).all()
+    torch.testing.assert_close(actual, plain(values).detach(), atol=0.05, rtol=0)
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
-def test_what_is_no_number_stays_none(most: int, wrong: float) -> None:
+def test_what_is_no_number_stays_none(max_level: int, wrong: float) -> None:
     plain = layer(8, 6)
     with torch.no_grad():
         plain.weight[2, 1] = wrong
-    found = product(Int8Linear(plain), torch.randn(4, 8))
-    assert not found[:, 2].isfinite().any()
-    assert found[:, :2].isfinite().all()
+    actual = product(Int8Linear(plain), torch.randn(4, 8))
+    assert not actual[:, 2].isfinite().any()
+    assert actual[:, :2].isfinite().all()
     values = torch.randn(4, 8)
     values[1, 1] = wrong
-    found = product(Int8Linear(layer(8, 6)), values)
-    assert not found[1].isfinite().any()
-    assert found[[0, 2, 3]].isfinite().all()
+    actual = product(Int8Linear(layer(8, 6)), values)
+    assert not actual[1].isfinite().any()
+    assert actual[[0, 2, 3]].isfinite().all()
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -114,11 +114,11 @@ def test_a_packed_model_computes_nearly_the_same(name: str) -> None:
     assert isinstance(packed, SearchModel)
     assert isinstance(packed.output, PackedOutputLayer)
     assert isinstance(packed.output.linear, Int8Linear)
-    wanted = outputs(plain)
+    expected = outputs(plain)
     for _ in range(2):  # tokens are looked up the second time
-        found = outputs(packed)
-        assert not torch.equal(found["log-probabilities"], wanted["log-probabilities"])
-        assert_close(found, wanted, 0.2)
+        actual = outputs(packed)
+        assert not torch.equal(actual["log-probabilities"], expected["log-probabilities"])
+        assert_close(actual, expected, 0.2)
 
 
 @needs_int8_kernel
@@ -135,19 +135,19 @@ def test_steps_at_once_are_those_of_one_product_after_the_other(name: str, monke
     assert_close(outputs(packed), outputs(apart))
 
 
-def test_what_is_written_somewhere_is_the_same(most: int) -> None:
-    made, values = Int8Linear(layer(24, 17)), torch.randn(5, 24)
-    wanted = product(made, values)
+def test_what_is_written_somewhere_is_the_same(max_level: int) -> None:
+    packed, values = Int8Linear(layer(24, 17)), torch.randn(5, 24)
+    expected = product(packed, values)
     with torch.inference_mode():
         wide = torch.zeros(5, 40)
-        made.write(values, wide[:, 20:37])
-    assert torch.equal(wide[:, 20:37], wanted)
+        packed.write(values, wide[:, 20:37])
+    assert torch.equal(wide[:, 20:37], expected)
     assert not wide[:, :20].any()
     assert not wide[:, 37:].any()
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_a_restricted_layer_gives_just_the_outputs_of_the_whole_one(most: int, bias: bool) -> None:
+def test_a_restricted_layer_gives_just_the_outputs_of_the_whole_one(max_level: int, bias: bool) -> None:
     whole, rows = Int8Linear(layer(6, 40, bias=bias)), torch.tensor([3, 17, 30])
     values = torch.randn(4, 6)
     few = restricted(whole, rows)

@@ -15,7 +15,7 @@ SMOOTHINGS = [0.0, 0.1]
 CHUNKS = [1, 3, 7, 1000]
 
 
-def given(words: int = 7, width: int = 4, vocabulary: int = 6) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def random_inputs(words: int = 7, width: int = 4, vocabulary: int = 6) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     torch.manual_seed(1)
     shapes = (words, width), (vocabulary, width), (vocabulary,)
     readouts, weight, bias = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
@@ -23,7 +23,7 @@ def given(words: int = 7, width: int = 4, vocabulary: int = 6) -> tuple[Tensor, 
 
 
 def assert_follows_equation(results: tuple[Tensor, Tensor], smoothing: float) -> None:
-    readouts, weight, bias, gold = given()
+    readouts, weight, bias, gold = random_inputs()
     arrays = readouts.detach().numpy(), weight.detach().numpy(), bias.detach().numpy()
     expected = smoothed_cross_entropy(*arrays, gold.tolist(), smoothing)
     np.testing.assert_allclose([results[0].item(), -results[1].sum().item()], expected, rtol=0, atol=1e-9)
@@ -33,30 +33,30 @@ def assert_follows_equation(results: tuple[Tensor, Tensor], smoothing: float) ->
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_it_is_the_equation(smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss, "CHUNK_BYTES", 8 * chunk)
-    assert_follows_equation(chunked_cross_entropy(*given(), smoothing), smoothing)
+    assert_follows_equation(chunked_cross_entropy(*random_inputs(), smoothing), smoothing)
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_so_is_that_of_the_plain_layer(smoothing: float) -> None:
-    assert_follows_equation(plain_loss(*given(), smoothing), smoothing)
+    assert_follows_equation(plain_loss(*random_inputs(), smoothing), smoothing)
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_gradients_do_not_depend_on_the_path(smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss, "CHUNK_BYTES", 8 * chunk)
-    readouts, weight, bias, gold = given(words=10)
+    readouts, weight, bias, gold = random_inputs(words=10)
     values = readouts, weight, bias
     ours = torch.autograd.grad(chunked_cross_entropy(*values, gold, smoothing)[0] * 0.3, values)
-    theirs = torch.autograd.grad(plain_loss(*values, gold, smoothing)[0] * 0.3, values)
-    for mine, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(mine, other, rtol=0, atol=1e-9)
+    expected = torch.autograd.grad(plain_loss(*values, gold, smoothing)[0] * 0.3, values)
+    for actual, other in zip(ours, expected, strict=True):
+        torch.testing.assert_close(actual, other, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_gradients_are_those_of_the_function(smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss, "CHUNK_BYTES", 8 * 2)
-    *values, gold = given(words=5)
+    *values, gold = random_inputs(words=5)
 
     def summed(readouts: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return chunked_cross_entropy(readouts, weight, bias, gold, smoothing)[0]
@@ -66,7 +66,7 @@ def test_gradients_are_those_of_the_function(smoothing: float, monkeypatch: pyte
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_smoothing_is_that_of_pytorch(smoothing: float) -> None:
-    readouts, weight, bias, gold = given(words=20)
+    readouts, weight, bias, gold = random_inputs(words=20)
     logits = torch.nn.functional.linear(readouts, weight, bias)
     expected = torch.nn.functional.cross_entropy(logits, gold, label_smoothing=smoothing, reduction="sum")
     smoothed, log_probs = chunked_cross_entropy(readouts, weight, bias, gold, smoothing)
@@ -77,13 +77,13 @@ def test_smoothing_is_that_of_pytorch(smoothing: float) -> None:
 
 def test_log_probabilities_of_the_gold_tokens_are_no_gold_of_training() -> None:
     for path in (chunked_cross_entropy, plain_loss):
-        smoothed, log_probs = path(*given(), 0.1)
+        smoothed, log_probs = path(*random_inputs(), 0.1)
         assert smoothed.requires_grad
         assert not log_probs.requires_grad
 
 
 def test_only_weights_in_training_get_gradients() -> None:
-    readouts, weight, bias, gold = given()
+    readouts, weight, bias, gold = random_inputs()
     chunked_cross_entropy(readouts, weight.detach(), bias, gold, 0.1)[0].backward()
     assert readouts.grad is not None
     assert bias.grad is not None
@@ -91,7 +91,7 @@ def test_only_weights_in_training_get_gradients() -> None:
 
 
 def test_no_words_lose_nothing() -> None:
-    readouts, weight, bias, gold = given(words=0)
+    readouts, weight, bias, gold = random_inputs(words=0)
     smoothed, log_probs = chunked_cross_entropy(readouts, weight, bias, gold, 0.1)
     smoothed.backward()
     assert smoothed.item() == 0
@@ -101,7 +101,7 @@ def test_no_words_lose_nothing() -> None:
 
 
 def test_words_are_counted_apart_from_their_order_and_company() -> None:
-    readouts, weight, bias, gold = given(words=9)
+    readouts, weight, bias, gold = random_inputs(words=9)
     together = chunked_cross_entropy(readouts, weight, bias, gold, 0.1)[0]
     apart = sum(
         chunked_cross_entropy(readouts[i : i + 1], weight, bias, gold[i : i + 1], 0.1)[0] for i in reversed(range(9))
@@ -110,7 +110,7 @@ def test_words_are_counted_apart_from_their_order_and_company() -> None:
 
 
 def test_extreme_logits_stay_finite() -> None:
-    readouts, weight, bias, gold = given()
+    readouts, weight, bias, gold = random_inputs()
     values = (readouts * 1e4).detach().requires_grad_(), weight, bias
     smoothed, _ = chunked_cross_entropy(*values, gold, 0.1)
     assert smoothed.isfinite()
@@ -120,7 +120,7 @@ def test_extreme_logits_stay_finite() -> None:
 @pytest.mark.parametrize(("words", "vocabulary"), [(1, 1), (65, 300), (3, 257), (64, 256), (0, 5)])
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_in_fp32_it_is_that_of_the_plain_layer_in_fp64(words: int, vocabulary: int, smoothing: float) -> None:
-    *wide, gold = given(words=words, width=8, vocabulary=vocabulary)
+    *wide, gold = random_inputs(words=words, width=8, vocabulary=vocabulary)
     values = [value.detach().float().requires_grad_() for value in wide]
     actual = chunked_cross_entropy(values[0], values[1], values[2], gold, smoothing)
     expected = plain_loss(wide[0], wide[1], wide[2], gold, smoothing)
@@ -134,7 +134,7 @@ def test_in_fp32_it_is_that_of_the_plain_layer_in_fp64(words: int, vocabulary: i
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_readouts_that_are_not_finite_show_in_the_loss_and_in_their_row_alone(bad: float) -> None:
-    readouts, weight, bias, _ = given(words=5, width=8, vocabulary=300)
+    readouts, weight, bias, _ = random_inputs(words=5, width=8, vocabulary=300)
     with torch.no_grad():
         readouts[2, 3] = bad
     loss, log_probs = chunked_cross_entropy(readouts, weight, bias, torch.arange(5), 0.1)
@@ -143,7 +143,7 @@ def test_readouts_that_are_not_finite_show_in_the_loss_and_in_their_row_alone(ba
 
 
 def test_under_autocast_the_products_are_short_and_the_rest_is_not() -> None:
-    readouts, weight, bias, gold = given(words=200, width=16, vocabulary=50)
+    readouts, weight, bias, gold = random_inputs(words=200, width=16, vocabulary=50)
     readouts, weight, bias = (value.detach().float().requires_grad_() for value in (readouts, weight, bias))
     values = readouts, weight, bias
     exact = chunked_cross_entropy(*values, gold, 0.1)[0]

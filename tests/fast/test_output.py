@@ -38,8 +38,8 @@ def whole_layer(precision: str | None, monkeypatch: pytest.MonkeyPatch) -> Outpu
     if precision == "int8-without-kernel":
         monkeypatch.setattr(kernels, "multiplies_int8", lambda: False)
         precision = "int8"
-    known: dict[str, DecodingPrecision] = {"fp32": "fp32", "bf16": "bf16", "int8": "int8"}
-    return output if precision is None else PackedOutputLayer(output, DTYPES[known[precision]])
+    precisions: dict[str, DecodingPrecision] = {"fp32": "fp32", "bf16": "bf16", "int8": "int8"}
+    return output if precision is None else PackedOutputLayer(output, DTYPES[precisions[precision]])
 
 
 def listed(output: OutputLayer, shared: Tensor, own: Tensor, sentences: Segments) -> Listed:
@@ -48,7 +48,7 @@ def listed(output: OutputLayer, shared: Tensor, own: Tensor, sentences: Segments
 
 
 def lists(sizes: list[int]) -> tuple[Tensor, Segments]:
-    """So many pieces for each sentence, rising."""
+    """Random own tokens of each sentence, in rising order, and their sentences."""
     generator = torch.Generator().manual_seed(5)
     own = [torch.randperm(340, generator=generator)[:size].sort().values + 60 for size in sizes]
     return torch.cat(own), Segments(torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)), len(sizes))
@@ -61,33 +61,33 @@ def test_logits_are_those_of_the_whole_layer(
 ) -> None:
     whole = whole_layer(precision, monkeypatch)
     own, sentences = lists(sizes)
-    made = listed(whole, SHARED, own, sentences)
-    assert made.tokens.shape == (len(sizes), len(SHARED) + max(sizes))
-    asked = [7, 0, 1, 13, 2][: len(sizes)]
-    rows = Segments(torch.arange(len(sizes)).repeat_interleave(torch.tensor(asked)), len(sizes))
+    restricted_output = listed(whole, SHARED, own, sentences)
+    assert restricted_output.tokens.shape == (len(sizes), len(SHARED) + max(sizes))
+    counts = [7, 0, 1, 13, 2][: len(sizes)]
+    rows = Segments(torch.arange(len(sizes)).repeat_interleave(torch.tensor(counts)), len(sizes))
     readouts = torch.randn(len(rows.segment_ids), 37)
     tolerance = {"bf16": 0.02, "int8-without-kernel": 0.05}.get(
         str(precision), 1e-5
-    )  # own pieces are in fp32 in the last
+    )  # there the own tokens are in fp32
     with torch.inference_mode():
-        found, wanted = made(readouts, rows), whole(readouts).float()
-        assert found.shape == (len(readouts), made.tokens.shape[1])
-        check(found, wanted, rows, own, sentences, tolerance)
-        going = torch.arange(0, len(sizes), 2)
-        kept = torch.isin(rows.segment_ids, going)
-        fewer = made.select(going)
-        again = fewer(readouts[kept], Segments(rows.segment_ids[kept] // 2, len(going)))
-        assert torch.equal(again[:, : found.shape[1]].isfinite(), found[kept].isfinite())
-        torch.testing.assert_close(again, found[kept], atol=tolerance, rtol=0)
+        actual, expected = restricted_output(readouts, rows), whole(readouts).float()
+        assert actual.shape == (len(readouts), restricted_output.tokens.shape[1])
+        check(actual, expected, rows, own, sentences, tolerance)
+        live = torch.arange(0, len(sizes), 2)
+        is_live = torch.isin(rows.segment_ids, live)
+        fewer = restricted_output.select(live)
+        again = fewer(readouts[is_live], Segments(rows.segment_ids[is_live] // 2, len(live)))
+        assert torch.equal(again[:, : actual.shape[1]].isfinite(), actual[is_live].isfinite())
+        torch.testing.assert_close(again, actual[is_live], atol=tolerance, rtol=0)
 
 
-def check(found: Tensor, wanted: Tensor, rows: Segments, own: Tensor, sentences: Segments, tolerance: float) -> None:
+def check(actual: Tensor, expected: Tensor, rows: Segments, own: Tensor, sentences: Segments, tolerance: float) -> None:
     for row, sentence in enumerate(rows.segment_ids.tolist()):
         tokens = torch.cat([SHARED, own[sentences.segment_ids == sentence]])
         torch.testing.assert_close(
-            found[row, : len(tokens)].float(), wanted[row, tokens], atol=tolerance, rtol=tolerance
+            actual[row, : len(tokens)].float(), expected[row, tokens], atol=tolerance, rtol=tolerance
         )
-        assert (found[row, len(tokens) :] == -math.inf).all()
+        assert (actual[row, len(tokens) :] == -math.inf).all()
 
 
 # --- log-probabilities on demand ----------------------------------------------------------------------------------
@@ -136,16 +136,16 @@ def test_the_rows_that_are_indexed_are_those_of_the_whole_table(restrict: bool) 
     lists, tokens = lists_of(output)
     log_probs = SearchLogProbs(readouts, output, ROWS, lists if restrict else None)
     assert len(log_probs) == 7
-    wanted = output(readouts)
+    expected = output(readouts)
     if restrict:
         allowed = torch.zeros(4, 30, dtype=torch.bool)
         for sentence, ids in enumerate(tokens):
             allowed[sentence, ids] = True
-        wanted = wanted.masked_fill(~allowed[ROWS.segment_ids], -math.inf)
-    wanted = torch.log_softmax(wanted, 1)
+        expected = expected.masked_fill(~allowed[ROWS.segment_ids], -math.inf)
+    expected = torch.log_softmax(expected, 1)
     mask = torch.tensor([True, False, True, True, False, False, True])
     for rows in (slice(None), slice(2, 5), torch.tensor([0, 3, 3, 6]), mask):
-        torch.testing.assert_close(log_probs[rows], wanted[rows], atol=1e-5, rtol=0)
+        torch.testing.assert_close(log_probs[rows], expected[rows], atol=1e-5, rtol=0)
 
 
 @needs_compiler
@@ -160,9 +160,9 @@ def test_the_best_continuations_are_those_of_the_whole_table(
     readouts, output = small_layer()
     log_probs = SearchLogProbs(readouts, output, ROWS, lists_of(output)[0] if restrict else None)
     totals = -torch.rand(7)
-    found, wanted = best(log_probs, totals, size, forbid), by_sorting(log_probs[:], totals, size, forbid)
-    assert [item[1:] for item in found] == [item[1:] for item in wanted]
-    assert [item[0] for item in found] == pytest.approx([item[0] for item in wanted], abs=1e-5)
+    actual, expected = best(log_probs, totals, size, forbid), by_sorting(log_probs[:], totals, size, forbid)
+    assert [item[1:] for item in actual] == [item[1:] for item in expected]
+    assert [item[0] for item in actual] == pytest.approx([item[0] for item in expected], abs=1e-5)
 
 
 def test_where_no_kernel_is_faster_there_are_none() -> None:
@@ -172,8 +172,8 @@ def test_where_no_kernel_is_faster_there_are_none() -> None:
     with torch.enable_grad():
         assert log_probs.best_continuations(totals, ROWS, 4, (), None) is None
     table = torch.log_softmax(output(readouts), 1)
-    for ours, wanted in zip(top_tokens(log_probs, 4), top_tokens(table, 4), strict=True):
-        torch.testing.assert_close(ours, wanted, atol=1e-5, rtol=0)
+    for ours, expected in zip(top_tokens(log_probs, 4), top_tokens(table, 4), strict=True):
+        torch.testing.assert_close(ours, expected, atol=1e-5, rtol=0)
 
 
 def test_log_probabilities_of_the_chunked_layer_are_computed_when_they_are_read() -> None:
@@ -182,10 +182,10 @@ def test_log_probabilities_of_the_chunked_layer_are_computed_when_they_are_read(
     fast.load_state_dict(output.state_dict())
     multiplied: list[int] = []
     fast.register_forward_pre_hook(lambda _, values: multiplied.append(len(values[0])))
-    log_probs, wanted = fast.log_probs(readouts), output.log_probs(readouts)
+    log_probs, expected = fast.log_probs(readouts), output.log_probs(readouts)
     assert len(log_probs) == 7
     assert multiplied == []
-    torch.testing.assert_close(log_probs[2:4], wanted[2:4])
+    torch.testing.assert_close(log_probs[2:4], expected[2:4])
     assert multiplied == [2]
 
 
@@ -196,7 +196,7 @@ def test_gold_log_probs_are_those_of_the_plain_layer(at_once: int, monkeypatch: 
     gold, fast = torch.randint(0, 30, (7,)), ChunkedOutputLayer(5, 30)
     fast.load_state_dict(output.state_dict())
     with torch.inference_mode():
-        wanted = output.gold_log_probs(readouts, gold)
-        torch.testing.assert_close(fast.gold_log_probs(readouts, gold), wanted)
-        for ours, theirs in zip(fast.loss(readouts, gold, 0.0), (-wanted.sum(), wanted), strict=True):
-            torch.testing.assert_close(ours, theirs)
+        expected = output.gold_log_probs(readouts, gold)
+        torch.testing.assert_close(fast.gold_log_probs(readouts, gold), expected)
+        for part, exact in zip(fast.loss(readouts, gold, 0.0), (-expected.sum(), expected), strict=True):
+            torch.testing.assert_close(part, exact)

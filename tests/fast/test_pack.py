@@ -19,11 +19,11 @@ from nmt.fast import pack
 from nmt.fast.linear import PackedLinear, packed_linear, restricted
 from nmt.fast.memory import SharedMemory
 from nmt.fast.recurrent import SearchModel
-from nmt.fast.shared_attention import ProjectedAttention
+from nmt.fast.shared_attention import FusedAttention, ProjectedAttention
 from nmt.fast.tables import TokenIds, TokenTable
 from nmt.model.interface import TranslationModel
 from nmt.model.recurrent import RecurrentModel, TokenEmbedding, build_model
-from tests.machine import needs_bf16, needs_fast, needs_packing
+from tests.machine import needs_bf16, needs_compiler, needs_fast, needs_packing
 
 Model = TranslationModel[Any, Any]
 
@@ -77,10 +77,10 @@ def batch() -> Batch:
 
 def outputs(of: Model) -> dict[str, Tensor]:
     """Of known targets all at once, and of two steps of three hypotheses, two of which read the same sentence."""
-    given, rows = batch(), torch.tensor([0, 0, 1])
+    sample, rows = batch(), torch.tensor([0, 0, 1])
     with torch.inference_mode():
-        forced = of(given)
-        memory = of.encode(given.source, given.source_mask)
+        forced = of(sample)
+        memory = of.encode(sample.source, sample.source_mask)
         one = of.step(torch.tensor([2, 2, 2]), of.start(memory).select(rows), memory, rows)
         two = of.step(torch.tensor([5, 11, 9]), one.state, memory, rows)
         return {
@@ -92,8 +92,8 @@ def outputs(of: Model) -> dict[str, Tensor]:
         }
 
 
-def assert_close(ours: dict[str, Tensor], wanted: dict[str, Tensor], within: float = 1e-5) -> None:
-    for name, value in wanted.items():
+def assert_close(ours: dict[str, Tensor], expected: dict[str, Tensor], within: float = 1e-5) -> None:
+    for name, value in expected.items():
         torch.testing.assert_close(
             ours[name].double(), value.double(), atol=within, rtol=within, msg=f"{name} differs: {ours[name]}, {value}"
         )
@@ -110,11 +110,11 @@ def tables(of: nn.Module) -> list[TokenTable]:
 def test_products_are_made_in_few_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes, product = set(), PackedLinear._product
 
-    def noted(self: PackedLinear, values: Tensor) -> Tensor:
+    def record(self: PackedLinear, values: Tensor) -> Tensor:
         sizes.add(len(values))
         return product(self, values)
 
-    monkeypatch.setattr(PackedLinear, "_product", noted)
+    monkeypatch.setattr(PackedLinear, "_product", record)
     plain = nn.Linear(5, 7)
     layer = packed_linear(plain, torch.float32)
     with torch.inference_mode():
@@ -146,9 +146,9 @@ def test_a_restricted_layer_gives_some_of_the_outputs(bias: bool, is_packed: boo
 def test_packing_changes_nothing_beyond_rounding(name: str) -> None:
     plain = model(name)
     packed = pack(plain, "fp32")
-    wanted = outputs(plain)
+    expected = outputs(plain)
     for _ in range(2):  # tokens are looked up the second time
-        assert_close(outputs(packed), wanted)
+        assert_close(outputs(packed), expected)
 
 
 @needs_bf16
@@ -158,8 +158,8 @@ def test_bf16_is_that_of_autocast() -> None:
     exact = outputs(plain)
     for _ in range(2):
         with autocast("bf16", torch.device("cpu")):
-            rounded, wanted = outputs(packed), outputs(plain)
-        assert_close(rounded, wanted, 0.1)
+            rounded, expected = outputs(packed), outputs(plain)
+        assert_close(rounded, expected, 0.1)
         assert not torch.equal(rounded["log-probabilities"], exact["log-probabilities"])
 
 
@@ -226,6 +226,19 @@ def test_models_of_other_types_have_no_packed_matrices() -> None:
     assert_close(outputs(packed), outputs(plain))
 
 
+@needs_packing
+@needs_compiler
+def test_exponentials_of_keys_are_computed_only_for_the_attention_that_reads_them() -> None:
+    """Several heads read the keys themselves."""
+    sample = batch()
+    for heads in (1, 2):
+        packed = pack(built(attention={"score": {"kind": "additive", "size": 8}, "heads": heads}), "fp32")
+        assert any(isinstance(part, FusedAttention) for part in packed.modules()) == (heads == 1)
+        with torch.inference_mode():
+            memory = packed.encode(sample.source, sample.source_mask)
+        assert (memory.attention.exp_keys is None) == (heads == 2)
+
+
 # --- tables of tokens ---------------------------------------------------------------------------------------------
 
 
@@ -243,10 +256,10 @@ def test_a_token_is_multiplied_once() -> None:
     layer = writing[0]
     requests = [torch.tensor(ids, dtype=torch.long) for ids in ([5, 9], [11, 5, 11, 12], [12], [])]
     with torch.inference_mode():
-        wanted = [layer.linear(layer.embedding(ids)) for ids in requests]
+        expected = [layer.linear(layer.embedding(ids)) for ids in requests]
         multiplied: list[int] = []
         layer.linear.register_forward_pre_hook(lambda _, values: multiplied.append(len(values[0])))
-        for ids, product in zip(requests, wanted, strict=True):
+        for ids, product in zip(requests, expected, strict=True):
             torch.testing.assert_close(layer(ids.unsqueeze(1)), product, atol=1e-6, rtol=1e-6)
     assert multiplied == [2], "11 and 12 are new, and nothing else"
 
@@ -272,33 +285,33 @@ def test_threads_that_fill_a_table_together_read_what_one_would() -> None:
     try:
         with ThreadPoolExecutor(4) as threads:
             for _ in range(50):
-                table, wanted = words(600)
+                table, expected = words(600)
                 for first in (0, 40):
                     requests = [torch.arange(first, first + 60) + 100 * number for number in range(4)]
                     for ids, rows in zip(requests, threads.map(read, [table] * 4, requests), strict=True):
-                        torch.testing.assert_close(rows, wanted[ids])
+                        torch.testing.assert_close(rows, expected[ids])
                 known = table.is_known.nonzero().squeeze(1)
                 assert table.table is not None
-                torch.testing.assert_close(table.table[known], wanted[known])
+                torch.testing.assert_close(table.table[known], expected[known])
     finally:
         sys.setswitchinterval(interval)
 
 
 def test_a_table_filled_in_inference_mode_can_be_filled_on_outside_of_it() -> None:
-    table, wanted = words(10)
+    table, expected = words(10)
     with torch.inference_mode():
         table(torch.tensor([[3]]))
     with torch.no_grad():
-        torch.testing.assert_close(table(torch.tensor([[3], [4]])), wanted[3:5])
+        torch.testing.assert_close(table(torch.tensor([[3], [4]])), expected[3:5])
 
 
 @pytest.mark.parametrize("name", ["bahdanau", "fed"])
 def test_threads_that_share_a_packed_model_get_what_one_gets(name: str) -> None:
     plain = model(name)
-    wanted, packed = outputs(plain), pack(plain, "fp32")
+    expected, packed = outputs(plain), pack(plain, "fp32")
     with ThreadPoolExecutor(4) as threads:
         for results in threads.map(outputs, [packed] * 24):
-            assert_close(results, wanted)
+            assert_close(results, expected)
 
 
 @needs_packing
@@ -335,10 +348,10 @@ def test_a_side_with_a_large_table_has_none(
 @needs_fast
 @pytest.mark.parametrize("name", MODELS)
 def test_the_memory_of_some_sentences_is_theirs_alone(name: str) -> None:
-    packed, given = pack(model(name), "fp32"), batch()
+    packed, sample = pack(model(name), "fp32"), batch()
     tokens, rows, others = torch.tensor([5, 9, 10]), torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1])
     with torch.inference_mode():
-        memory = packed.encode(given.source, given.source_mask)
+        memory = packed.encode(sample.source, sample.source_mask)
         step = packed.step(tokens, packed.start(memory).select(rows), memory, rows)
         swapped = memory.select(torch.tensor([1, 0]))
         mirrored = packed.step(tokens.flip(0), packed.start(swapped).select(others), swapped, others)
@@ -351,12 +364,12 @@ def test_the_memory_of_some_sentences_is_theirs_alone(name: str) -> None:
 
 @needs_packing
 def test_steps_read_the_memory_without_a_copy_of_it() -> None:
-    packed, given, rows = pack(model(), "fp32"), batch(), torch.tensor([0, 0, 1])
+    packed, sample, rows = pack(model(), "fp32"), batch(), torch.tensor([0, 0, 1])
     read: list[SharedMemory] = []
     attention = packed.get_submodule("decoder.attention")
     attention.register_forward_pre_hook(lambda _, arguments: read.append(arguments[2]))
     with torch.inference_mode():
-        memory = packed.encode(given.source, given.source_mask)
+        memory = packed.encode(sample.source, sample.source_mask)
         packed.step(rows + 4, packed.start(memory).select(rows), memory, rows)
     assert read[0].annotations is memory.attention.annotations
     assert read[0].rows is not None
@@ -368,7 +381,7 @@ def test_keys_too_large_for_their_exponentials_are_attended_to_plainly() -> None
     plain = model()
     with torch.no_grad():
         plain.get_parameter("decoder.attention.score.key.weight").mul_(1e3)
-    packed, given = pack(plain, "fp32"), batch()
+    packed, sample = pack(plain, "fp32"), batch()
     with torch.inference_mode():
-        assert packed.encode(given.source, given.source_mask).attention.exp_keys is None
+        assert packed.encode(sample.source, sample.source_mask).attention.exp_keys is None
     assert_close(outputs(packed), outputs(plain), 1e-4)

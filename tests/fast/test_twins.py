@@ -71,14 +71,14 @@ ROWS = torch.tensor([0, 0, 1, 3, 3, 3])
 """The sentences that hypotheses read; one sentence has none."""
 
 
-def searched(model: TranslationModel[Any, Any]) -> dict[str, Tensor]:
+def search_results(model: TranslationModel[Any, Any]) -> dict[str, Tensor]:
     """What a model says of known targets all at once, and of hypotheses in three steps."""
-    given, results = batch(), {}
+    sample, results = batch(), {}
     generator = torch.Generator().manual_seed(2)
     with torch.inference_mode():
-        output = model(given)
+        output = model(sample)
         results = {"forced": output.token_log_probs, "alignment": output.alignment}
-        memory = model.encode(given.source, given.source_mask)
+        memory = model.encode(sample.source, sample.source_mask)
         state = model.start(memory).select(ROWS)
         for time in range(3):
             tokens = torch.randint(4, SIZE, ROWS.shape, generator=generator)
@@ -111,10 +111,10 @@ def test_gradients_of_an_accelerated_model_are_those_of_the_plain_one(case: Case
 @every_case
 def test_a_packed_model_says_what_the_plain_one_says(case: Case) -> None:
     model = random_model(small(**case)).float()
-    wanted = searched(model)
+    expected = search_results(model)
     packed = pack(model, "fp32")
     for _ in range(2):  # tokens are looked up the second time
-        assert_same(searched(packed), wanted, 1e-4)
+        assert_same(search_results(packed), expected, 1e-4)
 
 
 @needs_bf16
@@ -122,10 +122,10 @@ def test_a_packed_model_says_what_the_plain_one_says(case: Case) -> None:
 def test_in_bf16_it_is_about_as_near_as_the_plain_one(case: Case) -> None:
     """Windows are left out: rounding may move a position over their edge."""
     model = random_model(small(**case)).float()
-    exact, packed = searched(model), pack(model, "bf16")
+    exact, packed = search_results(model), pack(model, "bf16")
     with autocast("bf16", torch.device("cpu")):
-        ours, theirs = searched(packed), searched(model)
-    error, usual = (sum(float((each[name] - exact[name]).norm()) for name in exact) for each in (ours, theirs))
+        ours, plain = search_results(packed), search_results(model)
+    error, usual = (sum(float((each[name] - exact[name]).norm()) for name in exact) for each in (ours, plain))
     assert 0 < error <= 1.5 * usual
 
 
@@ -133,7 +133,7 @@ def test_in_bf16_it_is_about_as_near_as_the_plain_one(case: Case) -> None:
 @every_case
 def test_in_int8_it_is_near(case: Case) -> None:
     model = random_model(small(**case, annotation=8)).float()
-    exact, rounded = searched(model), searched(pack(model, "int8"))
+    exact, rounded = search_results(model), search_results(pack(model, "int8"))
     differences = torch.cat([(rounded[name] - exact[name]).flatten() for name in exact if "log_probs" in name])
     assert 0 < differences.abs().mean() < 0.1
 
@@ -191,11 +191,11 @@ def test_switched_off_nothing_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [type(part) for part in copied.modules()] == [type(part) for part in model.modules()]
     assert not copied.training
     assert not any(weight.requires_grad for weight in copied.parameters())
-    wanted = searched(copied)
+    expected = search_results(copied)
     with torch.no_grad():
         for weight in model.parameters():
             weight.zero_()
-    assert_same(searched(copied), wanted, 0)
+    assert_same(search_results(copied), expected, 0)
     with pytest.raises(UsageError, match="NMT_FAST is 0"):
         pack(model, "int8")
 
@@ -315,7 +315,7 @@ def test_a_subclass_of_a_plain_class_stays_what_it_is(
     place: str, kind: type[nn.Module], settings: dict[str, Any]
 ) -> None:
     model = random_model(small(**settings))
-    usual = searched(model)
+    usual = search_results(model)
     part = model.get_submodule(place)
     assert issubclass(kind, type(part))
     part.__class__ = kind
@@ -324,11 +324,11 @@ def test_a_subclass_of_a_plain_class_stays_what_it_is(
     assert_same(learnt(fast), exact, 1e-9)
     model.float()
     assert_same(learnt(fast), exact, 1e-4)
-    wanted = searched(model)
+    expected = search_results(model)
     packed = pack(model, "fp32")
     assert type(packed.get_submodule(place)) is kind
-    assert_same(searched(packed), wanted, 1e-4)
-    assert kind is LoudModel or any((wanted[name] - value).abs().max() > 1e-3 for name, value in usual.items())
+    assert_same(search_results(packed), expected, 1e-4)
+    assert kind is LoudModel or any((expected[name] - value).abs().max() > 1e-3 for name, value in usual.items())
 
 
 @needs_fast

@@ -90,7 +90,7 @@ TRAINING_DROPS: dict[str, Patch] = {
 }
 SEARCH_DROPS: dict[str, Patch] = {
     "all of `nmt.fast`": lambda: patch.dict("os.environ", {"NMT_FAST": "0"}),
-    "`additive_attention`, `odds_of`": _without_kernels("nmt.fast.shared_attention", "kernels"),
+    "`additive_attention`, `exp_of_keys`": _without_kernels("nmt.fast.shared_attention", "kernels"),
     "`most_probable`, `best_continuations`": _without_kernels("nmt.fast.output", "kernels"),
     "`settle`": _without_kernels("nmt.decoding.kernel_pool", "kernels"),
     "`int8_gru_step`": _never("nmt.fast.pack._has_gru_kernel"),
@@ -119,17 +119,17 @@ def drop(session: Session) -> Section:
             column: session.attempt(f"drop-one: {phase}, {column}", _column, session, phase, column)
             for column in columns
         }
-        figures += [{"phase": phase, "column": name, "seconds": found} for name, found in measured.items()]
+        figures += [{"phase": phase, "column": name, "seconds": seconds} for name, seconds in measured.items()]
         rows.append([phase, "", *columns])
-        rows += [[phase, name, *(_more(found, name) for found in measured.values())] for name in drops]
+        rows += [[phase, name, *(_more(seconds, name) for seconds in measured.values())] for name in drops]
     text = f"Percent more time without each: {ADDITIVE} and {GENERAL}, {BATCH} sentences of {SOURCE} tokens, the best of several windows."
     return Section("drop-one", "What each kernel and twin earns", text, ["", "without", "", "", "", ""], rows, figures)
 
 
-def _more(found: dict[str, float | None] | None, name: str) -> str:
-    if found is None or found.get(name) is None:
+def _more(seconds: dict[str, float | None] | None, name: str) -> str:
+    if seconds is None or seconds.get(name) is None:
         return ""
-    with_all, without = found[""], found[name]
+    with_all, without = seconds[""], seconds[name]
     assert with_all is not None
     assert without is not None
     return f"{100 * (without / with_all - 1):+.0f}"
@@ -137,8 +137,8 @@ def _more(found: dict[str, float | None] | None, name: str) -> str:
 
 def _column(session: Session, phase: str, column: str) -> dict[str, float | None]:
     windows = max(session.effort.windows, 1)
-    found, _ = work("drop", threads=session.threads, what=column, phase=phase, column=column, windows=windows)
-    return dict(found["seconds"])
+    result, _ = work("drop", threads=session.threads, what=column, phase=phase, column=column, windows=windows)
+    return dict(result["seconds"])
 
 
 def column(phase: str, column: str, windows: int) -> dict[str, Any]:

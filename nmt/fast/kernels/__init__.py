@@ -1,1 +1,1 @@
-"""Search on a CPU beside its matrix products, in C that is compiled for the processor it runs on."""
+"""C kernels for training and search on a CPU, compiled for the processor on first use, and the checks of their calls."""

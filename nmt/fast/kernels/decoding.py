@@ -1,5 +1,7 @@
-"""What the compiled kernels compute, as functions of tensors. Each stands beside the PyTorch that it is faster than, and the tests
-hold it against that.
+"""The compiled kernels of search, as functions of tensors.
+
+Each makes one pass over memory where PyTorch makes several with a temporary tensor each. Tests compare them with the equivalent
+PyTorch, which stands where they are used.
 """
 
 from __future__ import annotations
@@ -18,19 +20,17 @@ from nmt.fast.kernels.calls import call, number, threads_for
 from nmt.segments import Segments
 
 _LARGEST_KEY = 30.0
-"""Size of a key k up to which e^(2 (q + k)) may be had as a product in fp32: where e^(2 q) is none, |q + k| is so large that its
-tanh is 1."""
+"""The largest |k| for which the kernels use e^(2q) e^(2k) = e^(2(q + k)) in fp32: where e^(2q) overflows, |q + k| is so large that
+tanh(q + k) is 1 or -1."""
 
 _PANEL = 64
-"""Outputs that a product in int8 computes side by side."""
-_AT_ONCE = 64
-"""How many products of bytes take as long as one number elsewhere."""
-_GATES = 4
-"""How many times as long a gate takes as a product of the attention."""
+"""Outputs that an int8 product computes side by side."""
+_BYTE_PRODUCTS = 64
+"""Products of bytes that take as long as one operation of `threads_for`."""
 
 
 def can_use(*tensors: Tensor) -> bool:
-    """Whether there are kernels, and for these: fp32 in a CPU's memory, the numbers of a row side by side, no gradients."""
+    """Whether there are kernels for these tensors: fp32 on a CPU, the numbers of a row side by side, no gradients."""
     return not torch.is_grad_enabled() and all(map(_is_plain, tensors)) and library() is not None
 
 
@@ -38,55 +38,59 @@ def _is_plain(tensor: Tensor) -> bool:
     return tensor.dtype == torch.float32 and tensor.device.type == "cpu" and tensor.stride(-1) == 1
 
 
-def odds_of(keys: Float[Tensor, "G S D"]) -> Float[Tensor, "G S D"] | None:
-    """e^(2 k), for `additive_attention`; None if a key is too large for it."""
+# --- attention ----------------------------------------------------------------------------------------------------
+
+
+def exp_of_keys(keys: Float[Tensor, "G S D"]) -> Float[Tensor, "G S D"] | None:
+    """e^(2k) for `additive_attention`, or None if a key is too large for it."""
     keys = keys.contiguous()
-    odds = torch.empty_like(keys)
-    largest = call("odds_of", (keys.view(-1), odds.view(-1)), threads_for(keys.numel()))
+    exp_keys = torch.empty_like(keys)
+    largest = call("exp_of_keys", (keys.view(-1), exp_keys.view(-1)), threads_for(keys.numel()))
     assert largest is not None
-    return odds if largest <= _LARGEST_KEY else None
+    return exp_keys if largest <= _LARGEST_KEY else None
 
 
 def additive_attention(
-    queries: Float[Tensor, "M D"],
-    odds: Float[Tensor, "G S D"],
+    queries: Float[Tensor, "N D"],
+    exp_keys: Float[Tensor, "G S D"],
     v: Float[Tensor, " D"],
     mask: Bool[Tensor, "G S"],
     annotations: Float[Tensor, "G S A"],
-    group: Int[Tensor, " M"],
-) -> tuple[Float[Tensor, "M A"], Float[Tensor, "M S"], Float[Tensor, "M D"]]:
-    """c_i = sum_j alpha_ij h_j and alpha_ij = softmax_j v^T tanh(q_i + k_j), of the sentences that the queries ask about; e^(2 q_i).
+    segment_ids: Int[Tensor, " N"],
+) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N S"], Float[Tensor, "N D"]]:
+    """Contexts c_i = sum_j alpha_ij h_j, weights alpha_ij = softmax_j v^T tanh(q_i + k_j), and e^(2 q_i).
 
-    With `odds` e^(2 k_j):  tanh(q + k) = 1 - 2 / (1 + e^(2 q) e^(2 k)), so that all there is to compute for each number of
-    [M S D] is a product and half a division.
+    With `exp_keys` e^(2 k_j):  tanh(q + k) = 1 - 2 / (1 + e^(2q) e^(2k)). So each of the [N S D] numbers takes a product and half a
+    division instead of a tanh. `segment_ids` says which sentence each query reads.
     """
-    rows, (_, length, width), annotation = len(queries), odds.shape, annotations.shape[2]
-    asked, weights = queries.new_empty(rows, width), queries.new_empty(rows, length)
+    rows, (_, length, width), annotation = len(queries), exp_keys.shape, annotations.shape[2]
+    exp_queries, weights = queries.new_empty(rows, width), queries.new_empty(rows, length)
     contexts = queries.new_empty(rows, annotation)
-    read = tuple(map(Tensor.contiguous, (queries, odds, v, mask, annotations, group)))
-    call("additive_attention", (*read, asked, weights, contexts), threads_for(rows * length * width))
-    return contexts, weights, asked
+    inputs = tuple(map(Tensor.contiguous, (queries, exp_keys, v, mask, annotations, segment_ids)))
+    call("additive_attention", (*inputs, exp_queries, weights, contexts), threads_for(rows * length * width))
+    return contexts, weights, exp_queries
+
+
+# --- beams --------------------------------------------------------------------------------------------------------
 
 
 def most_probable(
     logits: Float[Tensor, "N C"],
     size: int,
     *,
-    pieces: Int[Tensor, "G C"] | None = None,
-    group: Int[Tensor, " N"] | None = None,
+    tokens: Int[Tensor, "G C"] | None = None,
+    segment_ids: Int[Tensor, " N"] | None = None,
     forbid: tuple[int, ...] = (),
 ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
-    """The `size` largest numbers of log softmax and the pieces that their columns stand for, best first; of equals the first.
+    """The `size` largest log-probabilities of each row and their tokens, best first; of equals the first column wins.
 
-    Columns stand for their numbers, or for the pieces of the group of each row.
-
-    Forbidden pieces count in the sum alone. What there is too little of is -inf, and so is all of a row with what is not a
-    number. The time grows with `size`.
+    Column c stands for token c, or with `tokens` for `tokens[segment_ids[row], c]`. Forbidden tokens count in the normalisation but
+    are not returned. Missing candidates are -inf, and so is every candidate of a row with a NaN or +inf. The time grows with `size`.
     """
     logits = logits.contiguous()
     rows = logits.shape[0]
     log_probs, ids = logits.new_empty(rows, size), logits.new_empty(rows, size, dtype=torch.long)
-    columns = (None, None) if pieces is None else (pieces, group)
+    columns = (None, None) if tokens is None else (tokens, segment_ids)
     call("most_probable", (logits, *columns, _ids(forbid), log_probs, ids), threads_for(logits.numel()))
     return log_probs, ids
 
@@ -100,22 +104,31 @@ def best_continuations(
     totals: Float[Tensor, " N"],
     log_probs: Float[Tensor, "N k"],
     ids: Int[Tensor, "N k"],
-    group: Int[Tensor, " N"],
-    groups: int,
+    segment_ids: Int[Tensor, " N"],
+    segments: int,
     size: int,
     prune: float | None,
 ) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"], Float[Tensor, "B W"]]:
-    """The `size` most probable paths of each group, best first: their log-probabilities, rows, tokens, and those of the tokens.
+    """The `size` most probable continuations of each segment, best first.
 
-    Rows are those of a group after one another, `group` rising, each with its best tokens first. Of equals the earlier row
-    wins, then the earlier token; what there is too little of is -inf, and so is what is more than `prune` below the best.
+    Of equals the earlier row wins, then the earlier token. Missing continuations are -inf, and so are those more than `prune` below
+    the best one.
+
+    Args:
+        totals: the log-probability of each hypothesis.
+        log_probs: those of its most probable tokens, best first.
+        ids: these tokens.
+        segment_ids: the segment of each hypothesis, in rising order.
+
+    Returns:
+        Log-probabilities of the continuations, the rows that they continue, their tokens, and the log-probabilities of these.
     """
-    shape = groups, size
+    shape = segments, size
     best, best_log_probs = totals.new_empty(shape), totals.new_empty(shape)
     rows, tokens = ids.new_empty(shape), ids.new_empty(shape)
-    read = tuple(map(Tensor.contiguous, (totals, log_probs, ids, group)))
+    inputs = tuple(map(Tensor.contiguous, (totals, log_probs, ids, segment_ids)))
     limit = number(math.inf if prune is None else prune)
-    call("best_continuations", (*read, limit, best, rows, tokens, best_log_probs))
+    call("best_continuations", (*inputs, limit, best, rows, tokens, best_log_probs))
     return best, rows, tokens, best_log_probs
 
 
@@ -132,152 +145,155 @@ def settle(
     horizon: int | None,
     eos: int,
 ) -> Float[Tensor, "B W"]:
-    """Let candidates that end compete for the places of their sentence, best first; the totals of what then goes on, else -inf.
+    """Enter finished candidates into the pool of their sentence; return the totals of the live ones, -inf for all others.
 
-    What `nmt.decoding.search` says in PyTorch: `Pool.add`, which changes `scores` and `nodes`, and when a sentence is done.
+    The same as `Pool.settle` of `nmt.decoding.hypothesis`. Changes `scores` and `nodes`.
 
     Args:
         totals: log-probabilities of the candidates, -inf where there is none.
-        tokens: their last ones.
-        scores: of what has ended before, -inf for an empty place.
-        nodes: the numbers of these candidates; the first one of this step is number `first`.
+        tokens: their last tokens.
+        scores: the scores of the pool, best first, -inf for an empty place.
+        nodes: the nodes of the pool; candidate i of this step is node `first` + i.
         max_lengths: the length of each sentence at which all candidates end.
-        penalties: what a log-probability of each length is divided by.
-        length: that of the candidates.
-        horizon: within how many tokens what goes on must be able to win a place; None is as many as there can be.
+        penalties: the divisor of the log-probability at each length.
+        length: the length of the candidates.
+        horizon: a sentence is done once no live candidate can enter its pool within so many tokens; None stands for any number.
         eos: the token that ends a candidate.
     """
-    going = torch.empty_like(totals)
-    read = tuple(map(Tensor.contiguous, (totals, tokens, max_lengths.long(), penalties)))
+    live_totals = torch.empty_like(totals)
+    inputs = tuple(map(Tensor.contiguous, (totals, tokens, max_lengths.long(), penalties)))
     within = penalties.shape[0] if horizon is None else horizon
-    call("settle", (*read, scores, nodes, going), first, length, within, eos)
-    return going
+    call("settle", (*inputs, scores, nodes, live_totals), first, length, within, eos)
+    return live_totals
 
 
-def round_rows(values: Float[Tensor, "N D"], most: int) -> tuple[UInt8[Tensor, "N D"], Float[Tensor, " N"]]:
-    """x' = x / s + most + 1, rounded, and s = max |x| / most of each row, 1 if all are 0; s is nan where x has no finite size."""
-    rounded, steps = torch.empty(values.shape, dtype=torch.uint8), values.new_empty(values.shape[0])
-    call("round_rows", (values, rounded, steps), threads_for(values.numel()), most)
-    return rounded, steps
+# --- int8 ---------------------------------------------------------------------------------------------------------
+
+
+def quantize_rows(values: Float[Tensor, "N D"], max_level: int) -> tuple[UInt8[Tensor, "N D"], Float[Tensor, " N"]]:
+    """Bytes x' = round(x / s) + max_level + 1 and the scale s = max |x| / max_level of each row.
+
+    s is 1 for a row of zeros, and NaN for a row with a NaN or an infinity.
+    """
+    quantized, scales = torch.empty(values.shape, dtype=torch.uint8), values.new_empty(values.shape[0])
+    call("quantize_rows", (values, quantized, scales), threads_for(values.numel()), max_level)
+    return quantized, scales
 
 
 @dataclass(frozen=True)
 class Panels:
-    """A matrix A'_g of integers, the steps s_g of its rows and b_g, as `int8_product` reads them: 64 outputs side by side.
+    """An int8 matrix A', the scales s_g of its rows and a bias b_g in the layout of `int8_product`: 64 outputs side by side.
 
-    What the last panel has too much is 0. Values are shifted by 128, hence the products by 128 sum A'_g.
+    The last panel is padded with zeros. Values are shifted by 128 to be unsigned, so products are too large by 128 sum A'_g.
     """
 
-    rounded: Int8[Tensor, "P Q 64 4"]
+    quantized: Int8[Tensor, "P Q 64 4"]
     shifts: Int32[Tensor, "P 64"]
-    steps: Float[Tensor, "P 64"]
+    """128 sum A'_g."""
+    scales: Float[Tensor, "P 64"]
     bias: Float[Tensor, "P 64"]
     outputs: int
 
 
 def multiplies_int8() -> bool:
-    """Whether there is a kernel for products in int8: it needs AVX-512 VNNI."""
+    """Whether there is a kernel for int8 products: it needs AVX-512 VNNI."""
     kernels = library()
     return kernels is not None and bool(call("multiplies_bytes", ()))
 
 
 def panels_of(
-    rounded: Int8[Tensor, "G D"],
+    quantized: Int8[Tensor, "G D"],
     sums: Int32[Tensor, " G"],
-    steps: Float[Tensor, " G"],
+    scales: Float[Tensor, " G"],
     bias: Float[Tensor, " G"] | None,
     parts: int = 1,
 ) -> Panels:
-    """Lay a matrix, of which these are the sums of the rows, out for `int8_product`.
+    """Lay out a matrix, the sums of its rows and their scales for `int8_product`.
 
-    With several parts, of equal height, each has panels of its own: those of a GRU's gates for `int8_gru_step`.
+    With several parts of equal height, each has panels of its own: the gates of a GRU for `int8_gru_step`.
     """
-    rows = torch.arange(len(rounded)).view(parts, -1)
-    filled = pad(rows, (0, -rows.shape[1] % _PANEL), value=-1).view(-1, _PANEL)
-    return replace(_laid_out(rounded, sums, steps, bias, filled), outputs=len(rounded))
+    rows = torch.arange(len(quantized)).view(parts, -1)
+    padded = pad(rows, (0, -rows.shape[1] % _PANEL), value=-1).view(-1, _PANEL)
+    return replace(_laid_out(quantized, sums, scales, bias, padded), outputs=len(quantized))
 
 
 def _laid_out(
-    rounded: Int8[Tensor, "G D"],
+    quantized: Int8[Tensor, "G D"],
     sums: Int32[Tensor, " G"],
-    steps: Float[Tensor, " G"],
+    scales: Float[Tensor, " G"],
     bias: Float[Tensor, " G"] | None,
     rows: Int[Tensor, "P 64"],
-    absent: float = 0.0,
+    padding: float = 0.0,
 ) -> Panels:
-    """Some rows of a matrix as outputs of panels; where their number is -1 there is nothing, and the bias is `absent`."""
-    inputs = rounded.shape[1]
-    panels = torch.empty(len(rows), -(-inputs // 4), _PANEL, 4, dtype=torch.int8)
-    call("lay_panels", (rounded.contiguous(), rows, panels), threads_for(panels.numel()))
-    read, nothing = rows.clamp(min=0), rows < 0
-    shifts, read_steps = (part[read].masked_fill_(nothing, 0) for part in (sums * 128, steps))
-    read_bias = steps.new_zeros(rows.shape) if bias is None else bias[read]
-    return Panels(panels, shifts, read_steps, read_bias.masked_fill_(nothing, absent), rows.numel())
+    """Panels of some rows of a matrix; row -1 is padding, whose bias is `padding`."""
+    panels = torch.empty(len(rows), -(-quantized.shape[1] // 4), _PANEL, 4, dtype=torch.int8)
+    call("lay_panels", (quantized.contiguous(), rows, panels), threads_for(panels.numel()))
+    sources, is_padding = rows.clamp(min=0), rows < 0
+    shifts, row_scales = (part[sources].masked_fill_(is_padding, 0) for part in (sums * 128, scales))
+    row_bias = scales.new_zeros(rows.shape) if bias is None else bias[sources]
+    return Panels(panels, shifts, row_scales, row_bias.masked_fill_(is_padding, padding), rows.numel())
 
 
 @dataclass(frozen=True)
-class GroupPanels:
-    """Such matrices of several groups, each with panels of its own, one after the other; what a group has too little of is -inf."""
+class SegmentPanels:
+    """One matrix for each segment, each with panels of its own. The outputs that a segment lacks are -inf."""
 
     panels: Panels
     first: Int[Tensor, " G"]
-    """The first panel of each group."""
+    """The first panel of each segment."""
     count: Int[Tensor, " G"]
-    """How many panels each group has."""
+    """The number of panels of each segment."""
 
     @property
     def outputs(self) -> int:
-        """Those of the group with the most."""
+        """The outputs of the segment with the most."""
         return self.panels.outputs
 
-    def select(self, groups: Int[Tensor, " M"]) -> GroupPanels:
-        """Those of the given groups, in their order."""
-        return replace(self, first=self.first[groups], count=self.count[groups])
+    def select(self, segments: Int[Tensor, " M"]) -> SegmentPanels:
+        """The matrices of these segments, in their order."""
+        return replace(self, first=self.first[segments], count=self.count[segments])
 
 
-def panels_of_groups(
-    rounded: Int8[Tensor, "V D"],
+def panels_of_segments(
+    quantized: Int8[Tensor, "V D"],
     sums: Int32[Tensor, " V"],
-    steps: Float[Tensor, " V"],
+    scales: Float[Tensor, " V"],
     bias: Float[Tensor, " V"] | None,
     rows: Int[Tensor, " M"],
-    groups: Segments,
-) -> GroupPanels:
-    """Lay the matrices that are some rows of one, for each group those that are told, out for `int8_products_of_groups`."""
-    count = -(-groups.lengths // _PANEL)
+    segments: Segments,
+) -> SegmentPanels:
+    """Lay out for `int8_products_of_segments` what each segment selects of a matrix: `rows`, those of the first segment first."""
+    count = -(-segments.lengths // _PANEL)
     first = count.cumsum(0) - count
     places = rows.new_full((max(int(count.sum()), 1) * _PANEL,), -1)
-    places[first[groups.segment_ids] * _PANEL + groups.positions] = rows
-    panels = _laid_out(rounded, sums, steps, bias, places.view(-1, _PANEL), absent=-math.inf)
-    return GroupPanels(replace(panels, outputs=groups.width), first, count)
+    places[first[segments.segment_ids] * _PANEL + segments.positions] = rows
+    panels = _laid_out(quantized, sums, scales, bias, places.view(-1, _PANEL), padding=-math.inf)
+    return SegmentPanels(replace(panels, outputs=segments.width), first, count)
 
 
-def int8_products_of_groups(
-    matrices: GroupPanels,
+def int8_products_of_segments(
+    matrices: SegmentPanels,
     values: Float[Tensor, "N D"],
-    group: Int[Tensor, " N"],
-    into: Float[Tensor, "N W"] | None = None,
+    segment_ids: Int[Tensor, " N"],
+    out: Float[Tensor, "N W"] | None = None,
 ) -> Float[Tensor, "N W"]:
-    """The products of `int8_product` of each row with the matrix of its group; `group` rises. -inf beyond a group's outputs."""
+    """`int8_product` of each row with the matrix of its segment, and -inf beyond the outputs of that; `segment_ids` rise."""
     panels = matrices.panels
     factors = _factors(panels, values)
-    product = values.new_empty(values.shape[0], panels.outputs) if into is None else into
-    tensors = *factors, group, matrices.first, matrices.count, product
-    call("int8_products_of_groups", tensors, _threads_for(panels, values))
+    product = values.new_empty(values.shape[0], panels.outputs) if out is None else out
+    tensors = *factors, segment_ids, matrices.first, matrices.count, product
+    call("int8_products_of_segments", tensors, _threads_for(panels, values))
     return product
 
 
 def int8_product(
     panels: Panels,
     values: Float[Tensor, "N D"],
-    into: Float[Tensor, "N G"] | None = None,
+    out: Float[Tensor, "N G"] | None = None,
 ) -> Float[Tensor, "N G"]:
-    """y_ig = s_i s_g (x'_i - 128) . A'_g + b_g, where x'_i and s_i are those of `round_rows`.
-
-    Written to `into`, columns of a matrix, if it is given.
-    """
+    """y_ig = s_i s_g (x'_i - 128) . A'_g + b_g with x'_i and s_i of `quantize_rows`, written to `out` if there is one."""
     factors = _factors(panels, values)
-    product = values.new_empty(values.shape[0], panels.outputs) if into is None else into
+    product = values.new_empty(values.shape[0], panels.outputs) if out is None else out
     call("int8_product", (*factors, product), _threads_for(panels, values))
     return product
 
@@ -289,12 +305,12 @@ def int8_gru_step(
     recurrent: Panels,
     hidden: Float[Tensor, "N H"],
 ) -> Float[Tensor, "N H"]:
-    """The GRU step of the sum W x of what there is, and of U s, in one pass: neither is ever laid down in memory.
+    """A GRU step s' from W x and U s + b in one pass: neither product is written to memory. W x is the sum of what is passed.
 
     Args:
-        words: W E y of each row, or with `ids` of every word.
-        ids: the word of each row.
-        other: a matrix and what it is multiplied with, as `int8_product` does.
+        words: W E y of each row, or with `ids` a table of it.
+        ids: the token of each row.
+        other: a matrix and the values to multiply it with, as for `int8_product`.
         recurrent: U and b.
         hidden: s.
     """
@@ -314,12 +330,12 @@ _NOTHING = (None,) * 7
 
 
 def _factors(panels: Panels, values: Float[Tensor, "N D"]) -> _Factors:
-    """A matrix and the values that it is multiplied with, as all products in int8 read them; places for the values' bytes and steps."""
+    """The arguments of a product of values with a matrix, and memory for the quantized values and their scales."""
     values = values if values.stride(1) == 1 else values.contiguous()
-    rows, quads = values.shape[0], panels.rounded.shape[1]
-    bytes_ = torch.empty(rows, quads, 4, dtype=torch.uint8)
-    return values, panels.rounded, panels.shifts, panels.steps, panels.bias, bytes_, values.new_empty(rows)
+    rows, quads = values.shape[0], panels.quantized.shape[1]
+    quantized = torch.empty(rows, quads, 4, dtype=torch.uint8)
+    return values, panels.quantized, panels.shifts, panels.scales, panels.bias, quantized, values.new_empty(rows)
 
 
 def _threads_for(panels: Panels, values: Float[Tensor, "N D"]) -> int:
-    return threads_for(values.numel() * panels.outputs // _AT_ONCE)
+    return threads_for(values.numel() * panels.outputs // _BYTE_PRODUCTS)

@@ -1,4 +1,4 @@
-/* Functions of numbers that the kernels share, and how their loops are shared by threads. */
+/* Functions that the kernels share, and the pragma that spreads a loop over threads. */
 
 #pragma once
 
@@ -6,15 +6,15 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef _OPENMP /* The rows of a loop, or the numbers, are shared by threads. */
+#ifdef _OPENMP
 #define PRAGMA(text) _Pragma(#text)
 #define PARALLEL(threads) PRAGMA(omp parallel for num_threads(threads) if (threads > 1))
 #else
 #define PARALLEL(threads) (void)threads;
 #endif
-#define HUGE_ODDS 1e18f /* Beyond it 1 / (1 + odds) is 0 in fp32, and up to it the product of two is finite. */
+#define LARGEST_PRODUCT 1e18f /* Its square is finite; for larger x, 1 / (1 + x) is negligible. */
 
-/* e^x for -87 <= x <= 88, beyond which it is that of the nearest of these; to 2 units in the last place (Cephes' expf). */
+/* e^x to 2 units in the last place, with x clamped to [-87, 88] (Cephes' expf). */
 static inline float exponential(float x) {
     x = x < -87.0f ? -87.0f : x;
     x = x > 88.0f ? 88.0f : x;
@@ -27,7 +27,7 @@ static inline float exponential(float x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
-    float power = n + 12582912.0f; /* 2^23 + 2^22: n is in the last bits now. To convert what is not a number would be undefined. */
+    float power = n + 12582912.0f; /* 2^23 + 2^22: n is in the last bits now. Converting a NaN would be undefined. */
     uint32_t bits;
     memcpy(&bits, &power, sizeof bits);
     bits = (bits + 127u) << 23;
@@ -35,10 +35,10 @@ static inline float exponential(float x) {
     return p * power;
 }
 
-/* The product of two odds, such that the product of two of these is finite too. */
-static inline float odds_together(float a, float b) {
-    float odds = a * b;
-    return odds > HUGE_ODDS ? HUGE_ODDS : odds;
+/* a b for positive a and b, at most LARGEST_PRODUCT, so that the product of two results is finite. */
+static inline float bounded_product(float a, float b) {
+    float product = a * b;
+    return product > LARGEST_PRODUCT ? LARGEST_PRODUCT : product;
 }
 
 static inline float logistic(float x) { return 1.0f / (1.0f + exponential(-x)); }

@@ -1,6 +1,6 @@
-"""The declared signature of every C function: what each argument is, and how the sizes of the arguments depend on one another.
+"""The declared signature of every C function: the types, sizes and layouts of its arguments.
 
-A test holds the declarations against the prototypes in the C sources. `calls.py` checks them at every call.
+A test compares the declarations with the prototypes in the C sources. `calls.py` checks every call against them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 
 FP32 = (torch.float32,)
 WIDE_OR_NARROW = (torch.float32, torch.bfloat16)
-"""fp32 or bf16, the same for all such arguments of a call; C learns which one from the number `narrow`."""
+"""fp32 or bf16, the same for all such arrays of a call. The number `narrow` tells C which."""
 INT64 = (torch.int64,)
 
 
@@ -26,7 +26,7 @@ class Array:
     """Sizes, separated by commas: names and numbers. A name has the same value wherever it stands in a signature."""
     is_written: bool = False
     has_strided_rows: bool = False
-    """Whether the rows may lie apart; C reads how far from the number `NAME_stride`. All else is contiguous."""
+    """Whether rows may have a stride, which C receives as the number `NAME_stride`. All other arrays are contiguous."""
     is_optional: bool = False
 
     @property
@@ -40,7 +40,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Rule:
-    """What must hold of some sizes, strides and numbers; a rule about a size of absent arrays does not count."""
+    """A condition on sizes, strides and numbers. Skipped if it names a size that only absent arrays have."""
 
     text: str
     names: tuple[str, ...]
@@ -52,7 +52,7 @@ def positive(*names: str) -> Rule:
 
 
 def rows_apart(array: Array) -> Rule:
-    """Rows that are written share no memory."""
+    """Rows that a kernel writes must not overlap."""
     names = *array.sizes, array.stride_name
     return Rule("{2} >= {1}".format(*names), names, lambda rows, width, stride: stride >= width or rows < 2)
 
@@ -65,16 +65,16 @@ class Signature:
     arrays: tuple[Array, ...] = ()
     numbers: tuple[str, ...] = ()
     positive: tuple[str, ...] = ()
-    """Sizes that must not be 0; there is always at least one thread."""
+    """Sizes that must not be 0, beside the number of threads."""
     conditions: tuple[Rule, ...] = ()
-    """What else must hold."""
+    """Further rules."""
     together: tuple[tuple[str, ...], ...] = ()
     """Optional arrays that are present together or not at all."""
     returns_number: bool = False
 
     @property
     def rules(self) -> list[Rule]:
-        """All that must hold beside the sizes of the arrays."""
+        """All rules beside the types and sizes of the arrays."""
         names = [*self.positive, *(["threads"] if "threads" in self.numbers else [])]
         apart = [rows_apart(array) for array in self.arrays if array.is_written and array.has_strided_rows]
         return [*([positive(*names)] if names else []), *apart, *self.conditions]
@@ -111,17 +111,17 @@ def _rows(
 
 
 def _panels(prefix: str, panels: str, quads: str, *, optional: bool = False) -> tuple[Array, ...]:
-    """A matrix as `kernels.Panels` holds it."""
+    """The matrix of a `decoding.Panels`."""
     return (
         _read(f"{prefix}panels", f"{panels}, {quads}, 64, 4", (torch.int8,), optional=optional),
         _read(f"{prefix}shifts", f"{panels}, 64", (torch.int32,), optional=optional),
-        _read(f"{prefix}steps", f"{panels}, 64", optional=optional),
+        _read(f"{prefix}scales", f"{panels}, 64", optional=optional),
         _read(f"{prefix}bias", f"{panels}, 64", optional=optional),
     )
 
 
 def _scratch(names: tuple[str, str], quads: str, *, optional: bool = False) -> tuple[Array, ...]:
-    """Places for rows of values as bytes, and for their steps."""
+    """Memory for rows of values as bytes, and for their scales."""
     return (
         Array(names[0], (torch.uint8,), f"rows, {quads}, 4", is_written=True, is_optional=optional),
         Array(names[1], FP32, "rows", is_written=True, is_optional=optional),
@@ -141,12 +141,12 @@ _SEARCH = (
         "additive_attention",
         (
             _read("queries", "rows, width"),
-            _read("odds", "sentences, length, width"),
+            _read("exp_keys", "sentences, length, width"),
             _read("v", "width"),
             _read("mask", "sentences, length", (torch.bool,)),
             _read("annotations", "sentences, length, annotation"),
-            _read("sentence", "rows", INT64),
-            _written("asked", "rows, width"),
+            _read("segment_ids", "rows", INT64),
+            _written("exp_queries", "rows, width"),
             _written("weights", "rows, length"),
             _written("contexts", "rows, annotation"),
         ),
@@ -156,31 +156,31 @@ _SEARCH = (
         "most_probable",
         (
             _read("all_logits", "rows, width"),
-            _read("all_pieces", "groups, width", INT64, optional=True),
-            _read("group", "rows", INT64, optional=True),
+            _read("all_tokens", "segments, width", INT64, optional=True),
+            _read("segment_ids", "rows", INT64, optional=True),
             _read("forbidden", "forbidden_count", INT64),
             _written("all_log_probs", "rows, size"),
             _written("all_ids", "rows, size", INT64),
         ),
         ("threads", "rows", "width", "size", "forbidden_count"),
         positive=("size", "width"),
-        together=(("all_pieces", "group"),),
+        together=(("all_tokens", "segment_ids"),),
     ),
     Signature(
         "best_continuations",
         (
             _read("totals", "count"),
-            _read("log_probs", "count, each"),
-            _read("ids", "count, each", INT64),
-            _read("group", "count", INT64),
+            _read("log_probs", "count, per_row"),
+            _read("ids", "count, per_row", INT64),
+            _read("segment_ids", "count", INT64),
             _read("prune", ""),
-            _written("best", "groups, size"),
-            _written("rows", "groups, size", INT64),
-            _written("tokens", "groups, size", INT64),
-            _written("best_log_probs", "groups, size"),
+            _written("best", "segments, size"),
+            _written("rows", "segments, size", INT64),
+            _written("tokens", "segments, size", INT64),
+            _written("best_log_probs", "segments, size"),
         ),
-        ("count", "each", "groups", "size"),
-        positive=("count", "each", "size"),
+        ("count", "per_row", "segments", "size"),
+        positive=("count", "per_row", "size"),
     ),
     Signature(
         "settle",
@@ -191,7 +191,7 @@ _SEARCH = (
             _read("penalties", "lengths"),
             _rows("all_scores", "sentences, places", written=True),
             _rows("all_nodes", "sentences, places", INT64, written=True),
-            _written("going", "sentences, width"),
+            _written("live_totals", "sentences, width"),
         ),
         (
             *("sentences", "width", "places", "lengths", "all_scores_stride", "all_nodes_stride"),
@@ -204,17 +204,20 @@ _SEARCH = (
         ),
     ),
     Signature(
-        "odds_of", (_read("keys", "count"), _written("odds", "count")), ("threads", "count"), returns_number=True
+        "exp_of_keys",
+        (_read("keys", "count"), _written("exp_keys", "count")),
+        ("threads", "count"),
+        returns_number=True,
     ),
     Signature(
-        "round_rows",
+        "quantize_rows",
         (
             _rows("values", "rows, width"),
             _written("bytes", "rows, width", (torch.uint8,)),
-            _written("steps", "rows"),
+            _written("scales", "rows"),
         ),
-        ("threads", "rows", "width", "values_stride", "most"),
-        conditions=(Rule("0 < most < 128", ("most",), lambda most: 0 < most < 128),),
+        ("threads", "rows", "width", "values_stride", "max_level"),
+        conditions=(Rule("0 < max_level < 128", ("max_level",), lambda max_level: 0 < max_level < 128),),
     ),
     Signature(
         "lay_panels",
@@ -231,7 +234,7 @@ _SEARCH = (
         (
             _rows("values", "rows, inputs"),
             *_panels("", "panel_count", "quads"),
-            *_scratch(("bytes", "row_steps"), "quads"),
+            *_scratch(("bytes", "row_scales"), "quads"),
             _rows("product", "rows, outputs", written=True),
         ),
         ("threads", "rows", "inputs", "outputs", "values_stride", "product_stride"),
@@ -243,14 +246,14 @@ _SEARCH = (
         ),
     ),
     Signature(
-        "int8_products_of_groups",
+        "int8_products_of_segments",
         (
             _rows("values", "rows, inputs"),
             *_panels("", "all_panels", "quads"),
-            *_scratch(("bytes", "row_steps"), "quads"),
-            _read("group", "rows", INT64),
-            _read("first", "groups", INT64),
-            _read("panel_count", "groups", INT64),
+            *_scratch(("bytes", "row_scales"), "quads"),
+            _read("segment_ids", "rows", INT64),
+            _read("first", "segments", INT64),
+            _read("panel_count", "segments", INT64),
             _rows("product", "rows, outputs", written=True),
         ),
         ("threads", "rows", "inputs", "outputs", "values_stride", "product_stride"),
@@ -260,14 +263,14 @@ _SEARCH = (
         "int8_gru_step",
         (
             _rows("projected", "rows, gates", optional=True),
-            _read("table", "words, gates", optional=True),
+            _read("table", "vocabulary, gates", optional=True),
             _read("ids", "rows", INT64, optional=True),
             _rows("values", "rows, inputs", optional=True),
             *_panels("", "panel_count", "quads", optional=True),
-            *_scratch(("bytes", "row_steps"), "quads", optional=True),
+            *_scratch(("bytes", "row_scales"), "quads", optional=True),
             _rows("hidden", "rows, width"),
             *_panels("recurrent_", "panel_count", "hidden_quads"),
-            *_scratch(("hidden_bytes", "hidden_steps"), "hidden_quads"),
+            *_scratch(("hidden_bytes", "hidden_scales"), "hidden_quads"),
             _written("next", "rows, width"),
         ),
         ("threads", "rows", "inputs", "width", "projected_stride", "values_stride", "hidden_stride"),
@@ -281,7 +284,7 @@ _SEARCH = (
                 lambda count, width: count == 3 * ((width + 63) // 64),
             ),
         ),
-        together=(("table", "ids"), ("values", "panels", "shifts", "steps", "bias", "bytes", "row_steps")),
+        together=(("table", "ids"), ("values", "panels", "shifts", "scales", "bias", "bytes", "row_scales")),
     ),
     Signature("multiplies_bytes", returns_number=True),
 )
@@ -295,7 +298,7 @@ _TRAINING = (
             _read("bias", "gates", optional=True),
             _rows("hidden", "rows, width", WIDE_OR_NARROW),
             _written("next", "rows, width", WIDE_OR_NARROW),
-            _written("kept", "rows, 4, width", WIDE_OR_NARROW),
+            _written("saved", "rows, 4, width", WIDE_OR_NARROW),
         ),
         ("threads", "rows", "width", "projected_stride", "recurrent_stride", "hidden_stride", "narrow"),
         conditions=(_GATES,),
@@ -305,7 +308,7 @@ _TRAINING = (
         (
             _rows("upstream", "rows, width", WIDE_OR_NARROW),
             _read("carried", "rows, width", WIDE_OR_NARROW, optional=True),
-            _read("kept", "rows, 4, width", WIDE_OR_NARROW),
+            _read("saved", "rows, 4, width", WIDE_OR_NARROW),
             _rows("hidden", "rows, width", WIDE_OR_NARROW),
             _rows("d_projected", "rows, gates", WIDE_OR_NARROW, written=True),
             _written("d_recurrent", "rows, gates", WIDE_OR_NARROW),
@@ -319,8 +322,8 @@ _TRAINING = (
         (
             _read("d_contexts", "rows, annotation"),
             _read("d_weights", "rows, length"),
-            _read("asked", "rows, width"),
-            _read("odds", "rows, length, width"),
+            _read("exp_queries", "rows, width"),
+            _read("exp_keys", "rows, length, width"),
             _read("v", "width"),
             _read("annotations", "rows, length, annotation"),
             _read("weights", "rows, length"),
@@ -332,9 +335,9 @@ _TRAINING = (
     Signature(
         "additive_keys_back",
         (
-            _read("asked", "steps, rows, width"),
+            _read("exp_queries", "steps, rows, width"),
             _read("d_scores", "steps, rows, length"),
-            _read("odds", "rows, length, width"),
+            _read("exp_keys", "rows, length, width"),
             _read("v", "width"),
             _written("d_keys", "rows, length, width"),
             _written("d_v", "threads, width"),

@@ -1,14 +1,14 @@
-/* What training computes on a CPU beside matrix products: `gradients.py` says what each means, and the tests hold each against
- * PyTorch. Values are fp32 or, `narrow`, bf16: a span of them is widened, computed with in fp32, and rounded again.
+/* What training computes beside matrix products; `training.py` documents the functions. Values are fp32, or bf16 if `narrow`: a span of
+ * them is widened, computed with in fp32, and rounded again.
  */
 
 #include "numbers.h"
 
-#define SPAN 256 /* Numbers of a row that are widened at a time. */
+#define SPAN 256 /* Numbers of a row that are widened at once. */
 
 static const float zeros[SPAN];
 
-/* `count` numbers from the given place on, in fp32; they are only copied where they are not. */
+/* `count` numbers in fp32; copied to `wide` only if they are bf16. */
 static inline const float *widened(const void *values, int64_t place, int64_t count, int64_t narrow, float *wide) {
     if (!narrow) return (const float *)values + place;
     const uint16_t *halves = (const uint16_t *)values + place;
@@ -19,7 +19,7 @@ static inline const float *widened(const void *values, int64_t place, int64_t co
     return wide;
 }
 
-/* The other way round, to the nearest, of two as near to the even one; what is not a number stays so. */
+/* The inverse of `widened`: rounds to nearest, ties to even; NaN stays NaN. */
 static inline void put(const float *wide, void *values, int64_t place, int64_t count, int64_t narrow) {
     if (!narrow) {
         memcpy((float *)values + place, wide, (size_t)count * sizeof(float));
@@ -34,14 +34,14 @@ static inline void put(const float *wide, void *values, int64_t place, int64_t c
     }
 }
 
-void gru_step(const void *projected, const void *recurrent, const float *bias, const void *hidden, void *next, void *kept,
+void gru_step(const void *projected, const void *recurrent, const float *bias, const void *hidden, void *next, void *saved,
               int64_t threads, int64_t rows, int64_t width, int64_t projected_stride, int64_t recurrent_stride, int64_t hidden_stride,
               int64_t narrow) {
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
         for (int64_t at = 0; at < width; at += SPAN) {
             int64_t count = width - at < SPAN ? width - at : SPAN;
-            float wide[7][SPAN], keep[4][SPAN], after[SPAN];
+            float wide[7][SPAN], parts[4][SPAN], after[SPAN];
             const float *x[3], *s[3], *b[3], *before = widened(hidden, row * hidden_stride + at, count, narrow, wide[6]);
             for (int64_t gate = 0; gate < 3; gate++) {
                 x[gate] = widened(projected, row * projected_stride + gate * width + at, count, narrow, wide[gate]);
@@ -49,19 +49,19 @@ void gru_step(const void *projected, const void *recurrent, const float *bias, c
                 b[gate] = bias ? bias + gate * width + at : zeros;
             }
             for (int64_t d = 0; d < count; d++) {
-                keep[0][d] = logistic(x[0][d] + s[0][d] + b[0][d]);
-                keep[1][d] = logistic(x[1][d] + s[1][d] + b[1][d]);
-                keep[3][d] = s[2][d] + b[2][d];
-                keep[2][d] = hyperbolic_tangent(x[2][d] + keep[0][d] * keep[3][d]);
-                after[d] = keep[2][d] + keep[1][d] * (before[d] - keep[2][d]);
+                parts[0][d] = logistic(x[0][d] + s[0][d] + b[0][d]);
+                parts[1][d] = logistic(x[1][d] + s[1][d] + b[1][d]);
+                parts[3][d] = s[2][d] + b[2][d];
+                parts[2][d] = hyperbolic_tangent(x[2][d] + parts[0][d] * parts[3][d]);
+                after[d] = parts[2][d] + parts[1][d] * (before[d] - parts[2][d]);
             }
             put(after, next, row * width + at, count, narrow);
-            for (int64_t part = 0; part < 4; part++) put(keep[part], kept, (row * 4 + part) * width + at, count, narrow);
+            for (int64_t part = 0; part < 4; part++) put(parts[part], saved, (row * 4 + part) * width + at, count, narrow);
         }
     }
 }
 
-void gru_step_back(const void *upstream, const void *carried, const void *kept, const void *hidden, void *d_projected,
+void gru_step_back(const void *upstream, const void *carried, const void *saved, const void *hidden, void *d_projected,
                    void *d_recurrent, void *d_hidden, int64_t threads, int64_t rows, int64_t width, int64_t upstream_stride,
                    int64_t hidden_stride, int64_t d_projected_stride, int64_t narrow) {
     PARALLEL(threads)
@@ -71,13 +71,13 @@ void gru_step_back(const void *upstream, const void *carried, const void *kept, 
             float wide[7][SPAN], down[4][SPAN], d_state[SPAN];
             const float *above = widened(upstream, row * upstream_stride + at, count, narrow, wide[0]);
             const float *later = carried ? widened(carried, row * width + at, count, narrow, wide[1]) : zeros;
-            const float *before = widened(hidden, row * hidden_stride + at, count, narrow, wide[2]), *keep[4];
+            const float *before = widened(hidden, row * hidden_stride + at, count, narrow, wide[2]), *parts[4];
             for (int64_t part = 0; part < 4; part++)
-                keep[part] = widened(kept, (row * 4 + part) * width + at, count, narrow, wide[3 + part]);
+                parts[part] = widened(saved, (row * 4 + part) * width + at, count, narrow, wide[3 + part]);
             for (int64_t d = 0; d < count; d++) {
-                float g = above[d] + later[d], r = keep[0][d], z = keep[1][d], n = keep[2][d];
+                float g = above[d] + later[d], r = parts[0][d], z = parts[1][d], n = parts[2][d];
                 float d_new = g * (1.0f - z) * (1.0f - n * n);
-                down[0][d] = d_new * keep[3][d] * r * (1.0f - r);
+                down[0][d] = d_new * parts[3][d] * r * (1.0f - r);
                 down[1][d] = g * (before[d] - n) * z * (1.0f - z);
                 down[2][d] = d_new;
                 down[3][d] = d_new * r;
@@ -92,23 +92,23 @@ void gru_step_back(const void *upstream, const void *carried, const void *kept, 
     }
 }
 
-/* x / (1 + x)^2 = (1 - tanh^2) / 4 of x = a b, times `by`, added to `sums`; two numbers share a division. */
+/* sums_d += by x / (1 + x)^2 with x = a_d b_d, where x / (1 + x)^2 = (1 - tanh^2) / 4. Two numbers share a division. */
 static inline void add_slopes(const float *a, const float *b, float by, float *sums, int64_t width) {
     int64_t half = width / 2;
     for (int64_t d = 0; d < half; d++) {
-        float x = odds_together(a[d], b[d]), y = odds_together(a[d + half], b[d + half]);
+        float x = bounded_product(a[d], b[d]), y = bounded_product(a[d + half], b[d + half]);
         float of_x = 1.0f + x, of_y = 1.0f + y, both = 1.0f / (of_x * of_y);
         float c = of_y * both, e = of_x * both;
         sums[d] += by * (x * c * c);
         sums[d + half] += by * (y * e * e);
     }
     if (width % 2) {
-        float x = odds_together(a[width - 1], b[width - 1]);
+        float x = bounded_product(a[width - 1], b[width - 1]);
         sums[width - 1] += by * (x / ((1.0f + x) * (1.0f + x)));
     }
 }
 
-void additive_attention_back(const float *d_contexts, const float *d_weights, const float *asked, const float *odds, const float *v,
+void additive_attention_back(const float *d_contexts, const float *d_weights, const float *exp_queries, const float *exp_keys, const float *v,
                              const float *annotations, const float *weights, float *d_scores, float *d_queries, int64_t threads,
                              int64_t rows, int64_t length, int64_t width, int64_t annotation) {
     PARALLEL(threads)
@@ -126,13 +126,13 @@ void additive_attention_back(const float *d_contexts, const float *d_weights, co
         for (int64_t d = 0; d < width; d++) d_query[d] = 0.0f;
         for (int64_t j = 0; j < length; j++) {
             d_score[j] = weight[j] * (d_score[j] - mean);
-            if (d_score[j] != 0.0f) add_slopes(asked + row * width, odds + (row * length + j) * width, d_score[j], d_query, width);
+            if (d_score[j] != 0.0f) add_slopes(exp_queries + row * width, exp_keys + (row * length + j) * width, d_score[j], d_query, width);
         }
         for (int64_t d = 0; d < width; d++) d_query[d] *= 4.0f * v[d];
     }
 }
 
-void additive_keys_back(const float *asked, const float *d_scores, const float *odds, const float *v, float *d_keys, float *d_v,
+void additive_keys_back(const float *exp_queries, const float *d_scores, const float *exp_keys, const float *v, float *d_keys, float *d_v,
                         int64_t threads, int64_t steps, int64_t rows, int64_t length, int64_t width) {
     PARALLEL(threads)
     for (int64_t share = 0; share < threads; share++) {
@@ -140,15 +140,15 @@ void additive_keys_back(const float *asked, const float *d_scores, const float *
         for (int64_t d = 0; d < width; d++) d_v_of[d] = 0.0f;
         for (int64_t row = share * rows / threads; row < (share + 1) * rows / threads; row++)
             for (int64_t j = 0; j < length; j++) {
-                const float *key = odds + (row * length + j) * width;
+                const float *key = exp_keys + (row * length + j) * width;
                 float *d_key = d_keys + (row * length + j) * width;
                 for (int64_t d = 0; d < width; d++) d_key[d] = 0.0f;
                 for (int64_t step = 0; step < steps; step++) {
                     float by = d_scores[(step * rows + row) * length + j];
-                    const float *asks = asked + (step * rows + row) * width;
+                    const float *exp_query = exp_queries + (step * rows + row) * width;
                     if (by == 0.0f) continue;
                     for (int64_t d = 0; d < width; d++) {
-                        float complement = 1.0f / (1.0f + odds_together(asks[d], key[d]));
+                        float complement = 1.0f / (1.0f + bounded_product(exp_query[d], key[d]));
                         d_key[d] += by * (complement - complement * complement);
                         d_v_of[d] += by * (1.0f - 2.0f * complement);
                     }

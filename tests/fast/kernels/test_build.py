@@ -1,4 +1,4 @@
-"""The kernels' compiler: what is kept, what is never run, and that search does without."""
+"""Compiling the kernels: the cache, its permissions, and search without a compiler."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ QUICKLY = ("-O0", "-std=gnu11", "-fPIC")
 
 @pytest.fixture
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it does not matter how fast the kernels are, they need not be made for this processor."""
+    """Where it does not matter how fast the kernels are, they need not be library for this processor."""
     monkeypatch.setattr(build, "FLAGS", QUICKLY)
 
 
@@ -60,11 +60,11 @@ def built(folder: Path) -> list[Path]:
 @pytest.mark.usefixtures("quickly")
 def test_they_are_compiled_once(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert has_kernels()
-    (made,) = built(own_cache)
-    before = made.stat()
+    (library,) = built(own_cache)
+    before = library.stat()
     forget(monkeypatch)
     assert has_kernels()
-    assert made.stat().st_mtime_ns == before.st_mtime_ns
+    assert library.stat().st_mtime_ns == before.st_mtime_ns
     assert before.st_mode & 0o077 == 0
 
 
@@ -72,14 +72,14 @@ def test_they_are_compiled_once(own_cache: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.usefixtures("quickly")
 def test_what_somebody_else_can_write_is_made_anew(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert has_kernels()
-    (made,) = built(own_cache)
-    made.unlink()
-    made.write_bytes(b"not a library")
-    made.chmod(0o666)
+    (library,) = built(own_cache)
+    library.unlink()
+    library.write_bytes(b"not a library")
+    library.chmod(0o666)
     forget(monkeypatch)
     assert has_kernels()
-    assert made.read_bytes()[:4] != b"not "
-    assert made.stat().st_mode & 0o022 == 0
+    assert library.read_bytes()[:4] != b"not "
+    assert library.stat().st_mode & 0o022 == 0
 
 
 @needs_compiler
@@ -127,7 +127,7 @@ def test_a_compiler_that_hangs_is_given_up(own_cache: Path, tmp_path: Path, monk
     slow.write_text("#!/bin/sh\nexec sleep 30\n")
     slow.chmod(0o755)
     monkeypatch.setenv("CC", str(slow))
-    monkeypatch.setattr(build, "_SECONDS", 0.2)
+    monkeypatch.setattr(build, "_TIMEOUT", 0.2)
     assert not has_kernels()
     assert built(own_cache) == []
 
@@ -175,12 +175,12 @@ def test_several_processes_may_compile_at_once(own_cache: Path) -> None:
 @needs_fast
 @pytest.mark.parametrize(("name", "beam"), [("bahdanau", 1), ("bahdanau", 4), ("luong-local-p", 4)])
 def test_search_finds_the_same_with_and_without(name: str, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def found() -> list[tuple[object, ...]]:
+    def hypotheses() -> list[tuple[object, ...]]:
         forget(monkeypatch)
         translator = Translator([bundle(name)], decoding=DecodingConfig(beam_size=beam), n_best=beam)
         ranked = [one for each in translator.translate(LINES) for one in each.hypotheses]
         return [(one.ids, pytest.approx(one.score, abs=1e-4), one.alignment.shape) for one in ranked]
 
-    with_kernels = found()
+    with_kernels = hypotheses()
     monkeypatch.setenv("NMT_NATIVE", "0")
-    assert found() == with_kernels
+    assert hypotheses() == with_kernels

@@ -39,30 +39,32 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def attention(
-    queries: Tensor, keys: Tensor, v: Tensor, mask: Tensor, h: Tensor, group: Tensor
+    queries: Tensor, keys: Tensor, v: Tensor, mask: Tensor, h: Tensor, segment_ids: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Bahdanau et al. 2015, A.1.2, in fp64."""
-    scores = torch.tanh(queries.double().unsqueeze(1) + keys.double()[group]) @ v.double()
-    weights = masked_softmax(scores, mask[group])
-    return torch.einsum("ms,msa->ma", weights, h.double()[group]), weights
+    scores = torch.tanh(queries.double().unsqueeze(1) + keys.double()[segment_ids]) @ v.double()
+    weights = masked_softmax(scores, mask[segment_ids])
+    return torch.einsum("ms,msa->ma", weights, h.double()[segment_ids]), weights
 
 
-def compiled(queries: Tensor, keys: Tensor, v: Tensor, mask: Tensor, h: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
-    odds = kernels.odds_of(keys)
-    assert odds is not None
-    return kernels.additive_attention(queries, odds, v, mask, h, group)[:2]
+def compiled(
+    queries: Tensor, keys: Tensor, v: Tensor, mask: Tensor, h: Tensor, segment_ids: Tensor
+) -> tuple[Tensor, Tensor]:
+    exp_keys = kernels.exp_of_keys(keys)
+    assert exp_keys is not None
+    return kernels.additive_attention(queries, exp_keys, v, mask, h, segment_ids)[:2]
 
 
 @pytest.mark.parametrize(("width", "length", "annotation"), [(1, 1, 1), (2, 3, 5), (33, 17, 20), (512, 40, 512)])
 @pytest.mark.parametrize("size", [0.01, 1.0, 5.0])
 def test_attention_is_its_equation(width: int, length: int, annotation: int, size: float) -> None:
-    group = torch.tensor([0, 0, 0, 1, 3, 3])
+    segment_ids = torch.tensor([0, 0, 0, 1, 3, 3])
     queries, keys, v = torch.randn(6, width) * size, torch.randn(4, length, width) * size, torch.randn(width)
     h, mask = torch.randn(4, length, annotation), torch.rand(4, length) > 0.3
-    found, wanted = (each(queries, keys, v, mask, h, group) for each in (compiled, attention))
-    for one, other in zip(found, wanted, strict=True):
+    actual, expected = (each(queries, keys, v, mask, h, segment_ids) for each in (compiled, attention))
+    for one, other in zip(actual, expected, strict=True):
         torch.testing.assert_close(one.double(), other, atol=3e-5, rtol=0)
-    assert (found[1][~mask[group]] == 0).all()
+    assert (actual[1][~mask[segment_ids]] == 0).all()
 
 
 def test_attention_has_no_size_at_which_it_goes_wrong() -> None:
@@ -70,9 +72,9 @@ def test_attention_has_no_size_at_which_it_goes_wrong() -> None:
     queries = torch.cat([sizes, -sizes]).unsqueeze(1).expand(-1, 3)
     keys = torch.tensor([0.0, 1e-30, 0.3, 9.0, 29.9, -0.3, -9.0, -29.9])[None, :, None].expand(1, -1, 3)
     arguments = queries, keys, torch.tensor([1.0, -2.0, 3.0]), torch.ones(1, 8, dtype=torch.bool), keys
-    group = torch.zeros(len(queries), dtype=torch.long)
-    found, wanted = (each(*arguments, group) for each in (compiled, attention))
-    for one, other in zip(found, wanted, strict=True):
+    segment_ids = torch.zeros(len(queries), dtype=torch.long)
+    actual, expected = (each(*arguments, segment_ids) for each in (compiled, attention))
+    for one, other in zip(actual, expected, strict=True):
         torch.testing.assert_close(one.double(), other, atol=1e-5, rtol=1e-5)
 
 
@@ -88,7 +90,7 @@ def test_a_sentence_without_words_gets_no_weight() -> None:
 def test_keys_that_no_product_could_stand_for_are_refused(bad: float) -> None:
     keys = torch.randn(2, 3, 4)
     keys[1, 2, 3] = bad
-    assert kernels.odds_of(keys) is None
+    assert kernels.exp_of_keys(keys) is None
 
 
 def test_attention_shows_what_is_not_a_number() -> None:
@@ -101,41 +103,41 @@ def test_attention_shows_what_is_not_a_number() -> None:
     assert weights[1].isnan().all()
 
 
-# --- the most probable pieces -------------------------------------------------------------------------------------
+# --- the max_level probable tokens -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("width", "size"), [(1, 1), (5, 3), (64, 64), (65, 5), (1000, 7), (8000, 12)])
 @pytest.mark.parametrize("forbid", [(), (0, 2)])
 def test_the_most_probable_are_those_of_the_whole_table(width: int, size: int, forbid: tuple[int, ...]) -> None:
     logits = torch.randn(9, width) * 5
-    found, ids = kernels.most_probable(logits, size, forbid=forbid)
-    wanted, places = top_tokens(torch.log_softmax(logits, 1), size, forbid)
-    possible = wanted > -math.inf
+    actual, ids = kernels.most_probable(logits, size, forbid=forbid)
+    expected, places = top_tokens(torch.log_softmax(logits, 1), size, forbid)
+    possible = expected > -math.inf
     within = (
         2e-5 if "asan" in os.environ.get("LD_PRELOAD", "") else 2e-6
     )  # sanitised code adds one number after another
-    torch.testing.assert_close(found, wanted, atol=within, rtol=within)
+    torch.testing.assert_close(actual, expected, atol=within, rtol=within)
     assert torch.equal(ids[possible], places[possible])
 
 
-def test_of_equals_the_lowest_piece_wins() -> None:
+def test_of_equals_the_lowest_token_wins() -> None:
     logits = torch.zeros(1, 300)
     logits[0, [299, 3, 77]] = 1.0
     _, ids = kernels.most_probable(logits, 5, forbid=(0,))
     assert ids.tolist() == [[3, 77, 299, 1, 2]]
 
 
-def test_columns_stand_for_pieces_and_what_is_forbidden_counts_in_the_sum() -> None:
-    found, ids = kernels.most_probable(
+def test_columns_stand_for_tokens_and_what_is_forbidden_counts_in_the_sum() -> None:
+    actual, ids = kernels.most_probable(
         torch.tensor([[0.0, 2.0, 1.0]] * 2),
         2,
-        pieces=torch.tensor([[4, 9, 31], [5, 6, 7], [3, 2, 1]]),
-        group=torch.tensor([0, 2]),
+        tokens=torch.tensor([[4, 9, 31], [5, 6, 7], [3, 2, 1]]),
+        segment_ids=torch.tensor([0, 2]),
         forbid=(9, 10),
     )
     assert ids.tolist() == [[31, 4], [2, 1]]
     total = math.log(1 + math.exp(1) + math.exp(2))
-    assert found[0].tolist() == pytest.approx([1 - total, -total])
+    assert actual[0].tolist() == pytest.approx([1 - total, -total])
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -143,16 +145,16 @@ def test_a_row_that_holds_no_probabilities_offers_nothing(bad: float) -> None:
     logits = torch.randn(3, 200)
     logits[1, 150] = bad
     logits[2] = -math.inf
-    found, _ = kernels.most_probable(logits, 4)
-    assert found[0].isfinite().all()
-    assert (found[1:] == -math.inf).all()
+    actual, _ = kernels.most_probable(logits, 4)
+    assert actual[0].isfinite().all()
+    assert (actual[1:] == -math.inf).all()
 
 
 def test_what_is_impossible_is_not_offered() -> None:
     logits = torch.full((1, 100), -math.inf)
     logits[0, 41] = -3.0
-    found, ids = kernels.most_probable(logits, 2)
-    assert found.tolist() == [[0.0, -math.inf]]
+    actual, ids = kernels.most_probable(logits, 2)
+    assert actual.tolist() == [[0.0, -math.inf]]
     assert int(ids[0, 0]) == 41
 
 
@@ -163,26 +165,27 @@ def test_what_is_impossible_is_not_offered() -> None:
 def test_the_best_continuations_are_those_of_a_sort(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     groups, each, size = (int(torch.randint(1, 6, (), generator=generator)) for _ in range(3))
-    group = torch.cat([torch.arange(groups), torch.randint(0, groups, (7,), generator=generator)]).sort().values
+    segment_ids = torch.cat([torch.arange(groups), torch.randint(0, groups, (7,), generator=generator)]).sort().values
     # Few different numbers, so that many are equal, and some that are impossible.
     total, log_probs = (
-        -torch.randint(0, 4, shape, generator=generator).float() for shape in ((len(group),), (len(group), each))
+        -torch.randint(0, 4, shape, generator=generator).float()
+        for shape in ((len(segment_ids),), (len(segment_ids), each))
     )
-    total[torch.rand(len(group), generator=generator) < 0.2] = -math.inf
+    total[torch.rand(len(segment_ids), generator=generator) < 0.2] = -math.inf
     log_probs = log_probs.sort(dim=1, descending=True).values
-    ids = torch.randint(0, 50, (len(group), each), generator=generator)
-    nowhere = torch.zeros_like(group)
-    front = search._Front(0, Segments(group, groups), total, nowhere, nowhere, None)
+    ids = torch.randint(0, 50, (len(segment_ids), each), generator=generator)
+    nowhere = torch.zeros_like(segment_ids)
+    front = search._Front(0, Segments(segment_ids, groups), total, nowhere, nowhere, None)
     prune = [None, 0.0, 1.0, 2.0][seed % 4]
-    found = kernels.best_continuations(total, log_probs, ids, group, groups, size, prune)
-    wanted = search._best_continuations(front, log_probs, ids, size, prune)
-    width = wanted[0].shape[1]  # no more than there can be
-    assert (found[0][:, width:] == -math.inf).all()
-    assert torch.equal(found[0][:, :width], wanted[0])
-    possible = wanted[0] > -math.inf
-    for one, other in zip(found, wanted, strict=True):
+    actual = kernels.best_continuations(total, log_probs, ids, segment_ids, groups, size, prune)
+    expected = search._best_continuations(front, log_probs, ids, size, prune)
+    width = expected[0].shape[1]  # no more than there can be
+    assert (actual[0][:, width:] == -math.inf).all()
+    assert torch.equal(actual[0][:, :width], expected[0])
+    possible = expected[0] > -math.inf
+    for one, other in zip(actual, expected, strict=True):
         assert torch.equal(one[:, :width][possible], other[possible])
-    assert (group[found[1]] == torch.arange(groups)[:, None]).all()
+    assert (segment_ids[actual[1]] == torch.arange(groups)[:, None]).all()
 
 
 @needs_fast
@@ -211,41 +214,41 @@ def test_what_ends_and_what_goes_on_is_what_the_pool_says(seed: int) -> None:
         pool.scores, pool.nodes = before.clone(), torch.arange(sentences * n_best).view(sentences, n_best)
         return pool.settle(picked, None, 100, time), pool
 
-    (going, ours), (wanted, theirs) = settled(KernelPool), settled(Pool)
-    assert torch.equal(going, wanted)
-    torch.testing.assert_close(ours.scores, theirs.scores)
-    assert torch.equal(ours.nodes[ours.scores > -math.inf], theirs.nodes[theirs.scores > -math.inf])
+    (live, pool), (expected, plain_pool) = settled(KernelPool), settled(Pool)
+    assert torch.equal(live, expected)
+    torch.testing.assert_close(pool.scores, plain_pool.scores)
+    assert torch.equal(pool.nodes[pool.scores > -math.inf], plain_pool.nodes[plain_pool.scores > -math.inf])
 
 
 # --- bytes --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("most", [63, 127])
+@pytest.mark.parametrize("max_level", [63, 127])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (40, 128)])
-def test_rows_are_rounded_as_by_torch(shape: tuple[int, int], most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_rounded_as_by_torch(shape: tuple[int, int], max_level: int, monkeypatch: pytest.MonkeyPatch) -> None:
     values = torch.randn(shape) * 3
-    found, steps = int8.round_rows(values, most)
+    actual, scales = int8.quantize_rows(values, max_level)
     plain(monkeypatch)
-    wanted, wanted_steps = int8.round_rows(values, most)
-    torch.testing.assert_close(steps, wanted_steps)
-    assert (found.int() - wanted.int()).abs().max() <= 1  # where a number lies in the middle
-    assert (found != wanted).float().mean() < 0.01
-    assert found.max() <= 2 * most + 1
+    expected, expected_scales = int8.quantize_rows(values, max_level)
+    torch.testing.assert_close(scales, expected_scales)
+    assert (actual.int() - expected.int()).abs().max() <= 1  # where a number lies in the middle
+    assert (actual != expected).float().mean() < 0.01
+    assert actual.max() <= 2 * max_level + 1
 
 
 def test_rows_of_nothing_and_of_what_is_not_a_number() -> None:
-    rounded, steps = kernels.round_rows(torch.zeros(2, 3), 127)
+    rounded, scales = kernels.quantize_rows(torch.zeros(2, 3), 127)
     assert rounded.tolist() == [[128] * 3] * 2
-    assert steps.tolist() == [1, 1]
+    assert scales.tolist() == [1, 1]
     for bad in (math.nan, math.inf, -math.inf):
         values = torch.tensor([[1.0, bad], [1.0, -2.0]])
-        assert kernels.round_rows(values, 127)[1].isnan().tolist() == [True, False]
+        assert kernels.quantize_rows(values, 127)[1].isnan().tolist() == [True, False]
 
 
 def test_rows_too_small_for_a_step_are_rounded_to_nothing() -> None:
-    rounded, steps = kernels.round_rows(torch.tensor([[1e-44, 0.0, -1e-44], [1e-37, 0.0, -1e-37]]), 127)
+    rounded, scales = kernels.quantize_rows(torch.tensor([[1e-44, 0.0, -1e-44], [1e-37, 0.0, -1e-37]]), 127)
     assert rounded.tolist() == [[128] * 3, [128] * 3]
-    assert steps.tolist() == [1, 1]
+    assert scales.tolist() == [1, 1]
 
 
 @needs_int8_kernel
@@ -253,32 +256,35 @@ def test_rows_too_small_for_a_step_are_rounded_to_nothing() -> None:
 @pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (3, 64), (8, 65), (66, 130)])
 def test_products_in_int8_are_those_of_integers(rows: int, inputs: int, outputs: int) -> None:
     values, weight = torch.randn(rows, inputs + 1)[:, :inputs], torch.randint(-127, 128, (outputs, inputs))
-    steps, bias = torch.rand(outputs), torch.randn(outputs)
-    panels = kernels.panels_of(weight.to(torch.int8), weight.sum(1, dtype=torch.int32), steps, bias)
-    found = kernels.int8_product(panels, values)
-    rounded, row_steps = kernels.round_rows(values, 127)
+    scales, bias = torch.rand(outputs), torch.randn(outputs)
+    panels = kernels.panels_of(weight.to(torch.int8), weight.sum(1, dtype=torch.int32), scales, bias)
+    actual = kernels.int8_product(panels, values)
+    rounded, row_scales = kernels.quantize_rows(values, 127)
     integers = (rounded.long() - 128) @ weight.T
-    wanted = integers * (row_steps.double().unsqueeze(1) * steps.double()) + bias
-    torch.testing.assert_close(found.double(), wanted, rtol=1e-6, atol=1e-5)
+    expected = integers * (row_scales.double().unsqueeze(1) * scales.double()) + bias
+    torch.testing.assert_close(actual.double(), expected, rtol=1e-6, atol=1e-5)
 
 
 @needs_int8_kernel
 @pytest.mark.parametrize("sizes", [[5, 0, 129, 64], [1], [0, 0]])
-def test_products_of_groups_are_those_of_the_matrix_of_each(sizes: list[int]) -> None:
-    groups = Segments(torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)), len(sizes))
+def test_products_of_segments_are_those_of_the_matrix_of_each(sizes: list[int]) -> None:
+    segments = Segments(torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)), len(sizes))
     weight = torch.randint(-127, 128, (40, 30)).to(torch.int8)
-    each = weight, weight.sum(1, dtype=torch.int32), torch.rand(40), torch.randn(40)
-    rows = torch.randint(0, 40, (len(groups.segment_ids),))
-    asking = torch.arange(len(sizes)).repeat_interleave(torch.tensor([8, 3, 0, 1][: len(sizes)]))
-    values = torch.randn(len(asking), 30)
-    found = kernels.int8_products_of_groups(kernels.panels_of_groups(*each, rows, groups), values, asking)
-    assert found.shape == (len(asking), max(sizes))
-    for group, size in enumerate(sizes):
+    matrix = weight, weight.sum(1, dtype=torch.int32), torch.rand(40), torch.randn(40)
+    rows = torch.randint(0, 40, (len(segments.segment_ids),))
+    segment_ids = torch.arange(len(sizes)).repeat_interleave(torch.tensor([8, 3, 0, 1][: len(sizes)]))
+    values = torch.randn(len(segment_ids), 30)
+    actual = kernels.int8_products_of_segments(kernels.panels_of_segments(*matrix, rows, segments), values, segment_ids)
+    assert actual.shape == (len(segment_ids), max(sizes))
+    for segment, size in enumerate(sizes):
         if size:
-            mine = rows[groups.segment_ids == group]
-            alone = kernels.panels_of(each[0][mine], each[1][mine], each[2][mine], each[3][mine])
-            assert torch.equal(found[asking == group, :size], kernels.int8_product(alone, values[asking == group]))
-        assert (found[asking == group, size:] == -math.inf).all()
+            own = rows[segments.segment_ids == segment]
+            quantized, sums, scales, bias = (part[own] for part in matrix)
+            alone = kernels.panels_of(quantized, sums, scales, bias)
+            assert torch.equal(
+                actual[segment_ids == segment, :size], kernels.int8_product(alone, values[segment_ids == segment])
+            )
+        assert (actual[segment_ids == segment, size:] == -math.inf).all()
 
 
 @needs_int8_kernel
@@ -291,7 +297,7 @@ def test_a_step_of_a_gru_at_once_is_its_products_and_then_its_gates(
     recurrent, other = (int8.Int8Linear(torch.nn.Linear(size, 3 * width)) for size in (width, 5))
     table, ids, fed = torch.randn(9, 3 * width), torch.randint(0, 9, (rows,)), torch.randn(rows, 6)[:, 1:]
     hidden = torch.randn(rows, 2, width)[:, 1]
-    found = kernels.int8_gru_step(
+    actual = kernels.int8_gru_step(
         table if has_word else None,
         ids if has_word else None,
         (other.panels_of_parts(3), fed) if has_other else None,
@@ -301,25 +307,25 @@ def test_a_step_of_a_gru_at_once_is_its_products_and_then_its_gates(
     projected = table[ids] if has_word else torch.zeros(rows, 3 * width)
     if has_other:
         projected = projected + other(fed)
-    torch.testing.assert_close(found, gru.gru_gates(projected, recurrent(hidden), hidden), atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(actual, gru.gru_gates(projected, recurrent(hidden), hidden), atol=1e-6, rtol=1e-6)
 
 
 # --- where they are used ------------------------------------------------------------------------------------------
 
 
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    group = torch.arange(60) // 3
+    segment_ids = torch.arange(60) // 3
     queries, keys, v, h = torch.randn(60, 65), torch.randn(20, 9, 65), torch.randn(65), torch.randn(20, 9, 31)
     logits = torch.randn(60, 900)
     weight = torch.randint(-127, 128, (200, 900), dtype=torch.int8)
     panels = kernels.panels_of(weight, weight.sum(1, dtype=torch.int32), torch.rand(200), None)
 
     def everything() -> list[Tensor]:
-        found = [*compiled(queries, keys, v, torch.ones(20, 9, dtype=torch.bool), h, group)]
-        found += kernels.most_probable(logits, 7)
+        actual = [*compiled(queries, keys, v, torch.ones(20, 9, dtype=torch.bool), h, segment_ids)]
+        actual += kernels.most_probable(logits, 7)
         if kernels.multiplies_int8():
-            found.append(kernels.int8_product(panels, logits))
-        return [*found, *kernels.round_rows(logits, 127)]
+            actual.append(kernels.int8_product(panels, logits))
+        return [*actual, *kernels.quantize_rows(logits, 127)]
 
     alone = everything()
     monkeypatch.setattr(kernels, "threads_for", lambda work: 3)

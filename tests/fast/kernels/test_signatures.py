@@ -30,7 +30,7 @@ C_TYPES = {
 PROTOTYPE = re.compile(r"^(void|double) (\w+)\(([^)]*)\) \{", re.MULTILINE)
 SIZES = {
     "count": 64,
-    "each": 5,
+    "per_row": 5,
     "width": 6,
     "gates": 18,
     "rows": 4,
@@ -192,7 +192,7 @@ def test_another_device_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("name", "numbers"),
-    [("round_rows", [1, 128]), ("round_rows", [0, 63]), ("odds_of", [0]), ("settle", [0, 9, 1, 3])],
+    [("quantize_rows", [1, 128]), ("quantize_rows", [0, 63]), ("exp_of_keys", [0]), ("settle", [0, 9, 1, 3])],
 )
 def test_numbers_are_checked_too(name: str, numbers: list[int]) -> None:
     kernel = SilentKernel(name)
@@ -212,7 +212,7 @@ def empty_of(name: str, size: str) -> dict[str, Tensor]:
     [
         ("most_probable", empty_of("most_probable", "size"), "size > 0"),
         ("settle", empty_of("settle", "places"), "places > 0"),
-        ("best_continuations", empty_of("best_continuations", "each"), "each > 0"),
+        ("best_continuations", empty_of("best_continuations", "per_row"), "per_row > 0"),
         ("int8_product", {"values": torch.zeros(4, 9)}, r"quads == \(inputs \+ 3\) // 4"),
         ("int8_product", {"product": torch.zeros(4, 193)}, "outputs <= 64"),
         ("int8_gru_step", {"values": torch.zeros(4, 9)}, r"quads == \(inputs \+ 3\) // 4"),

@@ -34,11 +34,11 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the kernels that training calls from here on, in their order."""
     called: list[str] = []
 
-    def noted(name: str, *arguments: Any) -> float | None:
+    def record(name: str, *arguments: Any) -> float | None:
         called.append(name)
         return calls.call(name, *arguments)
 
-    monkeypatch.setattr(kernels, "call", noted)
+    monkeypatch.setattr(kernels, "call", record)
     return called
 
 
@@ -67,8 +67,8 @@ def test_in_bf16_they_are_as_near_as_without(order: str, monkeypatch: pytest.Mon
     with torch.autocast("cpu", dtype=torch.bfloat16):
         ours = learnt(fast)
         plain(monkeypatch)
-        theirs = learnt(fast)
-    error, usual = (sum(float((each[name] - exact[name]).norm()) for name in exact) for each in (ours, theirs))
+        without = learnt(fast)
+    error, usual = (sum(float((each[name] - exact[name]).norm()) for name in exact) for each in (ours, without))
     assert error <= 1.3 * usual
 
 
@@ -114,23 +114,23 @@ def test_threads_change_only_the_order_of_sums() -> None:
 
 def attention_gradients(queries: Tensor, keys: Tensor, v: Tensor, mask: Tensor, h: Tensor, by: Tensor) -> list[Tensor]:
     """Of a sum of contexts and weights of two steps, for queries, keys, v and annotations."""
-    given = [each.detach().requires_grad_() for each in (queries, keys, v, h)]
-    asked, known, vector, read = given
+    inputs = [each.detach().requires_grad_() for each in (queries, keys, v, h)]
+    query_input, key_input, vector, annotations = inputs
     score = torch.nn.Linear(v.shape[0], 1, bias=False)
     score.weight = torch.nn.Parameter(vector.detach().unsqueeze(0))
     total = torch.zeros((), dtype=queries.dtype)
     if queries.dtype == torch.float64:
-        for step in asked.unbind(0):
-            scores = torch.tanh(step.unsqueeze(1) + known) @ vector
+        for step in query_input.unbind(0):
+            scores = torch.tanh(step.unsqueeze(1) + key_input) @ vector
             weights = torch.softmax(scores.masked_fill(~mask, -1e30), -1) * mask
-            total = total + (torch.einsum("ns,nsa->na", weights, read) * by).sum() + (weights**2).sum()
-        return list(torch.autograd.grad(total, given))
+            total = total + (torch.einsum("ns,nsa->na", weights, annotations) * by).sum() + (weights**2).sum()
+        return list(torch.autograd.grad(total, inputs))
     with deferring():
-        for step in asked.unbind(0):
-            found = attend_additively(step, torch.nn.Identity(), known, score, read, mask)
-            assert found is not None
-            total = total + (found[0] * by).sum() + (found[1] ** 2).sum()
-    gradients_ = torch.autograd.grad(total, [asked, known, score.weight, read])
+        for step in query_input.unbind(0):
+            attended = attend_additively(step, torch.nn.Identity(), key_input, score, annotations, mask)
+            assert attended is not None
+            total = total + (attended[0] * by).sum() + (attended[1] ** 2).sum()
+    gradients_ = torch.autograd.grad(total, [query_input, key_input, score.weight, annotations])
     return [each.squeeze(0) if each is gradients_[2] else each for each in gradients_]
 
 
@@ -140,23 +140,23 @@ def test_attention_has_the_gradients_of_its_equation(width: int, length: int, an
     mask = torch.rand(4, length) > 0.3
     mask[:, 0] = True
     mask[3] = False  # a sentence without words
-    given = torch.randn(2, 4, width) * size, torch.randn(4, length, width) * size, torch.randn(width), mask
-    read, by = torch.randn(4, length, annotation), torch.randn(4, annotation)
-    ours = attention_gradients(*given, read, by)
-    wide = [each.double() if each.is_floating_point() else each for each in (*given, read, by)]
-    for mine, wanted in zip(ours, attention_gradients(*wide), strict=True):
-        assert_near(mine, wanted, 1e-4)
+    inputs = torch.randn(2, 4, width) * size, torch.randn(4, length, width) * size, torch.randn(width), mask
+    annotations, by = torch.randn(4, length, annotation), torch.randn(4, annotation)
+    ours = attention_gradients(*inputs, annotations, by)
+    wide = [each.double() if each.is_floating_point() else each for each in (*inputs, annotations, by)]
+    for actual, expected in zip(ours, attention_gradients(*wide), strict=True):
+        assert_near(actual, expected, 1e-4)
 
 
 def test_gradients_have_no_size_at_which_they_go_wrong() -> None:
     sizes = torch.tensor([0.0, 1e-30, 1.0, 20.0, 43.0, 45.0, 88.0, 1e4, 1e30])
     queries = torch.cat([sizes, -sizes])[None, :, None].expand(2, -1, 3).contiguous()
     keys = torch.tensor([0.0, 1e-30, 0.3, 9.0, 29.9, -0.3, -9.0, -29.9])[None, :, None].expand(18, -1, 3).contiguous()
-    given = queries, keys, torch.tensor([1.0, -2.0, 3.0]), torch.ones(18, 8, dtype=torch.bool), keys, torch.ones(18, 3)
-    wide = [each.double() if each.is_floating_point() else each for each in given]
-    for mine, wanted in zip(attention_gradients(*given), attention_gradients(*wide), strict=True):
-        assert mine.isfinite().all()
-        assert_near(mine, wanted, 1e-5)
+    inputs = queries, keys, torch.tensor([1.0, -2.0, 3.0]), torch.ones(18, 8, dtype=torch.bool), keys, torch.ones(18, 3)
+    wide = [each.double() if each.is_floating_point() else each for each in inputs]
+    for actual, expected in zip(attention_gradients(*inputs), attention_gradients(*wide), strict=True):
+        assert actual.isfinite().all()
+        assert_near(actual, expected, 1e-5)
 
 
 def test_keys_that_are_too_large_for_the_kernel_are_left_to_pytorch() -> None:

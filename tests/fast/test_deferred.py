@@ -46,7 +46,7 @@ FUNCTIONS: dict[str, tuple[Step, Step, tuple[int, ...], tuple[int, ...]]] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_of_a_step_is_its_equation_with_and_without_deferring(name: str) -> None:
+def test_step_functions_equal_their_equations(name: str) -> None:
     fast, plain, of_step, shared_shape = FUNCTIONS[name]
     torch.manual_seed(1)
     steps, shared = [random(*of_step) for _ in range(4)], random(*shared_shape)
@@ -63,7 +63,7 @@ def test_a_function_of_a_step_is_its_equation_with_and_without_deferring(name: s
             torch.testing.assert_close(ours, expected, rtol=0, atol=1e-12)
 
 
-def test_additive_scores_are_their_equation_with_and_without_deferring() -> None:
+def test_additive_scores_equal_their_equation() -> None:
     torch.manual_seed(1)
     queries, keys, v = [random(3, 4) for _ in range(4)], random(3, 5, 4), nn.Linear(4, 1, bias=False).double()
     by = torch.randn(4, 3, 5, dtype=torch.float64)
@@ -79,7 +79,7 @@ def test_additive_scores_are_their_equation_with_and_without_deferring() -> None
             torch.testing.assert_close(ours, expected, rtol=0, atol=1e-12)
 
 
-def test_steps_that_no_loss_reaches_are_left_out() -> None:
+def test_steps_without_a_loss_are_left_out() -> None:
     layer = DeferredLinear(3, 2).double()
     first, second = torch.randn(4, 3, dtype=torch.float64), torch.randn(4, 3, dtype=torch.float64)
     with deferring():
@@ -89,7 +89,7 @@ def test_steps_that_no_loss_reaches_are_left_out() -> None:
     torch.testing.assert_close(layer.weight.grad, second.sum(0).expand(2, 3))
 
 
-def test_what_no_loss_reaches_at_all_has_no_gradient() -> None:
+def test_layer_without_a_loss_has_no_gradient() -> None:
     layer = DeferredLinear(3, 2)
     values = torch.randn(4, 3, requires_grad=True)
     with deferring():
@@ -99,7 +99,7 @@ def test_what_no_loss_reaches_at_all_has_no_gradient() -> None:
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])
-def test_gates_as_one_node_are_the_gates(layer_norm: bool) -> None:
+def test_fast_gates_equal_plain_gates(layer_norm: bool) -> None:
     torch.manual_seed(2)
     cell, fast = (kind(5, layer_norm=layer_norm).double() for kind in (GruCell, FastGruCell))
     fast.load_state_dict(cell.state_dict())
@@ -116,7 +116,7 @@ def test_gates_as_one_node_are_the_gates(layer_norm: bool) -> None:
             torch.testing.assert_close(actual, other, rtol=0, atol=1e-9)
 
 
-def test_the_steps_of_an_encoder_are_the_layer_of_pytorch() -> None:
+def test_fast_gru_equals_that_of_pytorch() -> None:
     torch.manual_seed(1)
     plain, fast = (kind(3, 5, batch_first=True).double() for kind in (nn.GRU, FastGru))
     fast.load_state_dict(plain.state_dict())
@@ -177,7 +177,7 @@ def test_two_backward_passes_give_twice_the_gradient(order: str) -> None:
 
 
 @needs_fast
-def test_frozen_weights_get_no_gradient_and_disturb_no_other() -> None:
+def test_frozen_weights_have_no_gradient_and_change_no_other() -> None:
     model, fast = accelerated()
     expected = learnt(model)
     frozen = [name for name, _ in model.named_parameters() if "recurrence" in name or "score" in name]
@@ -189,7 +189,7 @@ def test_frozen_weights_get_no_gradient_and_disturb_no_other() -> None:
 
 
 @needs_fast
-def test_under_autocast_gradients_are_within_its_rounding() -> None:
+def test_autocast_gradients_are_near() -> None:
     model, fast = accelerated(annotation=16, hidden=17, embedding=8)
     exact = learnt(model)
     model.float()
@@ -201,7 +201,7 @@ def test_under_autocast_gradients_are_within_its_rounding() -> None:
 
 
 @needs_fast
-def test_searching_defers_nothing() -> None:
+def test_search_defers_nothing() -> None:
     _, fast = accelerated()
     seen = seen_while_running(fast)
     sample, rows = batch(), torch.arange(len(batch().source))
@@ -215,7 +215,7 @@ def test_searching_defers_nothing() -> None:
 
 @needs_fast
 @pytest.mark.parametrize("order", ["bahdanau", "bahdanau-conditional", "luong-feeding"])
-def test_steps_that_follow_one_another_defer_in_training(order: str) -> None:
+def test_recurrent_steps_defer_in_training(order: str) -> None:
     _, fast = accelerated(order=order, score="general")
     seen = seen_while_running(fast)
     learnt(fast)
@@ -223,7 +223,7 @@ def test_steps_that_follow_one_another_defer_in_training(order: str) -> None:
 
 
 @needs_fast
-def test_without_kernels_the_attention_of_a_step_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attention_without_kernels_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """In fp32, where there are kernels, `DeferredAttention` takes one; in all types it can do without."""
     model, fast = accelerated()
     exact = learnt(model)
@@ -232,7 +232,7 @@ def test_without_kernels_the_attention_of_a_step_is_the_same(monkeypatch: pytest
     assert_same(learnt(fast), exact, 2e-5)
 
 
-def test_every_twin_is_a_subclass_of_its_type() -> None:
+def test_every_training_twin_is_a_subclass_of_its_type() -> None:
     for plain, fast in TRAINING_TWINS.items():
         assert issubclass(fast, plain)
         assert fast is not plain

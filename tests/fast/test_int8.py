@@ -50,7 +50,7 @@ def product(of: nn.Linear, values: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shift", [-3.0, 0.0, 0.2, 3.0])
-def test_it_is_its_definition(max_level: int, bias: bool, shift: float) -> None:
+def test_product_equals_its_definition(max_level: int, bias: bool, shift: float) -> None:
     plain = layer(24, 17, bias=bias)
     values = torch.randn(5, 24) * torch.arange(1, 6)[:, None] + shift
     added = plain.bias if bias else torch.zeros(17)
@@ -63,7 +63,7 @@ def test_it_is_its_definition(max_level: int, bias: bool, shift: float) -> None:
     assert np.abs(actual - exact).max() > 1e-4, "nothing was rounded"
 
 
-def test_a_row_is_the_same_in_any_company(max_level: int) -> None:
+def test_row_does_not_depend_on_other_rows(max_level: int) -> None:
     packed, values = Int8Linear(layer(24, 17)), torch.randn(60, 24)
     values[7] *= 100
     together = product(packed, values)
@@ -71,7 +71,7 @@ def test_a_row_is_the_same_in_any_company(max_level: int) -> None:
         assert torch.equal(product(packed, values[row : row + 1])[0], together[row])
 
 
-def test_any_shape_and_layout_will_do(max_level: int) -> None:
+def test_any_shape_and_layout(max_level: int) -> None:
     packed = Int8Linear(layer(8, 6))
     values = torch.randn(3, 4, 8)
     actual = product(packed, values)
@@ -82,7 +82,7 @@ def test_any_shape_and_layout_will_do(max_level: int) -> None:
     torch.testing.assert_close(product(packed, torch.zeros(2, 8)), packed.bias.expand(2, -1))
 
 
-def test_a_row_of_zeros_gives_zero_and_leaves_the_others(max_level: int) -> None:
+def test_row_of_zeros_gives_zero(max_level: int) -> None:
     plain = layer(8, 6, bias=False)
     with torch.no_grad():
         plain.weight[2] = 0
@@ -93,7 +93,7 @@ def test_a_row_of_zeros_gives_zero_and_leaves_the_others(max_level: int) -> None
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
-def test_what_is_no_number_stays_none(max_level: int, wrong: float) -> None:
+def test_non_finite_values_stay_so(max_level: int, wrong: float) -> None:
     plain = layer(8, 6)
     with torch.no_grad():
         plain.weight[2, 1] = wrong
@@ -108,7 +108,7 @@ def test_what_is_no_number_stays_none(max_level: int, wrong: float) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_packed_model_computes_nearly_the_same(name: str) -> None:
+def test_packed_model_is_near_the_plain_one(name: str) -> None:
     plain = model(name)
     packed = pack(plain, "int8")
     assert isinstance(packed, SearchModel)
@@ -123,7 +123,7 @@ def test_a_packed_model_computes_nearly_the_same(name: str) -> None:
 
 @needs_int8_kernel
 @pytest.mark.parametrize("name", MODELS)
-def test_steps_at_once_are_those_of_one_product_after_the_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fused_steps_equal_separate_products(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = model(name)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
     packed = pack(plain, "int8")
@@ -135,7 +135,7 @@ def test_steps_at_once_are_those_of_one_product_after_the_other(name: str, monke
     assert_close(outputs(packed), outputs(apart))
 
 
-def test_what_is_written_somewhere_is_the_same(max_level: int) -> None:
+def test_written_columns_equal_the_product(max_level: int) -> None:
     packed, values = Int8Linear(layer(24, 17)), torch.randn(5, 24)
     expected = product(packed, values)
     with torch.inference_mode():
@@ -147,7 +147,7 @@ def test_what_is_written_somewhere_is_the_same(max_level: int) -> None:
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_a_restricted_layer_gives_just_the_outputs_of_the_whole_one(max_level: int, bias: bool) -> None:
+def test_restricted_layer_equals_the_whole_one(max_level: int, bias: bool) -> None:
     whole, rows = Int8Linear(layer(6, 40, bias=bias)), torch.tensor([3, 17, 30])
     values = torch.randn(4, 6)
     few = restricted(whole, rows)
@@ -155,6 +155,6 @@ def test_a_restricted_layer_gives_just_the_outputs_of_the_whole_one(max_level: i
     torch.testing.assert_close(product(few, values), product(whole, values)[:, rows], atol=1e-6, rtol=1e-6)
 
 
-def test_where_there_are_no_such_products_it_is_a_sentence() -> None:
+def test_without_int8_products_there_is_a_clear_error() -> None:
     with pytest.raises(UsageError, match="int8 needs a model in fp32 on a CPU"):
         pack(model().double(), "int8")

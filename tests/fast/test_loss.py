@@ -31,19 +31,19 @@ def assert_follows_equation(results: tuple[Tensor, Tensor], smoothing: float) ->
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @pytest.mark.parametrize("chunk", CHUNKS)
-def test_it_is_the_equation(smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunked_loss_equals_the_equation(smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss, "CHUNK_BYTES", 8 * chunk)
     assert_follows_equation(chunked_cross_entropy(*random_inputs(), smoothing), smoothing)
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-def test_so_is_that_of_the_plain_layer(smoothing: float) -> None:
+def test_plain_loss_equals_the_equation(smoothing: float) -> None:
     assert_follows_equation(plain_loss(*random_inputs(), smoothing), smoothing)
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @pytest.mark.parametrize("chunk", CHUNKS)
-def test_gradients_do_not_depend_on_the_path(smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunked_and_plain_gradients_are_equal(smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss, "CHUNK_BYTES", 8 * chunk)
     readouts, weight, bias, gold = random_inputs(words=10)
     values = readouts, weight, bias
@@ -54,7 +54,7 @@ def test_gradients_do_not_depend_on_the_path(smoothing: float, chunk: int, monke
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-def test_gradients_are_those_of_the_function(smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradients_pass_gradcheck(smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss, "CHUNK_BYTES", 8 * 2)
     *values, gold = random_inputs(words=5)
 
@@ -65,7 +65,7 @@ def test_gradients_are_those_of_the_function(smoothing: float, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-def test_smoothing_is_that_of_pytorch(smoothing: float) -> None:
+def test_smoothing_equals_that_of_pytorch(smoothing: float) -> None:
     readouts, weight, bias, gold = random_inputs(words=20)
     logits = torch.nn.functional.linear(readouts, weight, bias)
     expected = torch.nn.functional.cross_entropy(logits, gold, label_smoothing=smoothing, reduction="sum")
@@ -75,14 +75,14 @@ def test_smoothing_is_that_of_pytorch(smoothing: float) -> None:
     torch.testing.assert_close(log_probs, -nll, rtol=0, atol=1e-9)
 
 
-def test_log_probabilities_of_the_gold_tokens_are_no_gold_of_training() -> None:
+def test_gold_log_probs_have_no_gradient() -> None:
     for path in (chunked_cross_entropy, plain_loss):
         smoothed, log_probs = path(*random_inputs(), 0.1)
         assert smoothed.requires_grad
         assert not log_probs.requires_grad
 
 
-def test_only_weights_in_training_get_gradients() -> None:
+def test_frozen_weights_get_no_gradient() -> None:
     readouts, weight, bias, gold = random_inputs()
     chunked_cross_entropy(readouts, weight.detach(), bias, gold, 0.1)[0].backward()
     assert readouts.grad is not None
@@ -90,7 +90,7 @@ def test_only_weights_in_training_get_gradients() -> None:
     assert weight.grad is None
 
 
-def test_no_words_lose_nothing() -> None:
+def test_loss_of_no_tokens_is_zero() -> None:
     readouts, weight, bias, gold = random_inputs(words=0)
     smoothed, log_probs = chunked_cross_entropy(readouts, weight, bias, gold, 0.1)
     smoothed.backward()
@@ -100,7 +100,7 @@ def test_no_words_lose_nothing() -> None:
     assert not weight.grad.any()
 
 
-def test_words_are_counted_apart_from_their_order_and_company() -> None:
+def test_loss_is_a_sum_over_tokens() -> None:
     readouts, weight, bias, gold = random_inputs(words=9)
     together = chunked_cross_entropy(readouts, weight, bias, gold, 0.1)[0]
     apart = sum(
@@ -119,7 +119,7 @@ def test_extreme_logits_stay_finite() -> None:
 
 @pytest.mark.parametrize(("words", "vocabulary"), [(1, 1), (65, 300), (3, 257), (64, 256), (0, 5)])
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-def test_in_fp32_it_is_that_of_the_plain_layer_in_fp64(words: int, vocabulary: int, smoothing: float) -> None:
+def test_fp32_is_near_the_plain_layer_in_fp64(words: int, vocabulary: int, smoothing: float) -> None:
     *wide, gold = random_inputs(words=words, width=8, vocabulary=vocabulary)
     values = [value.detach().float().requires_grad_() for value in wide]
     actual = chunked_cross_entropy(values[0], values[1], values[2], gold, smoothing)
@@ -133,7 +133,7 @@ def test_in_fp32_it_is_that_of_the_plain_layer_in_fp64(words: int, vocabulary: i
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_readouts_that_are_not_finite_show_in_the_loss_and_in_their_row_alone(bad: float) -> None:
+def test_non_finite_readouts_show_in_the_loss_and_in_their_row_only(bad: float) -> None:
     readouts, weight, bias, _ = random_inputs(words=5, width=8, vocabulary=300)
     with torch.no_grad():
         readouts[2, 3] = bad
@@ -142,7 +142,7 @@ def test_readouts_that_are_not_finite_show_in_the_loss_and_in_their_row_alone(ba
     assert log_probs.isfinite().tolist() == [True, True, False, True, True]
 
 
-def test_under_autocast_the_products_are_short_and_the_rest_is_not() -> None:
+def test_autocast_shortens_only_the_products() -> None:
     readouts, weight, bias, gold = random_inputs(words=200, width=16, vocabulary=50)
     readouts, weight, bias = (value.detach().float().requires_grad_() for value in (readouts, weight, bias))
     values = readouts, weight, bias

@@ -56,7 +56,7 @@ def lists(sizes: list[int]) -> tuple[Tensor, Segments]:
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("sizes", [[3, 0, 130, 64, 5], [0, 0], [1]])
-def test_logits_are_those_of_the_whole_layer(
+def test_listed_logits_equal_those_of_the_whole_layer(
     precision: str | None, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = whole_layer(precision, monkeypatch)
@@ -131,7 +131,7 @@ def by_sorting(table: Tensor, totals: Tensor, size: int, forbid: tuple[int, ...]
 
 
 @pytest.mark.parametrize("restrict", [False, True])
-def test_the_rows_that_are_indexed_are_those_of_the_whole_table(restrict: bool) -> None:
+def test_indexed_rows_equal_those_of_the_whole_table(restrict: bool) -> None:
     readouts, output = small_layer()
     lists, tokens = lists_of(output)
     log_probs = SearchLogProbs(readouts, output, ROWS, lists if restrict else None)
@@ -153,7 +153,7 @@ def test_the_rows_that_are_indexed_are_those_of_the_whole_table(restrict: bool) 
 @pytest.mark.parametrize("at_once", [1, 65, 10**6])
 @pytest.mark.parametrize("size", [1, 4, 60])
 @pytest.mark.parametrize("forbid", [(), (11, 2)])
-def test_the_best_continuations_are_those_of_the_whole_table(
+def test_best_continuations_equal_those_of_the_whole_table(
     restrict: bool, at_once: int, size: int, forbid: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fast_output, "_IN_CACHE", at_once)
@@ -165,7 +165,7 @@ def test_the_best_continuations_are_those_of_the_whole_table(
     assert [item[0] for item in actual] == pytest.approx([item[0] for item in expected], abs=1e-5)
 
 
-def test_where_no_kernel_is_faster_there_are_none() -> None:
+def test_without_a_faster_kernel_there_are_no_continuations() -> None:
     readouts, output = small_layer()
     log_probs, totals = SearchLogProbs(readouts, output, ROWS), torch.zeros(7)
     assert log_probs.best_continuations(totals, ROWS, 65, (), None) is None
@@ -176,7 +176,7 @@ def test_where_no_kernel_is_faster_there_are_none() -> None:
         torch.testing.assert_close(ours, expected, atol=1e-5, rtol=0)
 
 
-def test_log_probabilities_of_the_chunked_layer_are_computed_when_they_are_read() -> None:
+def test_chunked_log_probs_are_computed_on_demand() -> None:
     readouts, output = small_layer()
     fast = ChunkedOutputLayer(5, 30)
     fast.load_state_dict(output.state_dict())
@@ -190,7 +190,7 @@ def test_log_probabilities_of_the_chunked_layer_are_computed_when_they_are_read(
 
 
 @pytest.mark.parametrize("at_once", [1, 65, 10**6])
-def test_gold_log_probs_are_those_of_the_plain_layer(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gold_log_probs_equal_those_of_the_plain_layer(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_loss, "_LOGITS_AT_ONCE", at_once)
     readouts, output = small_layer()
     gold, fast = torch.randint(0, 30, (7,)), ChunkedOutputLayer(5, 30)

@@ -107,7 +107,7 @@ def tables(of: nn.Module) -> list[TokenTable]:
 
 
 @needs_packing
-def test_products_are_made_in_few_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_counts_are_bucketed(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes, product = set(), PackedLinear._product
 
     def record(self: PackedLinear, values: Tensor) -> Tensor:
@@ -129,7 +129,7 @@ def test_products_are_made_in_few_sizes(monkeypatch: pytest.MonkeyPatch) -> None
 @needs_packing
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("is_packed", [True, False])
-def test_a_restricted_layer_gives_some_of_the_outputs(bias: bool, is_packed: bool) -> None:
+def test_restricted_layer_computes_the_selected_outputs(bias: bool, is_packed: bool) -> None:
     layer: nn.Linear = nn.Linear(6, 40, bias=bias)
     rows = torch.tensor([3, 17, 30])
     values = torch.randn(4, 6)
@@ -143,7 +143,7 @@ def test_a_restricted_layer_gives_some_of_the_outputs(bias: bool, is_packed: boo
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_packing_changes_nothing_beyond_rounding(name: str) -> None:
+def test_packed_model_equals_the_plain_one(name: str) -> None:
     plain = model(name)
     packed = pack(plain, "fp32")
     expected = outputs(plain)
@@ -152,7 +152,7 @@ def test_packing_changes_nothing_beyond_rounding(name: str) -> None:
 
 
 @needs_bf16
-def test_bf16_is_that_of_autocast() -> None:
+def test_bf16_is_near_autocast() -> None:
     plain = model()
     packed = pack(plain, "bf16")
     exact = outputs(plain)
@@ -167,9 +167,7 @@ def test_bf16_is_that_of_autocast() -> None:
 @pytest.mark.parametrize(
     ("size", "score", "projected"), [(8, "general", True), (8, "additive", True), (40, "dot", False)]
 )
-def test_contexts_that_only_a_readout_reads_are_projected_before_they_are_summed(
-    size: int, score: str, projected: bool
-) -> None:
+def test_annotations_are_projected_when_only_the_readout_reads_contexts(size: int, score: str, projected: bool) -> None:
     order, readout = {"kind": "update-then-attend", "input_feeding": True}, {"kind": "attentional", "size": size}
     plain = built(tie="none", attention={"score": score}, decoder={"hidden": 16, "order": order, "readout": readout})
     packed = pack(plain, "fp32")
@@ -181,7 +179,7 @@ def test_contexts_that_only_a_readout_reads_are_projected_before_they_are_summed
 
 
 @needs_packing
-def test_all_products_with_matrices_are_packed() -> None:
+def test_all_linear_layers_are_packed() -> None:
     packed = pack(model(), "fp32")
     layers = [layer for layer in packed.modules() if isinstance(layer, nn.Linear)]
     layers = [layer for layer in layers if type(layer) in (nn.Linear, PackedLinear)]
@@ -191,7 +189,7 @@ def test_all_products_with_matrices_are_packed() -> None:
     assert not any(isinstance(layer, nn.GRU) for layer in packed.modules())
 
 
-def test_a_packed_model_is_a_copy_that_drops_nothing_and_learns_nothing() -> None:
+def test_packed_model_is_a_frozen_copy_in_evaluation_mode() -> None:
     plain = model().train()
     packed = pack(plain, "fp32")
     assert plain.training
@@ -205,7 +203,7 @@ def test_a_packed_model_is_a_copy_that_drops_nothing_and_learns_nothing() -> Non
 
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_recurrent_layers_of_the_copy_are_laid_out_for_cudnn(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recurrent_layers_of_the_copy_are_flattened_for_cudnn(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
     flattened: list[int] = []
 
     def note(layer: nn.RNNBase) -> None:
@@ -219,7 +217,7 @@ def test_recurrent_layers_of_the_copy_are_laid_out_for_cudnn(cell: str, monkeypa
     assert flattened == [id(layer.weight_hh_l0) for layer in layers]
 
 
-def test_models_of_other_types_have_no_packed_matrices() -> None:
+def test_models_in_fp64_are_not_packed() -> None:
     plain = model().double()
     packed = pack(plain, "fp32")
     assert not any(isinstance(layer, PackedLinear) for layer in packed.modules())
@@ -228,7 +226,7 @@ def test_models_of_other_types_have_no_packed_matrices() -> None:
 
 @needs_packing
 @needs_compiler
-def test_exponentials_of_keys_are_computed_only_for_the_attention_that_reads_them() -> None:
+def test_only_fused_attention_computes_exp_keys() -> None:
     """Several heads read the keys themselves."""
     sample = batch()
     for heads in (1, 2):
@@ -243,7 +241,7 @@ def test_exponentials_of_keys_are_computed_only_for_the_attention_that_reads_the
 
 
 @needs_packing
-def test_a_token_is_multiplied_once() -> None:
+def test_each_token_is_multiplied_once() -> None:
     packed = pack(model(), "fp32")
     with torch.inference_mode():
         packed(batch())
@@ -272,7 +270,7 @@ def words(count: int) -> tuple[TokenTable, Tensor]:
         return TokenTable(embedding, linear).requires_grad_(requires_grad=False), linear(embedding.weight * 2.0)
 
 
-def test_threads_that_fill_a_table_together_read_what_one_would() -> None:
+def test_threads_can_fill_a_table_together() -> None:
     together, interval = Barrier(4), sys.getswitchinterval()
 
     def read(table: TokenTable, ids: Tensor) -> Tensor:
@@ -297,7 +295,7 @@ def test_threads_that_fill_a_table_together_read_what_one_would() -> None:
         sys.setswitchinterval(interval)
 
 
-def test_a_table_filled_in_inference_mode_can_be_filled_on_outside_of_it() -> None:
+def test_table_filled_in_inference_mode_can_grow_outside_of_it() -> None:
     table, expected = words(10)
     with torch.inference_mode():
         table(torch.tensor([[3]]))
@@ -306,7 +304,7 @@ def test_a_table_filled_in_inference_mode_can_be_filled_on_outside_of_it() -> No
 
 
 @pytest.mark.parametrize("name", ["bahdanau", "fed"])
-def test_threads_that_share_a_packed_model_get_what_one_gets(name: str) -> None:
+def test_threads_can_share_a_packed_model(name: str) -> None:
     plain = model(name)
     expected, packed = outputs(plain), pack(plain, "fp32")
     with ThreadPoolExecutor(4) as threads:
@@ -319,7 +317,7 @@ def test_threads_that_share_a_packed_model_get_what_one_gets(name: str) -> None:
     ("name", "source", "target"),
     [("bahdanau", 2, 2), ("luong", 2, 2), ("conditional", 2, 2), ("lstm", 0, 1), ("heads", 2, 2)],
 )
-def test_products_with_tokens_are_looked_up(name: str, source: int, target: int) -> None:
+def test_layers_that_read_tokens_become_tables(name: str, source: int, target: int) -> None:
     packed = pack(model(name), "fp32")
     assert isinstance(packed, SearchModel)
     assert isinstance(packed.source_embedding, TokenIds) == bool(source)
@@ -329,7 +327,7 @@ def test_products_with_tokens_are_looked_up(name: str, source: int, target: int)
 
 @needs_packing
 @pytest.mark.parametrize(("largest", "source", "target"), [(20 * 36, 2, 2), (20 * 24, 2, 0), (20 * 16, 0, 0)])
-def test_a_side_with_a_large_table_has_none(
+def test_side_with_too_large_a_table_has_none(
     monkeypatch: pytest.MonkeyPatch, largest: int, source: int, target: int
 ) -> None:
     monkeypatch.setattr(
@@ -347,7 +345,7 @@ def test_a_side_with_a_large_table_has_none(
 
 @needs_fast
 @pytest.mark.parametrize("name", MODELS)
-def test_the_memory_of_some_sentences_is_theirs_alone(name: str) -> None:
+def test_selected_memory_gives_the_same_steps(name: str) -> None:
     packed, sample = pack(model(name), "fp32"), batch()
     tokens, rows, others = torch.tensor([5, 9, 10]), torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1])
     with torch.inference_mode():
@@ -363,7 +361,7 @@ def test_the_memory_of_some_sentences_is_theirs_alone(name: str) -> None:
 
 
 @needs_packing
-def test_steps_read_the_memory_without_a_copy_of_it() -> None:
+def test_steps_do_not_copy_the_memory() -> None:
     packed, sample, rows = pack(model(), "fp32"), batch(), torch.tensor([0, 0, 1])
     read: list[SharedMemory] = []
     attention = packed.get_submodule("decoder.attention")
@@ -377,7 +375,7 @@ def test_steps_read_the_memory_without_a_copy_of_it() -> None:
 
 
 @needs_packing
-def test_keys_too_large_for_their_exponentials_are_attended_to_plainly() -> None:
+def test_too_large_keys_fall_back_to_plain_attention() -> None:
     plain = model()
     with torch.no_grad():
         plain.get_parameter("decoder.attention.score.key.weight").mul_(1e3)

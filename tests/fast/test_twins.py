@@ -92,13 +92,13 @@ def search_results(model: TranslationModel[Any, Any]) -> dict[str, Tensor]:
 # --- the same results ---------------------------------------------------------------------------------------------
 
 
-def test_there_are_few_cases() -> None:
+def test_pairwise_cases_are_few() -> None:
     assert 18 <= len(CASES) <= 60
 
 
 @needs_fast
 @every_case
-def test_gradients_of_an_accelerated_model_are_those_of_the_plain_one(case: Case) -> None:
+def test_accelerated_model_has_the_gradients_of_the_plain_one(case: Case) -> None:
     model = random_model(small(**case))
     fast = accelerate(model)
     exact = learnt(model)
@@ -109,7 +109,7 @@ def test_gradients_of_an_accelerated_model_are_those_of_the_plain_one(case: Case
 
 @needs_fast
 @every_case
-def test_a_packed_model_says_what_the_plain_one_says(case: Case) -> None:
+def test_packed_model_equals_the_plain_one(case: Case) -> None:
     model = random_model(small(**case)).float()
     expected = search_results(model)
     packed = pack(model, "fp32")
@@ -119,7 +119,7 @@ def test_a_packed_model_says_what_the_plain_one_says(case: Case) -> None:
 
 @needs_bf16
 @pytest.mark.parametrize("case", [case for case in CASES if case["window"] == "global"], ids=name_of)
-def test_in_bf16_it_is_about_as_near_as_the_plain_one(case: Case) -> None:
+def test_packed_bf16_is_as_near_as_plain_bf16(case: Case) -> None:
     """Windows are left out: rounding may move a position over their edge."""
     model = random_model(small(**case)).float()
     exact, packed = search_results(model), pack(model, "bf16")
@@ -131,7 +131,7 @@ def test_in_bf16_it_is_about_as_near_as_the_plain_one(case: Case) -> None:
 
 @needs_int8
 @every_case
-def test_in_int8_it_is_near(case: Case) -> None:
+def test_packed_int8_is_near(case: Case) -> None:
     model = random_model(small(**case, annotation=8)).float()
     exact, rounded = search_results(model), search_results(pack(model, "int8"))
     differences = torch.cat([(rounded[name] - exact[name]).flatten() for name in exact if "log_probs" in name])
@@ -143,7 +143,7 @@ def test_in_int8_it_is_near(case: Case) -> None:
 
 @needs_fast
 @pytest.mark.parametrize("tie", ["none", "target", "all"])
-def test_a_model_and_its_twin_have_the_same_parameters(tie: str) -> None:
+def test_twin_shares_the_parameters(tie: str) -> None:
     model = random_model(small(tie=tie))
     fast = accelerate(model)
     assert fast is not model
@@ -157,7 +157,7 @@ def test_a_model_and_its_twin_have_the_same_parameters(tie: str) -> None:
 
 
 @needs_fast
-def test_an_update_of_one_is_an_update_of_the_other() -> None:
+def test_update_of_the_twin_updates_the_model() -> None:
     model = random_model(small())
     fast = accelerate(model)
     before = model(batch()).loss.item()
@@ -172,7 +172,7 @@ def test_an_update_of_one_is_an_update_of_the_other() -> None:
     assert fast(batch()).loss.item() != pytest.approx(after, abs=1e-3)
 
 
-def test_every_twin_is_a_subclass_of_its_type() -> None:
+def test_every_fast_type_is_a_subclass_of_the_plain_one() -> None:
     for plain, fast in [*TRAINING_TWINS.items(), *SEARCH_TWINS.items()]:
         assert issubclass(fast, plain)
         assert fast is not plain
@@ -181,7 +181,7 @@ def test_every_twin_is_a_subclass_of_its_type() -> None:
 # --- switched off -------------------------------------------------------------------------------------------------
 
 
-def test_switched_off_nothing_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nmt_fast_0_switches_everything_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NMT_FAST", "0")
     assert not is_on()
     assert arithmetic() == "plain PyTorch"
@@ -218,9 +218,7 @@ def translations(shortlist: Shortlist, *, members: int) -> list[list[Hypothesis]
 
 @needs_fast
 @pytest.mark.parametrize("members", [1, 2])
-def test_a_plain_model_with_a_shortlist_is_masked_and_a_packed_one_listed(
-    members: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shortlist_gives_the_same_translations_packed_and_plain(members: int, monkeypatch: pytest.MonkeyPatch) -> None:
     size = len(bundle("bahdanau").target)
     generator = torch.Generator().manual_seed(1)
     likely = torch.randint(260, size, (len(bundle("bahdanau").source), 3), generator=generator)
@@ -311,7 +309,7 @@ OWN: list[tuple[str, type[nn.Module], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("place", "kind", "settings"), OWN)
-def test_a_subclass_of_a_plain_class_stays_what_it_is(
+def test_subclass_of_a_plain_class_keeps_its_behaviour(
     place: str, kind: type[nn.Module], settings: dict[str, Any]
 ) -> None:
     model = random_model(small(**settings))
@@ -332,7 +330,7 @@ def test_a_subclass_of_a_plain_class_stays_what_it_is(
 
 
 @needs_fast
-def test_beside_it_the_rest_is_fast() -> None:
+def test_modules_around_a_custom_one_are_still_fast() -> None:
     model = random_model(small()).float()
     model.decoder.attention.score.__class__ = SquaredScore
     assert type(accelerate(model).decoder.attention) is DeferredAttention
@@ -342,7 +340,7 @@ def test_beside_it_the_rest_is_fast() -> None:
 
 
 @needs_fast
-def test_embeddings_stay_where_a_module_of_ones_own_reads_them() -> None:
+def test_embeddings_stay_where_a_custom_module_reads_them() -> None:
     model = random_model(small(readout="tanh")).float()
     assert isinstance(pack(model, "fp32").get_submodule("target_embedding"), TokenIds)
     model.decoder.readout.__class__ = TokenReadout
@@ -359,7 +357,7 @@ class Bigrams(TranslationModel[Any, Any]):
         self.unused = nn.Linear(3, 2)
 
 
-def test_another_model_is_copied_as_it_is() -> None:
+def test_other_model_is_copied_unchanged() -> None:
     model = Bigrams()
     copied = pack(model, "fp32")
     assert [type(part) for part in copied.modules()] == [Bigrams, nn.Embedding, nn.Linear]

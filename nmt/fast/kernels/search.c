@@ -62,7 +62,7 @@ void additive_attention(const float *queries, const float *exp_keys, const float
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
         const float *query = queries + row * width, *keys = exp_keys + segment_ids[row] * length * width;
-        const float *read = annotations + segment_ids[row] * length * annotation;
+        const float *h = annotations + segment_ids[row] * length * annotation;
         const uint8_t *real = mask + segment_ids[row] * length;
         float *exp_query = exp_queries + row * width, *weight = weights + row * length, *context = contexts + row * annotation;
         for (int64_t d = 0; d < width; d++) exp_query[d] = exponential(2.0f * query[d]);
@@ -72,7 +72,7 @@ void additive_attention(const float *queries, const float *exp_keys, const float
         for (int64_t d = 0; d < annotation; d++) context[d] = 0.0f;
         for (int64_t j = 0; j < length; j++) {
             if (!real[j]) continue;
-            for (int64_t d = 0; d < annotation; d++) context[d] += weight[j] * read[j * annotation + d];
+            for (int64_t d = 0; d < annotation; d++) context[d] += weight[j] * h[j * annotation + d];
         }
     }
 }
@@ -130,9 +130,9 @@ void best_continuations(const float *totals, const float *log_probs, const int64
                         float *best, int64_t *rows, int64_t *tokens, float *best_log_probs, int64_t count, int64_t per_row,
                         int64_t segments, int64_t size) {
     int64_t row = 0;
-    for (int64_t of = 0; of < segments; of++, best += size, rows += size, tokens += size, best_log_probs += size) {
+    for (int64_t segment = 0; segment < segments; segment++, best += size, rows += size, tokens += size, best_log_probs += size) {
         for (int64_t place = 0; place < size; place++) best[place] = -INFINITY, rows[place] = row < count ? row * per_row : 0;
-        for (; row < count && segment_ids[row] == of; row++)
+        for (; row < count && segment_ids[row] == segment; row++)
             for (int64_t i = 0; i < per_row; i++) { /* the most probable first */
                 float total = totals[row] + log_probs[row * per_row + i];
                 if (!(total > best[size - 1])) break;
@@ -149,24 +149,24 @@ void best_continuations(const float *totals, const float *log_probs, const int64
 void settle(const float *totals, const int64_t *tokens, const int64_t *max_lengths, const float *penalties, float *all_scores,
             int64_t *all_nodes, float *live_totals, int64_t sentences, int64_t width, int64_t places, int64_t lengths, int64_t all_scores_stride,
             int64_t all_nodes_stride, int64_t first, int64_t length, int64_t horizon, int64_t eos) {
-    for (int64_t of = 0; of < sentences; of++, totals += width, tokens += width, live_totals += width) {
-        float *scores = all_scores + of * all_scores_stride;
-        int64_t *nodes = all_nodes + of * all_nodes_stride;
-        int is_last = max_lengths[of] <= length;
+    for (int64_t sentence = 0; sentence < sentences; sentence++, totals += width, tokens += width, live_totals += width) {
+        float *scores = all_scores + sentence * all_scores_stride;
+        int64_t *nodes = all_nodes + sentence * all_nodes_stride;
+        int is_last = max_lengths[sentence] <= length;
         float best = -INFINITY; /* of the live ones */
         for (int64_t place = 0; place < width; place++) {
             int ends = tokens[place] == eos, is_live = !ends && !is_last;
             float score = totals[place] / penalties[length];
-            if (ends && score > scores[places - 1]) insert(score, first + of * width + place, scores, nodes, places);
+            if (ends && score > scores[places - 1]) insert(score, first + sentence * width + place, scores, nodes, places);
             live_totals[place] = is_live ? totals[place] : -INFINITY;
             best = live_totals[place] > best ? live_totals[place] : best;
         }
         int is_cut = is_last && scores[0] == -INFINITY;
         for (int64_t place = 0; is_cut && place < width; place++) {
             float score = totals[place] / penalties[length];
-            if (score > scores[places - 1]) insert(score, first + of * width + place, scores, nodes, places);
+            if (score > scores[places - 1]) insert(score, first + sentence * width + place, scores, nodes, places);
         }
-        int64_t longest = max_lengths[of] < lengths ? max_lengths[of] : lengths - 1;
+        int64_t longest = max_lengths[sentence] < lengths ? max_lengths[sentence] : lengths - 1;
         int64_t until = length + horizon < longest ? length + horizon : longest;
         if (best / penalties[until] <= scores[places - 1])
             for (int64_t place = 0; place < width; place++) live_totals[place] = -INFINITY;
@@ -298,10 +298,10 @@ void int8_products_of_segments(const float *values, const int8_t *panels, const 
             for (int64_t panel = begin; panel < panels_end; panel++, written += PANEL) {
                 int32_t sums[TILE][PANEL];
                 float scaled[PANEL];
-                int64_t width = outputs - written < PANEL ? outputs - written : PANEL, of = panel * PANEL;
-                multiply_tile(bytes + row * quads * 4, panels + of * quads * 4, quads, count, sums);
+                int64_t width = outputs - written < PANEL ? outputs - written : PANEL, output = panel * PANEL;
+                multiply_tile(bytes + row * quads * 4, panels + output * quads * 4, quads, count, sums);
                 for (int64_t r = 0; r < count; r++) {
-                    dequantize(sums[r], shifts + of, scales + of, bias + of, row_scales[row + r], scaled);
+                    dequantize(sums[r], shifts + output, scales + output, bias + output, row_scales[row + r], scaled);
                     memcpy(product + (row + r) * product_stride + written, scaled, (size_t)width * sizeof(float));
                 }
             }
@@ -339,29 +339,29 @@ void int8_gru_step(const float *projected, const float *table, const int64_t *id
     quantize_strided(hidden, hidden_bytes, hidden_scales, threads, rows, width, hidden_stride, hidden_quads * 4, INT8_MAX);
     PARALLEL(threads)
     for (int64_t task = 0; task < tasks; task++) { /* some rows and columns of each gate, which never leave the cache */
-        float inputs_of[GATES + 1][SHARE][PANEL]; /* r, z, W x of n, U s of n */
+        float sums[GATES + 1][SHARE][PANEL]; /* r, z, W x of n, U s of n */
         int64_t block = task / shares, first = block * PANEL, count = width - first < PANEL ? width - first : PANEL;
-        int64_t start = task % shares * SHARE, of_share = rows - start < SHARE ? rows - start : SHARE;
-        for (int64_t gate = 0; gate <= GATES; gate++) memset(inputs_of[gate], 0, (size_t)of_share * sizeof inputs_of[gate][0]);
-        for (int64_t r = 0; r < of_share && (projected != NULL || table != NULL); r++) {
+        int64_t start = task % shares * SHARE, share_rows = rows - start < SHARE ? rows - start : SHARE;
+        for (int64_t gate = 0; gate <= GATES; gate++) memset(sums[gate], 0, (size_t)share_rows * sizeof sums[gate][0]);
+        for (int64_t r = 0; r < share_rows && (projected != NULL || table != NULL); r++) {
             const float *word = projected != NULL ? projected + (start + r) * projected_stride : table + ids[start + r] * GATES * width;
             for (int64_t gate = 0; gate < GATES; gate++)
-                memcpy(inputs_of[gate][r], word + gate * width + first, (size_t)count * sizeof(float));
+                memcpy(sums[gate][r], word + gate * width + first, (size_t)count * sizeof(float));
         }
         for (int64_t gate = 0; gate < GATES; gate++) {
-            int64_t of = (gate * blocks + block) * PANEL;
+            int64_t output = (gate * blocks + block) * PANEL;
             if (values != NULL)
-                add_products(bytes + start * quads * 4, row_scales + start, panels + of * quads * 4, shifts + of, scales + of, bias + of,
-                             quads, of_share, inputs_of[gate]);
-            add_products(hidden_bytes + start * hidden_quads * 4, hidden_scales + start, recurrent_panels + of * hidden_quads * 4,
-                         recurrent_shifts + of, recurrent_scales + of, recurrent_bias + of, hidden_quads, of_share,
-                         inputs_of[gate < 2 ? gate : GATES]);
+                add_products(bytes + start * quads * 4, row_scales + start, panels + output * quads * 4, shifts + output, scales + output, bias + output,
+                             quads, share_rows, sums[gate]);
+            add_products(hidden_bytes + start * hidden_quads * 4, hidden_scales + start, recurrent_panels + output * hidden_quads * 4,
+                         recurrent_shifts + output, recurrent_scales + output, recurrent_bias + output, hidden_quads, share_rows,
+                         sums[gate < 2 ? gate : GATES]);
         }
-        for (int64_t r = 0; r < of_share; r++) {
+        for (int64_t r = 0; r < share_rows; r++) {
             const float *before = hidden + (start + r) * hidden_stride + first;
             float *after = next + (start + r) * width + first;
             for (int64_t d = 0; d < count; d++)
-                after[d] = gru_state(inputs_of[0][r][d], inputs_of[1][r][d], inputs_of[2][r][d], inputs_of[3][r][d], before[d]);
+                after[d] = gru_state(sums[0][r][d], sums[1][r][d], sums[2][r][d], sums[3][r][d], before[d]);
         }
     }
 }

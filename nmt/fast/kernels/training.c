@@ -97,8 +97,8 @@ static inline void add_slopes(const float *a, const float *b, float by, float *s
     int64_t half = width / 2;
     for (int64_t d = 0; d < half; d++) {
         float x = bounded_product(a[d], b[d]), y = bounded_product(a[d + half], b[d + half]);
-        float of_x = 1.0f + x, of_y = 1.0f + y, both = 1.0f / (of_x * of_y);
-        float c = of_y * both, e = of_x * both;
+        float x_plus_1 = 1.0f + x, y_plus_1 = 1.0f + y, inverse = 1.0f / (x_plus_1 * y_plus_1);
+        float c = y_plus_1 * inverse, e = x_plus_1 * inverse;
         sums[d] += by * (x * c * c);
         sums[d + half] += by * (y * e * e);
     }
@@ -113,13 +113,13 @@ void additive_attention_back(const float *d_contexts, const float *d_weights, co
                              int64_t rows, int64_t length, int64_t width, int64_t annotation) {
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
-        const float *d_context = d_contexts + row * annotation, *read = annotations + row * length * annotation;
+        const float *d_context = d_contexts + row * annotation, *h = annotations + row * length * annotation;
         const float *weight = weights + row * length;
         float *d_score = d_scores + row * length, *d_query = d_queries + row * width, mean = 0.0f;
         for (int64_t j = 0; j < length; j++) {
             float d_weight = d_weights[row * length + j];
             if (weight[j] != 0.0f)
-                for (int64_t d = 0; d < annotation; d++) d_weight += d_context[d] * read[j * annotation + d];
+                for (int64_t d = 0; d < annotation; d++) d_weight += d_context[d] * h[j * annotation + d];
             d_score[j] = d_weight;
             mean += weight[j] * d_weight;
         }
@@ -136,8 +136,8 @@ void additive_keys_back(const float *exp_queries, const float *d_scores, const f
                         int64_t threads, int64_t steps, int64_t rows, int64_t length, int64_t width) {
     PARALLEL(threads)
     for (int64_t share = 0; share < threads; share++) {
-        float *d_v_of = d_v + share * width;
-        for (int64_t d = 0; d < width; d++) d_v_of[d] = 0.0f;
+        float *d_v_share = d_v + share * width;
+        for (int64_t d = 0; d < width; d++) d_v_share[d] = 0.0f;
         for (int64_t row = share * rows / threads; row < (share + 1) * rows / threads; row++)
             for (int64_t j = 0; j < length; j++) {
                 const float *key = exp_keys + (row * length + j) * width;
@@ -150,7 +150,7 @@ void additive_keys_back(const float *exp_queries, const float *d_scores, const f
                     for (int64_t d = 0; d < width; d++) {
                         float complement = 1.0f / (1.0f + bounded_product(exp_query[d], key[d]));
                         d_key[d] += by * (complement - complement * complement);
-                        d_v_of[d] += by * (1.0f - 2.0f * complement);
+                        d_v_share[d] += by * (1.0f - 2.0f * complement);
                     }
                 }
                 for (int64_t d = 0; d < width; d++) d_key[d] *= 4.0f * v[d];

@@ -58,7 +58,7 @@ def built(folder: Path) -> list[Path]:
 
 @needs_compiler
 @pytest.mark.usefixtures("quickly")
-def test_they_are_compiled_once(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_are_compiled_once(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert has_kernels()
     (library,) = built(own_cache)
     before = library.stat()
@@ -70,7 +70,7 @@ def test_they_are_compiled_once(own_cache: Path, monkeypatch: pytest.MonkeyPatch
 
 @needs_compiler
 @pytest.mark.usefixtures("quickly")
-def test_what_somebody_else_can_write_is_made_anew(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_that_others_can_write_is_compiled_again(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert has_kernels()
     (library,) = built(own_cache)
     library.unlink()
@@ -83,7 +83,7 @@ def test_what_somebody_else_can_write_is_made_anew(own_cache: Path, monkeypatch:
 
 
 @needs_compiler
-def test_a_folder_that_others_can_write_is_not_used(own_cache: Path) -> None:
+def test_folder_that_others_can_write_is_not_used(own_cache: Path) -> None:
     own_cache.mkdir()
     own_cache.chmod(0o777)
     assert not has_kernels()
@@ -91,7 +91,7 @@ def test_a_folder_that_others_can_write_is_not_used(own_cache: Path) -> None:
 
 
 @pytest.mark.usefixtures("quickly")
-def test_clang_compiles_them_too(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clang_compiles_the_kernels(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without threads, where PyTorch has those of GNU: the code of clang cannot use them."""
     if shutil.which("clang") is None:
         pytest.skip("there is no clang here")
@@ -102,7 +102,9 @@ def test_clang_compiles_them_too(own_cache: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("compiler", ["false", "no-such-compiler"])
-def test_without_a_compiler_there_are_none(compiler: str, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_there_are_no_kernels(
+    compiler: str, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CC", compiler)
     assert not has_kernels()
     assert not own_cache.exists() or built(own_cache) == []
@@ -110,19 +112,19 @@ def test_without_a_compiler_there_are_none(compiler: str, own_cache: Path, monke
         assert not kernels.can_use(torch.randn(2, 2))
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_cache_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("NMT_CACHE", str(tmp_path / "file"))
     assert not has_kernels()
 
 
-def test_they_can_be_turned_off(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nmt_native_0_switches_kernels_off(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NMT_NATIVE", "0")
     assert not has_kernels()
     assert not own_cache.exists()
 
 
-def test_a_compiler_that_hangs_is_given_up(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_compiler_times_out(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = tmp_path / "slow"
     slow.write_text("#!/bin/sh\nexec sleep 30\n")
     slow.chmod(0o755)
@@ -133,7 +135,7 @@ def test_a_compiler_that_hangs_is_given_up(own_cache: Path, tmp_path: Path, monk
 
 
 @needs_compiler
-def test_to_ask_for_kernels_compiles_nothing(own_cache: Path) -> None:
+def test_can_use_compiles_nothing(own_cache: Path) -> None:
     with torch.inference_mode():
         assert not kernels.can_use(torch.randn(2, 2))
     assert not training_kernels.can_use(torch.randn(2, 2))
@@ -142,7 +144,7 @@ def test_to_ask_for_kernels_compiles_nothing(own_cache: Path) -> None:
 
 
 @pytest.mark.parametrize(("patience", "lines"), [(0.0, 1), (60.0, 0)])
-def test_one_is_told_what_is_waited_for(
+def test_slow_compilation_is_logged(
     patience: float, lines: int, own_cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("CC", "false")
@@ -161,7 +163,7 @@ def test_one_is_told_what_is_waited_for(
 
 
 @needs_compiler
-def test_several_processes_may_compile_at_once(own_cache: Path) -> None:
+def test_processes_can_compile_at_once(own_cache: Path) -> None:
     code = (
         f"from nmt.fast.kernels import build; build.FLAGS = {QUICKLY}; build.prepare_kernels(); assert build.library()"
     )
@@ -174,7 +176,7 @@ def test_several_processes_may_compile_at_once(own_cache: Path) -> None:
 @needs_compiler
 @needs_fast
 @pytest.mark.parametrize(("name", "beam"), [("bahdanau", 1), ("bahdanau", 4), ("luong-local-p", 4)])
-def test_search_finds_the_same_with_and_without(name: str, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_is_the_same_with_and_without_kernels(name: str, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def hypotheses() -> list[tuple[object, ...]]:
         forget(monkeypatch)
         translator = Translator([bundle(name)], decoding=DecodingConfig(beam_size=beam), n_best=beam)

@@ -32,13 +32,13 @@ def compiled(compiler: str, source: Path, *flags: str) -> str:
 
 @pytest.mark.parametrize("source", build.SOURCES, ids=lambda source: source.name)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_there_are_no_warnings(compiler: str, source: Path) -> None:
+def test_sources_compile_without_warnings(compiler: str, source: Path) -> None:
     assert compiled(compiler, source, "-fopenmp") == ""
 
 
 @pytest.mark.parametrize("source", build.SOURCES, ids=lambda source: source.name)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_nor_without_threads_and_the_instructions_of_this_processor(compiler: str, source: Path) -> None:
+def test_baseline_build_has_no_warnings(compiler: str, source: Path) -> None:
     baseline = () if os.uname().machine != "x86_64" else ("-march=x86-64",)
     assert compiled(compiler, source, *baseline, "-O1") == ""
 
@@ -46,14 +46,14 @@ def test_nor_without_threads_and_the_instructions_of_this_processor(compiler: st
 @pytest.mark.parametrize(
     ("code", "warning"), [("int f(void) { int unused; return 0; }", "unused"), ("int f(", "error")]
 )
-def test_a_warning_would_be_seen(code: str, warning: str, tmp_path: Path) -> None:
+def test_warnings_are_detected(code: str, warning: str, tmp_path: Path) -> None:
     source = tmp_path / "bad.c"
     source.write_text(code)
     assert warning in compiled("gcc", source)
 
 
 @pytest.mark.slow
-def test_the_sanitizers_have_nothing_to_say(tmp_path: Path) -> None:
+def test_sanitizers_report_nothing(tmp_path: Path) -> None:
     """All tests of the kernels, with kernels that abort at the first access out of bounds and at undefined behaviour."""
     gcc = path_of("gcc")
     compiler = tmp_path / "sanitizing"

@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding import search
 from nmt.decoding.hypothesis import Limits, Penalties, Picked, Pool
 from nmt.decoding.kernel_pool import KernelPool
 from nmt.decoding.search import top_tokens
@@ -57,7 +56,7 @@ def compiled(
 
 @pytest.mark.parametrize(("width", "length", "annotation"), [(1, 1, 1), (2, 3, 5), (33, 17, 20), (512, 40, 512)])
 @pytest.mark.parametrize("size", [0.01, 1.0, 5.0])
-def test_attention_is_its_equation(width: int, length: int, annotation: int, size: float) -> None:
+def test_attention_equals_its_equation(width: int, length: int, annotation: int, size: float) -> None:
     segment_ids = torch.tensor([0, 0, 0, 1, 3, 3])
     queries, keys, v = torch.randn(6, width) * size, torch.randn(4, length, width) * size, torch.randn(width)
     h, mask = torch.randn(4, length, annotation), torch.rand(4, length) > 0.3
@@ -67,7 +66,7 @@ def test_attention_is_its_equation(width: int, length: int, annotation: int, siz
     assert (actual[1][~mask[segment_ids]] == 0).all()
 
 
-def test_attention_has_no_size_at_which_it_goes_wrong() -> None:
+def test_attention_holds_for_all_magnitudes() -> None:
     sizes = torch.tensor([0.0, 1e-30, 1.0, 20.0, 43.0, 44.0, 45.0, 88.0, 1e4, 1e30])
     queries = torch.cat([sizes, -sizes]).unsqueeze(1).expand(-1, 3)
     keys = torch.tensor([0.0, 1e-30, 0.3, 9.0, 29.9, -0.3, -9.0, -29.9])[None, :, None].expand(1, -1, 3)
@@ -78,7 +77,7 @@ def test_attention_has_no_size_at_which_it_goes_wrong() -> None:
         torch.testing.assert_close(one.double(), other, atol=1e-5, rtol=1e-5)
 
 
-def test_a_sentence_without_words_gets_no_weight() -> None:
+def test_fully_masked_sentence_has_no_weight() -> None:
     keys, mask = torch.randn(2, 5, 4), torch.tensor([[False] * 5, [True] * 5])
     context, weights = compiled(torch.randn(2, 4), keys, torch.randn(4), mask, keys, torch.arange(2))
     assert not weights[0].any()
@@ -87,13 +86,13 @@ def test_a_sentence_without_words_gets_no_weight() -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 30.1])
-def test_keys_that_no_product_could_stand_for_are_refused(bad: float) -> None:
+def test_too_large_keys_have_no_exponentials(bad: float) -> None:
     keys = torch.randn(2, 3, 4)
     keys[1, 2, 3] = bad
     assert kernels.exp_of_keys(keys) is None
 
 
-def test_attention_shows_what_is_not_a_number() -> None:
+def test_attention_propagates_nan() -> None:
     keys, queries = torch.randn(1, 3, 4), torch.randn(2, 4)
     queries[1, 2] = math.nan
     mask = torch.ones(1, 3, dtype=torch.bool)
@@ -108,7 +107,7 @@ def test_attention_shows_what_is_not_a_number() -> None:
 
 @pytest.mark.parametrize(("width", "size"), [(1, 1), (5, 3), (64, 64), (65, 5), (1000, 7), (8000, 12)])
 @pytest.mark.parametrize("forbid", [(), (0, 2)])
-def test_the_most_probable_are_those_of_the_whole_table(width: int, size: int, forbid: tuple[int, ...]) -> None:
+def test_most_probable_equals_top_k_of_the_table(width: int, size: int, forbid: tuple[int, ...]) -> None:
     logits = torch.randn(9, width) * 5
     actual, ids = kernels.most_probable(logits, size, forbid=forbid)
     expected, places = top_tokens(torch.log_softmax(logits, 1), size, forbid)
@@ -120,14 +119,14 @@ def test_the_most_probable_are_those_of_the_whole_table(width: int, size: int, f
     assert torch.equal(ids[possible], places[possible])
 
 
-def test_of_equals_the_lowest_token_wins() -> None:
+def test_ties_go_to_the_lowest_token() -> None:
     logits = torch.zeros(1, 300)
     logits[0, [299, 3, 77]] = 1.0
     _, ids = kernels.most_probable(logits, 5, forbid=(0,))
     assert ids.tolist() == [[3, 77, 299, 1, 2]]
 
 
-def test_columns_stand_for_tokens_and_what_is_forbidden_counts_in_the_sum() -> None:
+def test_columns_map_to_tokens_and_forbidden_ones_are_normalised_over() -> None:
     actual, ids = kernels.most_probable(
         torch.tensor([[0.0, 2.0, 1.0]] * 2),
         2,
@@ -141,7 +140,7 @@ def test_columns_stand_for_tokens_and_what_is_forbidden_counts_in_the_sum() -> N
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_a_row_that_holds_no_probabilities_offers_nothing(bad: float) -> None:
+def test_row_with_nan_or_infinity_has_no_candidates(bad: float) -> None:
     logits = torch.randn(3, 200)
     logits[1, 150] = bad
     logits[2] = -math.inf
@@ -150,7 +149,7 @@ def test_a_row_that_holds_no_probabilities_offers_nothing(bad: float) -> None:
     assert (actual[1:] == -math.inf).all()
 
 
-def test_what_is_impossible_is_not_offered() -> None:
+def test_missing_candidates_are_minus_infinity() -> None:
     logits = torch.full((1, 100), -math.inf)
     logits[0, 41] = -3.0
     actual, ids = kernels.most_probable(logits, 2)
@@ -161,36 +160,49 @@ def test_what_is_impossible_is_not_offered() -> None:
 # --- continuations ------------------------------------------------------------------------------------------------
 
 
+def continuations_by_sorting(
+    totals: Tensor, log_probs: Tensor, ids: Tensor, rows: list[int], size: int, prune: float | None
+) -> list[tuple[float, int, int, float]]:
+    """Total, row, token and log-probability of the best continuations of some rows; ties go to the earlier row and column."""
+    columns = range(log_probs.shape[1])
+    paths = [
+        (float(totals[row] + log_probs[row, column]), row, int(ids[row, column]), float(log_probs[row, column]))
+        for row in rows
+        for column in columns
+    ]
+    best = sorted(paths, key=lambda path: -path[0])[:size]  # a stable sort
+    least = -math.inf if prune is None else best[0][0] - prune
+    return [path for path in best if path[0] >= least and path[0] > -math.inf]
+
+
 @pytest.mark.parametrize("seed", range(20))
-def test_the_best_continuations_are_those_of_a_sort(seed: int) -> None:
+def test_best_continuations_equal_a_sort(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
-    groups, each, size = (int(torch.randint(1, 6, (), generator=generator)) for _ in range(3))
-    segment_ids = torch.cat([torch.arange(groups), torch.randint(0, groups, (7,), generator=generator)]).sort().values
+
+    def drawn(low: int, high: int, *shape: int) -> Tensor:
+        return torch.randint(low, high, shape, generator=generator)
+
+    segments, per_row, size = (int(drawn(1, 6)) for _ in range(3))
+    segment_ids = torch.cat([torch.arange(segments), drawn(0, segments, 7)]).sort().values
     # Few different numbers, so that many are equal, and some that are impossible.
-    total, log_probs = (
-        -torch.randint(0, 4, shape, generator=generator).float()
-        for shape in ((len(segment_ids),), (len(segment_ids), each))
-    )
-    total[torch.rand(len(segment_ids), generator=generator) < 0.2] = -math.inf
+    totals, log_probs = -drawn(0, 4, len(segment_ids)).float(), -drawn(0, 4, len(segment_ids), per_row).float()
+    totals[drawn(0, 5, len(segment_ids)) == 0] = -math.inf
     log_probs = log_probs.sort(dim=1, descending=True).values
-    ids = torch.randint(0, 50, (len(segment_ids), each), generator=generator)
-    nowhere = torch.zeros_like(segment_ids)
-    front = search._Front(0, Segments(segment_ids, groups), total, nowhere, nowhere, None)
+    ids = drawn(0, 50, len(segment_ids), per_row)
     prune = [None, 0.0, 1.0, 2.0][seed % 4]
-    actual = kernels.best_continuations(total, log_probs, ids, segment_ids, groups, size, prune)
-    expected = search._best_continuations(front, log_probs, ids, size, prune)
-    width = expected[0].shape[1]  # no more than there can be
-    assert (actual[0][:, width:] == -math.inf).all()
-    assert torch.equal(actual[0][:, :width], expected[0])
-    possible = expected[0] > -math.inf
-    for one, other in zip(actual, expected, strict=True):
-        assert torch.equal(one[:, :width][possible], other[possible])
-    assert (segment_ids[actual[1]] == torch.arange(groups)[:, None]).all()
+    best = kernels.best_continuations(totals, log_probs, ids, segment_ids, segments, size, prune)
+    for segment in range(segments):
+        rows = (segment_ids == segment).nonzero().flatten().tolist()
+        expected = continuations_by_sorting(totals, log_probs, ids, rows, size, prune)
+        actual = list(zip(*(part[segment].tolist() for part in best), strict=True))
+        assert actual[: len(expected)] == expected
+        assert all(path[0] == -math.inf for path in actual[len(expected) :])
+        assert all(path[1] in rows for path in actual)
 
 
 @needs_fast
 @pytest.mark.parametrize("seed", range(40))
-def test_what_ends_and_what_goes_on_is_what_the_pool_says(seed: int) -> None:
+def test_settle_equals_the_plain_pool(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
 
     def drawn(low: int, high: int, *shape: int) -> Tensor:
@@ -225,7 +237,9 @@ def test_what_ends_and_what_goes_on_is_what_the_pool_says(seed: int) -> None:
 
 @pytest.mark.parametrize("max_level", [63, 127])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (40, 128)])
-def test_rows_are_rounded_as_by_torch(shape: tuple[int, int], max_level: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantized_rows_equal_those_of_torch(
+    shape: tuple[int, int], max_level: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     values = torch.randn(shape) * 3
     actual, scales = int8.quantize_rows(values, max_level)
     plain(monkeypatch)
@@ -236,7 +250,7 @@ def test_rows_are_rounded_as_by_torch(shape: tuple[int, int], max_level: int, mo
     assert actual.max() <= 2 * max_level + 1
 
 
-def test_rows_of_nothing_and_of_what_is_not_a_number() -> None:
+def test_rows_of_zeros_and_of_nan() -> None:
     rounded, scales = kernels.quantize_rows(torch.zeros(2, 3), 127)
     assert rounded.tolist() == [[128] * 3] * 2
     assert scales.tolist() == [1, 1]
@@ -245,7 +259,7 @@ def test_rows_of_nothing_and_of_what_is_not_a_number() -> None:
         assert kernels.quantize_rows(values, 127)[1].isnan().tolist() == [True, False]
 
 
-def test_rows_too_small_for_a_step_are_rounded_to_nothing() -> None:
+def test_rows_too_small_for_a_scale_are_zero() -> None:
     rounded, scales = kernels.quantize_rows(torch.tensor([[1e-44, 0.0, -1e-44], [1e-37, 0.0, -1e-37]]), 127)
     assert rounded.tolist() == [[128] * 3, [128] * 3]
     assert scales.tolist() == [1, 1]
@@ -254,7 +268,7 @@ def test_rows_too_small_for_a_step_are_rounded_to_nothing() -> None:
 @needs_int8_kernel
 @pytest.mark.parametrize("rows", [0, 1, 5, 6, 7, 49, 100])
 @pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (3, 64), (8, 65), (66, 130)])
-def test_products_in_int8_are_those_of_integers(rows: int, inputs: int, outputs: int) -> None:
+def test_int8_product_equals_integer_arithmetic(rows: int, inputs: int, outputs: int) -> None:
     values, weight = torch.randn(rows, inputs + 1)[:, :inputs], torch.randint(-127, 128, (outputs, inputs))
     scales, bias = torch.rand(outputs), torch.randn(outputs)
     panels = kernels.panels_of(weight.to(torch.int8), weight.sum(1, dtype=torch.int32), scales, bias)
@@ -267,7 +281,7 @@ def test_products_in_int8_are_those_of_integers(rows: int, inputs: int, outputs:
 
 @needs_int8_kernel
 @pytest.mark.parametrize("sizes", [[5, 0, 129, 64], [1], [0, 0]])
-def test_products_of_segments_are_those_of_the_matrix_of_each(sizes: list[int]) -> None:
+def test_products_of_segments_equal_single_products(sizes: list[int]) -> None:
     segments = Segments(torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)), len(sizes))
     weight = torch.randint(-127, 128, (40, 30)).to(torch.int8)
     matrix = weight, weight.sum(1, dtype=torch.int32), torch.rand(40), torch.randn(40)
@@ -291,9 +305,7 @@ def test_products_of_segments_are_those_of_the_matrix_of_each(sizes: list[int]) 
 @pytest.mark.parametrize("rows", [0, 1, 7, 50])
 @pytest.mark.parametrize("width", [3, 64, 70])
 @pytest.mark.parametrize(("has_word", "has_other"), [(True, True), (True, False), (False, True)])
-def test_a_step_of_a_gru_at_once_is_its_products_and_then_its_gates(
-    rows: int, width: int, has_word: bool, has_other: bool
-) -> None:
+def test_fused_gru_step_equals_products_and_gates(rows: int, width: int, has_word: bool, has_other: bool) -> None:
     recurrent, other = (int8.Int8Linear(torch.nn.Linear(size, 3 * width)) for size in (width, 5))
     table, ids, fed = torch.randn(9, 3 * width), torch.randint(0, 9, (rows,)), torch.randn(rows, 6)[:, 1:]
     hidden = torch.randn(rows, 2, width)[:, 1]
@@ -313,7 +325,7 @@ def test_a_step_of_a_gru_at_once_is_its_products_and_then_its_gates(
 # --- where they are used ------------------------------------------------------------------------------------------
 
 
-def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thread_count_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     segment_ids = torch.arange(60) // 3
     queries, keys, v, h = torch.randn(60, 65), torch.randn(20, 9, 65), torch.randn(65), torch.randn(20, 9, 31)
     logits = torch.randn(60, 900)
@@ -333,7 +345,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert torch.equal(one, other)
 
 
-def test_they_are_for_fp32_without_gradients() -> None:
+def test_kernels_accept_fp32_without_gradients() -> None:
     values = torch.randn(4, 6)
     assert kernels.can_use(values, values[:2], values[:, 1:3])
     assert not kernels.can_use(values, values.double())

@@ -64,11 +64,11 @@ def c_type(array: Array) -> str:
     return "void" if array.dtypes == WIDE_OR_NARROW else C_TYPES[array.dtypes[0]]
 
 
-def test_signatures_are_the_prototypes_in_c() -> None:
+def test_signatures_equal_the_prototypes_in_c() -> None:
     assert prototypes() == {name: prototype(signature) for name, signature in SIGNATURES.items()}
 
 
-def test_narrow_is_told_of_every_kernel_that_takes_both_types() -> None:
+def test_kernels_of_both_types_read_narrow() -> None:
     for signature in SIGNATURES.values():
         takes_both = any(array.dtypes == WIDE_OR_NARROW for array in signature.arrays)
         assert ("narrow" in signature.numbers) == takes_both
@@ -101,7 +101,7 @@ EVERY = pytest.mark.parametrize("name", SIGNATURES)
 
 
 @EVERY
-def test_arguments_that_fit_reach_the_kernel_with_their_sizes(name: str) -> None:
+def test_fitting_arguments_reach_the_kernel_with_their_sizes(name: str) -> None:
     kernel = SilentKernel(name)
     kernel.call()
     ((*addresses,), count) = kernel.received[0], len(kernel.tensors)
@@ -114,7 +114,7 @@ def test_arguments_that_fit_reach_the_kernel_with_their_sizes(name: str) -> None
 
 
 @EVERY
-def test_another_type_is_refused(name: str) -> None:
+def test_wrong_type_is_refused(name: str) -> None:
     kernel = SilentKernel(name)
     for array in kernel.signature.arrays:
         for dtype in {torch.float64, torch.bfloat16, torch.int64, torch.int32} - set(array.dtypes):
@@ -124,7 +124,7 @@ def test_another_type_is_refused(name: str) -> None:
 
 
 @EVERY
-def test_arguments_are_all_narrow_or_none(name: str) -> None:
+def test_mixed_fp32_and_bf16_is_refused(name: str) -> None:
     kernel = SilentKernel(name, torch.bfloat16)
     kernel.call()
     free = [array for array in kernel.signature.arrays if array.dtypes == WIDE_OR_NARROW]
@@ -135,7 +135,7 @@ def test_arguments_are_all_narrow_or_none(name: str) -> None:
 
 
 @EVERY
-def test_another_size_is_refused(name: str) -> None:
+def test_wrong_size_is_refused(name: str) -> None:
     """Unless no other array depends on it."""
     kernel = SilentKernel(name)
     for array in kernel.signature.arrays:
@@ -153,7 +153,7 @@ def test_another_size_is_refused(name: str) -> None:
 
 
 @EVERY
-def test_other_strides_are_refused_unless_they_are_those_of_rows(name: str) -> None:
+def test_wrong_strides_are_refused(name: str) -> None:
     kernel = SilentKernel(name)
     for array in kernel.signature.arrays:
         tensor = kernel.tensors[array.name]
@@ -170,7 +170,7 @@ def test_other_strides_are_refused_unless_they_are_those_of_rows(name: str) -> N
 
 
 @EVERY
-def test_what_is_missing_is_refused(name: str) -> None:
+def test_missing_array_is_refused(name: str) -> None:
     kernel = SilentKernel(name)
     together = {each for names in kernel.signature.together for each in names}
     alone = [array.name for array in kernel.signature.arrays if array.is_optional and array.name not in together]
@@ -181,7 +181,7 @@ def test_what_is_missing_is_refused(name: str) -> None:
     assert len(kernel.received) == 1
 
 
-def test_another_device_is_refused() -> None:
+def test_wrong_device_is_refused() -> None:
     kernel = SilentKernel("gru_step_back")
     with pytest.raises(
         TypeError, match=r"gru_step_back: hidden must be .* in the memory of the CPU, but is .* on meta"
@@ -194,7 +194,7 @@ def test_another_device_is_refused() -> None:
     ("name", "numbers"),
     [("quantize_rows", [1, 128]), ("quantize_rows", [0, 63]), ("exp_of_keys", [0]), ("settle", [0, 9, 1, 3])],
 )
-def test_numbers_are_checked_too(name: str, numbers: list[int]) -> None:
+def test_wrong_number_is_refused(name: str, numbers: list[int]) -> None:
     kernel = SilentKernel(name)
     with pytest.raises(ValueError, match=f"^{name}: this must hold"):
         kernel.kernel([*kernel.tensors.values()], numbers)
@@ -218,7 +218,7 @@ def empty_of(name: str, size: str) -> dict[str, Tensor]:
         ("int8_gru_step", {"values": torch.zeros(4, 9)}, r"quads == \(inputs \+ 3\) // 4"),
     ],
 )
-def test_rules_between_sizes_are_checked(name: str, changed: dict[str, Tensor], rule: str) -> None:
+def test_sizes_against_a_rule_are_refused(name: str, changed: dict[str, Tensor], rule: str) -> None:
     with pytest.raises(ValueError, match=rf"^{name}: .*{rule}"):
         SilentKernel(name).call(**changed)
 
@@ -227,7 +227,7 @@ def test_rules_between_sizes_are_checked(name: str, changed: dict[str, Tensor], 
 
 
 @needs_compiler
-def test_a_gru_whose_weights_are_bf16_has_the_states_of_its_equations() -> None:
+def test_states_of_a_gru_with_bf16_weights() -> None:
     torch.manual_seed(3)
     cell = FastGruCell(5).bfloat16()
     torch.nn.init.normal_(cell.recurrent.bias)
@@ -239,14 +239,14 @@ def test_a_gru_whose_weights_are_bf16_has_the_states_of_its_equations() -> None:
 
 
 @needs_compiler
-def test_a_bias_in_bf16_does_not_reach_a_kernel_that_reads_fp32() -> None:
+def test_bf16_bias_is_refused_by_a_kernel_that_reads_fp32() -> None:
     steps, hidden = torch.zeros(2, 9), torch.zeros(2, 3)
     with pytest.raises(TypeError, match=r"gru_step: bias must be torch.float32 \[gates\], .*, but is torch.bfloat16"):
         training_kernels.gru_step(steps, steps, torch.zeros(9).bfloat16(), hidden, hidden.clone(), torch.zeros(2, 4, 3))
 
 
 @needs_compiler
-def test_places_of_a_pool_that_lie_apart_are_settled_where_they_are() -> None:
+def test_pool_with_strided_rows_is_settled_in_place() -> None:
     """`Pool.add` leaves the first columns of wider matrices."""
     scores = torch.tensor([[-1.0, -4.0], [-2.0, -3.0]])
     pool = Pool(Limits(torch.full((2,), 9), Penalties(), None, 2, bos=2, eos=3))

@@ -48,7 +48,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @needs_fast
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("score", ["additive", "concat", "general"])
-def test_gradients_are_those_of_the_equations(score: str, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradients_equal_those_of_the_plain_model(score: str, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model(small(score=score, order=order))
     exact = learnt(model)
     called = compiled(monkeypatch)
@@ -60,7 +60,7 @@ def test_gradients_are_those_of_the_equations(score: str, order: str, monkeypatc
 
 @needs_fast
 @pytest.mark.parametrize("order", ORDERS)
-def test_in_bf16_they_are_as_near_as_without(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bf16_gradients_are_as_near_as_without_kernels(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model(small(order=order, readout="tanh"))  # of a maxout rounding may choose the other
     exact = learnt(model)
     fast = accelerate(model.float())
@@ -74,7 +74,7 @@ def test_in_bf16_they_are_as_near_as_without(order: str, monkeypatch: pytest.Mon
 
 @needs_fast
 @pytest.mark.parametrize("settings", [{"layer_norm": True}, {"layers": 2}, {"dropout": {"recurrent": 0.3}}])
-def test_what_has_layer_norm_or_a_second_layer_or_masks_learns_too(settings: dict[str, Any]) -> None:
+def test_gradients_with_layer_norm_second_layer_or_masks(settings: dict[str, Any]) -> None:
     model = random_model(small(**settings, order="luong")).train()
     fast = accelerate(model)
     exact = learnt(fast)  # in fp64 without kernels, and with the same masks
@@ -96,7 +96,7 @@ def test_two_backward_passes_give_twice_the_gradient() -> None:
 
 
 @needs_fast
-def test_threads_change_only_the_order_of_sums() -> None:
+def test_thread_count_changes_only_rounding() -> None:
     model = accelerate(random_model(small()).float())
     threads = torch.get_num_threads()
     try:
@@ -136,7 +136,7 @@ def attention_gradients(queries: Tensor, keys: Tensor, v: Tensor, mask: Tensor, 
 
 @pytest.mark.parametrize(("width", "length", "annotation"), [(1, 1, 1), (2, 3, 5), (33, 17, 20), (512, 12, 64)])
 @pytest.mark.parametrize("size", [0.01, 1.0, 5.0])
-def test_attention_has_the_gradients_of_its_equation(width: int, length: int, annotation: int, size: float) -> None:
+def test_attention_gradients_equal_their_equation(width: int, length: int, annotation: int, size: float) -> None:
     mask = torch.rand(4, length) > 0.3
     mask[:, 0] = True
     mask[3] = False  # a sentence without words
@@ -148,7 +148,7 @@ def test_attention_has_the_gradients_of_its_equation(width: int, length: int, an
         assert_near(actual, expected, 1e-4)
 
 
-def test_gradients_have_no_size_at_which_they_go_wrong() -> None:
+def test_attention_gradients_hold_for_all_magnitudes() -> None:
     sizes = torch.tensor([0.0, 1e-30, 1.0, 20.0, 43.0, 45.0, 88.0, 1e4, 1e30])
     queries = torch.cat([sizes, -sizes])[None, :, None].expand(2, -1, 3).contiguous()
     keys = torch.tensor([0.0, 1e-30, 0.3, 9.0, 29.9, -0.3, -9.0, -29.9])[None, :, None].expand(18, -1, 3).contiguous()
@@ -159,7 +159,7 @@ def test_gradients_have_no_size_at_which_they_go_wrong() -> None:
         assert_near(actual, expected, 1e-5)
 
 
-def test_keys_that_are_too_large_for_the_kernel_are_left_to_pytorch() -> None:
+def test_too_large_keys_are_left_to_pytorch() -> None:
     keys, mask = torch.full((1, 2, 3), 31.0), torch.ones(1, 2, dtype=torch.bool)
     with deferring():
         for _ in range(2):
@@ -172,7 +172,7 @@ def test_keys_that_are_too_large_for_the_kernel_are_left_to_pytorch() -> None:
 # --- numbers in bf16 -----------------------------------------------------------------------------------------------
 
 
-def test_bf16_is_rounded_as_pytorch_rounds() -> None:
+def test_bf16_rounding_equals_that_of_pytorch() -> None:
     """By way of GRU steps with z = 1/2 and n = 1, of which (1 - z) n + z s is exact in fp32."""
     hidden = (torch.randn(64, 300) * torch.logspace(-3, 3, 300)).bfloat16()
     hidden[3, 5] = float("nan")
@@ -187,7 +187,7 @@ def test_bf16_is_rounded_as_pytorch_rounds() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), list(product([torch.float32, torch.bfloat16, torch.float64], repeat=2)))
-def test_kernels_are_for_fp32_and_bf16(first: torch.dtype, second: torch.dtype) -> None:
+def test_kernels_accept_fp32_and_bf16(first: torch.dtype, second: torch.dtype) -> None:
     usable = first == second and first != torch.float64
     assert kernels.can_use(torch.ones(2, 2, dtype=first), torch.ones(2, 2, dtype=second)) == usable
     assert not kernels.can_use(torch.ones(2, 3, dtype=first).T)

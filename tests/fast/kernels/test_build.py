@@ -23,7 +23,8 @@ from tests.machine import needs_compiler, needs_fast
 
 @pytest.fixture(autouse=True)
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every test nothing is prepared yet; after it all is as it was."""
+    """Start every test with nothing prepared and kernels allowed; restore both after it."""
+    monkeypatch.delenv("NMT_NATIVE", raising=False)
     forget(monkeypatch)
 
 

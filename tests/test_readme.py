@@ -15,7 +15,7 @@ from tests.commands import ROOT, good, nmt
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SIZES = {"train": 1500, "dev": 10, "test": 20}
-SMALL = ["--set", "training.updates=2", "--set", "subwords.size=1000", "--set", "training.validation.beam_size=1"]
+SETTINGS = ["training.updates=2", "subwords.size=1000", "decoding.beam_size=2", "decoding.max_ratio=0.1"]
 """What a test has time for; the sample's grammar has too few words for larger vocabularies."""
 LINE = re.compile(r"^(?P<command>[^#\n]+?)(?:\s+#.*)?$", re.MULTILINE)
 
@@ -55,7 +55,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for command in commands():
         if not command.startswith("tools/"):
             run(command, folder)
+        if command.startswith("nmt corpora export"):
+            shorten([folder / f"sample.{end}" for end in ("en", "de", "align")])
     return folder
+
+
+def shorten(paths: list[Path]) -> None:
+    """Keep the first lines of some files."""
+    for path in paths:
+        path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[: SIZES["test"]]), encoding="utf-8")
 
 
 def run(line: str, folder: Path) -> None:
@@ -65,7 +73,7 @@ def run(line: str, folder: Path) -> None:
     name, *arguments = shlex.split(command)
     assert name == "nmt"
     if arguments[0] in ("train", "compare"):
-        arguments += SMALL
+        arguments += [part for setting in SETTINGS for part in ("--set", setting)]
     good(nmt(*arguments, stdin=fed, cwd=folder, NMT_CORPORA=str(folder / "corpora")))
 
 

@@ -7,22 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from .growing import TARGET, random_ids
 from .measuring import work
 from .session import Section, Session
 
+if TYPE_CHECKING:
+    from nmt.device import DecodingPrecision
+
 BATCH, SOURCE, VOCABULARY = 40, 25, 8000
 ADDITIVE, GENERAL = "multi30k-en-de/bahdanau", "attention/luong-global-general-feed"
-TRAINING = {
+TRAINING: dict[str, tuple[str, DecodingPrecision]] = {
     "additive, fp32": (ADDITIVE, "fp32"),
     "additive, bf16": (ADDITIVE, "bf16"),
     "general, fp32": (GENERAL, "fp32"),
     "general, bf16": (GENERAL, "bf16"),
 }
-SEARCH = {
+SEARCH: dict[str, tuple[int, DecodingPrecision, bool]] = {
     "greedy, fp32": (1, "fp32", False),
     "beam 5, fp32": (5, "fp32", False),
     "beam 5, bf16": (5, "bf16", False),
@@ -66,7 +69,7 @@ def _without(table: str, *names: str) -> Patch:
 
         full: Mapping[type, Any] = resolve_name(table)
         rest = {kind: twin for kind, twin in full.items() if kind.__name__ not in names}
-        return patch.dict(full, rest, clear=True)  # type: ignore[call-overload] # a dict
+        return patch.dict(full, rest, clear=True)
 
     return switch
 
@@ -74,6 +77,14 @@ def _without(table: str, *names: str) -> Patch:
 def _never(place: str) -> Patch:
     """A function that always answers no."""
     return lambda: patch(place, lambda *_: False)
+
+
+@contextmanager
+def _both(*patches: Any) -> Iterator[None]:
+    with ExitStack() as stack:
+        for each in patches:
+            stack.enter_context(each)
+        yield
 
 
 _TWINS, _PACKERS = "nmt.fast.accelerate:TRAINING_TWINS", "nmt.fast.pack:PACKERS"
@@ -101,14 +112,6 @@ SEARCH_DROPS: dict[str, Patch] = {
     "packed encoder": _without(_PACKERS, "GRU"),
     "tables of tokens": lambda: patch("nmt.fast.pack._tabulate", lambda _: None),
 }
-
-
-@contextmanager
-def _both(*patches: Any) -> Iterator[None]:
-    with ExitStack() as stack:
-        for each in patches:
-            stack.enter_context(each)
-        yield
 
 
 def drop(session: Session) -> Section:
@@ -178,7 +181,7 @@ def _model(recipe: str) -> Any:
     return build_model(config, source_size=VOCABULARY, target_size=VOCABULARY)
 
 
-def _update(recipe: str, precision: str) -> Callable[[], Callable[[], None]]:
+def _update(recipe: str, precision: DecodingPrecision) -> Callable[[], Callable[[], None]]:
     import torch
 
     from nmt.data.batching import make_batch
@@ -193,7 +196,7 @@ def _update(recipe: str, precision: str) -> Callable[[], Callable[[], None]]:
         model = accelerate(_model(recipe)).train()
 
         def update() -> None:
-            with autocast(precision, cpu):  # type: ignore[arg-type]
+            with autocast(precision, cpu):
                 output = model(batch, 0.1)
             torch.autograd.backward(output.loss / output.tokens)
             model.zero_grad(set_to_none=True)
@@ -203,7 +206,7 @@ def _update(recipe: str, precision: str) -> Callable[[], Callable[[], None]]:
     return prepare
 
 
-def _search(beam: int, precision: str, lists: bool) -> Callable[[], Callable[[], None]]:
+def _search(beam: int, precision: DecodingPrecision, lists: bool) -> Callable[[], Callable[[], None]]:
     import torch
 
     from nmt.data.batching import pad
@@ -223,7 +226,7 @@ def _search(beam: int, precision: str, lists: bool) -> Callable[[], Callable[[],
             [_model(ADDITIVE)],
             same_source=True,
             precision=precision,
-            shortlist=shortlist,  # type: ignore[arg-type]
+            shortlist=shortlist,
         )
 
         def search() -> None:

@@ -77,13 +77,6 @@ void additive_attention(const float *queries, const float *exp_keys, const float
     }
 }
 
-/* One number of s' from the inputs of r and z, W x and U s of n, and s. */
-static inline float gru_state(float reset_input, float update_input, float projected, float recurrent, float hidden) {
-    float reset = logistic(reset_input), update = logistic(update_input);
-    float candidate = hyperbolic_tangent(projected + reset * recurrent);
-    return candidate + update * (hidden - candidate);
-}
-
 /* Insert a number and its index into a list of the `size` largest, best first. It must be larger than the last. */
 static inline void insert(float number, int64_t index, float *numbers, int64_t *indices, int64_t size) {
     int64_t place = size - 1;
@@ -324,6 +317,13 @@ static void add_products(const uint8_t *bytes, const float *row_scales, const in
             for (int64_t g = 0; g < PANEL; g++) totals[r][g] += scaled[g];
         }
     }
+}
+
+/* One number of s' from the inputs of r and z, W x and U s of n, and s. */
+static inline float gru_state(float reset_input, float update_input, float projected, float recurrent, float hidden) {
+    float reset = logistic(reset_input), update = logistic(update_input);
+    float candidate = hyperbolic_tangent(projected + reset * recurrent);
+    return candidate + update * (hidden - candidate);
 }
 
 #define GATES 3

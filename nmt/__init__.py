@@ -6,8 +6,8 @@ if TYPE_CHECKING:
     from nmt.alignment.weights import Alignment
     from nmt.data.corpus import ParallelCorpus, load_corpus
     from nmt.data.subwords import Subwords
-    from nmt.decoding.ancestral import Sampling
     from nmt.decoding.loading import load
+    from nmt.decoding.sampling import Sampling
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import DataError, NmtError, UsageError
     from nmt.model_folder import Bundle
@@ -43,7 +43,7 @@ _HOME = {
     "NmtError": "nmt.errors",
     "ParallelCorpus": "nmt.data.corpus",
     "Recipe": "nmt.recipe",
-    "Sampling": "nmt.decoding.ancestral",
+    "Sampling": "nmt.decoding.sampling",
     "Subwords": "nmt.data.subwords",
     "Translation": "nmt.decoding.translator",
     "Translator": "nmt.decoding.translator",

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from nmt.alignment.extraction import AlignedPair, Extraction
 from nmt.alignment.hypothesis_alignment import piece_alignment, word_alignment
 from nmt.alignment.weights import Alignment
-from nmt.decoding.lines import clean
-from nmt.decoding.words import has_pieces_for_words
+from nmt.decoding.lines import clean, has_tokens_as_words
 from nmt.wording import counted
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def _noted(pairs: Iterable[Pair], aligner: ForcedAligner) -> Iterator[Pair]:
     sides = {"source": aligner.bundle.source, "target": aligner.bundle.target} if aligner.level == "words" else {}
     for pair in pairs:
         for name, line in zip(("source", "target"), pair, strict=True):
-            if name in sides and has_pieces_for_words(sides[name], line):
+            if name in sides and has_tokens_as_words(sides[name], line):
                 logger.warning("The %s is written without spaces: its words are the model's pieces.", name)
                 del sides[name]
         yield pair

@@ -57,7 +57,7 @@ from nmt.wording import counted, perplexity
 
 if TYPE_CHECKING:
     from nmt.alignment.links import Links
-    from nmt.decoding.ancestral import Sampling
+    from nmt.decoding.sampling import Sampling
     from nmt.decoding.translator import Translation
     from nmt.model_folder import Bundle
 
@@ -244,7 +244,7 @@ def _sampling(
     for name, value in search_options.items():
         if value is not None:
             raise UsageError(f"--sample draws translations and searches for none: leave out --{name}.")
-    from nmt.decoding.ancestral import Sampling
+    from nmt.decoding.sampling import Sampling
 
     return Sampling(**options)
 

@@ -29,10 +29,10 @@ from nmt.segments import Segments
 
 @runtime_checkable
 class RestrictsVocabulary(Protocol):
-    """A model that computes only the probabilities of listed tokens. For others the rest is masked."""
+    """A model that can compute the probabilities of some target tokens only. For other models, the rest is masked."""
 
     def restrict(self, memory: Any, own: Int[Tensor, " M"], sentences: Segments) -> Any:
-        """The memory of sentences that may be translated with the shared tokens and their own."""
+        """The memory of sentences whose translations may use the shared tokens and each sentence's own."""
         ...
 
 
@@ -42,7 +42,7 @@ class EnsembleMemory:
 
     members: tuple[Memory, ...]
     allowed: Bool[Tensor, "B V"] | None = None
-    """The tokens that each sentence may be translated with, where a member cannot restrict itself to them."""
+    """The target tokens that each sentence may use; needed if a member is no `RestrictsVocabulary`."""
 
     def select(self, rows: Int[Tensor, " M"]) -> EnsembleMemory:
         allowed = None if self.allowed is None else self.allowed[rows]
@@ -61,7 +61,7 @@ class EnsembleState:
 
 @dataclass(frozen=True)
 class MeanLogProbs:
-    """The log of the mean probability of the members, computed for the rows that are indexed."""
+    """The log of the members' mean probability, computed for the rows it is indexed with."""
 
     members: tuple[Tensor | LazyLogProbs, ...]
 
@@ -74,7 +74,7 @@ class MeanLogProbs:
 
 @dataclass(frozen=True)
 class AllowedLogProbs:
-    """Log-probabilities normalised over the tokens that a sentence may be translated with, -inf elsewhere."""
+    """Log-probabilities normalised over the tokens that a sentence may use, -inf for the others."""
 
     log_probs: Tensor | LazyLogProbs
     allowed: Bool[Tensor, "B V"]
@@ -89,8 +89,8 @@ class AllowedLogProbs:
 
 
 @dataclass(frozen=True)
-class Forced:
-    """What models think of known targets, 0 on padding."""
+class ForcedOutput:
+    """Log-probabilities and alignment of known targets, 0 on padding."""
 
     token_log_probs: Float[Tensor, "B T"]
     """log p(y_t | y_<t, x)."""
@@ -100,8 +100,8 @@ class Forced:
 class Ensemble:
     """Models behind one step function, copied as they are now and packed for decoding.
 
-    Alignments are averaged if all members read the same source tokens, else they are the first member's. A shortlist is one of the
-    first member's source tokens.
+    Alignments are averaged if all members read the same source tokens, else they are the first member's. A shortlist refers to
+    the source tokens of the first member.
     """
 
     def __init__(
@@ -126,13 +126,13 @@ class Ensemble:
             yield
 
     def encode(self, sources: Sequence[Int[Tensor, "B _S"]]) -> EnsembleMemory:
-        """Read padded sources, as each member cuts them."""
+        """Encode padded sources, one tensor per member."""
         encoded = zip(self.models, sources, strict=True)
         memory = EnsembleMemory(tuple(model.encode(source, source != PAD) for model, source in encoded))
         return memory if self.shortlist is None else self._restricted(memory, self.shortlist, sources[0])
 
     def _restricted(self, memory: EnsembleMemory, shortlist: Shortlist, source: Int[Tensor, "B S"]) -> EnsembleMemory:
-        own, sentences = shortlist.own(source)
+        own, sentences = shortlist.own_tokens(source)
         members = tuple(
             model.restrict(part, own, sentences) if isinstance(model, RestrictsVocabulary) else part
             for model, part in zip(self.models, memory.members, strict=True)
@@ -158,11 +158,11 @@ class Ensemble:
         if memory.allowed is not None:
             log_probs = tuple(AllowedLogProbs(member, memory.allowed, rows) for member in log_probs)
         mean = log_probs[0] if len(steps) == 1 else MeanLogProbs(log_probs)
-        weights = self._mean([step.weights for step in steps[: self._shown]])
+        weights = _mean([step.weights for step in steps[: self._aligning]])
         return Step(mean, weights, EnsembleState(tuple(step.state for step in steps)))
 
-    def force(self, sources: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]) -> Forced:
-        """Forced decoding: what the models think of known targets.
+    def force(self, sources: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]) -> ForcedOutput:
+        """ForcedOutput decoding: log-probabilities and alignment of known targets.
 
         Row t of the alignment belongs to target token t, the row of the end mark being the last.
 
@@ -176,30 +176,31 @@ class Ensemble:
             output = model(batch)
             log_probs.append(output.token_log_probs)
             alignments.append(output.alignment.float() * batch.target_mask[:, :, None])
-        return Forced(_log_mean_exp(log_probs), self._mean(alignments[: self._shown]))
+        return ForcedOutput(_log_mean_exp(log_probs), _mean(alignments[: self._aligning]))
 
     def posterior(
         self, sources: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]
     ) -> Float[Tensor, "B T S"]:
         """The posterior alignment of known targets, see `posterior_alignment`; arguments as in `force`."""
         alignments = []
-        for model, source in zip(self.models[: self._shown], sources, strict=False):
+        for model, source in zip(self.models[: self._aligning], sources, strict=False):
             batch = make_batch(list(zip(source, targets, strict=True))).to(self.device)
             alignments.append(posterior_alignment(model, batch))
-        return self._mean(alignments)
+        return _mean(alignments)
 
     @property
-    def _shown(self) -> int:
-        """The number of members whose attention is shown."""
+    def _aligning(self) -> int:
+        """The number of members, counted from the first, whose alignments are averaged."""
         return len(self.models) if self.same_source else 1
 
-    @staticmethod
-    def _mean(weights: Sequence[Tensor]) -> Tensor:
-        return weights[0].float() if len(weights) == 1 else torch.stack(list(weights)).float().mean(dim=0)
+
+def _mean(weights: Sequence[Float[Tensor, "..."]]) -> Float[Tensor, "..."]:
+    """The mean over the members."""
+    return weights[0].float() if len(weights) == 1 else torch.stack(list(weights)).float().mean(dim=0)
 
 
 def _log_mean_exp(log_probs: Sequence[Float[Tensor, "..."]]) -> Float[Tensor, "..."]:
-    """log of the mean of probabilities, over the members."""
+    """log of the mean probability over the members."""
     if len(log_probs) == 1:
         return log_probs[0]
     return torch.logsumexp(torch.stack(list(log_probs)), dim=0) - math.log(len(log_probs))

@@ -67,8 +67,8 @@ def load(
         DataError: a folder is not a model or is damaged, or the target vocabularies differ.
         UsageError: an argument or option is invalid.
     """
-    several = folders if isinstance(folders, Sequence) and not isinstance(folders, str | bytes) else [folders]
-    paths = [as_path(folder, "A model folder").absolute() for folder in several]
+    members = folders if isinstance(folders, Sequence) and not isinstance(folders, str | bytes) else [folders]
+    paths = [as_path(folder, "A model folder").absolute() for folder in members]
     device = as_device(device)
     translator = Translator([Bundle.load(path, device, build_model=build_model) for path in paths], **options)
     translator.reload = partial(load, paths, str(device), build_model=build_model, **options)

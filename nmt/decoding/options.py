@@ -1,4 +1,4 @@
-"""Options and input of a translator, and their checks; each raises UsageError with one sentence."""
+"""The options and inputs of a translator, and their checks, which raise UsageError with one sentence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict, TypeGuard, TypeVar
 
 from nmt.arguments import as_path, described
 from nmt.data.subwords import Subwords
-from nmt.decoding.ancestral import Sampling
+from nmt.decoding.sampling import Sampling
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.unknown import Lexicon
 from nmt.device import DecodingPrecision
@@ -40,7 +40,7 @@ class Options(TypedDict, total=False):
     sampling: Sampling | None
 
 
-def refuse_unknown(names: Iterable[str]) -> None:
+def check_names(names: Iterable[str]) -> None:
     """Raise UsageError for names that are not options of a translator."""
     for name in names:
         if name in DecodingConfig.model_fields:
@@ -49,8 +49,8 @@ def refuse_unknown(names: Iterable[str]) -> None:
         raise UsageError(f"There is no option '{name}'" + (f"; did you mean '{guess[0]}'?" if guess else "."))
 
 
-def lay_over(own: DecodingConfig, decoding: object) -> DecodingConfig:
-    """Change a model's own decoding settings by those given: all (DecodingConfig) or some (mapping). Raises UsageError."""
+def override_decoding(own: DecodingConfig, decoding: object) -> DecodingConfig:
+    """Replace all of a model's decoding settings (by a DecodingConfig) or some of them (by a mapping). Raises UsageError."""
     if decoding is None or isinstance(decoding, DecodingConfig):
         return decoding or own
     if isinstance(decoding, Mapping):
@@ -80,7 +80,7 @@ def check_lexicon(lexicon: object) -> None:
 
 
 def check_sampling(sampling: object) -> None:
-    """Raise UsageError unless it is None or a Sampling."""
+    """Raise UsageError unless `sampling` is None or a Sampling."""
     if sampling is not None and not isinstance(sampling, Sampling):
         raise UsageError(f"sampling must be a Sampling, such as nmt.Sampling(top_k=10), but is {described(sampling)}.")
 

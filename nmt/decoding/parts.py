@@ -1,26 +1,133 @@
-"""Combine the n-best lists of the parts of a long line."""
+"""Translate long lines in parts: split the text, then join the translations and their n-best lists."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
-from nmt.decoding.hypothesis import IMPOSSIBLE, Penalties, joint_length
-from nmt.decoding.translation import TranslationHypothesis, join
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from nmt.decoding.hypothesis import NEG_INF, Penalties, joint_length
+from nmt.decoding.translation import TranslationHypothesis
+from nmt.scripts import UNSPACED
+
+_WIDE = "\u3001-\u301f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+"""Full-width punctuation, which needs no space beside it."""
+_JOINT = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])|(?<=[{_WIDE}])\n|\n(?=[{_WIDE}])")
+"""A line feed between two texts that need no space between them."""
+_MAX_CHARACTERS_PER_SPACE = 8
+"""Text with at least one space per this many characters counts as written with spaces, whatever its script."""
+_BREAKS = (
+    re.compile(r"(?<=[.!?;:])\s+|(?<=[。！？；])\s*"),
+    re.compile(r"\s+"),
+    re.compile(f"(?<=[{UNSPACED}])(?=[{UNSPACED}])"),
+)
+"""Where a text may be cut, best first: after a sentence, between words, between characters of scripts without spaces."""
+_MAX_SIZE = 4096
+"""Most rows and columns of the joint alignment of a line that is translated in parts."""
+
+
+# --- text -----------------------------------------------------------------------------------------------------------
+
+
+def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
+    """Halve a text until its parts fit: between sentences if possible, else between words, else anywhere.
+
+    `join_texts` joins the translations of the parts.
+    """
+    if len(text) < 2 or fits(text):
+        return [text]
+    left, right = _halves(text)
+    return split_text(left, fits) + split_text(right, fits)
+
+
+def _halves(text: str) -> tuple[str, str]:
+    """Cut a text of at least two characters into two non-empty parts, at the best break in its middle half."""
+    middle = len(text) // 2
+    for pattern in _BREAKS:
+        places = [
+            (abs(match.start() - middle), match.start(), match.end())
+            for match in pattern.finditer(text, len(text) // 4, len(text) - len(text) // 4)
+        ]
+        if places:
+            _, start, end = min(places)
+            if text[:start].strip() and text[end:].strip():
+                return text[:start], text[end:]
+    return text[:middle], text[middle:]
+
+
+def join_texts(parts: Iterable[str]) -> str:
+    """Join texts with spaces, or without between characters of scripts that are written without spaces.
+
+    Text of such a script that is tokenised, as in corpora, is joined with spaces too.
+    """
+    texts = [part for part in parts if part]
+    characters, spaces = sum(map(len, texts)), sum(text.count(" ") for text in texts)
+    if spaces * _MAX_CHARACTERS_PER_SPACE >= characters:
+        return " ".join(texts)
+    return _JOINT.sub("", "\n".join(texts)).replace("\n", " ")
+
+
+# --- translations ---------------------------------------------------------------------------------------------------
+
+
+def join(parts: Sequence[TranslationHypothesis], penalties: Penalties) -> TranslationHypothesis:
+    """Join the translations of a line's parts, with the score of the whole.
+
+    Log-probabilities are summed. Inner end marks of the target lose their row and their entry in `token_log_probs`. The
+    weight of inner end marks of the source moves to the last one, so that rows still sum to 1.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    finished = all(part.finished for part in parts)
+    lengths = [len(part.ids) for part in parts]
+    lengths[-1] += finished
+    return TranslationHypothesis(
+        ids=tuple(index for part in parts for index in part.ids),
+        score=penalties.joint_score(parts),
+        log_probability=sum(part.log_probability for part in parts),
+        token_log_probs=tuple(
+            value for part, count in zip(parts, lengths, strict=True) for value in part.token_log_probs[:count]
+        ),
+        alignment=_block_diagonal([part.alignment[:count] for part, count in zip(parts, lengths, strict=True)]),
+        finished=finished,
+        text=join_texts(part.text for part in parts),
+    )
+
+
+def _block_diagonal(blocks: Sequence[Float[Tensor, "_T _S"]]) -> Float[Tensor, "T S"]:
+    """Join the alignments of parts along the diagonal. Their last columns, of the end mark, become one shared column."""
+    rows, columns = sum(len(block) for block in blocks), sum(max(block.shape[1] - 1, 0) for block in blocks)
+    if max(rows, columns + 1) > _MAX_SIZE:
+        return torch.zeros(0, 0)
+    joined = torch.zeros(rows, columns + 1 if rows else 0)
+    row = column = 0
+    for block in blocks if rows else ():
+        end_row, end_column = row + len(block), column + block.shape[1] - 1
+        joined[row:end_row, column:end_column] = block[:, :-1]
+        joined[row:end_row, -1:] = block[:, -1:]
+        row, column = end_row, end_column
+    return joined
+
+
+# --- n-best lists ---------------------------------------------------------------------------------------------------
 
 
 def join_ranked(
     parts: Sequence[Sequence[TranslationHypothesis]], penalties: Penalties, count: int
 ) -> tuple[TranslationHypothesis, ...]:
-    """Join hypotheses of the parts of a line; up to `count`, by the score of the whole, best first.
+    """Join the n-best lists of a line's parts into one of up to `count`, ranked by the score of the whole.
 
     There are too many combinations to score them all, so only those with the largest sums of `_value` are joined.
     """
     if len(parts) == 1:
         return tuple(parts[0])
     best = [ranked[0] for ranked in parts]
-    if any(part.score == IMPOSSIBLE for part in best):
+    if any(part.score == NEG_INF for part in best):
         return (join(best, penalties),)
     value = _value(best, penalties)
     ordered = [sorted(ranked, key=value, reverse=True) for ranked in parts]
@@ -42,12 +149,12 @@ def _value(best: Sequence[TranslationHypothesis], penalties: Penalties) -> Calla
     for alpha = 1 (and 0, where r = 0), and to first order for any other. Coverage penalties are added on the same scale.
     """
     total, length = sum(part.log_probability for part in best), joint_length(best)
-    reward, scale = penalties.reward(total, length), penalties.of_length(length)
-    return lambda item: item.log_probability + reward * len(item.ids) + scale * penalties.coverage_of(item)
+    reward, scale = penalties.reward_per_token(total, length), penalties.length_penalty(length)
+    return lambda item: item.log_probability + reward * len(item.ids) + scale * penalties.coverage_penalty(item)
 
 
 def largest_sums(rows: Sequence[Sequence[float]]) -> Iterator[tuple[int, ...]]:
-    """Choose one index per row, in descending order of the sums of the values there; computed lazily.
+    """Choose one index per row, so that the sums of their values fall; computed lazily.
 
     Args:
         rows: values in descending order.
@@ -56,12 +163,12 @@ def largest_sums(rows: Sequence[Sequence[float]]) -> Iterator[tuple[int, ...]]:
     while heap:
         _, indices = heapq.heappop(heap)
         yield indices
-        for following in _following(indices, rows):
-            heapq.heappush(heap, (-sum(row[index] for row, index in zip(rows, following, strict=True)), following))
+        for successor in _successors(indices, rows):
+            heapq.heappush(heap, (-sum(row[index] for row, index in zip(rows, successor, strict=True)), successor))
 
 
-def _following(indices: tuple[int, ...], rows: Sequence[Sequence[float]]) -> Iterator[tuple[int, ...]]:
-    """Increase one index, in the last row that was changed or a later one, so that each choice is reached once."""
+def _successors(indices: tuple[int, ...], rows: Sequence[Sequence[float]]) -> Iterator[tuple[int, ...]]:
+    """Increase one index: of the last row with an index above 0, or of a later row. So each choice is reached once."""
     last = max((number for number, index in enumerate(indices) if index), default=0)
     for number in range(last, len(rows)):
         if indices[number] + 1 < len(rows[number]):

@@ -1,11 +1,11 @@
-"""Posterior alignment: which source token a known target token was read from, given the target token itself.
+"""Posterior alignment: the source token that a known target token translates, given the target token itself.
 
 Attention alpha_tj is computed before y_t is known, and is often spread over everything that could come next. With the alignment a_t as
 a latent choice of one source position, whose annotation is the context (Shankar and Sarawagi 2019):
 
     p(a_t = j | x, y_<=t) = alpha_tj p(y_t | y_<t, c_t = h_j) / sum_k alpha_tk p(y_t | y_<t, c_t = h_k)
 
-The states go on as ever, with c_t = sum_j alpha_tj h_j.
+The decoder states are computed as usual, with c_t = sum_j alpha_tj h_j.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from nmt.data.subwords import PAD
 from nmt.errors import UsageError
 from nmt.model.interface import AttendsToPositions, TranslationModel
 
-LEAST = 1e-3
-"""Positions with less attention are left out: most have less, and each costs an output layer."""
+MIN_WEIGHT = 1e-3
+"""Least attention weight of a position that is considered. Most have less, and each costs an output layer."""
 
 
 def posterior_alignment(model: TranslationModel[Any, Any], batch: Batch) -> Float[Tensor, "B T S"]:
     """p(a_t = j | x, y_<=t) for known targets, 0 on padding.
 
-    A row sums to 1, or is 0 where attention was nowhere (a local window beyond the end of the sentence).
+    A row sums to 1, or is 0 without attention (a local window beyond the end of the sentence).
 
     Raises:
         UsageError: the model cannot attend to a single position.
@@ -41,7 +41,7 @@ def posterior_alignment(model: TranslationModel[Any, Any], batch: Batch) -> Floa
     for tokens, gold in zip(batch.target_in.unbind(1), batch.target_out.unbind(1), strict=True):
         step = model.step(tokens, state, memory, rows)
         weights = step.weights.float()
-        positions = (weights >= LEAST) & (gold != PAD).unsqueeze(1)
+        positions = (weights >= MIN_WEIGHT) & (gold != PAD).unsqueeze(1)
         log_probs = model.position_log_probs(tokens, gold, state, memory, positions)
         alignment.append(_posterior(weights, positions, log_probs))
         state = step.state
@@ -52,5 +52,5 @@ def _posterior(
     weights: Float[Tensor, "B S"], positions: Bool[Tensor, "B S"], log_probs: Float[Tensor, "B S"]
 ) -> Float[Tensor, "B S"]:
     """alpha_tj p(y_t | c_t = h_j), scaled to sum to 1 over the positions."""
-    joint = (weights.clamp_min(LEAST).log() + log_probs).masked_fill(~positions, float("-inf"))
+    joint = (weights.clamp_min(MIN_WEIGHT).log() + log_probs).masked_fill(~positions, float("-inf"))
     return joint.softmax(dim=1).masked_fill(~positions, 0.0)

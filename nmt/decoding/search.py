@@ -1,13 +1,18 @@
-"""Greedy search, beam search and sampling over a step function and an opaque state; no model is known here.
+"""Greedy search, beam search and sampling over a step function. Search knows no model.
 
-All three are the same walk, which differs only in how a step picks the candidates it keeps. A step works on whole
-tensors: the N hypotheses that are alive, of B sentences. Ended ones move to a pool, sentences that can
-find nothing better leave the batch, and what was found is read back from the trace at the end.
+All three are one loop, and differ only in how they select candidates:
+
+    result = step(tokens, state, memory, rows)          N hypotheses of B sentences
+    candidates = select(beam, result.log_probs)         the W continuations to keep, per sentence
+    finished.update(candidates)                         those that end leave the beam
+    beam = the candidates that stay live                a sentence that cannot improve has none
+
+Hypotheses are rows of flat tensors [N], sorted by sentence, so that no step is spent on what has ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -16,15 +21,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from nmt.decoding.hypothesis import IMPOSSIBLE, Hypothesis, Limits, Penalties, Picked, Pool, Trace
+from nmt.decoding.candidates import Beam, Candidates, IndexedLogProbs, top_candidates
+from nmt.decoding.finished import BackPointers, FinishedHypotheses, SearchSettings
+from nmt.decoding.hypothesis import NEG_INF, Hypothesis, Penalties
+from nmt.decoding.sampling import sampled_candidates
 from nmt.segments import Segments
 
 __all__ = ["Hypothesis", "StepFunction", "StepResult", "beam_search", "greedy", "sample"]
 
-COMPACT_AT = 0.25
-"""Share of hypotheses of greedy search that must be done before the rest is moved together, which is a copy."""
-_ROWS_AT_ONCE = 512
-"""Hypotheses whose log-probabilities are held at a time."""
+_COMPACT_AT = 0.25
+"""Share of finished hypotheses at which greedy search removes them from the batch. Removing copies the state."""
 
 SelfT = TypeVar("SelfT")
 
@@ -34,31 +40,7 @@ class Selectable(Protocol):
     """A state, with one row per hypothesis, or a memory, with one row per sentence."""
 
     def select(self: SelfT, rows: Int[Tensor, " N"]) -> SelfT:  # noqa: PYI019 -- the tests' checker refuses Self
-        """The one whose row i is this one's row `rows[i]`."""
-        ...
-
-
-@runtime_checkable
-class IndexedLogProbs(Protocol):
-    """log p(y_t | y_<t, x) [N V]: a tensor, or what computes the rows that it is indexed with. -inf is allowed."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, rows: slice) -> Float[Tensor, "n V"]: ...
-
-
-@runtime_checkable
-class RankedLogProbs(IndexedLogProbs, Protocol):
-    """Log-probabilities that may know a faster way to the best continuations than to compute all of them."""
-
-    def best_continuations(
-        self,
-        totals: Float[Tensor, " N"],
-        sentences: Segments,
-        size: int,
-        forbid: tuple[int, ...],
-        prune: float | None,
-    ) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"], Float[Tensor, "B W"]] | None:
-        """As `_best_continuations`, of hypotheses with these log-probabilities and sentences; None if it knows no faster way."""
+        """The given rows, in their order."""
         ...
 
 
@@ -75,9 +57,9 @@ class StepResult(Protocol):
 
 
 StepFunction = Callable[[Int[Tensor, " N"], Any, Any, Int[Tensor, " N"]], StepResult]
-"""(tokens, state, memory, rows) -> result: one step for N hypotheses, of which number n reads row `rows[n]` of the memory."""
-Pick = Callable[["_Front", IndexedLogProbs], Picked]
-"""(front, log-probabilities of its rows) -> the candidates to keep."""
+"""(tokens, state, memory, rows) -> result: one step for N hypotheses; hypothesis n reads row `rows[n]` of the memory."""
+SelectCandidates = Callable[[Beam, IndexedLogProbs], Candidates]
+"""(beam, log-probabilities of its next tokens) -> the candidates for the next beam."""
 
 
 def greedy(
@@ -93,13 +75,13 @@ def greedy(
     bos: int = 2,
     eos: int = 3,
     forbid: tuple[int, ...] = (0, 2),
-    pool_type: type[Pool] = Pool,
+    finished_type: type[FinishedHypotheses] = FinishedHypotheses,
 ) -> list[Hypothesis]:
-    """Take the most probable token at every step; arguments as in `beam_search`. Of equals the lowest id wins."""
-    penalties = _check(batch, max_lengths, length_penalty, coverage_penalty)
-    pick = partial(_pick_best, size=1, forbid=forbid)
-    limits = Limits(max_lengths, penalties, source_mask, n_best=1, bos=bos, eos=eos)
-    return [found[0] for found in _walk(step, state, memory, pick, limits, pool_type)]
+    """Take the most probable token at every step; ties go to the lowest id. Arguments as in `beam_search`."""
+    penalties = _checked_penalties(batch, max_lengths, length_penalty, coverage_penalty)
+    select = partial(top_candidates, size=1, forbid=forbid)
+    settings = SearchSettings(max_lengths, penalties, source_mask, n_best=1, bos=bos, eos=eos)
+    return [best for [best] in _search(step, state, memory, select, settings, finished_type)]
 
 
 def beam_search(
@@ -119,45 +101,45 @@ def beam_search(
     bos: int = 2,
     eos: int = 3,
     forbid: tuple[int, ...] = (0, 2),
-    pool_type: type[Pool] = Pool,
+    finished_type: type[FinishedHypotheses] = FinishedHypotheses,
 ) -> list[list[Hypothesis]]:
-    """The best hypotheses that a beam comes across, by log P(y | x) / lp(y) + cp(x; y) (Wu et al. 2016, eq. 14).
+    """Search for the best hypotheses by log P(y | x) / lp(y) + cp(x; y) (Wu et al. 2016, eq. 14).
 
-    Each step keeps the `beam_size` most probable continuations; those that end leave the beam for the pool of the
-    `n_best`. A sentence stops once no live hypothesis can reach the last place of its pool any more, which is certain
-    because log-probabilities only fall and the length penalty is largest at the maximum length. A `horizon` looks less far:
-    it is enough that none could by ending within so many tokens, even if these had probability 1.
+    Each step keeps the `beam_size` most probable continuations of a sentence. Those that end leave the beam for the
+    `n_best` finished hypotheses. A sentence is done when no live hypothesis can still reach the score of the last of these.
+    This early stop loses nothing: log-probabilities only fall, and the length penalty is largest at the maximum length. A
+    `horizon` stops earlier: it assumes that a live hypothesis ends within so many tokens.
 
     Args:
         step: one decoder step for N hypotheses, see `StepFunction`.
         state: the state before the first step, one row per sentence, on the device of `max_lengths`.
         memory: what the step reads of the source, one row per sentence.
-        batch: sentences, B.
-        beam_size: hypotheses kept alive for each, K.
-        max_lengths: the most tokens of an output, end mark included. What has not ended by then is cut, and is
-            returned (with finished=False) only for a sentence of which nothing has finished.
+        batch: number of sentences, B.
+        beam_size: most live hypotheses per sentence, K.
+        max_lengths: most tokens of each output, end mark included. A hypothesis that has not ended by then is cut, and
+            returned (with finished=False) only if none of its sentence has finished.
         length_penalty: alpha.
         coverage_penalty: beta.
-        n_best: most hypotheses to return a sentence.
-        horizon: tokens that a live hypothesis is given to end in when it is judged whether a sentence can stop; None is up to
-            the maximum length. Without a length penalty it changes nothing.
-        prune: a continuation whose log-probability is more than so many nats below that of the best one of its sentence and
-            step is dropped (the absolute threshold of Freitag and Al-Onaizan 2017); None drops none. Fewer than
-            `n_best` may then be found.
-        source_mask: True at real positions, for the coverage penalty; None if all are.
-        bos: the token that starts an output.
-        eos: the token that ends one.
+        n_best: most hypotheses to return per sentence.
+        horizon: tokens within which a live hypothesis is assumed to end when an early stop is considered; None allows
+            all up to the maximum length. It has no effect without a length penalty.
+        prune: drop a continuation whose log-probability is more than this below that of the best one of its sentence and
+            step, in nats (the absolute threshold of Freitag and Al-Onaizan 2017); None drops none. There may then be
+            fewer than `n_best` hypotheses.
+        source_mask: True at real positions, for the coverage penalty; None if all are real.
+        bos: the start mark, the first token that is fed.
+        eos: the end mark.
         forbid: tokens that are never produced.
-        pool_type: `Pool`, or a subclass that does the same faster.
+        finished_type: `FinishedHypotheses` or a faster subclass.
 
     Returns:
-        For each sentence 1 to `n_best` hypotheses, best first. If every path has probability 0 that is an empty,
-        unfinished one that scores -inf.
+        For each sentence 1 to `n_best` hypotheses, best first. If every path has probability 0, an empty, unfinished one
+        that scores -inf.
 
     Raises:
-        ValueError: if a number is out of its range.
+        ValueError: a number is out of range.
     """
-    penalties = _check(batch, max_lengths, length_penalty, coverage_penalty)
+    penalties = _checked_penalties(batch, max_lengths, length_penalty, coverage_penalty)
     if beam_size < 1:
         raise ValueError(f"beam_size must be at least 1, but is {beam_size}.")
     if not 1 <= n_best <= beam_size:
@@ -166,9 +148,9 @@ def beam_search(
         raise ValueError(f"horizon must be at least 1, but is {horizon}.")
     if prune is not None and not prune >= 0:
         raise ValueError(f"prune must be at least 0, but is {prune}.")
-    pick = partial(_pick_best, size=beam_size, prune=prune, forbid=forbid)
-    limits = Limits(max_lengths, penalties, source_mask, n_best, bos, eos, horizon)
-    return _walk(step, state, memory, pick, limits, pool_type)
+    select = partial(top_candidates, size=beam_size, prune=prune, forbid=forbid)
+    settings = SearchSettings(max_lengths, penalties, source_mask, n_best, bos, eos, horizon)
+    return _search(step, state, memory, select, settings, finished_type)
 
 
 def sample(
@@ -186,7 +168,7 @@ def sample(
     bos: int = 2,
     eos: int = 3,
     forbid: tuple[int, ...] = (0, 2),
-    pool_type: type[Pool] = Pool,
+    finished_type: type[FinishedHypotheses] = FinishedHypotheses,
 ) -> list[list[Hypothesis]]:
     """Draw n outputs of each sentence, in the order of their random numbers.
 
@@ -194,29 +176,31 @@ def sample(
     The log-probabilities reported are the model's own, whatever the temperature. Other arguments as in `beam_search`.
 
     Args:
-        uniform: numbers from [0, 1): `uniform[b, k, t]` decides on token t of sample k of sentence b and on nothing else.
+        uniform: numbers from [0, 1): `uniform[b, k, t]` decides token t of sample k of sentence b, and nothing else.
     """
     batch, samples, length = uniform.shape
-    penalties = _check(batch, max_lengths, length_penalty, coverage_penalty)
+    penalties = _checked_penalties(batch, max_lengths, length_penalty, coverage_penalty)
     if batch and length < int(max_lengths.max()):
         raise ValueError(f"uniform must hold a number for each of {int(max_lengths.max())} steps, but has {length}.")
     if not temperature > 0:
         raise ValueError(f"temperature must be above 0, but is {temperature}.")
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k must be at least 1, but is {top_k}.")
-    pick = partial(_pick_drawn, uniform=uniform.flatten(0, 1), temperature=temperature, top_k=top_k, forbid=forbid)
+    select = partial(
+        sampled_candidates, uniform=uniform.flatten(0, 1), temperature=temperature, top_k=top_k, forbid=forbid
+    )
+    # Each sample is a sentence of its own.
     sentences = torch.arange(batch, device=max_lengths.device).repeat_interleave(samples)
     mask = None if source_mask is None else source_mask[sentences]
-    limits = Limits(max_lengths[sentences], penalties, mask, n_best=1, bos=bos, eos=eos)
-    hypotheses = [
-        best for [best] in _walk(step, state.select(sentences), memory.select(sentences), pick, limits, pool_type)
-    ]
+    settings = SearchSettings(max_lengths[sentences], penalties, mask, n_best=1, bos=bos, eos=eos)
+    state, memory = state.select(sentences), memory.select(sentences)
+    hypotheses = [best for [best] in _search(step, state, memory, select, settings, finished_type)]
     return [hypotheses[start : start + samples] for start in range(0, len(hypotheses), samples)]
 
 
-def _check(batch: int, max_lengths: Tensor, length_penalty: float, coverage_penalty: float) -> Penalties:
+def _checked_penalties(batch: int, max_lengths: Tensor, length_penalty: float, coverage_penalty: float) -> Penalties:
     if max_lengths.shape != (batch,):
-        raise ValueError(f"max_lengths must hold one number a sentence, [{batch}], but is {list(max_lengths.shape)}.")
+        raise ValueError(f"max_lengths must hold one number per sentence, [{batch}], but is {list(max_lengths.shape)}.")
     if batch and int(max_lengths.min()) < 1:
         raise ValueError(f"max_lengths must be at least 1 everywhere, but holds {int(max_lengths.min())}.")
     if not length_penalty >= 0:
@@ -226,241 +210,101 @@ def _check(batch: int, max_lengths: Tensor, length_penalty: float, coverage_pena
     return Penalties(length_penalty, coverage_penalty)
 
 
-# --- the walk ---------------------------------------------------------------------------------------------------
+# --- the loop -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Front:
-    """The N live hypotheses that the next step starts from, a row each.
-
-    Which of the B sentences each row belongs to; what is done has none. For each row the log-probability of the path so far, the
-    token to feed, the node of the step before behind it, and the sum of the weights of all steps behind it, kept only if it is
-    asked for. `time` counts the steps that were made.
-    """
-
-    time: int
-    rows: Segments
-    total: Float[Tensor, " N"]
-    tokens: Int[Tensor, " N"]
-    nodes: Int[Tensor, " N"]
-    coverage: Float[Tensor, "N S"] | None
-
-
-def _walk(
+def _search(
     step: StepFunction,
     state: Selectable,
     memory: Selectable,
-    pick: Pick,
-    limits: Limits,
-    pool_type: type[Pool],
+    select: SelectCandidates,
+    settings: SearchSettings,
+    finished_type: type[FinishedHypotheses],
 ) -> list[list[Hypothesis]]:
-    """Step until no sentence can find anything better, then read back the hypotheses."""
-    batch = len(limits.max_lengths)
+    """Extend the beam until every sentence is done, then read the hypotheses back."""
+    batch = len(settings.max_lengths)
     if not batch:
         return []
-    everyone = torch.arange(batch, device=limits.max_lengths.device)
-    trace, pool = Trace(), pool_type(limits)
-    start, tokens = torch.zeros(batch, device=everyone.device), torch.full_like(everyone, limits.bos)
-    front = _Front(0, Segments(everyone, batch), start, tokens, everyone, None)
-    sources = _Sources(memory, everyone, everyone, most=0)
-    for time in range(int(limits.max_lengths.max())):
-        result = step(front.tokens, state, sources.memory, sources.rows)
-        picked = pick(front, result.log_probs)
-        first = trace.add(picked, result.weights, front.nodes)
-        coverage = _cover(front.coverage, result.weights, picked.rows) if limits.penalties.coverage else None
-        total = pool.settle(picked, coverage, first, time)
-        front = _advance(front, picked, total, coverage)
-        if not len(front.nodes):
+    sentences = torch.arange(batch, device=settings.max_lengths.device)
+    log_probs, tokens = torch.zeros(batch, device=sentences.device), torch.full_like(sentences, settings.bos)
+    beam = Beam(0, Segments(sentences, batch), log_probs, tokens, origins=sentences, coverage=None)
+    sources = _Sources(memory, sentences, sentences, most_hypotheses=0)
+    back_pointers, finished = BackPointers(), finished_type(settings)
+    for time in range(int(settings.max_lengths.max())):
+        result = step(beam.tokens, state, sources.memory, sources.rows)
+        candidates = select(beam, result.log_probs)
+        first_node = back_pointers.add(candidates, result.weights, beam.origins)
+        coverage = _coverage(beam, result.weights, candidates) if settings.penalties.coverage else None
+        log_probs = finished.update(candidates, coverage, first_node, time)
+        beam = _next_beam(beam, candidates, log_probs, coverage)
+        if not len(beam.tokens):
             break
-        order = picked.rows.flatten()[front.nodes]
-        if not _is_identity(order, len(result.weights)):
-            state, sources = result.state.select(order), sources.of(front.rows.segment_ids)
-        else:
+        parents = candidates.parents.flatten()[beam.origins]
+        if _is_identity(parents, len(result.weights)):
             state = result.state
-    return pool.hypotheses(trace, limits.eos)
+        else:
+            state, sources = result.state.select(parents), sources.for_beam(beam.sentences.segment_ids)
+    return finished.finalize(back_pointers)
+
+
+def _coverage(beam: Beam, weights: Float[Tensor, "N S"], candidates: Candidates) -> Float[Tensor, "B W S"]:
+    """sum_i a_ij of each candidate."""
+    coverage = weights.float() if beam.coverage is None else beam.coverage + weights.float()
+    return coverage[candidates.parents]
+
+
+def _next_beam(
+    beam: Beam, candidates: Candidates, log_probs: Float[Tensor, "B W"], coverage: Float[Tensor, "B W S"] | None
+) -> Beam:
+    """The candidates that stay live, which are those with `log_probs` above -inf."""
+    origins = _live_candidates(beam, log_probs)
+    sentences = origins.div(log_probs.shape[1], rounding_mode="floor")
+    return Beam(
+        time=beam.time + 1,
+        sentences=Segments(sentences, beam.sentences.count),
+        log_probs=log_probs.flatten()[origins],
+        tokens=candidates.tokens.flatten()[origins],
+        origins=origins,
+        coverage=None if coverage is None else coverage.flatten(0, 1)[origins],
+    )
+
+
+def _live_candidates(beam: Beam, log_probs: Float[Tensor, "B W"]) -> Int[Tensor, " M"]:
+    """The indices of the live candidates; in greedy search those of the whole beam until `_COMPACT_AT` of it has ended.
+
+    An ended hypothesis that stays has log-probability -inf, so nothing that continues it counts.
+    """
+    live = (log_probs > NEG_INF).flatten().nonzero().squeeze(1)
+    if log_probs.shape[1] == 1 and len(live) > (1 - _COMPACT_AT) * len(beam.tokens):
+        return beam.sentences.segment_ids
+    return live
+
+
+def _is_identity(order: Int[Tensor, " N"], rows: int) -> bool:
+    """Whether selecting these rows would change nothing."""
+    return len(order) == rows and torch.equal(order, torch.arange(rows, device=order.device))
 
 
 @dataclass(frozen=True)
 class _Sources:
-    """The memory, and which of its rows each hypothesis reads."""
+    """The memory of the sentences that are not done, and the row of it that each hypothesis reads."""
 
     memory: Selectable
     sentences: Int[Tensor, " M"]
-    """The sentence that each row of the memory is of, rising."""
+    """The sentence of each row of the memory, in rising order."""
     rows: Int[Tensor, " N"]
-    most: int
-    """The most hypotheses there have been since the memory was last selected from."""
+    """The row of the memory that each hypothesis reads."""
+    most_hypotheses: int
+    """The largest N since rows of the memory were last dropped."""
 
-    def of(self, group: Int[Tensor, " N"]) -> _Sources:
-        """For the hypotheses of the given sentences, rising. Once half of them are gone, the memory of done sentences is dropped."""
-        if 2 * len(group) <= self.most:
-            going, rows = torch.unique_consecutive(group, return_inverse=True)
-            return _Sources(self.memory.select(torch.searchsorted(self.sentences, going)), going, rows, len(group))
-        rows = torch.searchsorted(self.sentences, group)
-        return replace(self, rows=rows, most=max(self.most, len(group)))
+    def for_beam(self, sentences: Int[Tensor, " N"]) -> _Sources:
+        """The sources of hypotheses of the given sentences, in rising order.
 
-
-def _cover(
-    coverage: Float[Tensor, "N S"] | None, weights: Float[Tensor, "N S"], rows: Int[Tensor, "B W"]
-) -> Float[Tensor, "B W S"]:
-    """sum_i a_ij of each candidate."""
-    return (weights.float() if coverage is None else coverage + weights.float())[rows]
-
-
-def _advance(
-    front: _Front, picked: Picked, total: Float[Tensor, "B W"], coverage: Float[Tensor, "B W S"] | None
-) -> _Front:
-    """The next front, made of the candidates that live on."""
-    nodes = _going_on(front.rows, total > IMPOSSIBLE)
-    covered = None if coverage is None else coverage.flatten(0, 1)[nodes]
-    rows = Segments(nodes.div(total.shape[1], rounding_mode="floor"), front.rows.count)
-    return _Front(front.time + 1, rows, total.flatten()[nodes], picked.tokens.flatten()[nodes], nodes, covered)
-
-
-def _going_on(rows: Segments, alive: Bool[Tensor, "B W"]) -> Int[Tensor, " M"]:
-    """The candidates that are alive; of greedy search all that there were if most are, each in its own place."""
-    nodes = alive.flatten().nonzero().squeeze(1)
-    if alive.shape[1] == 1 and len(nodes) > (1 - COMPACT_AT) * len(rows.segment_ids):
-        return rows.segment_ids
-    return nodes
-
-
-def _is_identity(order: Int[Tensor, " N"], rows: int) -> bool:
-    """Whether to select these rows would change nothing."""
-    return len(order) == rows and torch.equal(order, torch.arange(rows, device=order.device))
-
-
-# --- how a step picks -------------------------------------------------------------------------------------------
-
-
-def _pick_best(
-    front: _Front, log_probs: IndexedLogProbs, *, size: int, forbid: tuple[int, ...], prune: float | None = None
-) -> Picked:
-    """The `size` most probable continuations of each sentence, or all if they are fewer; none that is pruned."""
-    best = None
-    if isinstance(log_probs, RankedLogProbs):
-        best = log_probs.best_continuations(front.total, front.rows, size, forbid, prune)
-    if best is None:
-        best = _best_continuations(front, *top_tokens(log_probs, size, forbid), size, prune)
-    total, row, tokens, of_tokens = best
-    return Picked(rows=row, tokens=tokens, log_probs=of_tokens, total=total)
-
-
-def _best_continuations(
-    front: _Front, log_probs: Float[Tensor, "N k"], ids: Int[Tensor, "N k"], size: int, prune: float | None
-) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"], Float[Tensor, "B W"]]:
-    """The best paths of each sentence, from the best tokens of each row: of equals the earlier row, then the lower id.
-
-    Returns:
-        Their log-probabilities, the rows that they continue, their last tokens, and the log-probabilities of these.
-    """
-    each = ids.shape[1]
-    candidates = front.rows.to_padded(front.total.unsqueeze(1) + log_probs, IMPOSSIBLE).flatten(1)
-    best, choice = candidates.sort(dim=1, descending=True, stable=True)
-    best, choice = best[:, :size], choice[:, :size]
-    if prune is not None:
-        best = best.masked_fill(best < best[:, :1] - prune, IMPOSSIBLE)
-    row, token = front.rows.rows_at(choice.div(each, rounding_mode="floor")), choice % each
-    return best, row, ids[row, token], log_probs[row, token]
-
-
-def top_tokens(
-    log_probs: IndexedLogProbs, size: int, forbid: tuple[int, ...] = ()
-) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
-    """Log-probability and id of the `size` most probable tokens of each row, or of all if they are fewer.
-
-    Best first, of equals the lower id. Where there are fewer that are not forbidden the rest is -inf; so is what is not a number.
-    """
-    parts = []
-    for part in _parts(log_probs):
-        values, ids = part.topk(min(size + len(forbid), part.shape[1]), dim=1)
-        parts.append(_allowed(values, ids, size, forbid))
-    values, ids = (torch.cat(columns) for columns in zip(*parts, strict=True))
-    return values, ids
-
-
-def _parts(log_probs: IndexedLogProbs) -> Iterator[Float[Tensor, "n V"]]:
-    """All rows, so many at a time as may be held."""
-    for start in range(0, len(log_probs), _ROWS_AT_ONCE):
-        yield log_probs[start : start + _ROWS_AT_ONCE]
-
-
-def _pick_drawn(
-    front: _Front,
-    log_probs: IndexedLogProbs,
-    *,
-    uniform: Float[Tensor, "B L"],
-    temperature: float,
-    top_k: int | None,
-    forbid: tuple[int, ...],
-) -> Picked:
-    """One continuation of each sentence that is alive, drawn at random."""
-    numbers = uniform[front.rows.segment_ids, front.time]
-    log_prob, token = _draw(log_probs, numbers, temperature, top_k, forbid)
-    row = torch.arange(len(token), device=token.device)
-    rows, tokens, of_tokens = (front.rows.to_padded(part) for part in (row, token, log_prob))
-    return Picked(rows, tokens, of_tokens, front.rows.to_padded(front.total + log_prob, IMPOSSIBLE))
-
-
-def _draw(
-    log_probs: IndexedLogProbs,
-    uniform: Float[Tensor, " N"],
-    temperature: float,
-    top_k: int | None,
-    forbid: tuple[int, ...],
-) -> tuple[Float[Tensor, " N"], Int[Tensor, " N"]]:
-    """Log-probability and id of one token of each row."""
-    if top_k is not None:
-        return drawn(*by_id(*top_tokens(log_probs, top_k, forbid)), uniform, temperature, forbid)
-    parts, start = [], 0
-    for part in _parts(log_probs):
-        ids = torch.arange(part.shape[1], device=part.device).expand_as(part)
-        parts.append(drawn(part, ids, uniform[start : start + len(part)], temperature, forbid))
-        start += len(part)
-    values, tokens = (torch.cat(columns) for columns in zip(*parts, strict=True))
-    return values, tokens
-
-
-def drawn(
-    values: Float[Tensor, "N m"],
-    ids: Int[Tensor, "N m"],
-    uniform: Float[Tensor, " N"],
-    temperature: float,
-    forbid: tuple[int, ...],
-) -> tuple[Float[Tensor, " N"], Int[Tensor, " N"]]:
-    """Log-probability and id of one of each row's tokens, whose ids rise.
-
-    It is the first at which the distribution function of p(y)^(1 / temperature) exceeds the row's number from [0, 1). That is safer
-    from rounding than an order by probability, in which tokens change places. Forbidden tokens and nan have probability 0.
-    """
-    values = _possible(values, ids, forbid)
-    weights = torch.softmax((values - values.amax(dim=1, keepdim=True)) / temperature, dim=1)
-    sums = weights.cumsum(dim=1)
-    total = sums[:, -1:].contiguous()
-    place = torch.searchsorted(sums, uniform.unsqueeze(1) * total, right=True)
-    place = torch.minimum(place, torch.searchsorted(sums, total)).clamp(max=ids.shape[1] - 1)
-    return values.gather(1, place).squeeze(1), ids.gather(1, place).squeeze(1)
-
-
-def by_id(values: Float[Tensor, "N m"], ids: Int[Tensor, "N m"]) -> tuple[Float[Tensor, "N m"], Int[Tensor, "N m"]]:
-    """The same in the order of ids."""
-    ids, order = ids.sort(dim=1)
-    return values.gather(1, order), ids
-
-
-def _possible(values: Float[Tensor, "N m"], ids: Int[Tensor, "N m"], forbid: tuple[int, ...]) -> Float[Tensor, "N m"]:
-    """Log-probabilities; -inf of what is forbidden or not a number."""
-    values = values.float()
-    banned = values.isnan()
-    for token in forbid:
-        banned |= ids == token
-    return values.masked_fill(banned, IMPOSSIBLE)
-
-
-def _allowed(
-    values: Float[Tensor, "N m"], ids: Int[Tensor, "N m"], size: int, forbid: tuple[int, ...]
-) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
-    """The `size` most probable tokens that are allowed, of these and as many more as are forbidden."""
-    values, ids = by_id(values, ids)
-    values, order = _possible(values, ids, forbid).sort(dim=1, descending=True, stable=True)
-    return values[:, :size], ids.gather(1, order)[:, :size]
+        Rows of sentences that are done are dropped only once N has halved: dropping copies the memory.
+        """
+        if 2 * len(sentences) <= self.most_hypotheses:
+            remaining, rows = torch.unique_consecutive(sentences, return_inverse=True)
+            memory = self.memory.select(torch.searchsorted(self.sentences, remaining))
+            return _Sources(memory, remaining, rows, len(sentences))
+        rows = torch.searchsorted(self.sentences, sentences)
+        return replace(self, rows=rows, most_hypotheses=max(self.most_hypotheses, len(sentences)))

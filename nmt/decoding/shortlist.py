@@ -1,7 +1,8 @@
-"""Lexical shortlists: a sentence is translated with the target pieces that its source pieces are likely to become, and frequent ones.
+"""Lexical shortlists: the target tokens that a sentence may be translated with.
 
-The output layer then has a few hundred rows instead of the whole vocabulary (Jean et al. 2015, 3.1, for parts of a text; Marian, for
-batches). A list is that of one sentence, and probabilities are normalised over it, so that no line depends on its company.
+These are the likely translations of its source tokens, and the most frequent target tokens. The output layer then has a few
+hundred rows instead of the whole vocabulary (Jean et al. 2015, 3.1, for parts of a text; Marian, for batches). Each sentence
+has its own list, over which probabilities are normalised, so a line's translation does not depend on its batch.
 """
 
 from __future__ import annotations
@@ -20,20 +21,24 @@ from nmt.errors import DataError
 from nmt.model_folder import load_tensors, save_tensors
 from nmt.segments import Segments
 
+_DTYPES = {"translations": torch.int32, "frequent": torch.int32, "source": torch.uint8, "target": torch.uint8}
+"""The tensors of a file; `source` and `target` are the fingerprints of the vocabularies."""
+
 
 @dataclass(frozen=True, eq=False)
 class Shortlist(EqualByValue):
-    """Which pieces may be written for each source piece, and which always."""
+    """The target tokens that are allowed for each source token, and those that are always allowed."""
 
     translations: Int[Tensor, "X k"]
-    """For each source piece the target pieces that it may become; shorter rows are filled up with the end mark."""
+    """The target tokens allowed for each source token; shorter rows are padded with the end mark."""
     frequent: Int[Tensor, " F"]
-    """Target pieces that are on every list."""
+    """Target tokens that are always allowed."""
     target_size: int
+    """V, the size of the target vocabulary."""
 
     @cached_property
     def shared(self) -> Int[Tensor, " F"]:
-        """The target pieces that are on every list, rising: the frequent ones, the end mark and the unknown piece."""
+        """The target tokens on every list, in rising order: the frequent ones, the end mark and the unknown token."""
         return self._is_shared.nonzero().squeeze(1)
 
     @cached_property
@@ -42,53 +47,49 @@ class Shortlist(EqualByValue):
         shared[torch.cat([self.frequent, torch.tensor([UNK, EOS])])] = True
         return shared
 
-    def own(self, sources: Int[Tensor, "B S"]) -> tuple[Int[Tensor, " M"], Segments]:
-        """The other pieces that each sentence may be translated with, rising, and the sentence of each; those of the first come first."""
-        may_be = self.translations.to(sources.device)[sources].flatten(1)
-        sentence, place = (~self._is_shared.to(sources.device)[may_be]).nonzero().unbind(1)
-        found: Tensor = torch.unique(sentence * self.target_size + may_be[sentence, place])
-        return found % self.target_size, Segments(found // self.target_size, len(sources))
+    def own_tokens(self, sources: Int[Tensor, "B S"]) -> tuple[Int[Tensor, " M"], Segments]:
+        """The tokens on each sentence's list that are not shared, and the sentence of each; sorted by sentence, then by id."""
+        allowed = self.translations.to(sources.device)[sources].flatten(1)  # [B S*k], with repetitions
+        sentences, columns = (~self._is_shared.to(sources.device)[allowed]).nonzero().unbind(1)
+        keys: Tensor = torch.unique(sentences * self.target_size + allowed[sentences, columns])
+        return keys % self.target_size, Segments(keys // self.target_size, len(sources))
 
     def save(self, path: str | Path, source: Subwords, target: Subwords) -> None:
-        """Write it as safetensors, with the fingerprints of the vocabularies that it speaks of. Raises DataError."""
+        """Write a safetensors file, with the fingerprints of both vocabularies. Raises DataError."""
         tensors = {"translations": self.translations.int(), "frequent": self.frequent.int()}
         save_tensors(tensors | _fingerprints(source, target), Path(path))
 
     @classmethod
     def load(cls, path: str | Path, source: Subwords, target: Subwords) -> Shortlist:
-        """Read what `save` wrote. Raises DataError if the file is none, damaged, or made for other vocabularies."""
+        """Read a file written by `save`. Raises DataError if it is damaged, no shortlist, or made for other vocabularies."""
         path = Path(path)
-        found = load_tensors(path)
-        wanted = _fingerprints(source, target)
-        if {name: tensor.dtype for name, tensor in found.items()} != _TYPES:
+        tensors = load_tensors(path)
+        if {name: tensor.dtype for name, tensor in tensors.items()} != _DTYPES:
             raise DataError(f"{path} is not a shortlist: make one with `nmt shortlist`.")
-        for name, fingerprint in wanted.items():
-            if not torch.equal(found[name], fingerprint):
+        for name, fingerprint in _fingerprints(source, target).items():
+            if not torch.equal(tensors[name], fingerprint):
                 raise DataError(
                     f"{path} was made for another {name} vocabulary than the model's: make one for it with `nmt shortlist`."
                 )
-        translations, frequent = found["translations"].long(), found["frequent"].long()
-        _check(path, translations, frequent, source, target)
+        translations, frequent = tensors["translations"].long(), tensors["frequent"].long()
+        _check_sizes(path, translations, frequent, source, target)
         return cls(translations, frequent, len(target))
 
 
-_TYPES = {"translations": torch.int32, "frequent": torch.int32, "source": torch.uint8, "target": torch.uint8}
-"""What a file holds."""
-
-
 def _fingerprints(source: Subwords, target: Subwords) -> dict[str, Tensor]:
+    """The fingerprint of each vocabulary as a tensor of bytes."""
     sides = {"source": source, "target": target}
     return {
         name: torch.tensor(list(bytes.fromhex(side.fingerprint)), dtype=torch.uint8) for name, side in sides.items()
     }
 
 
-def _check(path: Path, translations: Tensor, frequent: Tensor, source: Subwords, target: Subwords) -> None:
-    """Raise DataError if there is a source piece too many or too few, or a target piece that does not exist."""
-    shaped = translations.dim() == 2 and len(translations) == len(source) and frequent.dim() == 1
+def _check_sizes(path: Path, translations: Tensor, frequent: Tensor, source: Subwords, target: Subwords) -> None:
+    """Raise DataError unless there is a row per source token and every id is a target token."""
+    fits = translations.dim() == 2 and len(translations) == len(source) and frequent.dim() == 1
     for ids in (translations, frequent):
-        shaped = shaped and (ids.numel() == 0 or (int(ids.min()) >= 0 and int(ids.max()) < len(target)))
-    if not shaped:
+        fits = fits and (ids.numel() == 0 or (int(ids.min()) >= 0 and int(ids.max()) < len(target)))
+    if not fits:
         raise DataError(
             f"{path} does not fit vocabularies of {len(source):,} and {len(target):,} tokens: make it again with `nmt shortlist`."
         )

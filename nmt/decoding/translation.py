@@ -1,4 +1,4 @@
-"""The result of translation, and how the translations of a long line's parts are joined."""
+"""The result of translation: a line with its hypotheses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nmt.data.subwords import Subwords
-from nmt.decoding.hypothesis import Hypothesis, Penalties
-from nmt.decoding.lines import clean, join_texts
-
-_LONGEST = 4096
-"""Most rows and columns of the joint alignment of a line that is translated in parts."""
+from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.lines import clean
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +49,7 @@ class Translation:
     source: str
     """The original line, without its line end."""
     source_ids: tuple[int, ...]
-    """Token ids the (first) model read, without end mark."""
+    """Token ids that the (first) model read, without end mark."""
     hypotheses: tuple[TranslationHypothesis, ...]
     """At least one, best first."""
 
@@ -71,52 +68,13 @@ class Translation:
         return not self.source_ids or self.hypotheses[rank].alignment.shape[1] > 0
 
 
-def empty() -> TranslationHypothesis:
+def empty_hypothesis() -> TranslationHypothesis:
     """The translation of a blank line, for which no model is run."""
     return TranslationHypothesis((), 0.0, 0.0, (), torch.zeros(0, 0), finished=True, text="")
 
 
-def unscored(ids: Sequence[int], target: Subwords) -> TranslationHypothesis:
-    """A given translation that is too long to be scored."""
+def unscored_hypothesis(ids: Sequence[int], target: Subwords) -> TranslationHypothesis:
+    """A known translation that is too long to be scored: its score is nan."""
     nan = float("nan")
     text = clean(target.decode(ids))
     return TranslationHypothesis(tuple(ids), nan, nan, (), torch.zeros(0, 0), finished=True, text=text)
-
-
-def join(parts: Sequence[TranslationHypothesis], penalties: Penalties) -> TranslationHypothesis:
-    """Join the translations of a line's parts, with the score of the whole.
-
-    Log-probabilities are summed. Inner end marks of the target lose their row and their entry in `token_log_probs`. The
-    weight of inner end marks of the source moves to the last one, so that rows still sum to 1.
-    """
-    if len(parts) == 1:
-        return parts[0]
-    finished = all(part.finished for part in parts)
-    lengths = [len(part.ids) for part in parts]
-    lengths[-1] += finished
-    return TranslationHypothesis(
-        ids=tuple(index for part in parts for index in part.ids),
-        score=penalties.joint(parts),
-        log_probability=sum(part.log_probability for part in parts),
-        token_log_probs=tuple(
-            value for part, count in zip(parts, lengths, strict=True) for value in part.token_log_probs[:count]
-        ),
-        alignment=_block_diagonal([part.alignment[:count] for part, count in zip(parts, lengths, strict=True)]),
-        finished=finished,
-        text=join_texts(part.text for part in parts),
-    )
-
-
-def _block_diagonal(blocks: Sequence[Float[Tensor, "_T _S"]]) -> Float[Tensor, "T S"]:
-    """Join the alignments of parts. The last column of each, that of the end mark, becomes one shared column."""
-    rows, columns = sum(len(block) for block in blocks), sum(max(block.shape[1] - 1, 0) for block in blocks)
-    if max(rows, columns + 1) > _LONGEST:
-        return torch.zeros(0, 0)
-    joined = torch.zeros(rows, columns + 1 if rows else 0)
-    row = column = 0
-    for block in blocks if rows else ():
-        end_row, end_column = row + len(block), column + block.shape[1] - 1
-        joined[row:end_row, column:end_column] = block[:, :-1]
-        joined[row:end_row, -1:] = block[:, -1:]
-        row, column = end_row, end_column
-    return joined

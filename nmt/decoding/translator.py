@@ -16,26 +16,26 @@ from nmt import recipe
 from nmt.arguments import check_choice, check_counts, check_flags, described
 from nmt.bucketing import largest_bucket_within
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
-from nmt.decoding.ancestral import Sampling
+from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.hypothesis import IMPOSSIBLE
-from nmt.decoding.lines import clean, read_ahead, split_text
+from nmt.decoding.hypothesis import NEG_INF
+from nmt.decoding.lines import clean, read_ahead
 from nmt.decoding.options import (
     Pair,
     as_line,
     as_pair,
     as_shortlist,
     check_lexicon,
+    check_names,
     check_sampling,
     checked_items,
     is_pair,
-    lay_over,
-    refuse_unknown,
+    override_decoding,
 )
-from nmt.decoding.parts import join_ranked
+from nmt.decoding.parts import join, join_ranked, split_text
+from nmt.decoding.sampling import Sampling
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.translation import Translation, TranslationHypothesis, empty, join, unscored
-from nmt.decoding.units import Unit, UnitDecoder
+from nmt.decoding.translation import Translation, TranslationHypothesis, empty_hypothesis, unscored_hypothesis
 from nmt.decoding.unknown import Lexicon, UnknownWords
 from nmt.decoding.workers import Workers
 from nmt.device import DTYPES, DecodingPrecision, choose_precision
@@ -50,11 +50,11 @@ ItemT = TypeVar("ItemT")
 TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
 
-_NO_NUMBERS = "The model's probabilities are not numbers, because its weights are damaged or too large"
-_MOST_WEIGHTS = 2**26
-"""Most attention weights of a pair that is scored; each takes about 16 bytes."""
-_SHORTEST = 8
-"""Shorter units count as this long, to bound the number of rows of a batch and their [N V] log-probabilities."""
+_NOT_NUMBERS = "The model's probabilities are not numbers, because its weights are damaged or too large"
+_MAX_WEIGHTS = 2**26
+"""Most attention weights of a pair to score; each takes about 16 bytes."""
+_MIN_LENGTH = 8
+"""Shorter sentences count as this long when batches are made, to bound the rows of their [N V] log-probabilities."""
 
 
 @runtime_checkable
@@ -78,21 +78,21 @@ class RecipeMember(Member, Protocol):
 
 
 @dataclass(frozen=True)
-class _Bare:
-    """A member without a recipe."""
+class _PlainMember:
+    """A member without a recipe, and so without decoding settings of its own."""
 
     source: Subwords
     target: Subwords
     model: TranslationModel[Any, Any]
 
 
-_Forced = tuple[Unit, Sequence[int]]
+_ForcedTask = tuple[SourceSentence, Sequence[int]]
 """A source and the ids of the translation to score."""
 
 
 @dataclass(frozen=True)
-class _Window(Generic[ItemT, TaskT]):
-    """Consecutive items with their line numbers, and the decoding tasks they give, with the tasks' lengths in tokens."""
+class _TaskWindow(Generic[ItemT, TaskT]):
+    """Consecutive items with their line numbers, and their decoding tasks with lengths in tokens."""
 
     numbers: range
     items: Sequence[ItemT]
@@ -101,18 +101,18 @@ class _Window(Generic[ItemT, TaskT]):
 
 
 @dataclass(frozen=True)
-class _Pair:
-    """A source and its given translation, as text and as tokens."""
+class _EncodedPair:
+    """A source and its known translation, as text and as tokens."""
 
     source: str
     target: str | Sequence[int]
-    unit: Unit
+    sentence: SourceSentence
     ids: list[int]
 
     @property
     def is_short(self) -> bool:
         """Whether the pair has few enough attention weights to be scored."""
-        return (self.unit.length + 1) * (len(self.ids) + 1) <= _MOST_WEIGHTS
+        return (self.sentence.length + 1) * (len(self.ids) + 1) <= _MAX_WEIGHTS
 
 
 class Translator:
@@ -150,7 +150,7 @@ class Translator:
             DataError: the target vocabularies differ, or the shortlist file cannot be used.
             UsageError: an option does not exist or is out of range, or the device cannot compute in int8.
         """
-        refuse_unknown(unknown)
+        check_names(unknown)
         sizes = {"batch_tokens": batch_tokens, "window": window, "max_source": max_source, "processes": processes}
         check_counts({"n_best": n_best, **sizes})
         check_flags({"alignments": alignments, "posterior": posterior})
@@ -158,11 +158,11 @@ class Translator:
         check_lexicon(replace_unknown)
         check_sampling(sampling)
         self._members = _checked_members(members)
-        settings = lay_over(_own_decoding(self._members[0]), decoding)
+        settings = override_decoding(_own_decoding(self._members[0]), decoding)
         if sampling is None and n_best > settings.beam_size:
             raise UsageError(f"n_best must be between 1 and beam_size, which is {settings.beam_size}, but is {n_best}.")
         self._batch_tokens, self._window, self._max_source = batch_tokens, window, max_source
-        self._width, self._processes = settings.beam_size if sampling is None else n_best, processes
+        self._beam_size, self._processes = settings.beam_size if sampling is None else n_best, processes
         self.reload: Callable[[], Translator] | None = None
         source, target = self._members[0].source, self._members[0].target
         ensemble = Ensemble(
@@ -171,7 +171,7 @@ class Translator:
             precision=choose_precision(precision, device_of(self._members[0].model)),
             shortlist=as_shortlist(shortlist, source, target),
         )
-        self._decoder = UnitDecoder(
+        self._decoder = BatchDecoder(
             ensemble,
             target,
             decoding=settings,
@@ -208,7 +208,7 @@ class Translator:
     ) -> Translator:
         """A translator for a model without a folder, for instance one in training."""
         return cls(
-            [_Bare(source, target, model)],
+            [_PlainMember(source, target, model)],
             decoding=decoding,
             batch_tokens=batch_tokens,
             alignments=alignments,
@@ -242,9 +242,9 @@ class Translator:
     @overload
     def score(self, pairs: Iterable[Pair]) -> Iterator[Translation]: ...
     def score(self, pairs: object) -> Translation | Iterator[Translation]:
-        """Score given translations by forced decoding: log-probability, score and alignment, in the order of the pairs.
+        """Score known translations by forced decoding: log-probability, score and alignment, in the order of the pairs.
 
-        * A target given as ids is scored in just these tokens; text is split by the target subwords.
+        * A target is text, which the target subwords split, or a list of token ids.
         * A source is never split into parts.
         * A pair with more than 67 million attention weights (8,000 tokens on both sides) is not scored: its figures are nan,
           it has no alignment, and a warning gives its line.
@@ -263,16 +263,17 @@ class Translator:
 
     def _translate(self, lines: Iterable[str]) -> Iterator[Translation]:
         windows = (
-            self._cut(numbers, [line.rstrip("\r\n") for line in part]) for numbers, part in self._read(lines, len)
+            self._line_tasks(numbers, [line.rstrip("\r\n") for line in part])
+            for numbers, part in self._read(lines, len)
         )
-        for window, results in self._decoded(windows, self._decoder.search, self._width):
+        for window, results in self._decode(windows, self._decoder.search, self._beam_size):
             yield from self._translations(window, results)
 
     def _score(self, pairs: Iterable[Pair]) -> Iterator[Translation]:
         parts = self._read(pairs, lambda pair: len(pair[0]) + len(pair[1]))
-        windows = (self._paired(numbers, part) for numbers, part in parts)
-        for window, results in self._decoded(windows, self._decoder.force, 1):
-            yield from self._scores(window, results)
+        windows = (self._pair_tasks(numbers, part) for numbers, part in parts)
+        for window, results in self._decode(windows, self._decoder.force, 1):
+            yield from self._scored_pairs(window, results)
 
     def _read(self, items: Iterable[ItemT], size: Callable[[ItemT], int]) -> Iterator[tuple[range, Sequence[ItemT]]]:
         """Windows of consecutive items, with their line numbers."""
@@ -281,98 +282,102 @@ class Translator:
             yield range(first, first + len(part)), part
             first += len(part)
 
-    def _decoded(
+    def _decode(
         self,
-        windows: Iterable[_Window[ItemT, TaskT]],
+        windows: Iterable[_TaskWindow[ItemT, TaskT]],
         run: Callable[[Sequence[TaskT]], Sequence[ResultT]],
-        width: int,
-    ) -> Iterator[tuple[_Window[ItemT, TaskT], Iterator[ResultT]]]:
+        beam_size: int,
+    ) -> Iterator[tuple[_TaskWindow[ItemT, TaskT], Iterator[ResultT]]]:
         """Decode the tasks of each window in batches of similar length; yield the results in the order of the tasks."""
-        pending: deque[tuple[_Window[ItemT, TaskT], list[list[int]]]] = deque()
+        pending: deque[tuple[_TaskWindow[ItemT, TaskT], list[list[int]]]] = deque()
 
         def batches_of_windows() -> Iterator[list[list[TaskT]]]:
             for window in windows:
-                batches = self._batches(window.lengths, width)
+                batches = self._batches(window.lengths, beam_size)
                 pending.append((window, batches))
                 yield [[window.tasks[row] for row in rows] for rows in batches]
 
         with Workers(run, self._processes) as workers:
-            for answers in workers.map(batches_of_windows()):
+            for outputs in workers.map(batches_of_windows()):
                 window, batches = pending.popleft()
                 results: dict[int, ResultT] = {}
-                for rows, of_batch in zip(batches, answers, strict=True):
-                    results.update(zip(rows, of_batch, strict=True))
+                for rows, output in zip(batches, outputs, strict=True):
+                    results.update(zip(rows, output, strict=True))
                 yield window, iter([results[row] for row in range(len(window.tasks))])
 
-    def _cut(self, numbers: range, lines: Sequence[str]) -> _Window[tuple[str, list[Unit]], Unit]:
-        """Split the lines of a window into units."""
-        units_of_lines = [
-            [replace(unit, place=(number, part)) for part, unit in enumerate(units)]
-            for number, units in zip(numbers, self._units_of_lines(lines, numbers.start), strict=True)
+    def _line_tasks(
+        self, numbers: range, lines: Sequence[str]
+    ) -> _TaskWindow[tuple[str, list[SourceSentence]], SourceSentence]:
+        """Turn the lines of a window into decoding tasks."""
+        sentences_of_lines = [
+            [replace(sentence, place=(number, part)) for part, sentence in enumerate(sentences)]
+            for number, sentences in zip(numbers, self._sentences_of_lines(lines, numbers.start), strict=True)
         ]
-        units = [unit for of_line in units_of_lines for unit in of_line]
-        items = list(zip(lines, units_of_lines, strict=True))
-        return _Window(numbers, items, units, [unit.length for unit in units])
+        tasks = [sentence for sentences in sentences_of_lines for sentence in sentences]
+        items = list(zip(lines, sentences_of_lines, strict=True))
+        return _TaskWindow(numbers, items, tasks, [sentence.length for sentence in tasks])
 
     def _translations(
-        self, window: _Window[tuple[str, list[Unit]], Unit], results: Iterator[list[TranslationHypothesis]]
+        self,
+        window: _TaskWindow[tuple[str, list[SourceSentence]], SourceSentence],
+        results: Iterator[list[TranslationHypothesis]],
     ) -> Iterator[Translation]:
-        """The translations of a window's lines, from the hypotheses of their units."""
+        """The translations of a window's lines, from the hypotheses of their sentences."""
         failures = 0
-        for line, units in window.items:
-            source_ids = tuple(index for unit in units for index in unit.ids[0])
-            parts = [next(results) for _ in units]
-            hypotheses = self._joined(parts) if parts else (empty(),)
-            failures += hypotheses[0].score == IMPOSSIBLE
+        for line, sentences in window.items:
+            source_ids = tuple(index for sentence in sentences for index in sentence.ids[0])
+            parts = [next(results) for _ in sentences]
+            hypotheses = self._join(parts) if parts else (empty_hypothesis(),)
+            failures += hypotheses[0].score == NEG_INF
             yield Translation(line, source_ids, hypotheses)
         if failures:
             first, last = window.numbers[0], window.numbers[-1]
-            logger.warning("%s, so %d of lines %d to %d are empty.", _NO_NUMBERS, failures, first, last)
+            logger.warning("%s, so %d of lines %d to %d are empty.", _NOT_NUMBERS, failures, first, last)
 
-    def _joined(self, parts: Sequence[Sequence[TranslationHypothesis]]) -> tuple[TranslationHypothesis, ...]:
-        """Join the hypotheses of a line's parts: the best combinations, or sample n of every part."""
+    def _join(self, parts: Sequence[Sequence[TranslationHypothesis]]) -> tuple[TranslationHypothesis, ...]:
+        """Join the hypotheses of a line's parts: their best combinations, or sample n of each part."""
         if self._decoder.sampling is None:
             return join_ranked(parts, self._decoder.penalties, self._decoder.n_best)
         return tuple(join(sample, self._decoder.penalties) for sample in zip(*parts, strict=True))
 
-    def _paired(self, numbers: range, pairs: Sequence[Pair]) -> _Window[_Pair, _Forced]:
-        """Encode the pairs of a window. Those that are not too long become tasks."""
-        units = self._encode([clean(source) for source, _ in pairs])
+    def _pair_tasks(self, numbers: range, pairs: Sequence[Pair]) -> _TaskWindow[_EncodedPair, _ForcedTask]:
+        """Turn the pairs of a window into decoding tasks, except those that are too long."""
+        sentences = self._encode([clean(source) for source, _ in pairs])
         items = [
-            _Pair(source, target, unit, self._target_ids(target))
-            for (source, target), unit in zip(pairs, units, strict=True)
+            _EncodedPair(source, target, sentence, self._target_ids(target))
+            for (source, target), sentence in zip(pairs, sentences, strict=True)
         ]
         short = [item for item in items if item.is_short]
-        tasks = [(item.unit, item.ids) for item in short]
-        return _Window(numbers, items, tasks, [max(item.unit.length, len(item.ids)) for item in short])
+        tasks = [(item.sentence, item.ids) for item in short]
+        return _TaskWindow(numbers, items, tasks, [max(item.sentence.length, len(item.ids)) for item in short])
 
-    def _scores(
-        self, window: _Window[_Pair, _Forced], results: Iterator[TranslationHypothesis]
+    def _scored_pairs(
+        self, window: _TaskWindow[_EncodedPair, _ForcedTask], results: Iterator[TranslationHypothesis]
     ) -> Iterator[Translation]:
-        """The scored pairs of a window, from the hypotheses of those that are not too long."""
+        """The scored pairs of a window; `results` has those that are not too long."""
         hypotheses = [next(results) if item.is_short else None for item in window.items]
         if any(hypothesis is not None and math.isnan(hypothesis.log_probability) for hypothesis in hypotheses):
-            raise DataError(f"{_NO_NUMBERS}, so nothing can be scored.")
+            raise DataError(f"{_NOT_NUMBERS}, so nothing can be scored.")
         for number, item, hypothesis in zip(window.numbers, window.items, hypotheses, strict=True):
             if hypothesis is None:
-                sizes = item.unit.length, len(item.ids)
+                sizes = item.sentence.length, len(item.ids)
                 logger.warning("Line %d has %d and %d tokens, too many to score: its score is nan.", number, *sizes)
-                hypothesis = unscored(item.ids, self._members[0].target)
+                hypothesis = unscored_hypothesis(item.ids, self._members[0].target)
             if isinstance(item.target, str):
                 text = clean(item.target)
                 hypothesis = TranslationHypothesis.of(hypothesis, text=text, alignment=hypothesis.alignment)
-            yield Translation(item.source.rstrip("\r\n"), item.unit.ids[0], (hypothesis,))
+            yield Translation(item.source.rstrip("\r\n"), item.sentence.ids[0], (hypothesis,))
 
-    def _units_of_lines(self, lines: Sequence[str], first_number: int) -> list[list[Unit]]:
-        """The units of each line: none if it is blank, one if it fits, else its parts."""
+    def _sentences_of_lines(self, lines: Sequence[str], first_number: int) -> list[list[SourceSentence]]:
+        """The sentences of each line: none if it is blank, one if it fits, else one per part."""
         texts = [clean(line) for line in lines]
         whole = self._encode(texts)
         return [
-            [] if not text else [unit] if self._fits(unit) else self._parts(text, unit.length, number)
-            for number, (text, unit) in enumerate(zip(texts, whole, strict=True), start=first_number)
+            [] if not text else [sentence] if self._fits(sentence) else self._split(text, sentence.length, number)
+            for number, (text, sentence) in enumerate(zip(texts, whole, strict=True), start=first_number)
         ]
 
-    def _parts(self, text: str, length: int, number: int) -> list[Unit]:
+    def _split(self, text: str, length: int, number: int) -> list[SourceSentence]:
         parts = self._encode(split_text(text, lambda part: self._fits(self._encode([part])[0])))
         logger.warning(
             "Line %d has %d tokens, but a model reads at most %d at a time: it is translated in %d parts.",
@@ -383,13 +388,13 @@ class Translator:
         )
         return parts
 
-    def _fits(self, unit: Unit) -> bool:
-        return unit.length <= self._max_source
+    def _fits(self, sentence: SourceSentence) -> bool:
+        return sentence.length <= self._max_source
 
-    def _encode(self, texts: Sequence[str]) -> list[Unit]:
+    def _encode(self, texts: Sequence[str]) -> list[SourceSentence]:
         members = [member.source.encode_batch(texts) for member in self._members]
         versions = zip(*members, strict=True)
-        return [Unit(tuple(map(tuple, ids)), text) for ids, text in zip(versions, texts, strict=True)]
+        return [SourceSentence(tuple(map(tuple, ids)), text) for ids, text in zip(versions, texts, strict=True)]
 
     def _target_ids(self, target: str | Sequence[int]) -> list[int]:
         subwords = self._members[0].target
@@ -402,17 +407,17 @@ class Translator:
                 )
         return list(target)
 
-    def _batches(self, lengths: Sequence[int], width: int) -> list[list[int]]:
-        """Batch rows of similar length, longest first; padded size times `width` is at most `batch_tokens`.
+    def _batches(self, lengths: Sequence[int], beam_size: int) -> list[list[int]]:
+        """Batch rows of similar length, longest first; padded size times `beam_size` is at most `batch_tokens`.
 
         `largest_bucket_within` rounds the number of rows down.
         """
-        sizes = np.maximum(np.array(lengths, dtype=np.int64) + 1, _SHORTEST)
+        sizes = np.maximum(np.array(lengths, dtype=np.int64) + 1, _MIN_LENGTH)
         order = np.argsort(-sizes, kind="stable")
         batches, start = [], 0
         while start < len(order):
-            most = max(self._batch_tokens // (int(sizes[order[start]]) * width), 1)
-            end = start + largest_bucket_within(most)
+            rows = max(self._batch_tokens // (int(sizes[order[start]]) * beam_size), 1)
+            end = start + largest_bucket_within(rows)
             batches.append(order[start:end].tolist())
             start = end
         return batches

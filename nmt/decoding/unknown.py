@@ -15,8 +15,7 @@ import numpy as np
 
 from nmt.data.subwords import UNK, Subwords
 from nmt.decoding.hypothesis import Hypothesis
-from nmt.decoding.lines import clean
-from nmt.decoding.words import words_of
+from nmt.decoding.lines import clean, words_of
 from nmt.errors import DataError
 
 Lexicon = Mapping[str, str]
@@ -54,7 +53,7 @@ class UnknownWords:
 
 
 def read_lexicon(path: Path) -> dict[str, str]:
-    """Read a file of lines `source word TAB target word`; of several lines for a source word the first counts.
+    """Read a file of lines `source word TAB target word`; if a source word has several lines, the first one counts.
 
     Raises:
         DataError: the file cannot be read, or a line is neither blank nor two words. The message gives its number.

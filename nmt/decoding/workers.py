@@ -28,10 +28,10 @@ from nmt.errors import DataError
 TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
 
-_TASKS_PER_PROCESS = 2
-"""Least tasks per process for it to be worth starting."""
-_OPEN_GROUPS = 2
-"""Most groups in work at a time."""
+_MIN_TASKS_PER_PROCESS = 2
+"""Fewest tasks per process that make it worth starting."""
+_MAX_OPEN_GROUPS = 2
+"""Most groups whose tasks are being run at a time."""
 
 
 def _use_one_thread() -> None:
@@ -54,15 +54,15 @@ def can_fork() -> bool:
 
 
 class Workers(Generic[TaskT, ResultT]):
-    """Runs a function on tasks in up to `most` processes.
+    """Runs a function on tasks in up to `max_processes` processes.
 
     It runs in this process as long as there are few tasks, and where `can_fork` is false. Use it as a context manager, which
     ends the processes.
     """
 
-    def __init__(self, run: Callable[[TaskT], ResultT], most: int) -> None:
+    def __init__(self, run: Callable[[TaskT], ResultT], max_processes: int) -> None:
         self._run = run
-        self._most = most if can_fork() else 1
+        self._max_processes = max_processes if can_fork() else 1
         self._ends: list[Connection] = []
         self._processes: list[BaseProcess] = []
 
@@ -93,7 +93,7 @@ class Workers(Generic[TaskT, ResultT]):
         remaining = iter(groups)
         for group in remaining:
             if not self._ends:
-                self._start(min(self._most, len(group) // _TASKS_PER_PROCESS))
+                self._start(min(self._max_processes, len(group) // _MIN_TASKS_PER_PROCESS))
             if self._ends:
                 yield from self._parallel(chain([group], remaining))
             else:
@@ -113,12 +113,12 @@ class Workers(Generic[TaskT, ResultT]):
 
     def _parallel(self, groups: Iterator[Sequence[TaskT]]) -> Iterator[list[ResultT]]:
         """Give each process one task at a time, and the next one when it is done."""
-        idle, busy = list(self._ends), dict[Connection, tuple[_Group[TaskT, ResultT], int]]()
-        open_groups: deque[_Group[TaskT, ResultT]] = deque()
+        idle, busy = list(self._ends), dict[Connection, tuple[_TaskGroup[TaskT, ResultT], int]]()
+        open_groups: deque[_TaskGroup[TaskT, ResultT]] = deque()
         while True:
-            while idle and (group := _with_a_task(open_groups, groups)) is not None:
+            while idle and (group := _next_group(open_groups, groups)) is not None:
                 end, number = idle.pop(), group.sent
-                with _lost_process_as_data_error():
+                with _reporting_lost_process():
                     end.send(group.tasks[number])
                 group.sent += 1
                 busy[end] = group, number
@@ -127,14 +127,14 @@ class Workers(Generic[TaskT, ResultT]):
                 continue
             if not busy:
                 return
-            for end in [each for each in wait(list(busy)) if isinstance(each, Connection)]:
+            for end in [ready for ready in wait(list(busy)) if isinstance(ready, Connection)]:
                 group, number = busy.pop(end)
-                group.results[number] = _receive(end)
+                group.results[number] = _receive_result(end)
                 idle.append(end)
 
 
 @dataclass
-class _Group(Generic[TaskT, ResultT]):
+class _TaskGroup(Generic[TaskT, ResultT]):
     """Tasks whose results are yielded together."""
 
     tasks: Sequence[TaskT]
@@ -151,23 +151,23 @@ class _Group(Generic[TaskT, ResultT]):
         return [self.results[number] for number in range(len(self.tasks))]
 
 
-def _with_a_task(
-    open_groups: deque[_Group[TaskT, ResultT]], groups: Iterator[Sequence[TaskT]]
-) -> _Group[TaskT, ResultT] | None:
+def _next_group(
+    open_groups: deque[_TaskGroup[TaskT, ResultT]], groups: Iterator[Sequence[TaskT]]
+) -> _TaskGroup[TaskT, ResultT] | None:
     """The group of the next task to send; reads another group if the open ones have none left."""
     for group in open_groups:
         if group.sent < len(group.tasks):
             return group
-    while len(open_groups) < _OPEN_GROUPS and (tasks := next(groups, None)) is not None:
-        open_groups.append(_Group(tasks))
+    while len(open_groups) < _MAX_OPEN_GROUPS and (tasks := next(groups, None)) is not None:
+        open_groups.append(_TaskGroup(tasks))
         if tasks:
             return open_groups[-1]
     return None
 
 
-def _receive(end: Connection) -> Any:
+def _receive_result(end: Connection) -> Any:
     """The result of a task. Raises what the function raised."""
-    with _lost_process_as_data_error():
+    with _reporting_lost_process():
         result, error = end.recv()
     if error is not None:
         raise error
@@ -175,7 +175,7 @@ def _receive(end: Connection) -> Any:
 
 
 @contextmanager
-def _lost_process_as_data_error() -> Iterator[None]:
+def _reporting_lost_process() -> Iterator[None]:
     """Raise DataError where the process at the other end is gone."""
     try:
         yield
@@ -195,12 +195,12 @@ def _serve(run: Callable[[Any], Any], end: Connection, others: Sequence[Connecti
         other.close()
     with suppress(EOFError, OSError):  # the other end is closed
         while True:
-            end.send(_answer(run, end.recv()))
+            end.send(_run_task(run, end.recv()))
 
 
-def _answer(run: Callable[[Any], Any], task: Any) -> tuple[Any, Exception | None]:
+def _run_task(run: Callable[[Any], Any], task: Any) -> tuple[Any, Exception | None]:
     """The result of the function, or the exception it raised."""
     try:
         return run(task), None
-    except Exception as error:  # noqa: BLE001 -- raised again by _receive
+    except Exception as error:  # noqa: BLE001 -- raised again by _receive_result
         return None, error

@@ -35,7 +35,7 @@ def listed(
     import torch
 
     made = learn_shortlist(pairs, *sides, candidates=candidates, frequent=frequent)
-    own, _ = made.own(torch.tensor([sides[0].encode(word)]))
+    own, _ = made.own_tokens(torch.tensor([sides[0].encode(word)]))
     ids = sorted([*made.shared.tolist(), *own.tolist()])
     assert {UNK, EOS} <= set(ids)
     return [sides[1].decode([index]) for index in ids if index not in (UNK, EOS)]

@@ -67,7 +67,7 @@ def by_definition(model: RecurrentModel, batch: Batch) -> Tensor:
 
 @pytest.mark.parametrize("name", ATTENTIVE)
 def test_it_is_attention_times_what_each_position_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(posterior, "LEAST", 1e-12)
+    monkeypatch.setattr(posterior, "MIN_WEIGHT", 1e-12)
     model, batch = bundle(name).model.eval(), batch_of(name)
     assert isinstance(model, RecurrentModel)
     with torch.inference_mode():
@@ -103,7 +103,7 @@ def test_leaving_out_what_is_hardly_attended_to_changes_little(name: str, monkey
     model, batch = bundle(name).model.eval(), batch_of(name)
     with torch.inference_mode():
         some = posterior_alignment(model, batch)
-        monkeypatch.setattr(posterior, "LEAST", 1e-12)
+        monkeypatch.setattr(posterior, "MIN_WEIGHT", 1e-12)
         every = posterior_alignment(model, batch)
     torch.testing.assert_close(some, every, atol=0.05, rtol=0)
 

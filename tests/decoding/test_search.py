@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.kernel_pool import KernelPool
+from nmt.decoding.finished_fast import FastFinishedHypotheses
 from nmt.decoding.search import Hypothesis, beam_search, greedy, sample
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -493,7 +493,7 @@ def test_log_probabilities_may_be_computed_some_rows_at_a_time(at_once: int, mon
         lambda step: sample(step, *table.start(), uniform=uniform, max_lengths=lengths, top_k=3),
     ]
     wanted = [run(table.step) for run in searches]
-    monkeypatch.setattr("nmt.decoding.search._ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr("nmt.decoding.candidates._ROWS_AT_ONCE", at_once)
 
     def lazy_step(*arguments: Any) -> Any:
         result = table.step(*arguments)
@@ -514,7 +514,7 @@ def test_the_pool_of_the_kernel_finds_the_same(beta: float, horizon: int | None)
         lengths = torch.arange(2, 9)
         settings: dict[str, Any] = {"batch": 7, "beam_size": 3, "n_best": 3, "max_lengths": lengths}
         settings |= {"horizon": horizon, "coverage_penalty": beta}
-        found = beam_search(table.step, *table.start(), pool_type=KernelPool, **settings)
+        found = beam_search(table.step, *table.start(), finished_type=FastFinishedHypotheses, **settings)
         for ranked, others in zip(found, beam_search(table.step, *table.start(), **settings), strict=True):
             for one, other in zip(ranked, others, strict=True):
                 check_equal(one, other)
@@ -649,7 +649,7 @@ def test_no_sentences_give_no_hypotheses() -> None:
         ({"length_penalty": -0.5}, "length_penalty must be at least 0, but is -0.5."),
         ({"coverage_penalty": math.nan}, "coverage_penalty must be at least 0, but is nan."),
         ({"max_lengths": torch.tensor([3, 0])}, "max_lengths must be at least 1 everywhere, but holds 0."),
-        ({"max_lengths": torch.tensor([3])}, r"max_lengths must hold one number a sentence, \[2\], but is \[1\]."),
+        ({"max_lengths": torch.tensor([3])}, r"max_lengths must hold one number per sentence, \[2\], but is \[1\]."),
     ],
 )
 def test_impossible_settings_are_refused_in_a_sentence(options: dict[str, Any], sentence: str) -> None:

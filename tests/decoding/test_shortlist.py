@@ -46,7 +46,7 @@ def shortlist(frequent: tuple[int, ...] = (5,)) -> Shortlist:
 
 def listed(made: Shortlist, sources: Tensor) -> list[list[int]]:
     """The whole list of each sentence."""
-    own, sentences = made.own(sources)
+    own, sentences = made.own_tokens(sources)
     assert not set(own.tolist()) & set(made.shared.tolist())
     return [
         sorted([*made.shared.tolist(), *own[sentences.segment_ids == row].tolist()]) for row in range(sentences.count)

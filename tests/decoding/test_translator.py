@@ -15,12 +15,12 @@ import torch
 
 from nmt import recipe
 from nmt.data.subwords import BOS, EOS, UNK, Subwords
-from nmt.decoding.ancestral import Sampling
 from nmt.decoding.hypothesis import Penalties
-from nmt.decoding.lines import clean, join_texts, read_ahead, split_text
+from nmt.decoding.lines import clean
 from nmt.decoding.options import Options
+from nmt.decoding.sampling import Sampling
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.translation import Translation, TranslationHypothesis, join
+from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.device import DecodingPrecision
 from nmt.errors import DataError, UsageError
@@ -337,81 +337,16 @@ def test_a_line_too_long_is_translated_in_parts_in_its_place(caplog: pytest.LogC
     check_same(found[3], alone[-1])
     penalties = Penalties()
     parts = [item.hypotheses for item in alone[1:-1]]
-    choices = sorted(product(*parts), key=penalties.joint, reverse=True)[:2]
+    choices = sorted(product(*parts), key=penalties.joint_score, reverse=True)[:2]
     for hypothesis, choice in zip(found[2].hypotheses, choices, strict=True):
         assert hypothesis.text == " ".join(part.text for part in choice if part.text)
         assert hypothesis.ids == sum((part.ids for part in choice), ())
         assert hypothesis.log_probability == pytest.approx(sum(part.log_probability for part in choice), abs=1e-4)
-        assert hypothesis.score == pytest.approx(penalties.joint(choice), abs=1e-5)
+        assert hypothesis.score == pytest.approx(penalties.joint_score(choice), abs=1e-5)
         rows = len(hypothesis.ids) + hypothesis.finished
         assert hypothesis.alignment.shape == (rows, len(found[2].source_ids) + 1)
         assert len(hypothesis.token_log_probs) == rows
         torch.testing.assert_close(hypothesis.alignment.sum(1), torch.ones(rows), atol=1e-5, rtol=0)
-
-
-def test_joined_alignments_lie_along_the_diagonal() -> None:
-    def part(rows: list[list[float]], *, finished: bool) -> TranslationHypothesis:
-        ids = tuple(range(10, 10 + len(rows) - finished))
-        log_probs = tuple([-1.0] * len(rows))
-        total = -float(len(rows))
-        return TranslationHypothesis(ids, total, total, log_probs, torch.tensor(rows), finished, text="x")
-
-    first = part([[0.5, 0.25, 0.25], [0.0, 0.0, 1.0]], finished=True)
-    second = part([[0.75, 0.25], [0.5, 0.5]], finished=True)
-    joined = join([first, second], Penalties())
-    assert joined.alignment.tolist() == [[0.5, 0.25, 0.0, 0.25], [0.0, 0.0, 0.75, 0.25], [0.0, 0.0, 0.5, 0.5]]
-    assert (joined.ids, joined.log_probability, joined.text, joined.finished) == ((10, 10), -4.0, "x x", True)
-    cut = join([first, part([[0.75, 0.25]], finished=False)], Penalties())
-    assert (cut.finished, cut.alignment.shape, len(cut.token_log_probs)) == (False, (2, 4), 2)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "One sentence here. Another one there. And a third one, quite a bit longer than the rest.",
-        "word " * 40,
-        "x" * 100,
-        "これは文です。" * 9,
-        "x" * 50 + " y",
-    ],
-)
-def test_parts_fit_and_lose_nothing(text: str) -> None:
-    parts = split_text(text, lambda part: len(part) <= 40)
-    assert all(0 < len(part) <= 40 for part in parts)
-    assert "".join("".join(parts).split()) == "".join(text.split())
-
-
-def test_parts_end_where_sentences_or_words_end() -> None:
-    text = "A first sentence of words. A second one follows here."
-    assert split_text(text, lambda part: len(part) <= 40) == [
-        "A first sentence of words.",
-        "A second one follows here.",
-    ]
-    assert split_text("alpha beta gamma delta", lambda part: len(part) <= 12) == ["alpha beta", "gamma delta"]
-    assert split_text("これ は 文 です 。 それ も 文 です 。", lambda part: len(part) <= 12) == [
-        "これ は 文 です 。",
-        "それ も 文 です 。",
-    ]
-    assert split_text("東京大阪京都Photography", lambda part: len(part) <= 16) == ["東京大阪京", "都Photography"]
-
-
-@pytest.mark.parametrize(
-    ("parts", "text"),
-    [
-        (["A first.", "", "A second."], "A first. A second."),
-        (["これは文です。", "それも文です。"], "これは文です。それも文です。"),
-        (["他说：", "“NASA很大”", "对"], "他说：“NASA很大” 对"),
-        (["长城很", "长"], "长城很长"),
-        (["ภาษาไทย", "สวยมาก"], "ภาษาไทยสวยมาก"),
-        (["これ は 文 です 。", "それ も 文 です 。"], "これ は 文 です 。 それ も 文 です 。"),
-        (["한국어 문장", "하나 더"], "한국어 문장 하나 더"),
-        (["He lives in 東京", "and works there."], "He lives in 東京 and works there."),
-        (["これは文です。", "NASAは大きい。"], "これは文です。NASAは大きい。"),
-        ([], ""),
-    ],
-)
-def test_parts_are_joined_by_a_space_where_their_script_has_one(parts: list[str], text: str) -> None:
-    assert join_texts(parts) == text
 
 
 def test_lines_are_answered_as_soon_as_the_window_is_full() -> None:
@@ -427,11 +362,6 @@ def test_lines_are_answered_as_soon_as_the_window_is_full() -> None:
     assert asked == [0]
     next(answers)
     assert asked == [0, 1]
-
-
-def test_a_window_also_closes_at_a_number_of_characters() -> None:
-    groups = list(read_ahead(["x" * 200_000] * 5, 100, size=len))
-    assert [len(group) for group in groups] == [2, 2, 1]
 
 
 @pytest.mark.parametrize("names", [("bahdanau", "luong"), ("luong", "luong-local-p"), ("bahdanau", "luong-location")])

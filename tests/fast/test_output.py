@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.search import top_tokens
+from nmt.decoding.candidates import top_tokens
 from nmt.device import DTYPES, DecodingPrecision
 from nmt.fast import loss as fast_loss
 from nmt.fast import output as fast_output

@@ -103,7 +103,7 @@ SEARCH_DROPS: dict[str, Patch] = {
     "all of `nmt.fast`": lambda: patch.dict("os.environ", {"NMT_FAST": "0"}),
     "`additive_attention`, `exp_of_keys`": _without_kernels("nmt.fast.shared_attention", "kernels"),
     "`most_probable`, `best_continuations`": _without_kernels("nmt.fast.output", "kernels"),
-    "`settle`": _without_kernels("nmt.decoding.kernel_pool", "kernels"),
+    "`settle`": _without_kernels("nmt.decoding.finished_fast", "kernels"),
     "`int8_gru_step`": _never("nmt.fast.pack._has_gru_kernel"),
     "`int8_product`, `int8_gru_step`": lambda: _both(
         _never("nmt.fast.pack._has_gru_kernel")(), _never("nmt.fast.int8.has_int8_kernel")()
@@ -212,7 +212,7 @@ def _search(beam: int, precision: DecodingPrecision, lists: bool) -> Callable[[]
     from nmt.data.batching import pad
     from nmt.data.subwords import BOS, EOS, PAD
     from nmt.decoding.ensemble import Ensemble
-    from nmt.decoding.kernel_pool import KernelPool
+    from nmt.decoding.finished_fast import FastFinishedHypotheses
     from nmt.decoding.search import beam_search
     from nmt.decoding.shortlist import Shortlist
 
@@ -241,7 +241,7 @@ def _search(beam: int, precision: DecodingPrecision, lists: bool) -> Callable[[]
                     beam_size=beam,
                     max_lengths=lengths,
                     forbid=forbid,
-                    pool_type=KernelPool,
+                    finished_type=FastFinishedHypotheses,
                 )
 
         return search

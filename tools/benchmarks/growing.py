@@ -95,7 +95,7 @@ def search(
     from nmt.data.batching import pad
     from nmt.data.subwords import BOS, EOS, PAD
     from nmt.decoding.ensemble import Ensemble
-    from nmt.decoding.kernel_pool import KernelPool
+    from nmt.decoding.finished_fast import FastFinishedHypotheses
     from nmt.decoding.search import beam_search
     from nmt.device import choose_device, choose_precision
 
@@ -122,7 +122,7 @@ def search(
             bos=BOS,
             eos=EOS,
             forbid=(PAD, BOS, EOS),
-            pool_type=KernelPool,
+            finished_type=FastFinishedHypotheses,
         )
 
     with ensemble.evaluating():

@@ -147,7 +147,7 @@ def settle(
 ) -> Float[Tensor, "B W"]:
     """Enter finished candidates into the pool of their sentence; return the totals of the live ones, -inf for all others.
 
-    The same as `Pool.settle` of `nmt.decoding.hypothesis`. Changes `scores` and `nodes`.
+    What `nmt.decoding.finished` says in PyTorch: `FinishedHypotheses.update`, which changes `scores` and `nodes`.
 
     Args:
         totals: log-probabilities of the candidates, -inf where there is none.

@@ -10,9 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.hypothesis import Limits, Penalties, Picked, Pool
-from nmt.decoding.kernel_pool import KernelPool
-from nmt.decoding.search import top_tokens
+from nmt.decoding.candidates import Candidates, top_tokens
+from nmt.decoding.finished import FinishedHypotheses, SearchSettings
+from nmt.decoding.finished_fast import FastFinishedHypotheses
+from nmt.decoding.hypothesis import Penalties
 from nmt.fast import gru, int8
 from nmt.fast.kernels import decoding as kernels
 from nmt.model.attention import masked_softmax
@@ -202,7 +203,7 @@ def test_best_continuations_equal_a_sort(seed: int) -> None:
 
 @needs_fast
 @pytest.mark.parametrize("seed", range(40))
-def test_settle_equals_the_plain_pool(seed: int) -> None:
+def test_finished_and_live_candidates_are_those_of_pytorch(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
 
     def drawn(low: int, high: int, *shape: int) -> Tensor:
@@ -212,24 +213,24 @@ def test_settle_equals_the_plain_pool(seed: int) -> None:
     n_best = min(n_best, width)
     time, eos = int(drawn(0, 4)), 3
     lengths, penalties = drawn(time + 1, time + 4, sentences), Penalties(length=[0.0, 1.0, 0.6][seed % 3])
-    limits = Limits(lengths, penalties, None, n_best, bos=2, eos=eos, horizon=[None, 1, 2][seed // 3 % 3])
+    limits = SearchSettings(lengths, penalties, None, n_best, bos=2, eos=eos, horizon=[None, 1, 2][seed // 3 % 3])
     # Few different numbers, so that many are equal, and some that are impossible.
     totals = -drawn(0, 6, sentences, width).float().sort(dim=1).values
     totals[drawn(0, 5, sentences, width) == 0] = -math.inf
     nowhere = torch.zeros(sentences, width, dtype=torch.long)
-    picked = Picked(nowhere, drawn(2, 5, sentences, width), torch.zeros(sentences, width), totals)
+    picked = Candidates(nowhere, drawn(2, 5, sentences, width), torch.zeros(sentences, width), totals)
     before = -drawn(0, 6, sentences, n_best).float().sort(dim=1).values
     before[drawn(0, 2, sentences) == 0] = -math.inf
 
-    def settled(pool_type: type[Pool]) -> tuple[Tensor, Pool]:
-        pool = pool_type(limits)
-        pool.scores, pool.nodes = before.clone(), torch.arange(sentences * n_best).view(sentences, n_best)
-        return pool.settle(picked, None, 100, time), pool
+    def settled(finished_type: type[FinishedHypotheses]) -> tuple[Tensor, FinishedHypotheses]:
+        finished = finished_type(limits)
+        finished.scores, finished.nodes = before.clone(), torch.arange(sentences * n_best).view(sentences, n_best)
+        return finished.update(picked, None, 100, time), finished
 
-    (live, pool), (expected, plain_pool) = settled(KernelPool), settled(Pool)
+    (live, ours), (expected, theirs) = settled(FastFinishedHypotheses), settled(FinishedHypotheses)
     assert torch.equal(live, expected)
-    torch.testing.assert_close(pool.scores, plain_pool.scores)
-    assert torch.equal(pool.nodes[pool.scores > -math.inf], plain_pool.nodes[plain_pool.scores > -math.inf])
+    torch.testing.assert_close(ours.scores, theirs.scores)
+    assert torch.equal(ours.nodes[ours.scores > -math.inf], theirs.nodes[theirs.scores > -math.inf])
 
 
 # --- bytes --------------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.hypothesis import Limits, Penalties, Pool
+from nmt.decoding.finished import FinishedHypotheses, SearchSettings
+from nmt.decoding.hypothesis import Penalties
 from nmt.fast.deferred import deferring
 from nmt.fast.gru import FastGruCell
 from nmt.fast.kernels import decoding as kernels
@@ -246,19 +247,20 @@ def test_bf16_bias_is_refused_by_a_kernel_that_reads_fp32() -> None:
 
 
 @needs_compiler
-def test_pool_with_strided_rows_is_settled_in_place() -> None:
-    """`Pool.add` leaves the first columns of wider matrices."""
+def test_finished_hypotheses_in_strided_memory_are_updated_in_place() -> None:
+    """`FinishedHypotheses.insert` leaves the first columns of wider matrices."""
     scores = torch.tensor([[-1.0, -4.0], [-2.0, -3.0]])
-    pool = Pool(Limits(torch.full((2,), 9), Penalties(), None, 2, bos=2, eos=3))
-    pool.add(scores, first=0, ended=torch.ones(2, 2, dtype=torch.bool), last=torch.zeros(2, dtype=torch.bool))
-    assert not pool.scores.is_contiguous()
+    finished = FinishedHypotheses(SearchSettings(torch.full((2,), 9), Penalties(), None, 2, bos=2, eos=3))
+    ended, is_last_step = torch.ones(2, 2, dtype=torch.bool), torch.zeros(2, dtype=torch.bool)
+    finished.insert(scores, first_node=0, ended=ended, is_last_step=is_last_step)
+    assert not finished.scores.is_contiguous()
     kernels.settle(
-        *(torch.tensor([[-2.0], [-1.0]]), torch.tensor([[3], [3]]), pool.scores, pool.nodes),
+        *(torch.tensor([[-2.0], [-1.0]]), torch.tensor([[3], [3]]), finished.scores, finished.nodes),
         *(torch.full((2,), 9), torch.ones(10)),
         first=10,
         length=1,
         horizon=None,
         eos=3,
     )
-    assert pool.scores.tolist() == [[-1.0, -2.0], [-1.0, -2.0]]
-    assert pool.nodes.tolist() == [[0, 10], [11, 2]]
+    assert finished.scores.tolist() == [[-1.0, -2.0], [-1.0, -2.0]]
+    assert finished.nodes.tolist() == [[0, 10], [11, 2]]

@@ -1,9 +1,9 @@
-"""What the words of a text are, for a model: what spaces separate, or its tokens where there are no spaces."""
+"""Lines are read ahead in groups. Their words are what spaces separate, or tokens where there are no spaces."""
 
 import pytest
 
 from nmt.data.subwords import Subwords
-from nmt.decoding.words import words_of
+from nmt.decoding.lines import read_ahead, words_of
 
 TOKENISED = [
     "ねこ が にわ に い ます 。",
@@ -71,3 +71,8 @@ def test_tokenised_text_keeps_its_words_even_one_alone(raw: Subwords, tokenised:
 
 def test_an_empty_text_has_no_words(raw: Subwords) -> None:
     assert words_of(raw, [], "") == ((), [])
+
+
+def test_a_window_also_closes_at_a_number_of_characters() -> None:
+    groups = list(read_ahead(["x" * 200_000] * 5, 100, size=len))
+    assert [len(group) for group in groups] == [2, 2, 1]

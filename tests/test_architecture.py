@@ -1,10 +1,12 @@
 """What the layout promises: who imports whom, what a start costs, and which names are public."""
 
+import ast
 import json
 import os
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -105,3 +107,14 @@ def test_only_the_command_line_and_the_log_print() -> None:
         if printing.search(path.read_text(encoding="utf-8"))
     }
     assert {path for path in found if not path.startswith("cli/")} == {"training/log.py"}
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """Private ones included, a leading underscore apart."""
+    homes = defaultdict(list)
+    for path in (ROOT / "nmt").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes[node.name.lstrip("_")].append(path.relative_to(ROOT).as_posix())
+    assert len(homes) > 150
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}

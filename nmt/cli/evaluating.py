@@ -36,7 +36,7 @@ from nmt.wording import counted
 if TYPE_CHECKING:
     from nmt.alignment.error_rate import AlignmentErrorRate
     from nmt.data.corpus import ParallelCorpus
-    from nmt.evaluation.metrics import Comparison, Score
+    from nmt.evaluation.metrics import Comparison, MetricScore
     from nmt.model_folder import Bundle
 
 
@@ -325,7 +325,7 @@ def _report(
 
 
 def _as_json(
-    text: _Text, scores: Sequence[Score], comparisons: Sequence[Comparison], errors: AlignmentErrorRate | None
+    text: _Text, scores: Sequence[MetricScore], comparisons: Sequence[Comparison], errors: AlignmentErrorRate | None
 ) -> dict[str, Any]:
     return {
         "text": text.name,

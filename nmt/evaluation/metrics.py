@@ -36,7 +36,7 @@ _SPLIT_ON_SPACES = ("13a", "intl", "none")
 
 
 @dataclass(frozen=True)
-class Score:
+class MetricScore:
     """A corpus score with its signature and confidence interval.
 
     Attributes:
@@ -76,7 +76,7 @@ class Comparison:
     """
 
     system: str
-    score: Score
+    score: MetricScore
     p_value: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def score(
     language: str | None = None,
     tokenize: str | None = None,
     lowercase: bool = False,
-) -> Score:
+) -> MetricScore:
     """One score without interval, as used to select the best model in training.
 
     Args and errors are those of `evaluate`.
@@ -158,7 +158,7 @@ def evaluate(
     lowercase: bool = False,
     bootstrap: int = 1000,
     seed: int | None = None,
-) -> tuple[Score, ...]:
+) -> tuple[MetricScore, ...]:
     """Score translations, with 95 % confidence intervals by bootstrap resampling (Koehn 2004).
 
     Args:
@@ -227,7 +227,7 @@ def compare(
     )
 
 
-def format_scores(scores: Iterable[Score]) -> str:
+def format_scores(scores: Iterable[MetricScore]) -> str:
     """Format one score per line, with aligned columns: `BLEU    34.52 ± 1.03  nrefs:1|bs:1000|...`."""
     return _table([(score.metric, _figure(score), score.signature) for score in scores])
 
@@ -344,12 +344,12 @@ def _chrf(*, lowercase: bool, word_order: int) -> Metric:
     return Chrf(lowercase=lowercase, word_order=word_order)
 
 
-def _score(scorer: Metric, hypotheses: list[str], streams: list[list[str]], bootstrap: int) -> Score:
+def _score(scorer: Metric, hypotheses: list[str], streams: list[list[str]], bootstrap: int) -> MetricScore:
     result = scorer.corpus_score(hypotheses, streams, n_bootstrap=max(bootstrap, 1))
     # sacreBLEU has no public attributes for the interval and the n-gram precisions.
     mean, margin = (float(result._mean), float(result._ci)) if bootstrap > 1 else (None, None)
     signature = str(scorer.get_signature())
-    return Score(result.name, float(result.score), signature, len(hypotheses), mean, margin, result._verbose)
+    return MetricScore(result.name, float(result.score), signature, len(hypotheses), mean, margin, result._verbose)
 
 
 def _comparisons(
@@ -358,7 +358,7 @@ def _comparisons(
     """The comparisons of one metric from sacreBLEU's test, baseline first."""
     baseline = results[0].score
     for index, (name, result) in enumerate(zip(systems, results, strict=True)):
-        score = Score(metric, float(result.score), signature, sentences, float(result.mean), float(result.ci))
+        score = MetricScore(metric, float(result.score), signature, sentences, float(result.mean), float(result.ci))
         # sacreBLEU counts only strictly larger differences, so equal scores would get p = 1 / (1 + B).
         p_value = 1.0 if result.score == baseline else float(result.p_value or 0.0)
         yield Comparison(name, score, p_value if index else None)
@@ -382,7 +382,7 @@ def _seed(seed: int | None) -> Iterator[None]:
 # --- text -------------------------------------------------------------------------------------------------------
 
 
-def _figure(score: Score) -> str:
+def _figure(score: MetricScore) -> str:
     margin = "" if score.margin is None else f" ± {score.margin:.2f}"
     return f"{score.score:6.2f}{margin}"
 

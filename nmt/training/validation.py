@@ -15,7 +15,7 @@ from nmt.data.encoded import encode_corpus
 from nmt.decoding.translator import Translator
 from nmt.device import Precision, autocast
 from nmt.evaluation import metrics
-from nmt.evaluation.metrics import Score
+from nmt.evaluation.metrics import MetricScore
 from nmt.fast import accelerate
 from nmt.model_folder import Bundle
 from nmt.recipe import Recipe
@@ -79,7 +79,7 @@ class Validator:
             tokens += output.tokens
         return nll / tokens
 
-    def _scores(self) -> dict[str, Score]:
+    def _scores(self) -> dict[str, MetricScore]:
         """The metrics of the recipe that compare translations."""
         names = [name for name in self.settings.validation.metrics if name != "perplexity"]
         if not names:

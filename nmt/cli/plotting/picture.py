@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Look:
+class PictureOptions:
     """The settings of a picture.
 
     Attributes:
@@ -46,13 +46,13 @@ class Look:
 
 
 def write_picture(
-    output: Path, request: Request, bundle: Bundle, translator: Translator, look: Look, *, quiet: bool
+    output: Path, request: Request, bundle: Bundle, translator: Translator, options: PictureOptions, *, quiet: bool
 ) -> None:
     """Align the sentences and draw their matrices: one page per sentence in a PDF, else all in one figure."""
     from nmt.plotting.heatmap import plot_heatmaps
     from nmt.plotting.style import file_format
 
-    picture = _Picture(request, bundle, look)
+    picture = _Picture(request, bundle, options)
     translations = enumerate(request.read(translator, "reading", quiet=quiet), start=1)
     pages = [page for number, translation in translations if (page := list(picture.panels(number, translation)))]
     if not pages:
@@ -60,7 +60,7 @@ def write_picture(
     if file_format(output) != "pdf":
         pages = [list(chain(*pages))]
     weights = "posterior weight" if request.posterior else "attention weight"
-    plot_heatmaps(pages, output, weights=weights, style=look.style, font=look.font, dpi=look.dpi)
+    plot_heatmaps(pages, output, weights=weights, style=options.style, font=options.font, dpi=options.dpi)
     if not quiet:
         for panel in chain(*pages):
             typer.echo(" ".join(panel.alignment.target), err=True)
@@ -72,13 +72,13 @@ class _Picture:
 
     request: Request
     bundle: Bundle
-    look: Look
+    options: PictureOptions
 
     def panels(self, number: int, translation: Translation) -> Iterator[Heatmap]:
         """The panels of the sentence in line `number`. An empty one is an error only if it is the only sentence."""
         from nmt.alignment.hypothesis_alignment import word_alignment
 
-        is_only, ranks, count = len(self.request.sources) == 1, self.look.ranks, len(translation.hypotheses)
+        is_only, ranks, count = len(self.request.sources) == 1, self.options.ranks, len(translation.hypotheses)
         if not translation.source_ids:
             if is_only:
                 raise DataError("The sentence to plot is empty.")
@@ -106,7 +106,7 @@ class _Picture:
         if gold:
             check_within(gold.possible, len(words.source), len(words.target), f"Gold links, line {number}")
         title = self._title(number, translation.hypotheses[rank], rank, words)
-        if not self.look.subwords:
+        if not self.options.subwords:
             return Heatmap(words, title, gold, word_centers(translation, self.bundle, rank))
         tokens, links = piece_alignment(translation, self.bundle, rank), gold
         if gold:
@@ -118,7 +118,7 @@ class _Picture:
         request, parts = self.request, []
         if len(request.sources) > 1:
             parts.append(f"line {number}")
-        if self.look.ranks.stop > 1:
+        if self.options.ranks.stop > 1:
             parts.append(f"translation {rank + 1}, score {hypothesis.score:.2f}".replace("-", "−"))
         if (bleu := request.bleu(number - 1, hypothesis.text, self.bundle)) is not None:
             parts.append(f"BLEU {bleu:.1f}")

@@ -132,7 +132,7 @@ def plot(
     """
     set_up(quiet=quiet, threads=threads)
     from nmt.cli.plotting.page import write_page
-    from nmt.cli.plotting.picture import Look, write_picture
+    from nmt.cli.plotting.picture import PictureOptions, write_picture
     from nmt.cli.plotting.request import read_request
     from nmt.plotting.explorer import is_page
 
@@ -153,8 +153,8 @@ def plot(
         write_page(output, request, readers, quiet=quiet)
     else:
         _, bundle, translator = readers[0]
-        look = Look(ranks, subwords=subwords, style=style, font=font, dpi=dpi)
-        write_picture(output, request, bundle, translator, look, quiet=quiet)
+        options = PictureOptions(ranks, subwords=subwords, style=style, font=font, dpi=dpi)
+        write_picture(output, request, bundle, translator, options, quiet=quiet)
     typer.echo(output)
 
 

@@ -1,7 +1,7 @@
 """Word links of a training corpus, and their conversion to token links of a batch.
 
-Links are stored by row number of the unfiltered corpus, apart from the encoded text, and become token links when a batch is
-made. Filters, shuffling and subword sampling therefore do not affect them.
+Links are stored by row of the unfiltered corpus, apart from the encoded text, and become token links in each batch. Filters,
+shuffling and subword sampling therefore do not affect them.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from nmt.wording import counted
 _PHARAOH = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
 _NAACL = re.compile(r"([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([SP]))?(?:\s+[0-9.eE+-]+)?")
 
-_MOST = 10_000_000
+_MAX_SENTENCES = 10_000_000
 """Largest sentence number accepted in NAACL format when the number of sentence pairs is not known."""
 
 
@@ -110,13 +110,13 @@ def format_naacl(links: AbstractSet[tuple[int, int]], sentence: int) -> str:
 def _from_naacl(lines: list[str], path: Path, sentences: int | None) -> list[GoldLinks]:
     """The links of every sentence pair up to the last."""
     marked: dict[str, defaultdict[int, set[tuple[int, int]]]] = {"S": defaultdict(set), "P": defaultdict(set)}
-    last, most = 0, _MOST if sentences is None else sentences
+    last, highest = 0, _MAX_SENTENCES if sentences is None else sentences
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         where = f"{path}, line {number}"
         sentence, source, target, mark = _parse_naacl(line.strip(), where)
-        if not 1 <= sentence <= most:
+        if not 1 <= sentence <= highest:
             count = "" if sentences is None else f" to {sentences}"
             raise DataError(f"{where}: there is no sentence pair {sentence}; they count from 1{count}.")
         last = max(last, sentence)

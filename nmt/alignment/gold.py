@@ -1,4 +1,4 @@
-"""Find the gold links of a text: by annotators, or by the grammar of the sample."""
+"""Find the gold links of a text: annotated ones, or those of the sample's grammar."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nmt.recipe import DataConfig
 
 _SAMPLE = "sample:"
-_LINKS = "align"
+_LINKS_EXTENSION = "align"
 
 
 def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
@@ -36,9 +36,9 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
 
         return [GoldLinks(links, links) for links in sample.links(locator.removeprefix(_SAMPLE), source=source)]
     if name in catalogue.CATALOGUE:
-        if catalogue.named(name).file(split, _LINKS) is None:
+        if catalogue.named(name).file(split, _LINKS_EXTENSION) is None:
             return None
-        gold, first = read_pharaoh(catalogue.find(name, split, _LINKS)), catalogue.named(name).languages[0]
+        gold, first = read_pharaoh(catalogue.find(name, split, _LINKS_EXTENSION)), catalogue.named(name).languages[0]
     elif path := _links_beside(locator):
         gold, first = read_pharaoh(path), source
     else:
@@ -47,15 +47,15 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
 
 
 def aligned_text(data: DataConfig, locator: str) -> str | None:
-    """A text with gold links: the one named, else another split of the training corpus; None if there is none."""
+    """A text with gold links: the given one, else another split of the training corpus; None if there is none."""
     if gold_links(locator, source=data.source) is not None:
         return locator
     name = data.train.partition("/")[0]
     files = catalogue.CATALOGUE[name].files if name in catalogue.CATALOGUE else ()
     for file in files:
-        if file.language == _LINKS:
+        if file.language == _LINKS_EXTENSION:
             try:
-                catalogue.find(name, file.split, _LINKS)
+                catalogue.find(name, file.split, _LINKS_EXTENSION)
             except DataError:  # not on this machine, and nowhere to fetch it from
                 return None
             return f"{name}/{file.split}"
@@ -66,5 +66,5 @@ def _links_beside(locator: str) -> Path | None:
     """The file of links beside the two text files, if there is one."""
     head, brace, _ = locator.partition("{")
     stem = head.removesuffix(".") if brace else locator
-    path = expand_home(f"{stem}.{_LINKS}")
+    path = expand_home(f"{stem}.{_LINKS_EXTENSION}")
     return path if not locator.startswith("hf:") and path.is_file() else None

@@ -1,4 +1,4 @@
-"""The alignment of a hypothesis, between tokens or between words, and gold links to compare it with."""
+"""The alignment of a hypothesis between tokens or words, and gold links between the same."""
 
 from __future__ import annotations
 
@@ -20,52 +20,52 @@ if TYPE_CHECKING:
 
 
 def word_alignment(translation: Translation, bundle: Bundle, rank: int = 0, *, shift: int = 0) -> Alignment:
-    """The alignment between the words (`words_of`) of a line and of one of its hypotheses, without end marks.
+    """The alignment between the words (`words_of`) of a line and one of its hypotheses, without end marks.
 
     Args:
         translation: the line and its hypotheses, from a translator with `bundle`.
         bundle: the (first) model.
         rank: which hypothesis, the best being 0.
-        shift: how many target tokens to move each row down by.
+        shift: number of target tokens to move each row down by.
 
     Raises:
         DataError: the line was too long to have an alignment.
     """
-    hypothesis = _aligned(translation, rank)
+    hypothesis = _aligned_hypothesis(translation, rank)
     rows = _shifted(hypothesis.alignment.numpy(), shift)
-    marks = (
-        rows.shape[0] - len(hypothesis.ids),
-        rows.shape[1] - len(translation.source_ids),
-    )  # none where nothing was decoded
+    # End marks of both sides; an unfinished target has none, and a blank line has none at all.
+    target_marks, source_marks = rows.shape[0] - len(hypothesis.ids), rows.shape[1] - len(translation.source_ids)
     target, target_word_of = words_of(bundle.target, hypothesis.ids, hypothesis.text)
     source, source_word_of = words_of(bundle.source, translation.source_ids, translation.source)
-    target_word_of += [-1] * marks[0]
-    source_word_of += [-1] * marks[1]
+    target_word_of += [-1] * target_marks
+    source_word_of += [-1] * source_marks
     weights = merge_to_words(rows, source_word_of, target_word_of, size=(len(target), len(source)))
     return Alignment(weights, source, target)
 
 
-def piece_alignment(translation: Translation, bundle: Bundle, rank: int = 0, *, shift: int = 0) -> Alignment:
+def token_alignment(translation: Translation, bundle: Bundle, rank: int = 0, *, shift: int = 0) -> Alignment:
     """The alignment between tokens, as SentencePiece spells them (`▁` begins a word)."""
-    hypothesis = _aligned(translation, rank)
+    hypothesis = _aligned_hypothesis(translation, rank)
     source, target = bundle.source.pieces(translation.source_ids), bundle.target.pieces(hypothesis.ids)
     rows = _shifted(hypothesis.alignment.numpy(), shift)
     return Alignment(rows[: len(target), : len(source)], tuple(source), tuple(target))
 
 
 def links_between_tokens(gold: GoldLinks, translation: Translation, bundle: Bundle, rank: int = 0) -> GoldLinks:
-    """Turn links between words into links between all their tokens, for the matrix of `piece_alignment`."""
+    """Link all tokens of words that are linked, for the matrix of `token_alignment`."""
     hypothesis = translation.hypotheses[rank]
     source = _tokens_by_word(words_of(bundle.source, translation.source_ids, translation.source)[1])
     target = _tokens_by_word(words_of(bundle.target, hypothesis.ids, hypothesis.text)[1])
     sure, possible = (
-        frozenset(pair for word, other in links for pair in product(source[word], target[other]))
+        frozenset(
+            pair for source_word, target_word in links for pair in product(source[source_word], target[target_word])
+        )
         for links in (gold.sure, gold.possible)
     )
     return GoldLinks(sure, possible)
 
 
-def _aligned(translation: Translation, rank: int) -> TranslationHypothesis:
+def _aligned_hypothesis(translation: Translation, rank: int) -> TranslationHypothesis:
     if not translation.is_aligned(rank):
         raise DataError(
             f"A line of {len(translation.source_ids):,} tokens is too long to have an alignment: cut it in parts."
@@ -74,7 +74,7 @@ def _aligned(translation: Translation, rank: int) -> TranslationHypothesis:
 
 
 def _shifted(weights: Matrix, shift: int) -> Matrix:
-    """Move row t to t + shift. Rows that leave the matrix are lost, new rows are zero."""
+    """Move row t to t + shift. Rows beyond the matrix are dropped, and new rows are zero."""
     count = len(weights)
     down = max(-count, min(shift, count))
     shifted = np.zeros_like(weights)

@@ -15,9 +15,9 @@ from nmt.decoding.lines import clean
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError, UsageError
 
-LEAST = 0.01
+MIN_COUNT = 0.01
 """Least expected count of a translation."""
-MOST_CELLS = 40_000_000
+MAX_CELLS = 40_000_000
 """Most token pairs to learn from, to bound the memory (about 100 bytes each); of more text only every n-th line is used."""
 
 
@@ -46,25 +46,25 @@ def learn_shortlist(
     sources, targets = source.encode_batch(sides[0]), target.encode_batch(sides[1])
     frequencies = np.bincount(np.fromiter(chain.from_iterable(targets), np.int64), minlength=len(target))
     common = np.argsort(-frequencies, kind="stable")[:frequent]
-    step = 1 + sum((len(x) + 1) * len(y) for x, y in zip(sources, targets, strict=True)) // MOST_CELLS
+    step = 1 + sum((len(x) + 1) * len(y) for x, y in zip(sources, targets, strict=True)) // MAX_CELLS
     cells = Cells.of(sources[::step], targets[::step])
-    best = _best(cells, learn_counts(cells).translation, len(source), candidates)
-    translations = np.concatenate([best, _alike(source, target)], axis=1)
+    best = _most_frequent(cells, learn_counts(cells).translation, len(source), candidates)
+    translations = np.concatenate([best, _same_spelling(source, target)], axis=1)
     return Shortlist(torch.from_numpy(translations), torch.from_numpy(common[frequencies[common] > 0]), len(target))
 
 
-def _best(cells: Cells, counts: np.ndarray, size: int, candidates: int) -> np.ndarray:
+def _most_frequent(cells: Cells, counts: np.ndarray, size: int, candidates: int) -> np.ndarray:
     """The target tokens of the highest counts for each source token, [X candidates], padded with the end mark."""
     order = np.lexsort((-counts, cells.source))
     source, target, count = cells.source[order], cells.target[order], counts[order]
     rank = np.arange(len(source)) - np.searchsorted(source, source)
-    mask = (rank < candidates) & (count >= LEAST)
+    mask = (rank < candidates) & (count >= MIN_COUNT)
     best = np.full((size, candidates), EOS)
     best[source[mask], rank[mask]] = target[mask]
     return best
 
 
-def _alike(source: Subwords, target: Subwords) -> np.ndarray:
+def _same_spelling(source: Subwords, target: Subwords) -> np.ndarray:
     """The target token of the same spelling as each source token, [X 1], so that names and numbers can be copied."""
     id_of: dict[str, int] = {token: index for index, token in enumerate(_spellings(target))}
     return np.array([[id_of.get(token, EOS)] for token in _spellings(source)])

@@ -13,7 +13,7 @@ import torch
 
 from nmt.alignment.extraction import AlignedPair, Extraction
 from nmt.alignment.forced_alignment import ForcedAligner, align_pairs
-from nmt.alignment.hypothesis_alignment import piece_alignment, word_alignment
+from nmt.alignment.hypothesis_alignment import token_alignment, word_alignment
 from nmt.alignment.links import argmax_links, flip
 from nmt.alignment.weights import Alignment
 from nmt.alignment.writing import Format, pair_writer
@@ -77,13 +77,13 @@ def test_a_shift_moves_rows_between_steps_and_the_end_marks_row_with_them(words:
     }
     for shift, weights in expected.items():
         np.testing.assert_allclose(word_alignment(found, words, shift=shift).weights, weights, rtol=1e-6)
-        np.testing.assert_allclose(piece_alignment(found, words, shift=shift).weights, weights, rtol=1e-6)
+        np.testing.assert_allclose(token_alignment(found, words, shift=shift).weights, weights, rtol=1e-6)
 
 
 def test_words_are_those_of_the_text_and_pieces_those_of_the_model(words: Bundle) -> None:
     found = found_with([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3]], "a Zebra", "d", words.source)
     assert word_alignment(found, words).source == ("a", "Zebra")
-    assert piece_alignment(found, words).target == ("▁d",)
+    assert token_alignment(found, words).target == ("▁d",)
 
 
 def test_a_reader_merges_what_it_reads_between_pieces(subwords: Subwords) -> None:
@@ -139,7 +139,7 @@ def test_a_line_in_which_the_models_see_other_words_has_the_links_of_the_first(
         with caplog.at_level(logging.WARNING):
             found = [pair.links for pair in align(pairs, forward, backward, joining=joining)]
         [record] = caplog.records
-        assert record.getMessage().startswith("Line 2: the two models see other words in it")
+        assert record.getMessage().startswith("Line 2: the two models split it into different words")
         assert found[1] == alone[1]
         assert (found != alone) is others_differ
 
@@ -249,4 +249,4 @@ def test_words_of_a_side_without_spaces_are_pieces_which_is_said_once(caplog: py
     assert [pair.alignment.source for pair in found] == [("a", "cat"), ("the", "dog")]
     assert [pair.alignment.target for pair in found] == [tuple(line) for line in kana[:2]]
     assert [pair.alignment.weights.shape for pair in found] == [(5, 2), (5, 2)]
-    assert caplog.messages == ["The target is written without spaces: its words are the model's pieces."]
+    assert caplog.messages == ["The target is written without spaces: its words are the model's tokens."]

@@ -9,7 +9,7 @@ import pytest
 from nmt.alignment import shortlist_learning
 from nmt.alignment.shortlist_learning import learn_shortlist
 from nmt.alignment.statistical.cells import Cells
-from nmt.alignment.statistical.ibm1 import Lexicon, learn_counts
+from nmt.alignment.statistical.ibm1 import TranslationTable, learn_counts
 from nmt.data.subwords import EOS, UNK, Subwords
 from nmt.errors import DataError, UsageError
 
@@ -62,12 +62,12 @@ def test_a_long_text_is_thinned_out_evenly(
 ) -> None:
     read = []
 
-    def watched(cells: Cells) -> Lexicon:
+    def watched(cells: Cells) -> TranslationTable:
         read.append(sum(len(group.rows) for group in cells.groups))
         return learn_counts(cells)
 
     monkeypatch.setattr(
-        shortlist_learning, "MOST_CELLS", sum((len(x.split()) + 1) * len(y.split()) for x, y in pairs) // 3
+        shortlist_learning, "MAX_CELLS", sum((len(x.split()) + 1) * len(y.split()) for x, y in pairs) // 3
     )
     monkeypatch.setattr(shortlist_learning, "learn_counts", watched)
     learn_shortlist(pairs, *sides, candidates=2, frequent=2)

@@ -13,15 +13,15 @@ import numpy as np
 from nmt.alignment.links import Links
 from nmt.alignment.statistical.cells import Cells, Ids
 from nmt.alignment.statistical.hmm import HMM, ROUNDS, THRESHOLD, agreement, learn
-from nmt.alignment.statistical.ibm1 import Lexicon
+from nmt.alignment.statistical.ibm1 import TranslationTable
 from nmt.errors import DataError
 from nmt.scripts import Split, splitter
 
-MOST_CELLS = 40_000_000
+MAX_CELLS = 40_000_000
 """Most word pairs to learn from, to bound the memory (about 80 bytes each); of more text only every n-th line is used."""
-LONGEST = 200
+MAX_WORDS = 200
 """Most words per side. Longer pairs are not learnt from and get no links."""
-_BLOCK = 10_000
+_BLOCK_LINES = 10_000
 
 
 class WordVocabulary:
@@ -52,7 +52,7 @@ class HMMAligner:
     source: WordVocabulary
     target: WordVocabulary
     keys: Ids
-    """Source id times the size of the target vocabulary plus target id, for each entry of the lexicon; sorted."""
+    """Source id times the size of the target vocabulary plus target id, for each entry of the table; sorted."""
     forward: HMM
     backward: HMM
     lines: int
@@ -74,7 +74,7 @@ class HMMAligner:
         pairs = [pair for pair in lines if _is_linkable(pair, splits)]
         if not pairs:
             raise DataError("There is nothing to learn word links from: no line has words on both sides.")
-        step = 1 + sum(prod(_lengths(pair, splits)) for pair in pairs) // MOST_CELLS
+        step = 1 + sum(prod(_lengths(pair, splits)) for pair in pairs) // MAX_CELLS
         source, target = map(WordVocabulary, zip(*pairs[::step], strict=True), splits)
         cells = _cells(pairs[::step], source, target)
         forward, backward = learn(cells, rounds)
@@ -88,7 +88,7 @@ class HMMAligner:
     def links(self, text: Iterable[tuple[str, str]]) -> Iterator[Links]:
         """Link each pair of lines, in order, whether seen in training or not. Blank and too long pairs get no links."""
         pairs = iter(text)
-        while block := list(islice(pairs, _BLOCK)):
+        while block := list(islice(pairs, _BLOCK_LINES)):
             links: list[list[tuple[int, int]]] = [[] for _ in block]
             linkable = [pair if _is_linkable(pair, self.splits) else ("", "") for pair in block]
             cells = _cells(linkable, self.source, self.target)
@@ -99,11 +99,11 @@ class HMMAligner:
             yield from map(frozenset, links)
 
     def _restricted(self, model: HMM, cells: Cells) -> HMM:
-        """The model with its lexicon cut down to the entries of these cells. Unseen word pairs have probability 0."""
+        """The model with its translation table reduced to the entries of these cells. Unseen word pairs have probability 0."""
         keys = cells.source * len(self.target) + cells.target
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        translation = np.where(self.keys[place] == keys, model.lexicon.translation[place], 0.0)
-        return HMM(Lexicon(translation, np.append(model.lexicon.empty, 0.0)), model.jumps)
+        translation = np.where(self.keys[place] == keys, model.table.translation[place], 0.0)
+        return HMM(TranslationTable(translation, np.append(model.table.empty, 0.0)), model.jumps)
 
 
 def _cells(pairs: Sequence[tuple[str, str]], source: WordVocabulary, target: WordVocabulary) -> Cells:
@@ -116,4 +116,4 @@ def _lengths(pair: tuple[str, str], splits: Sequence[Split]) -> list[int]:
 
 
 def _is_linkable(pair: tuple[str, str], splits: Sequence[Split]) -> bool:
-    return all(0 < length <= LONGEST for length in _lengths(pair, splits))
+    return all(0 < length <= MAX_WORDS for length in _lengths(pair, splits))

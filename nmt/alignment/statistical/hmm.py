@@ -5,8 +5,8 @@ The target y_1 ... y_T is generated from the source x_1 ... x_S at positions a_1
     p(y, a | x) = prod_j  p(a_j | a_j-1, S) t(y_j | x_a_j)          p(i | i', S) = (1 - p_0) J(i - i') / sum_k J(k - i')
 
 A word may instead come from the empty word, with probability p_0; the position then stays the same for the next word (Och and
-Ney 2003, 2.1.1). The first word jumps from position 0. The lexicon t and the jumps J are re-estimated by expectation
-maximisation, started from IBM model 1. The lexicon has a sparse Dirichlet prior, so that a rare word does not become the
+Ney 2003, 2.1.1). The first word jumps from position 0. The translation table t and the jumps J are re-estimated by expectation
+maximisation, started from IBM model 1. The table has a sparse Dirichlet prior, so that a rare word does not become the
 translation of everything it occurs with (Riley and Gildea 2012):
 
     t(y | x) = exp psi(c(x, y) + alpha) / exp psi(sum_y' c(x, y') + alpha Y)
@@ -25,12 +25,12 @@ import numpy.typing as npt
 import torch
 
 from nmt.alignment.statistical.cells import Cells, Floats
-from nmt.alignment.statistical.ibm1 import Lexicon, learn_counts
+from nmt.alignment.statistical.ibm1 import TranslationTable, learn_counts
 
 EMPTY = 0.2
 """p_0."""
 ALPHA = 0.01
-"""The Dirichlet prior of the lexicon; below 1 it prefers few translations per word."""
+"""The Dirichlet prior of the translation table; below 1 it prefers few translations per word."""
 SMOOTHING = 0.1
 """Weight of the uniform distribution in every row of jump probabilities."""
 FLOOR = 1e-9
@@ -47,11 +47,11 @@ class HMM:
     """The model of one direction, which generates target words from source words.
 
     Attributes:
-        lexicon: translation probabilities t.
+        table: translation probabilities t.
         jumps: J, [2 L + 1] with L the longest source; J(0) is in the middle.
     """
 
-    lexicon: Lexicon
+    table: TranslationTable
     jumps: Floats
 
     def transitions(self, length: int) -> Weights:
@@ -78,9 +78,9 @@ class Posteriors:
     @classmethod
     def of(cls, model: HMM, cells: Cells) -> Posteriors:
         """Compute them by the forward-backward algorithm."""
-        links = np.maximum(model.lexicon.translation, FLOOR).astype(np.float32)[cells.entry]
-        empty, jumps = np.zeros_like(model.lexicon.empty), np.zeros_like(model.jumps)
-        chance = np.maximum(model.lexicon.empty, FLOOR).astype(np.float32)
+        links = np.maximum(model.table.translation, FLOOR).astype(np.float32)[cells.entry]
+        empty, jumps = np.zeros_like(model.table.empty), np.zeros_like(model.jumps)
+        chance = np.maximum(model.table.empty, FLOOR).astype(np.float32)
         for group in cells.groups:
             length = group.sources.shape[1]
             emission = group.of(links)
@@ -147,7 +147,7 @@ def learn(cells: Cells, rounds: Iterable[object] = range(ROUNDS)) -> tuple[HMM, 
         forward, backward = (Posteriors.of(model, side) for model, side in zip(models, sides, strict=True))
         counts = cells.sums(forward.links * backward.links)
         models = [
-            HMM(_sparse(Lexicon(counts, posteriors.empty), side), posteriors.jumps)
+            HMM(_sparse(TranslationTable(counts, posteriors.empty), side), posteriors.jumps)
             for posteriors, side in zip((forward, backward), sides, strict=True)
         ]
     return models[0], models[1]
@@ -160,16 +160,16 @@ def agreement(forward: HMM, backward: HMM, cells: Cells) -> Weights:
 
 
 def _start(cells: Cells) -> HMM:
-    """The initial model: the lexicon of IBM model 1 and uniform jumps."""
+    """The initial model: the translation table of IBM model 1 and uniform jumps."""
     longest = max((group.sources.shape[1] for group in cells.groups), default=0)
     return HMM(_sparse(learn_counts(cells), cells), np.ones(2 * longest + 1))
 
 
-def _sparse(counts: Lexicon, cells: Cells) -> Lexicon:
+def _sparse(counts: TranslationTable, cells: Cells) -> TranslationTable:
     """Translation probabilities from counts under the Dirichlet prior."""
     of_source = np.bincount(cells.source, counts.translation)[cells.source]
     translation = _weight(counts.translation, of_source.astype(np.float64), len(counts.empty))
-    return Lexicon(translation, _weight(counts.empty, counts.empty.sum(), len(counts.empty)))
+    return TranslationTable(translation, _weight(counts.empty, counts.empty.sum(), len(counts.empty)))
 
 
 def _weight(count: Floats, total: Floats | float, words: int) -> Floats:

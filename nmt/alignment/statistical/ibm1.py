@@ -15,7 +15,7 @@ from nmt.alignment.statistical.cells import Cells, Floats
 
 
 @dataclass(frozen=True)
-class Lexicon:
+class TranslationTable:
     """Translation probabilities t, or expected counts.
 
     Attributes:
@@ -26,28 +26,28 @@ class Lexicon:
     translation: Floats
     empty: Floats
 
-    def normalised(self, cells: Cells) -> Lexicon:
+    def normalised(self, cells: Cells) -> TranslationTable:
         """Turn counts into relative frequencies."""
         of_source = np.bincount(cells.source, self.translation)
-        return Lexicon(self.translation / of_source[cells.source], self.empty / self.empty.sum())
+        return TranslationTable(self.translation / of_source[cells.source], self.empty / self.empty.sum())
 
 
-def learn_counts(cells: Cells, *, rounds: int = 5) -> Lexicon:
+def learn_counts(cells: Cells, *, rounds: int = 5) -> TranslationTable:
     """Expected counts after some rounds of expectation maximisation, started from uniform probabilities."""
     words = 1 + int(cells.target.max(initial=-1))
-    counts = Lexicon(np.ones(len(cells.source)), np.ones(words))
+    counts = TranslationTable(np.ones(len(cells.source)), np.ones(words))
     for number in range(rounds):
         counts = _expected_counts(cells, counts.normalised(cells) if number else counts)
     return counts
 
 
-def _expected_counts(cells: Cells, lexicon: Lexicon) -> Lexicon:
+def _expected_counts(cells: Cells, table: TranslationTable) -> TranslationTable:
     """Expected number of links between each two word types, c(y, x)."""
-    shares = lexicon.translation[cells.entry]
-    empty = np.zeros_like(lexicon.empty)
+    shares = table.translation[cells.entry]
+    empty = np.zeros_like(table.empty)
     for group in cells.groups:
-        share, unlinked = group.of(shares), lexicon.empty[group.targets]
+        share, unlinked = group.of(shares), table.empty[group.targets]
         total = share.sum(axis=-1) + unlinked
         share /= total[:, :, None]
         empty += np.bincount(group.targets.reshape(-1), (unlinked / total).reshape(-1), len(empty))
-    return Lexicon(cells.sums(shares), empty)
+    return TranslationTable(cells.sums(shares), empty)

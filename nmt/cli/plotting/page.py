@@ -45,7 +45,7 @@ def _readings(
 
 
 def _reading(request: Request, index: int, translation: Translation, bundle: Bundle) -> Reading:
-    from nmt.alignment.hypothesis_alignment import piece_alignment, word_alignment
+    from nmt.alignment.hypothesis_alignment import token_alignment, word_alignment
     from nmt.alignment.weights import entropy
     from nmt.plotting.explorer import Reading
 
@@ -59,7 +59,7 @@ def _reading(request: Request, index: int, translation: Translation, bundle: Bun
         "aer": request.error_rate(index, words, bundle),
     }
     available = {name: value for name, value in figures.items() if value is not None}
-    return Reading(words, piece_alignment(translation, bundle), request.links(words, bundle), available)
+    return Reading(words, token_alignment(translation, bundle), request.links(words, bundle), available)
 
 
 def _explored(request: Request, columns: Sequence[Sequence[Reading | None]]) -> Iterator[Explored]:

@@ -97,8 +97,8 @@ class _Picture:
 
     def _panel(self, number: int, translation: Translation, rank: int, words: Alignment) -> Heatmap:
         """A matrix with its gold links and the centres of its window."""
-        from nmt.alignment.centers import piece_centers, word_centers
-        from nmt.alignment.hypothesis_alignment import links_between_tokens, piece_alignment
+        from nmt.alignment.centers import token_centers, word_centers
+        from nmt.alignment.hypothesis_alignment import links_between_tokens, token_alignment
         from nmt.alignment.links import check_within
         from nmt.plotting.heatmap import Heatmap
 
@@ -108,10 +108,10 @@ class _Picture:
         title = self._title(number, translation.hypotheses[rank], rank, words)
         if not self.options.subwords:
             return Heatmap(words, title, gold, word_centers(translation, self.bundle, rank))
-        tokens, links = piece_alignment(translation, self.bundle, rank), gold
+        tokens, links = token_alignment(translation, self.bundle, rank), gold
         if gold:
             links = links_between_tokens(gold, translation, self.bundle, rank)
-        return Heatmap(tokens, title, links, piece_centers(translation, self.bundle, rank))
+        return Heatmap(tokens, title, links, token_centers(translation, self.bundle, rank))
 
     def _title(self, number: int, hypothesis: TranslationHypothesis, rank: int, words: Alignment) -> str:
         """The title of a panel: line, rank and score, and BLEU and AER if they are known."""

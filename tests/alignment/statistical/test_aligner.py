@@ -6,7 +6,7 @@ import pytest
 
 from nmt.alignment.error_rate import alignment_error_rate
 from nmt.alignment.statistical import aligner
-from nmt.alignment.statistical.aligner import LONGEST, HMMAligner
+from nmt.alignment.statistical.aligner import MAX_WORDS, HMMAligner
 from nmt.data import sample
 from nmt.data.corpus import load_corpus
 from nmt.errors import DataError
@@ -43,7 +43,7 @@ def test_case_and_punctuation_do_not_hide_a_word(taught: HMMAligner) -> None:
 
 
 def test_lines_keep_their_places(taught: HMMAligner) -> None:
-    long = " ".join(["dog"] * (LONGEST + 1))
+    long = " ".join(["dog"] * (MAX_WORDS + 1))
     text = [
         ("dog", "hund"),
         ("", ""),
@@ -61,7 +61,7 @@ def test_lines_keep_their_places(taught: HMMAligner) -> None:
 
 
 def test_a_large_text_teaches_by_every_other_line(taught: HMMAligner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aligner, "MOST_CELLS", sum(len(x.split()) * len(y.split()) for x, y in TEXT) // 2)
+    monkeypatch.setattr(aligner, "MAX_CELLS", sum(len(x.split()) * len(y.split()) for x, y in TEXT) // 2)
     found = HMMAligner.learn(TEXT)
     assert found.forward.jumps.sum() < taught.forward.jumps.sum()
     assert list(found.links(TEXT[:5])) == list(taught.links(TEXT[:5]))

@@ -12,7 +12,7 @@ import torch
 from nmt.alignment.statistical import hmm
 from nmt.alignment.statistical.cells import Cells
 from nmt.alignment.statistical.hmm import ALPHA, EMPTY, HMM, Posteriors, agreement, forward_backward, learn
-from nmt.alignment.statistical.ibm1 import Lexicon, learn_counts
+from nmt.alignment.statistical.ibm1 import TranslationTable, learn_counts
 from tests.reference import hmm as reference
 
 
@@ -26,7 +26,7 @@ def random_model(cells: Cells, seed: int = 0) -> HMM:
     draw = np.random.default_rng(seed)
     longest = max(group.sources.shape[1] for group in cells.groups)
     words = 1 + int(cells.target.max())
-    return HMM(Lexicon(draw.random(len(cells.source)), draw.random(words)), draw.random(2 * longest + 1))
+    return HMM(TranslationTable(draw.random(len(cells.source)), draw.random(words)), draw.random(2 * longest + 1))
 
 
 @pytest.mark.parametrize(("steps", "length"), [(1, 1), (1, 3), (4, 1), (3, 3), (4, 3), (2, 4)])
@@ -56,8 +56,8 @@ def test_expected_counts_of_a_text_are_the_sums_of_its_pairs() -> None:
     for group in cells.groups:
         length = group.sources.shape[1]
         for b in range(len(group.rows)):
-            emission = model.lexicon.translation[group.of(cells.entry)[b]]
-            chances = model.lexicon.empty[group.targets[b]].tolist()
+            emission = model.table.translation[group.of(cells.entry)[b]]
+            chances = model.table.empty[group.targets[b]].tolist()
             _, links, unlinked, jumped = reference.posteriors(emission, chances, model.transitions(length), EMPTY)
             assert group.of(found.links)[b] == pytest.approx(links, abs=1e-5)
             for word, share in zip(group.targets[b], unlinked, strict=True):
@@ -71,7 +71,7 @@ def test_expected_counts_of_a_text_are_the_sums_of_its_pairs() -> None:
 
 def test_transitions_depend_on_the_distance_alone_and_sum_to_one() -> None:
     jumps = np.array([0.0, 0.0, 1.0, 2.0, 8.0, 3.0, 1.0, 0.0, 0.0])
-    chance = HMM(Lexicon(np.ones(0), np.ones(0)), jumps).transitions(4)
+    chance = HMM(TranslationTable(np.ones(0), np.ones(0)), jumps).transitions(4)
     assert chance.sum(axis=1) == pytest.approx(np.ones(5))
     assert (chance > 0).all()
     for before in range(4):
@@ -81,14 +81,14 @@ def test_transitions_depend_on_the_distance_alone_and_sum_to_one() -> None:
 
 
 def test_a_source_longer_than_any_seen_before_has_transitions_too() -> None:
-    chance = HMM(Lexicon(np.ones(0), np.ones(0)), np.array([1.0, 5.0, 2.0])).transitions(6)
+    chance = HMM(TranslationTable(np.ones(0), np.ones(0)), np.array([1.0, 5.0, 2.0])).transitions(6)
     assert chance.sum(axis=1) == pytest.approx(np.ones(7))
 
 
-def test_the_lexicon_is_that_of_the_prior() -> None:
+def test_the_translation_table_is_that_of_the_prior() -> None:
     cells = random_text()
     counts, words = learn_counts(cells), 1 + int(cells.target.max())
-    found = learn(cells, rounds=())[0].lexicon  # before the first round
+    found = learn(cells, rounds=())[0].table  # before the first round
 
     def psi(value: float) -> float:
         return float(torch.digamma(torch.tensor(value, dtype=torch.float64)))

@@ -1,4 +1,4 @@
-"""The centre p_t of local windows, asked of the model once more: against the NumPy equations, and on the axis of words."""
+"""The centres p_t of local windows, against the NumPy equations, and on the axis of words."""
 
 from typing import Any
 
@@ -22,28 +22,28 @@ SOURCE, TARGET = [8, 5, 4, 7, 1, 6], [7, 4, 5]
 
 def predicted(tree: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.ndarray]:
     """p_t of the model and p_t of the equations, [T K], for the same random weights."""
-    model, found = random_model(tree), []
+    model, expected = random_model(tree), []
     weights = {name: value.numpy() for name, value in model.state_dict().items()}
     center = equations.predicted_center
 
-    def recorded(*asked: Any) -> float:
-        found.append(center(*asked))
-        return found[-1]
+    def recorded(*arguments: Any) -> float:
+        expected.append(center(*arguments))
+        return expected[-1]
 
     monkeypatch.setattr(equations, "predicted_center", recorded)
     reference.seq2seq([*SOURCE, EOS], [BOS, *TARGET[:-1]], tree, weights)
-    made = window_centers(model, SOURCE, TARGET)
-    assert made is not None
-    return made, np.array(found).reshape(len(TARGET), -1)
+    result = window_centers(model, SOURCE, TARGET)
+    assert result is not None
+    return result, np.array(expected).reshape(len(TARGET), -1)
 
 
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("order", ORDERS)
 def test_predicted_centers_are_those_of_the_equations(order: str, heads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, expected = predicted(small(window="local-p", order=order, heads=heads), monkeypatch)
-    assert made.shape == (len(TARGET), heads)
-    np.testing.assert_allclose(made, expected, rtol=0, atol=1e-10)
-    assert np.ptp(made) > 0.1  # and they move
+    result, expected = predicted(small(window="local-p", order=order, heads=heads), monkeypatch)
+    assert result.shape == (len(TARGET), heads)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-10)
+    assert np.ptp(result) > 0.1  # and they move
 
 
 @pytest.mark.parametrize("layers", [2, 3])
@@ -51,14 +51,14 @@ def test_the_state_that_attends_is_asked_in_stacks_with_residual_connections_too
     layers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for order in ORDERS:
-        made, expected = predicted(small(window="local-p", order=order, layers=layers, residual=True), monkeypatch)
-        np.testing.assert_allclose(made, expected, rtol=0, atol=1e-10)
+        result, expected = predicted(small(window="local-p", order=order, layers=layers, residual=True), monkeypatch)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=1e-10)
 
 
 def test_monotonic_centers_count_the_steps_to_the_end_mark() -> None:
     for ratio, expected in ((1.0, [0, 1, 2, 3, 3, 3]), (0.5, [0, 0, 1, 2, 2, 2]), (2.0, [0, 2, 3, 3, 3, 3])):
-        made = window_centers(random_model(small(window="local-m", ratio=ratio)), [4, 5, 6], [4, 5, 6, 7, 1, 4])
-        np.testing.assert_array_equal(made, np.array(expected)[:, None])
+        result = window_centers(random_model(small(window="local-m", ratio=ratio)), [4, 5, 6], [4, 5, 6, 7, 1, 4])
+        np.testing.assert_array_equal(result, np.array(expected)[:, None])
 
 
 def test_where_there_is_no_window_or_no_step_there_is_no_center() -> None:
@@ -71,8 +71,8 @@ def test_where_there_is_no_window_or_no_step_there_is_no_center() -> None:
 # --- words ------------------------------------------------------------------------------------------------------
 
 
-def test_pieces_stand_amid_their_share_of_the_word_and_the_end_mark_beyond() -> None:
-    """Pieces 0, 1 | 2 | 3, 4, 5 of three words; the end mark is the sixth."""
+def test_tokens_stand_amid_their_share_of_the_word_and_the_end_mark_beyond() -> None:
+    """Tokens 0, 1 | 2 | 3, 4, 5 of three words; the end mark is the sixth."""
     for center, place in [
         (0, 0.25), (0.5, 0.5), (1, 0.75), (2, 1.5), (2.5, 1.5 + (2 + 1 / 6 - 1.5) / 2), (4, 2.5), (5.5, 3.0), (7, 3.0),
     ]:  # fmt: skip
@@ -87,18 +87,18 @@ def monotonic() -> Bundle:
     return Bundle.fresh(small_recipe(attention=attention), characters, characters)
 
 
-def test_a_word_has_the_mean_of_its_pieces(monotonic: Bundle) -> None:
-    """Pieces `▁ a ▁ d o g` and `▁ a ▁ c a t`: row t of the target is centred on piece t of the source."""
-    [found] = Translator([monotonic]).score([("a dog", "a cat")])
-    pieces, words = token_centers(found, monotonic), word_centers(found, monotonic)
-    assert pieces is not None
+def test_a_word_has_the_mean_of_its_tokens(monotonic: Bundle) -> None:
+    """Tokens `▁ a ▁ d o g` and `▁ a ▁ c a t`: row t of the target is centred on token t of the source."""
+    [translation] = Translator([monotonic]).score([("a dog", "a cat")])
+    tokens, words = token_centers(translation, monotonic), word_centers(translation, monotonic)
+    assert tokens is not None
     assert words is not None
-    np.testing.assert_allclose(pieces[:, 0], np.arange(6) + 0.5)
+    np.testing.assert_allclose(tokens[:, 0], np.arange(6) + 0.5)
     np.testing.assert_allclose(words[:, 0], [(0.25 + 0.75) / 2, (1.125 + 1.375 + 1.625 + 1.875) / 4])
 
 
-def test_gold_links_between_words_hold_for_all_their_pieces(monotonic: Bundle) -> None:
-    [found] = Translator([monotonic]).score([("a dog", "the a")])
-    gold = links_between_tokens(GoldLinks(frozenset({(0, 1)}), frozenset({(1, 1)})), found, monotonic)
+def test_gold_links_between_words_hold_for_all_their_tokens(monotonic: Bundle) -> None:
+    [translation] = Translator([monotonic]).score([("a dog", "the a")])
+    gold = links_between_tokens(GoldLinks(frozenset({(0, 1)}), frozenset({(1, 1)})), translation, monotonic)
     assert gold.sure == {(source, target) for source in (0, 1) for target in (4, 5)}
     assert gold.possible - gold.sure == {(source, target) for source in (2, 3, 4, 5) for target in (4, 5)}

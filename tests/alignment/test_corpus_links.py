@@ -45,10 +45,10 @@ def make_subwords(kind: Any = "char", size: int = 40) -> Subwords:
 
 
 def test_links_are_read_line_by_line_sure_and_possible_alike(folder: Path) -> None:
-    found = load(folder)
-    assert len(found) == 6
-    assert [found[row].tolist() for row in (1, 2)] == [[], [[1, 1]]]
-    assert found[3].tolist() == [[0, 0], [0, 1], [1, 1], [2, 2], [3, 3], [4, 4]]
+    links = load(folder)
+    assert len(links) == 6
+    assert [links[row].tolist() for row in (1, 2)] == [[], [[1, 1]]]
+    assert links[3].tolist() == [[0, 0], [0, 1], [1, 1], [2, 2], [3, 3], [4, 4]]
 
 
 def test_a_compressed_file_is_found_by_its_plain_name_too(folder: Path) -> None:
@@ -86,20 +86,20 @@ def test_a_missing_file_is_named(folder: Path) -> None:
 def test_the_sample_brings_its_own_links_in_either_direction(source: str) -> None:
     target = {"en": "de", "de": "en"}[source]
     corpus = load_corpus("sample:valid", source=source, target=target)
-    found = load_links("gold", corpus, source=source)
+    results = load_links("gold", corpus, source=source)
     for row, example in enumerate(examples("valid")):
         links = {(i, j) if source == "en" else (j, i) for i, j in example.links}
-        assert set(map(tuple, found[row].tolist())) == links
+        assert set(map(tuple, results[row].tolist())) == links
         assert all(i < len(corpus.source[row].split()) and j < len(corpus.target[row].split()) for i, j in links)
 
 
 def test_the_corpus_teaches_its_own_links_if_asked_to() -> None:
     corpus = load_corpus("sample:valid", source="en", target="de")
-    known, found = (load_links(name, corpus, source="en") for name in ("gold", "hmm"))
-    assert len(found) == len(known) == len(corpus)
+    known, learnt = (load_links(name, corpus, source="en") for name in ("gold", "hmm"))
+    assert len(learnt) == len(known) == len(corpus)
     sure = [(row, *link) for row in range(len(corpus)) for link in known[row].tolist()]
-    made = [(row, *link) for row in range(len(corpus)) for link in found[row].tolist()]
-    assert len(set(sure) & set(made)) > 0.9 * len(made) > 0.6 * len(sure)
+    predicted = [(row, *link) for row in range(len(corpus)) for link in learnt[row].tolist()]
+    assert len(set(sure) & set(predicted)) > 0.9 * len(predicted) > 0.6 * len(sure)
 
 
 def test_bad_links_are_found_before_anything_is_trained_or_written(folder: Path) -> None:
@@ -143,8 +143,8 @@ def test_tokens_are_linked_if_their_words_are(
         assert batch.links.shape == (*batch.target_out.shape, batch.source.shape[1])
         for index, pair in enumerate(pairs):
             [original] = encoded.originals([rows[index]])
-            found = set(map(tuple, batch.links[index].nonzero().tolist()))
-            assert found == expected(links, original, subwords, subwords, pair)
+            result = set(map(tuple, batch.links[index].nonzero().tolist()))
+            assert result == expected(links, original, subwords, subwords, pair)
 
 
 def test_tokens_of_text_without_spaces_have_the_links_of_their_characters(tmp_path: Path) -> None:
@@ -177,10 +177,12 @@ def test_links_follow_segmentations_that_are_drawn_anew(folder: Path) -> None:
     rows = list(range(len(encoded)))
     for seed in range(5):
         pairs = SampledCorpus(encoded, subwords, subwords, alpha=0.1, seed=seed)[rows]
-        found = linker.of_batch(pairs, rows)
+        results = linker.of_batch(pairs, rows)
         for row, pair in enumerate(pairs):
             [original] = encoded.originals([row])
-            assert set(map(tuple, found[row].nonzero().tolist())) == expected(links, original, subwords, subwords, pair)
+            assert set(map(tuple, results[row].nonzero().tolist())) == expected(
+                links, original, subwords, subwords, pair
+            )
 
 
 def test_pairs_without_any_link_make_an_empty_batch_of_links(folder: Path) -> None:

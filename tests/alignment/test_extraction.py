@@ -36,10 +36,10 @@ def test_links_are_mutual_where_both_words_choose_each_other() -> None:
 def test_the_mean_of_mutual_weights_is_read_off_as_it_is() -> None:
     forward = alignment([[0.8, 0.2], [0.8, 0.2]], "a b", "d e")
     backward = alignment([[0.5, 0.5], [0.5, 0.5]], "d e", "a b")
-    found = Extraction("mutual", joining="geometric").pair(forward, backward)
+    result = Extraction("mutual", joining="geometric").pair(forward, backward)
     column = np.sqrt(np.sqrt([0.8 * 0.5, 0.2 * 0.5]) * 0.5)  # of sqrt(.8 .5) and sqrt(.5 .5), the mean
-    np.testing.assert_allclose(found.alignment.weights, [column, column], atol=1e-12)
-    assert found.links == {(0, 0), (0, 1)}
+    np.testing.assert_allclose(result.alignment.weights, [column, column], atol=1e-12)
+    assert result.links == {(0, 0), (0, 1)}
 
 
 @pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5])
@@ -59,10 +59,10 @@ def test_the_mean_of_both_directions_is_read_off_as_one_matrix() -> None:
     forward = alignment([[0.6, 0.4, 0.0], [0.5, 0.3, 0.0]], "a b c", "d e")  # the rest of a row is the end mark's
     backward = alignment([[0.1, 0.9], [0.8, 0.2], [0.3, 0.5]], "d e", "a b c")
     mean = np.array([[0.35, 0.6, 0.15], [0.7, 0.25, 0.25]])  # (0.6 + 0.1) / 2, (0.4 + 0.8) / 2, (0.0 + 0.3) / 2; ...
-    found = Extraction(joining="mean").pair(forward, backward)
-    np.testing.assert_allclose(found.alignment.weights, mean, atol=1e-12)
-    assert (found.alignment.source, found.alignment.target) == (forward.source, forward.target)
-    assert found.links == {(1, 0), (0, 1)}  # each model alone: 0-0 0-1 and 1-0 0-1 2-1
+    result = Extraction(joining="mean").pair(forward, backward)
+    np.testing.assert_allclose(result.alignment.weights, mean, atol=1e-12)
+    assert (result.alignment.source, result.alignment.target) == (forward.source, forward.target)
+    assert result.links == {(1, 0), (0, 1)}  # each model alone: 0-0 0-1 and 1-0 0-1 2-1
     assert Extraction(joining="mean", threshold=0.65).pair(forward, backward).links == {(0, 1)}
     assert Extraction("threshold", joining="mean").pair(forward, backward).links == {(0, 0), (1, 0), (0, 1)}
     marks = replace(forward, source=("a", ",", "c"))

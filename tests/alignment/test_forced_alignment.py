@@ -33,8 +33,8 @@ def subwords() -> Subwords:
 
 
 def forced_aligner(subwords: Subwords, *, seed: int = 1, window: int = 500, **options: Any) -> ForcedAligner:
-    made = small_recipe(dropout=0.0).model_copy(update={"seed": seed})
-    bundle = Bundle.fresh(made, subwords, subwords)
+    recipe = small_recipe(dropout=0.0).model_copy(update={"seed": seed})
+    bundle = Bundle.fresh(recipe, subwords, subwords)
     with torch.no_grad():
         for parameter in bundle.model.parameters():
             parameter.mul_(3)  # so that rows are not all flat
@@ -46,7 +46,7 @@ def align(pairs: list[tuple[str, str]], *aligners: ForcedAligner, longest: int =
     return list(align_pairs(pairs, *aligners, extraction=extraction, longest=longest))
 
 
-def found_with(weights: list[list[float]], source: str, target: str, subwords: Subwords) -> Translation:
+def translation_with(weights: list[list[float]], source: str, target: str, subwords: Subwords) -> Translation:
     """A translation whose alignment is known; columns and rows end with those of the end marks."""
     ids = tuple(subwords.encode(target))
     hypothesis = TranslationHypothesis(
@@ -60,13 +60,13 @@ def found_with(weights: list[list[float]], source: str, target: str, subwords: S
 
 @pytest.fixture(scope="module")
 def words() -> Bundle:
-    """A model whose pieces are words."""
-    pieces = Subwords.train(["a b c d"] * 3, kind="word", size=8, byte_fallback=False)
-    return Bundle.fresh(small_recipe(), pieces, pieces)
+    """A model whose tokens are words."""
+    subwords = Subwords.train(["a b c d"] * 3, kind="word", size=8, byte_fallback=False)
+    return Bundle.fresh(small_recipe(), subwords, subwords)
 
 
 def test_a_shift_moves_rows_between_steps_and_the_end_marks_row_with_them(words: Bundle) -> None:
-    found = found_with([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3], [0.5, 0.5, 0.0]], "a b", "c d", words.source)
+    translation = translation_with([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3], [0.5, 0.5, 0.0]], "a b", "c d", words.source)
     expected = {
         0: [[0.1, 0.2], [0.3, 0.4]],
         1: [[0.0, 0.0], [0.1, 0.2]],
@@ -76,26 +76,26 @@ def test_a_shift_moves_rows_between_steps_and_the_end_marks_row_with_them(words:
         -9: [[0.0, 0.0], [0.0, 0.0]],
     }
     for shift, weights in expected.items():
-        np.testing.assert_allclose(word_alignment(found, words, shift=shift).weights, weights, rtol=1e-6)
-        np.testing.assert_allclose(token_alignment(found, words, shift=shift).weights, weights, rtol=1e-6)
+        np.testing.assert_allclose(word_alignment(translation, words, shift=shift).weights, weights, rtol=1e-6)
+        np.testing.assert_allclose(token_alignment(translation, words, shift=shift).weights, weights, rtol=1e-6)
 
 
-def test_words_are_those_of_the_text_and_pieces_those_of_the_model(words: Bundle) -> None:
-    found = found_with([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3]], "a Zebra", "d", words.source)
-    assert word_alignment(found, words).source == ("a", "Zebra")
-    assert token_alignment(found, words).target == ("▁d",)
+def test_words_are_those_of_the_text_and_tokens_those_of_the_model(words: Bundle) -> None:
+    translation = translation_with([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3]], "a Zebra", "d", words.source)
+    assert word_alignment(translation, words).source == ("a", "Zebra")
+    assert token_alignment(translation, words).target == ("▁d",)
 
 
-def test_a_reader_merges_what_it_reads_between_pieces(subwords: Subwords) -> None:
-    of_words, of_pieces = (
+def test_an_aligner_merges_token_alignments_to_words(subwords: Subwords) -> None:
+    of_words, of_tokens = (
         next(forced_aligner(subwords, level=level).align(PAIRS[:1])) for level in ("words", "pieces")
     )
     assert of_words.source == tuple(PAIRS[0][0].split())
-    assert "".join(of_pieces.target).replace("▁", " ").split() == PAIRS[0][1].split()
-    starts = [place for place, piece in enumerate(of_pieces.source) if piece.startswith("▁")]
-    summed = np.add.reduceat(of_pieces.weights, starts, axis=1)
-    rows = [place for place, piece in enumerate(of_pieces.target) if piece.startswith("▁")]
-    bounds = [*rows, len(of_pieces.target)]
+    assert "".join(of_tokens.target).replace("▁", " ").split() == PAIRS[0][1].split()
+    starts = [place for place, token in enumerate(of_tokens.source) if token.startswith("▁")]
+    summed = np.add.reduceat(of_tokens.weights, starts, axis=1)
+    rows = [place for place, token in enumerate(of_tokens.target) if token.startswith("▁")]
+    bounds = [*rows, len(of_tokens.target)]
     merged = [summed[start:end].mean(axis=0) for start, end in pairwise(bounds)]
     np.testing.assert_allclose(of_words.weights, merged, atol=1e-6)
 
@@ -110,10 +110,10 @@ def test_every_pair_is_answered_in_order_whatever_the_window(subwords: Subwords)
         assert (" ".join(one.alignment.source), " ".join(one.alignment.target)) == pair
         assert one.links == argmax_links(one.alignment.weights)
     for small in (1, 3):
-        found = align(
+        results = align(
             pairs, forced_aligner(subwords, window=small), forced_aligner(subwords, window=small), joining="union"
         )
-        for one, other in zip(found, expected, strict=True):
+        for one, other in zip(results, expected, strict=True):
             np.testing.assert_allclose(one.alignment.weights, other.alignment.weights, atol=1e-5)
             assert one.links >= other.links
 
@@ -137,11 +137,11 @@ def test_a_line_in_which_the_models_see_other_words_has_the_links_of_the_first(
     for joining, others_differ in (("mean", False), ("intersection", True)):
         caplog.clear()
         with caplog.at_level(logging.WARNING):
-            found = [pair.links for pair in align(pairs, forward, backward, joining=joining)]
+            results = [pair.links for pair in align(pairs, forward, backward, joining=joining)]
         [record] = caplog.records
         assert record.getMessage().startswith("Line 2: the two models split it into different words")
-        assert found[1] == alone[1]
-        assert (found != alone) is others_differ
+        assert results[1] == alone[1]
+        assert (results != alone) is others_differ
 
 
 @pytest.mark.parametrize("directions", [1, 2])
@@ -165,9 +165,9 @@ def test_lines_that_can_have_no_links_are_named_and_keep_their_place(
 ) -> None:
     pairs = [PAIRS[0], ("", "a dog"), ("a dog", " \t"), ("\x00", ""), ("a " * 100, "a"), ("a", "a " * 100), PAIRS[0]]
     with caplog.at_level(logging.WARNING):
-        found = align(pairs, forced_aligner(subwords), forced_aligner(subwords), longest=60)
-    assert [bool(pair.links) for pair in found] == [True, *[False] * 5, True]
-    assert [len(pair.alignment.target) for pair in found] == [3, 2, 0, 0, 0, 0, 3]
+        results = align(pairs, forced_aligner(subwords), forced_aligner(subwords), longest=60)
+    assert [bool(pair.links) for pair in results] == [True, *[False] * 5, True]
+    assert [len(pair.alignment.target) for pair in results] == [3, 2, 0, 0, 0, 0, 3]
     assert [record.getMessage() for record in caplog.records] == [
         "Line 2 is blank in the source: it gets no links.",
         "Line 3 is blank in the target: it gets no links.",
@@ -240,13 +240,13 @@ def test_arrays_are_read_back_without_pickles(aligned: list[AlignedPair]) -> Non
 # --- text without spaces ----------------------------------------------------------------------------------------
 
 
-def test_words_of_a_side_without_spaces_are_pieces_which_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_words_of_a_side_without_spaces_are_tokens_and_a_warning_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
     kana = ["ねこがいる", "いぬがいる", "ねことねこ"]
     ours = Subwords.train([*TEXT, *kana], kind="char", size=32, byte_fallback=False)
     pairs = [("a cat", kana[0]), ("the dog", kana[1])]
     with caplog.at_level(logging.WARNING):
-        found = align(pairs, forced_aligner(ours))
-    assert [pair.alignment.source for pair in found] == [("a", "cat"), ("the", "dog")]
-    assert [pair.alignment.target for pair in found] == [tuple(line) for line in kana[:2]]
-    assert [pair.alignment.weights.shape for pair in found] == [(5, 2), (5, 2)]
+        results = align(pairs, forced_aligner(ours))
+    assert [pair.alignment.source for pair in results] == [("a", "cat"), ("the", "dog")]
+    assert [pair.alignment.target for pair in results] == [tuple(line) for line in kana[:2]]
+    assert [pair.alignment.weights.shape for pair in results] == [(5, 2), (5, 2)]
     assert caplog.messages == ["The target is written without spaces: its words are the model's tokens."]

@@ -34,9 +34,9 @@ def listed(
     """What a word may become, but for the end mark and the unknown token."""
     import torch
 
-    made = learn_shortlist(pairs, *sides, candidates=candidates, frequent=frequent)
-    own, _ = made.own_tokens(torch.tensor([sides[0].encode(word)]))
-    ids = sorted([*made.shared.tolist(), *own.tolist()])
+    shortlist = learn_shortlist(pairs, *sides, candidates=candidates, frequent=frequent)
+    own, _ = shortlist.own_tokens(torch.tensor([sides[0].encode(word)]))
+    ids = sorted([*shortlist.shared.tolist(), *own.tolist()])
     assert {UNK, EOS} <= set(ids)
     return [sides[1].decode([index]) for index in ids if index not in (UNK, EOS)]
 

@@ -75,10 +75,10 @@ def test_growing_is_the_pseudo_code_whatever_the_links() -> None:
     seen = set()
     for _ in range(3000):
         forward, backward, sources, targets = random_directions(generator)
-        found = grow_diag_final_and(forward, backward)
-        assert found == PseudoCode(forward, backward, sources, targets).links
-        assert forward & backward <= found <= forward | backward
-        seen.add((found == forward & backward, found == forward | backward))
+        result = grow_diag_final_and(forward, backward)
+        assert result == PseudoCode(forward, backward, sources, targets).links
+        assert forward & backward <= result <= forward | backward
+        seen.add((result == forward & backward, result == forward | backward))
     assert len(seen) == 4  # both ends were reached, and what lies between
 
 
@@ -146,9 +146,9 @@ def test_the_mean_of_two_directions_by_hand() -> None:
 
 def test_mutual_weights_share_a_source_word_out() -> None:
     weights = [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.25, 0.5, 0.0]]
-    wanted = [
+    expected = [
         [sqrt(weight * weight / total) if total else 0.0 for weight, total in zip(row, (0.75, 2.0, 0.0), strict=True)]
         for row in weights
     ]
-    np.testing.assert_allclose(mutual_weights(weights), wanted, atol=1e-12)
+    np.testing.assert_allclose(mutual_weights(weights), expected, atol=1e-12)
     assert mutual_weights(np.zeros((0, 3))).shape == (0, 3)

@@ -41,9 +41,9 @@ def test_the_mean_is_that_of_the_probabilities(members: int) -> None:
     tables = [log_softmax(seed) for seed in range(members)]
     mean = MeanLogProbs(tuple(tables))
     assert len(mean) == 7
-    wanted = torch.stack(tables).exp().mean(0).log()
+    expected = torch.stack(tables).exp().mean(0).log()
     for rows in ROWS:
-        torch.testing.assert_close(mean[rows], wanted[rows], atol=1e-5, rtol=0)
+        torch.testing.assert_close(mean[rows], expected[rows], atol=1e-5, rtol=0)
 
 
 def test_what_is_allowed_is_normalised_and_the_rest_impossible() -> None:
@@ -52,10 +52,10 @@ def test_what_is_allowed_is_normalised_and_the_rest_impossible() -> None:
     of = torch.tensor([0, 0, 0, 1, 2, 2, 2])
     log_probs = AllowedLogProbs(log_softmax(1), allowed, of)
     assert len(log_probs) == 7
-    wanted = log_softmax(1).exp() * allowed[of]
-    wanted = (wanted / wanted.sum(1, keepdim=True)).log()
+    expected = log_softmax(1).exp() * allowed[of]
+    expected = (expected / expected.sum(1, keepdim=True)).log()
     for rows in ROWS:
-        torch.testing.assert_close(log_probs[rows], wanted[rows], atol=1e-5, rtol=0)
+        torch.testing.assert_close(log_probs[rows], expected[rows], atol=1e-5, rtol=0)
 
 
 # --- search -------------------------------------------------------------------------------------------------------
@@ -107,11 +107,11 @@ def test_search_finds_the_same_as_with_one_hypothesis_at_a_time(name: str) -> No
         "max_lengths": (source > PAD).sum(1) // 2 + 1,
     }
     with fast.evaluating():
-        wanted = plain_search(bundle(name).model, source, **settings)
+        references = plain_search(bundle(name).model, source, **settings)
         memory = fast.encode([source])
-        found = beam_search(fast.step, fast.start(memory), memory, **settings)
-    assert sum(map(len, wanted)) > len(lines)
-    for ranked, expected in zip(found, wanted, strict=True):
+        results = beam_search(fast.step, fast.start(memory), memory, **settings)
+    assert sum(map(len, references)) > len(lines)
+    for ranked, expected in zip(results, references, strict=True):
         assert [(item.ids, item.finished) for item in ranked] == [(item.ids, item.finished) for item in expected]
         for item, other in zip(ranked, expected, strict=True):
             assert item.score == pytest.approx(other.score, abs=1e-5)
@@ -128,9 +128,9 @@ def test_sentences_of_different_numbers_of_hypotheses_are_stepped_together(names
         step = together.step(tokens, together.start(memory).select(rows), memory, rows)
         for row, (sentence, token) in enumerate(zip(rows.tolist(), tokens, strict=True)):
             alone = together.encode([part[sentence : sentence + 1] for part in each])
-            wanted = together.step(token.unsqueeze(0), together.start(alone), alone, torch.tensor([0]))
-            torch.testing.assert_close(step.weights[row : row + 1], wanted.weights, atol=1e-6, rtol=0)
-            torch.testing.assert_close(step.log_probs[row : row + 1], wanted.log_probs[:], atol=1e-5, rtol=0)
+            expected = together.step(token.unsqueeze(0), together.start(alone), alone, torch.tensor([0]))
+            torch.testing.assert_close(step.weights[row : row + 1], expected.weights, atol=1e-6, rtol=0)
+            torch.testing.assert_close(step.log_probs[row : row + 1], expected.log_probs[:], atol=1e-5, rtol=0)
 
 
 def assert_selected(memory: EnsembleMemory, together: Ensemble, of: Tensor) -> None:
@@ -138,9 +138,9 @@ def assert_selected(memory: EnsembleMemory, together: Ensemble, of: Tensor) -> N
     everyone = torch.arange(len(of))
     tokens, fewer = everyone + 4, memory.select(of)
     step = together.step(tokens, together.start(fewer), fewer, everyone)
-    wanted = together.step(tokens, together.start(memory).select(of), memory, of)
-    torch.testing.assert_close(step.log_probs[:], wanted.log_probs[:], atol=1e-5, rtol=0)
-    torch.testing.assert_close(step.weights, wanted.weights, atol=1e-6, rtol=0)
+    expected = together.step(tokens, together.start(memory).select(of), memory, of)
+    torch.testing.assert_close(step.log_probs[:], expected.log_probs[:], atol=1e-5, rtol=0)
+    torch.testing.assert_close(step.weights, expected.weights, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("has_shortlist", [False, True])

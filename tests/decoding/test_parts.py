@@ -26,11 +26,11 @@ def hypothesis(
     return TranslationHypothesis(ids, score, log_probability, (), nothing, finished, text=f"{log_probability}")
 
 
-def ranked(found: Sequence[tuple[int, float, float]], penalties: Penalties, *, finished: bool = True) -> Part:
+def ranked(values: Sequence[tuple[int, float, float]], penalties: Penalties, *, finished: bool = True) -> Part:
     """Hypotheses of so many tokens, as improbable as given, in the order of their scores."""
     part = [
         hypothesis(-nats, tokens, penalties, coverage=-cover * bool(penalties.coverage), finished=finished)
-        for tokens, nats, cover in found
+        for tokens, nats, cover in values
     ]
     return sorted(part, key=lambda item: -item.score)
 
@@ -52,27 +52,27 @@ def test_choices_come_once_each_in_falling_order_of_their_sums(values: list[list
     assert len(set(choices)) == len(choices)
 
 
-@given(found=lists, count=st.integers(1, 6), coverage=st.sampled_from([0.0, 0.5]))
+@given(values=lists, count=st.integers(1, 6), coverage=st.sampled_from([0.0, 0.5]))
 @settings(max_examples=60, deadline=None)
 def test_without_a_length_penalty_they_are_the_best_of_all(
-    found: list[list[tuple[int, float, float]]], count: int, coverage: float
+    values: list[list[tuple[int, float, float]]], count: int, coverage: float
 ) -> None:
     penalties = Penalties(0.0, coverage)
-    parts = [ranked(part, penalties) for part in found]
-    wanted = sorted(map(penalties.joint_score, product(*parts)), reverse=True)[:count]
-    assert [item.score for item in join_ranked(parts, penalties, count)] == pytest.approx(wanted)
+    parts = [ranked(part, penalties) for part in values]
+    expected = sorted(map(penalties.joint_score, product(*parts)), reverse=True)[:count]
+    assert [item.score for item in join_ranked(parts, penalties, count)] == pytest.approx(expected)
     if not coverage:
         totals = sorted((fsum(item.log_probability for item in choice) for choice in product(*parts)), reverse=True)
         assert [item.log_probability for item in join_ranked(parts, penalties, count)] == pytest.approx(totals[:count])
 
 
-@given(found=lists, count=st.integers(1, 6), finished=st.booleans())
+@given(values=lists, count=st.integers(1, 6), finished=st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_with_one_the_first_is_no_worse_than_the_best_of_each_part(
-    found: list[list[tuple[int, float, float]]], count: int, finished: bool
+    values: list[list[tuple[int, float, float]]], count: int, finished: bool
 ) -> None:
     penalties = Penalties(1.0, 0.0)
-    parts = [ranked(part, penalties, finished=finished) for part in found]
+    parts = [ranked(part, penalties, finished=finished) for part in values]
     scores = [item.score for item in join_ranked(parts, penalties, count)]
     assert scores == sorted(scores, reverse=True)
     assert scores[0] >= penalties.joint_score([part[0] for part in parts]) - 1e-9

@@ -71,15 +71,15 @@ def test_it_is_attention_times_what_each_position_says(name: str, monkeypatch: p
     model, batch = bundle(name).model.eval(), batch_of(name)
     assert isinstance(model, RecurrentModel)
     with torch.inference_mode():
-        found = posterior_alignment(model, batch)
+        result = posterior_alignment(model, batch)
         attention = model(batch).alignment
-        wanted = by_definition(model, batch)
-    torch.testing.assert_close(found, wanted, atol=2e-5, rtol=0)
+        expected = by_definition(model, batch)
+    torch.testing.assert_close(result, expected, atol=2e-5, rtol=0)
     real = batch.target_out != PAD
     looked = attention.sum(-1) > 0
-    assert found.sum(-1)[real & looked].tolist() == pytest.approx([1.0] * int((real & looked).sum()), abs=1e-4)
-    assert not found[~real].any()
-    assert (found - attention)[real].abs().max() > 1e-3  # the words tell something
+    assert result.sum(-1)[real & looked].tolist() == pytest.approx([1.0] * int((real & looked).sum()), abs=1e-4)
+    assert not result[~real].any()
+    assert (result - attention)[real].abs().max() > 1e-3  # the words tell something
 
 
 @pytest.mark.parametrize("name", ATTENTIVE)
@@ -108,17 +108,17 @@ def test_leaving_out_what_is_hardly_attended_to_changes_little(name: str, monkey
     torch.testing.assert_close(some, every, atol=0.05, rtol=0)
 
 
-def test_a_translator_gives_it_for_known_and_for_found_translations() -> None:
+def test_a_translator_gives_it_for_known_translations_and_for_its_own() -> None:
     member = bundle(ATTENTIVE[0])
-    plain, asked = Translator([member]), Translator([member], posterior=True)
-    for one, other in zip(plain.translate(LINES[5:]), asked.translate(LINES[5:]), strict=True):
+    plain, posterior = Translator([member]), Translator([member], posterior=True)
+    for one, other in zip(plain.translate(LINES[5:]), posterior.translate(LINES[5:]), strict=True):
         assert (one.text, one.score) == (other.text, other.score)
-        again = next(asked.score([(other.source, other.hypotheses[0].ids)])).hypotheses[0].alignment
+        again = next(posterior.score([(other.source, other.hypotheses[0].ids)])).hypotheses[0].alignment
         mine = other.hypotheses[0].alignment
         assert mine.shape == one.hypotheses[0].alignment.shape
         torch.testing.assert_close(mine, again[: len(mine)], atol=1e-5, rtol=0)
     pairs = list(zip(LINES, TARGETS, strict=True))[5:]
-    for one, other in zip(plain.score(pairs), asked.score(pairs), strict=True):
+    for one, other in zip(plain.score(pairs), posterior.score(pairs), strict=True):
         assert one.hypotheses[0].score == other.hypotheses[0].score
 
 

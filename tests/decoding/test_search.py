@@ -164,9 +164,9 @@ def reference_beam(
     return sorted(((score_of(table, sentence, tokens, alpha, beta), tokens) for tokens in outputs), reverse=True)
 
 
-def check_same(found: list[Hypothesis], wanted: list[tuple[float, tuple[int, ...]]]) -> None:
-    assert [(*item.ids, EOS) if item.finished else item.ids for item in found] == [tokens for _, tokens in wanted]
-    assert [item.score for item in found] == pytest.approx([score for score, _ in wanted], abs=1e-5)
+def check_same(results: list[Hypothesis], expected: list[tuple[float, tuple[int, ...]]]) -> None:
+    assert [(*item.ids, EOS) if item.finished else item.ids for item in results] == [tokens for _, tokens in expected]
+    assert [item.score for item in results] == pytest.approx([score for score, _ in expected], abs=1e-5)
 
 
 def check_equal(one: Hypothesis, other: Hypothesis) -> None:
@@ -183,7 +183,7 @@ def test_a_beam_as_wide_as_the_space_is_brute_force(alpha: float, beta: float, i
     for seed in range(4):
         table = Table.random(seed, batch=4, impossible=impossible)
         lengths = [4, 1, 3, 4]
-        found = beam_search(
+        results = beam_search(
             table.step,
             *table.start(),
             batch=4,
@@ -194,8 +194,8 @@ def test_a_beam_as_wide_as_the_space_is_brute_force(alpha: float, beta: float, i
             n_best=6,
         )
         for sentence, length in enumerate(lengths):
-            wanted = brute_force(table, sentence, length, alpha, beta)[:6]
-            check_same(found[sentence], wanted or [(-math.inf, ())])
+            expected = brute_force(table, sentence, length, alpha, beta)[:6]
+            check_same(results[sentence], expected or [(-math.inf, ())])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
@@ -204,7 +204,7 @@ def test_a_narrow_beam_is_the_reference_which_never_stops_early(size: int, alpha
     lengths = [9, 5, 7]
     for seed in range(3):
         table = Table.random(seed, batch=3, size=8)
-        found = beam_search(
+        results = beam_search(
             table.step,
             *table.start(),
             batch=3,
@@ -215,7 +215,7 @@ def test_a_narrow_beam_is_the_reference_which_never_stops_early(size: int, alpha
             n_best=size,
         )
         for sentence, length in enumerate(lengths):
-            check_same(found[sentence], reference_beam(table, sentence, size, length, alpha, beta)[:size])
+            check_same(results[sentence], reference_beam(table, sentence, size, length, alpha, beta)[:size])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -234,10 +234,10 @@ def test_a_beam_with_a_horizon_is_the_reference_that_stops_there(
             "n_best": size,
             "max_lengths": torch.tensor(lengths),
         } | penalties
-        found = beam_search(table.step, *table.start(), horizon=horizon, **search)
+        results = beam_search(table.step, *table.start(), horizon=horizon, **search)
         for sentence, length in enumerate(lengths):
-            wanted = reference_beam(table, sentence, size, length, alpha, beta, horizon)[:size]
-            check_same(found[sentence], wanted)
+            expected = reference_beam(table, sentence, size, length, alpha, beta, horizon)[:size]
+            check_same(results[sentence], expected)
 
 
 def test_a_horizon_decides_how_long_a_hypothesis_may_hope() -> None:
@@ -247,8 +247,8 @@ def test_a_horizon_decides_how_long_a_hypothesis_may_hope() -> None:
     steps = {}
     for horizon in (None, 9, 4, 1):
         table.batches.clear()
-        (found,) = beam_search(table.step, *table.start(), horizon=horizon, **search)
-        steps[horizon] = len(table.batches), found[0].ids
+        (hypotheses,) = beam_search(table.step, *table.start(), horizon=horizon, **search)
+        steps[horizon] = len(table.batches), hypotheses[0].ids
     assert steps == {None: (5, (4,) * 4), 9: (5, (4,) * 4), 4: (5, (4,) * 4), 1: (1, ())}
 
 
@@ -260,10 +260,10 @@ def test_a_pruned_beam_is_the_reference_that_drops_the_improbable(size: int, pru
     for seed in range(3):
         table = Table.random(seed, batch=4, size=8)
         search: dict[str, Any] = {"batch": 4, "beam_size": size, "n_best": size, "max_lengths": torch.tensor(lengths)}
-        found = beam_search(table.step, *table.start(), horizon=horizon, prune=prune, **search)
+        results = beam_search(table.step, *table.start(), horizon=horizon, prune=prune, **search)
         for sentence, length in enumerate(lengths):
-            wanted = reference_beam(table, sentence, size, length, 1.0, 0.0, horizon, prune)[:size]
-            check_same(found[sentence], wanted)
+            expected = reference_beam(table, sentence, size, length, 1.0, 0.0, horizon, prune)[:size]
+            check_same(results[sentence], expected)
 
 
 def test_what_is_pruned_costs_nothing() -> None:
@@ -290,8 +290,8 @@ def test_beam_of_one_is_greedy() -> None:
 
 def test_greedy_takes_the_most_probable_token_each_time() -> None:
     table = Table.random(0, batch=5, size=9)
-    for sentence, found in enumerate(greedy(table.step, *table.start(), batch=5, max_lengths=torch.full((5,), 20))):
-        produced = (*found.ids, EOS) if found.finished else found.ids
+    for sentence, result in enumerate(greedy(table.step, *table.start(), batch=5, max_lengths=torch.full((5,), 20))):
+        produced = (*result.ids, EOS) if result.finished else result.ids
         history = 0
         for fed, token in zip((BOS, *produced), produced, strict=False):
             history = (history * 31 + fed + 1) % HISTORIES
@@ -322,9 +322,9 @@ def test_companions_change_nothing(size: int) -> None:
 
 def test_a_hypothesis_carries_what_happened_along_its_path() -> None:
     table = Table.random(4, batch=6)
-    found = beam_search(table.step, *table.start(), batch=6, beam_size=4, n_best=4, max_lengths=torch.full((6,), 8))
-    assert any(len(hypothesis.ids) > 3 for ranked in found for hypothesis in ranked)
-    for sentence, ranked in enumerate(found):
+    results = beam_search(table.step, *table.start(), batch=6, beam_size=4, n_best=4, max_lengths=torch.full((6,), 8))
+    assert any(len(hypothesis.ids) > 3 for ranked in results for hypothesis in ranked)
+    for sentence, ranked in enumerate(results):
         assert len({hypothesis.ids for hypothesis in ranked}) == len(ranked)
         assert [hypothesis.score for hypothesis in ranked] == sorted((h.score for h in ranked), reverse=True)
         for hypothesis in ranked:
@@ -364,8 +364,8 @@ def test_padding_and_start_mark_are_never_produced() -> None:
     table = chain({PAD: 0.5, BOS: 0.3, UNK: 0.15, 4: 0.05}, {PAD: 0.6, BOS: 0.3, EOS: 0.1})
     lengths = torch.tensor([5])
     assert greedy(table.step, *table.start(), batch=1, max_lengths=lengths)[0].ids == (UNK,)
-    (found,) = beam_search(table.step, *table.start(), batch=1, beam_size=6, n_best=6, max_lengths=lengths)
-    assert [hypothesis.ids for hypothesis in found] == [(UNK,), (4,)]
+    (hypotheses,) = beam_search(table.step, *table.start(), batch=1, beam_size=6, n_best=6, max_lengths=lengths)
+    assert [hypothesis.ids for hypothesis in hypotheses] == [(UNK,), (4,)]
     forbidden = (PAD, BOS, UNK)
     assert greedy(table.step, *table.start(), batch=1, max_lengths=lengths, forbid=forbidden)[0].ids == (4,)
     [[drawn]] = sample(table.step, *table.start(), uniform=numbers(1, 1, 5), max_lengths=lengths, forbid=forbidden)
@@ -380,18 +380,20 @@ def test_the_maximum_length_counts_the_end_mark_and_cuts_what_has_not_ended() ->
     assert (cut.ids, cut.finished, len(cut.alignment)) == ((4, 5), False, 2)
     assert cut.score == pytest.approx(2 * math.log(0.9) / (7 / 6))
     # With room for the improbable ends in the beam, something finishes, and then what was cut does not count.
-    (found,) = beam_search(table.step, *table.start(), batch=1, beam_size=3, n_best=3, max_lengths=torch.tensor([2]))
-    assert [(item.ids, item.finished) for item in found] == [((4,), True), ((), True)]
+    (hypotheses,) = beam_search(
+        table.step, *table.start(), batch=1, beam_size=3, n_best=3, max_lengths=torch.tensor([2])
+    )
+    assert [(item.ids, item.finished) for item in hypotheses] == [((4,), True), ((), True)]
 
 
 def test_length_penalty_decides_between_short_and_long() -> None:
     table = chain({EOS: 0.5, 4: 0.5}, {4: 0.8, EOS: 0.2}, {4: 0.8, EOS: 0.2}, {EOS: 1.0})
     best = {}
     for alpha in (0.0, 3.0):
-        (found,) = beam_search(
+        (hypotheses,) = beam_search(
             table.step, *table.start(), batch=1, beam_size=4, max_lengths=torch.tensor([6]), length_penalty=alpha
         )
-        best[alpha] = found[0].ids
+        best[alpha] = hypotheses[0].ids
     assert best == {0.0: (), 3.0: (4, 4, 4)}
 
 
@@ -426,23 +428,23 @@ def test_nothing_possible_gives_an_empty_hypothesis_and_never_nan() -> None:
     broken = Table(torch.full((1, HISTORIES, 6), math.nan), torch.ones(1, HISTORIES, 2))
     for table in (dead, broken):
         arguments: dict[str, Any] = {"batch": 1, "max_lengths": torch.tensor([4])}
-        found = [
+        hypotheses = [
             *beam_search(table.step, *table.start(), beam_size=3, n_best=2, **arguments)[0],
             *greedy(table.step, *table.start(), **arguments),
             *sample(table.step, *table.start(), uniform=numbers(1, 1, 4), max_lengths=arguments["max_lengths"])[0],
         ]
-        assert {(item.ids, item.score, item.finished, len(item.alignment)) for item in found} == {
+        assert {(item.ids, item.score, item.finished, len(item.alignment)) for item in hypotheses} == {
             ((), -math.inf, False, 0)
         }
-        assert len(found) == 3
+        assert len(hypotheses) == 3
 
 
 def test_of_equal_tokens_the_lowest_comes_first() -> None:
     table = chain({4: 0.25, 7: 0.25, 6: 0.25, 5: 0.25}, {EOS: 1.0}, size=8)
     lengths = torch.tensor([3])
     assert greedy(table.step, *table.start(), batch=1, max_lengths=lengths)[0].ids == (4,)
-    (found,) = beam_search(table.step, *table.start(), batch=1, beam_size=4, n_best=4, max_lengths=lengths)
-    assert [hypothesis.ids for hypothesis in found] == [(4,), (5,), (6,), (7,)]
+    (hypotheses,) = beam_search(table.step, *table.start(), batch=1, beam_size=4, n_best=4, max_lengths=lengths)
+    assert [hypothesis.ids for hypothesis in hypotheses] == [(4,), (5,), (6,), (7,)]
 
 
 def test_search_stops_when_nothing_better_can_come() -> None:
@@ -492,14 +494,14 @@ def test_log_probabilities_may_be_computed_some_rows_at_a_time(at_once: int, mon
         lambda step: sample(step, *table.start(), uniform=uniform, max_lengths=lengths),
         lambda step: sample(step, *table.start(), uniform=uniform, max_lengths=lengths, top_k=3),
     ]
-    wanted = [run(table.step) for run in searches]
+    references = [run(table.step) for run in searches]
     monkeypatch.setattr("nmt.decoding.candidates._ROWS_AT_ONCE", at_once)
 
     def lazy_step(*arguments: Any) -> Any:
         result = table.step(*arguments)
         return replace(result, log_probs=Lazy(result.log_probs))
 
-    for run, expected in zip(searches, wanted, strict=True):
+    for run, expected in zip(searches, references, strict=True):
         for ranked, others in zip(run(lazy_step), expected, strict=True):
             for one, other in zip(ranked, others, strict=True):
                 check_equal(one, other)
@@ -507,15 +509,15 @@ def test_log_probabilities_may_be_computed_some_rows_at_a_time(at_once: int, mon
 
 @pytest.mark.parametrize("beta", [0.0, 0.3])
 @pytest.mark.parametrize("horizon", [None, 2])
-def test_the_pool_of_the_kernel_finds_the_same(beta: float, horizon: int | None) -> None:
+def test_the_fast_finished_hypotheses_are_the_same(beta: float, horizon: int | None) -> None:
     """Without a compiler it is the plain one."""
     for seed in range(4):
         table = Table.random(seed, batch=7, impossible=0.2)
         lengths = torch.arange(2, 9)
         settings: dict[str, Any] = {"batch": 7, "beam_size": 3, "n_best": 3, "max_lengths": lengths}
         settings |= {"horizon": horizon, "coverage_penalty": beta}
-        found = beam_search(table.step, *table.start(), finished_type=FastFinishedHypotheses, **settings)
-        for ranked, others in zip(found, beam_search(table.step, *table.start(), **settings), strict=True):
+        results = beam_search(table.step, *table.start(), finished_type=FastFinishedHypotheses, **settings)
+        for ranked, others in zip(results, beam_search(table.step, *table.start(), **settings), strict=True):
             for one, other in zip(ranked, others, strict=True):
                 check_equal(one, other)
 
@@ -567,7 +569,7 @@ def test_samples_are_as_frequent_as_the_distribution_says(
         if adapted[BOS, one] * adapted[one, other]
     }
     assert counts.keys() <= exact.keys()
-    chi_squared = sum((counts[output] - wanted) ** 2 / wanted for output, wanted in exact.items())
+    chi_squared = sum((counts[output] - expected) ** 2 / expected for output, expected in exact.items())
     assert chi_squared < 26.1  # 1 in 1,000 for the 8 degrees of freedom of all nine outputs
     for item in samples[:50]:
         path = (BOS, *item.ids, EOS) if item.finished else (BOS, *item.ids)

@@ -28,12 +28,12 @@ def subwords() -> Subwords:
 
 @pytest.fixture(scope="module")
 def bundle(subwords: Subwords) -> Bundle:
-    made = Bundle.fresh(small_recipe(), subwords, subwords)
+    result = Bundle.fresh(small_recipe(), subwords, subwords)
     with torch.no_grad():
-        for parameter in made.model.parameters():
+        for parameter in result.model.parameters():
             parameter.mul_(3)
-        output_bias(made.model)[EOS] = -2
-    return made
+        output_bias(result.model)[EOS] = -2
+    return result
 
 
 def shortlist(frequent: tuple[int, ...] = (5,)) -> Shortlist:
@@ -44,12 +44,12 @@ def shortlist(frequent: tuple[int, ...] = (5,)) -> Shortlist:
     return Shortlist(translations, torch.tensor(frequent, dtype=torch.long), SIZE)
 
 
-def listed(made: Shortlist, sources: Tensor) -> list[list[int]]:
+def listed(lists: Shortlist, sources: Tensor) -> list[list[int]]:
     """The whole list of each sentence."""
-    own, sentences = made.own_tokens(sources)
-    assert not set(own.tolist()) & set(made.shared.tolist())
+    own, sentences = lists.own_tokens(sources)
+    assert not set(own.tolist()) & set(lists.shared.tolist())
     return [
-        sorted([*made.shared.tolist(), *own[sentences.segment_ids == row].tolist()]) for row in range(sentences.count)
+        sorted([*lists.shared.tolist(), *own[sentences.segment_ids == row].tolist()]) for row in range(sentences.count)
     ]
 
 
@@ -62,11 +62,11 @@ def test_a_list_is_of_a_source_and_of_what_is_always_on_it() -> None:
 
 def test_lists_lack_nothing_and_have_nothing_twice() -> None:
     torch.manual_seed(1)
-    made = Shortlist(torch.randint(4, 500, (500, 3)), torch.arange(10, 20), 500)
+    lists = Shortlist(torch.randint(4, 500, (500, 3)), torch.arange(10, 20), 500)
     for count in range(1, 60):
         sources = torch.randint(4, 500, (3, count))
-        for source, found in zip(sources, listed(made, sources), strict=True):
-            assert found == sorted({UNK, EOS, *range(10, 20), *made.translations[source].flatten().tolist()})
+        for source, result in zip(sources, listed(lists, sources), strict=True):
+            assert result == sorted({UNK, EOS, *range(10, 20), *lists.translations[source].flatten().tolist()})
 
 
 def test_only_listed_tokens_are_written(bundle: Bundle) -> None:
@@ -75,9 +75,9 @@ def test_only_listed_tokens_are_written(bundle: Bundle) -> None:
     written = beyond = 0
     for line, unbound in zip(lines, free, strict=True):
         translator = Translator([bundle], shortlist=shortlist(), n_best=3)
-        [found] = translator.translate([line])
-        [own] = listed(shortlist(), torch.tensor([found.source_ids]))
-        for hypothesis in found.hypotheses:
+        [translation] = translator.translate([line])
+        [own] = listed(shortlist(), torch.tensor([translation.source_ids]))
+        for hypothesis in translation.hypotheses:
             written += len(hypothesis.ids)
             assert set(hypothesis.ids) <= set(own)
         beyond += not set(unbound.hypotheses[0].ids) <= set(own)
@@ -115,12 +115,12 @@ def test_forced_decoding_knows_no_list(bundle: Bundle) -> None:
 
 
 def test_what_was_saved_is_what_is_loaded(subwords: Subwords, tmp_path: Path) -> None:
-    made = shortlist((5, 7))
-    made.save(tmp_path / "list", subwords, subwords)
-    found = Shortlist.load(tmp_path / "list", subwords, subwords)
-    assert torch.equal(found.translations, made.translations)
-    assert torch.equal(found.frequent, made.frequent)
-    assert found.target_size == SIZE
+    expected = shortlist((5, 7))
+    expected.save(tmp_path / "list", subwords, subwords)
+    result = Shortlist.load(tmp_path / "list", subwords, subwords)
+    assert torch.equal(result.translations, expected.translations)
+    assert torch.equal(result.frequent, expected.frequent)
+    assert result.target_size == SIZE
 
 
 def test_a_file_that_does_not_fit_is_a_sentence(subwords: Subwords, tmp_path: Path) -> None:

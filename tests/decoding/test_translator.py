@@ -81,18 +81,18 @@ def bundle(name: str = "bahdanau", *, seed: int = 1, source: str = "char") -> Bu
     tree["decoder"] = {"hidden": 14, "readout": {"kind": "maxout", "size": 12}, **tree["decoder"]}
     data = {"source": "de", "target": "en", "train": "-", "valid": "-"}
     decoding = {"beam_size": 3, "max_ratio": 0.5}
-    found = Bundle.fresh(
+    result = Bundle.fresh(
         recipe.parse_recipe({"name": name, "seed": seed, "data": data, "model": tree, "decoding": decoding}, name),
         subwords(source),
         subwords(),
     )
     with torch.no_grad():
-        for parameter in found.model.parameters():
+        for parameter in result.model.parameters():
             parameter.mul_(2.5)
-        output_bias(found.model).fill_(0)
-        output_bias(found.model)[EOS] = ENDS[name]
-    found.model.eval()
-    return found
+        output_bias(result.model).fill_(0)
+        output_bias(result.model)[EOS] = ENDS[name]
+    result.model.eval()
+    return result
 
 
 def translate(members: Sequence[Bundle], lines: Sequence[str] = LINES, **options: Any) -> list[Translation]:
@@ -112,10 +112,10 @@ def check_same(one: Translation, other: Translation) -> None:
 
 def test_the_models_under_test_decide_end_and_differ() -> None:
     for name in MODELS:
-        found = translate([bundle(name)])
-        assert len({item.text for item in found}) > 4, name
-        assert {item.hypotheses[0].finished for item in found} == {True, False}, name
-        assert max(len(item.hypotheses[0].ids) for item in found) > 10, name
+        results = translate([bundle(name)])
+        assert len({item.text for item in results}) > 4, name
+        assert {item.hypotheses[0].finished for item in results} == {True, False}, name
+        assert max(len(item.hypotheses[0].ids) for item in results) > 10, name
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_samples_are_those_of_their_seed_and_line_alone(name: str, sampling: Sam
         check_same(one, other)
         check_same(replace(one, hypotheses=one.hypotheses[:1]), first)
     assert {len(item.hypotheses) for item in together} == {4}
-    assert len({item.text for found in together for item in found.hypotheses}) > 2 * len(LINES)
+    assert len({item.text for translation in together for item in translation.hypotheses}) > 2 * len(LINES)
     again = translate([bundle(name)], sampling=replace(sampling, seed=4))
     assert [item.text for item in again] != [item.text for item in single]
 
@@ -156,11 +156,16 @@ def test_samples_are_those_of_their_seed_and_line_alone(name: str, sampling: Sam
 @pytest.mark.parametrize("name", ["bahdanau", "heads-coverage-copy"])
 def test_samples_carry_their_probability_and_alignment(name: str) -> None:
     translator = Translator([bundle(name)], n_best=3, sampling=Sampling(temperature=0.8))
-    pairs = [(found, item) for found in translator.translate(LINES) for item in found.hypotheses if item.finished]
+    pairs = [
+        (translation, item)
+        for translation in translator.translate(LINES)
+        for item in translation.hypotheses
+        if item.finished
+    ]
     assert len(pairs) > 5
-    scored = translator.score((found.source, item.ids) for found, item in pairs)
-    for (found, item), forced in zip(pairs, scored, strict=True):
-        check_same(replace(found, hypotheses=(item,)), forced)
+    scored = translator.score((translation.source, item.ids) for translation, item in pairs)
+    for (translation, item), forced in zip(pairs, scored, strict=True):
+        check_same(replace(translation, hypotheses=(item,)), forced)
 
 
 def test_an_ensemble_and_a_shortlist_are_sampled_from_too() -> None:
@@ -170,17 +175,17 @@ def test_an_ensemble_and_a_shortlist_are_sampled_from_too() -> None:
     size = len(subwords())
     few = Shortlist(torch.full((size, 1), 20), torch.arange(270, 280), size)
     listed = translate([bundle()], sampling=Sampling(), n_best=2, shortlist=few)
-    written = {index for found in listed for item in found.hypotheses for index in item.ids}
+    written = {index for translation in listed for item in translation.hypotheses for index in item.ids}
     assert written <= {UNK, 20, *range(270, 280)}
     assert len(written) > 6
 
 
 def test_the_parts_of_a_long_line_are_drawn_apart() -> None:
     line = "a cat . " * 20
-    [found] = translate([bundle()], [line], sampling=Sampling(), n_best=2, max_source=30)
+    [translation] = translate([bundle()], [line], sampling=Sampling(), n_best=2, max_source=30)
     [again] = translate([bundle()], [line], sampling=Sampling(), max_source=30)
-    assert len({item.text for item in found.hypotheses}) == 2
-    assert found.text == again.text
+    assert len({item.text for item in translation.hypotheses}) == 2
+    assert translation.text == again.text
 
 
 @pytest.mark.parametrize(
@@ -200,24 +205,24 @@ def test_impossible_sampling_is_refused(options: dict[str, Any], sentence: str) 
 @pytest.mark.parametrize("name", MODELS)
 def test_forced_decoding_agrees_with_search(name: str) -> None:
     translator = Translator([bundle(name)], n_best=3)
-    pairs, wanted = [], []
-    for found in translator.translate(LINES):
-        for hypothesis in found.hypotheses:
+    pairs, references = [], []
+    for translation in translator.translate(LINES):
+        for hypothesis in translation.hypotheses:
             if hypothesis.finished:
-                pairs.append((found.source, hypothesis.ids))
-                wanted.append(replace(found, hypotheses=(hypothesis,)))
+                pairs.append((translation.source, hypothesis.ids))
+                references.append(replace(translation, hypotheses=(hypothesis,)))
     assert len(pairs) > 5
-    for found, expected in zip(translator.score(pairs), wanted, strict=True):
-        check_same(found, expected)
+    for translation, expected in zip(translator.score(pairs), references, strict=True):
+        check_same(translation, expected)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_rows_of_an_alignment_belong_to_the_target_tokens(name: str) -> None:
     """Against the model's own steps: a row made when a token was predicted must come out at that token."""
     member = bundle(name)
-    for found in translate([member], n_best=2):
-        source = torch.tensor([[*found.source_ids, EOS]])
-        for hypothesis in found.hypotheses:
+    for translation in translate([member], n_best=2):
+        source = torch.tensor([[*translation.source_ids, EOS]])
+        for hypothesis in translation.hypotheses:
             produced = (*hypothesis.ids, EOS) if hypothesis.finished else hypothesis.ids
             with torch.inference_mode():
                 memory = member.model.encode(source, source > 0)
@@ -252,28 +257,28 @@ def test_blank_and_awkward_lines_keep_their_place() -> None:
         "a \u4e16 cat",
         "a cat",
     ]
-    found = translate([bundle()], lines)
-    assert [item.source for item in found] == [line.rstrip("\r\n") for line in lines]
-    assert [item.text for item in found[1:4]] == ["", "", ""]
-    for item in found[1:4]:
+    results = translate([bundle()], lines)
+    assert [item.source for item in results] == [line.rstrip("\r\n") for line in lines]
+    assert [item.text for item in results[1:4]] == ["", "", ""]
+    for item in results[1:4]:
         assert (item.score, item.source_ids, item.hypotheses[0].ids) == (0.0, (), ())
         assert item.hypotheses[0].alignment.shape == (0, 0)
-    for same in (found[4], found[5], found[6], found[9]):
-        assert same.text == found[0].text
-        assert same.score == pytest.approx(found[0].score, abs=1e-5)
-    assert all(len(item.text.splitlines()) <= 1 for item in found)
+    for same in (results[4], results[5], results[6], results[9]):
+        assert same.text == results[0].text
+        assert same.score == pytest.approx(results[0].score, abs=1e-5)
+    assert all(len(item.text.splitlines()) <= 1 for item in results)
 
 
 def test_the_horizon_of_the_settings_is_that_of_the_search() -> None:
     """A long one changes nothing; the shortest gives up on some hypotheses that would have won."""
     settings = recipe.DecodingConfig(beam_size=3, max_ratio=0.5, length_penalty=3.0, horizon=None)
-    wanted, far, near = (
+    expected, far, near = (
         translate([bundle("luong")], decoding=settings.model_copy(update={"horizon": horizon}))
         for horizon in (None, 1000, 1)
     )
-    for one, other in zip(far, wanted, strict=True):
+    for one, other in zip(far, expected, strict=True):
         check_same(one, other)
-    losses = [one.hypotheses[0].score - other.hypotheses[0].score for one, other in zip(wanted, near, strict=True)]
+    losses = [one.hypotheses[0].score - other.hypotheses[0].score for one, other in zip(expected, near, strict=True)]
     assert min(losses) > -1e-5
     assert max(losses) > 0.1
 
@@ -311,9 +316,9 @@ def test_no_line_begins_or_ends_with_a_space_though_the_model_writes_one() -> No
     with torch.no_grad():
         bias[space] += 6
     try:
-        raw = [spaced.decode(found.hypotheses[0].ids) for found in translate([with_spaces])]
+        raw = [spaced.decode(translation.hypotheses[0].ids) for translation in translate([with_spaces])]
         assert any(text.startswith(" ") for text in raw)
-        texts = [found.text for found in translate([with_spaces])]
+        texts = [translation.text for translation in translate([with_spaces])]
         assert texts == [clean(text) for text in raw]
         assert all(text == text.strip() for text in texts)
         [scored] = Translator([with_spaces]).score([("a cat", spaced.encode("  a dog "))])
@@ -326,53 +331,53 @@ def test_no_line_begins_or_ends_with_a_space_though_the_model_writes_one() -> No
 def test_a_line_too_long_is_translated_in_parts_in_its_place(caplog: pytest.LogCaptureFixture) -> None:
     long = " ".join(LINES[:4])
     with caplog.at_level(logging.WARNING):
-        found = translate([bundle("luong")], ["", "a cat", long, "three"], max_source=60, n_best=2)
+        results = translate([bundle("luong")], ["", "a cat", long, "three"], max_source=60, n_best=2)
     (record,) = caplog.records
     tokens = len(subwords().encode(long))
     assert record.getMessage() == (
         f"Line 3 has {tokens} tokens, but a model reads at most 60 at a time: it is translated in 3 parts."
     )
     alone = translate([bundle("luong")], ["a cat", *LINES[:2], " ".join(LINES[2:4]), "three"], n_best=2)
-    check_same(found[1], alone[0])
-    check_same(found[3], alone[-1])
+    check_same(results[1], alone[0])
+    check_same(results[3], alone[-1])
     penalties = Penalties()
     parts = [item.hypotheses for item in alone[1:-1]]
     choices = sorted(product(*parts), key=penalties.joint_score, reverse=True)[:2]
-    for hypothesis, choice in zip(found[2].hypotheses, choices, strict=True):
+    for hypothesis, choice in zip(results[2].hypotheses, choices, strict=True):
         assert hypothesis.text == " ".join(part.text for part in choice if part.text)
         assert hypothesis.ids == sum((part.ids for part in choice), ())
         assert hypothesis.log_probability == pytest.approx(sum(part.log_probability for part in choice), abs=1e-4)
         assert hypothesis.score == pytest.approx(penalties.joint_score(choice), abs=1e-5)
         rows = len(hypothesis.ids) + hypothesis.finished
-        assert hypothesis.alignment.shape == (rows, len(found[2].source_ids) + 1)
+        assert hypothesis.alignment.shape == (rows, len(results[2].source_ids) + 1)
         assert len(hypothesis.token_log_probs) == rows
         torch.testing.assert_close(hypothesis.alignment.sum(1), torch.ones(rows), atol=1e-5, rtol=0)
 
 
 def test_lines_are_answered_as_soon_as_the_window_is_full() -> None:
-    asked = []
+    requests = []
 
     def lines() -> Iterator[str]:
         for number, line in enumerate(LINES):
-            asked.append(number)
+            requests.append(number)
             yield line
 
     answers = Translator([bundle()], window=1).translate(lines())
     next(answers)
-    assert asked == [0]
+    assert requests == [0]
     next(answers)
-    assert asked == [0, 1]
+    assert requests == [0, 1]
 
 
 @pytest.mark.parametrize("names", [("bahdanau", "luong"), ("luong", "luong-local-p"), ("bahdanau", "luong-location")])
 def test_an_ensemble_is_the_mean_of_probabilities(names: tuple[str, str]) -> None:
     members = [bundle(name) for name in names]
-    for found in translate(members):
-        hypothesis = found.hypotheses[0]
+    for translation in translate(members):
+        hypothesis = translation.hypotheses[0]
         if not hypothesis.finished:
             continue
         forced = [
-            next(Translator([member]).score([(found.source, hypothesis.ids)])).hypotheses[0] for member in members
+            next(Translator([member]).score([(translation.source, hypothesis.ids)])).hypotheses[0] for member in members
         ]
         for together, one, two in zip(
             hypothesis.token_log_probs, forced[0].token_log_probs, forced[1].token_log_probs, strict=True
@@ -380,7 +385,7 @@ def test_an_ensemble_is_the_mean_of_probabilities(names: tuple[str, str]) -> Non
             assert math.exp(together) == pytest.approx((math.exp(one) + math.exp(two)) / 2, abs=1e-5)
         mean = (forced[0].alignment + forced[1].alignment) / 2
         torch.testing.assert_close(hypothesis.alignment, mean, atol=1e-5, rtol=0)
-        check_same(next(Translator(members).score([(found.source, hypothesis.ids)])), found)
+        check_same(next(Translator(members).score([(translation.source, hypothesis.ids)])), translation)
 
 
 def test_a_model_twice_is_the_model_once() -> None:
@@ -390,13 +395,13 @@ def test_a_model_twice_is_the_model_once() -> None:
 
 def test_members_may_cut_the_source_differently() -> None:
     members = [bundle(source="bpe"), bundle("luong")]
-    for found in translate(members):
-        assert found.source_ids == tuple(subwords("bpe").encode(found.source))
-        hypothesis = found.hypotheses[0]
-        assert hypothesis.alignment.shape[1] == len(found.source_ids) + 1
+    for translation in translate(members):
+        assert translation.source_ids == tuple(subwords("bpe").encode(translation.source))
+        hypothesis = translation.hypotheses[0]
+        assert hypothesis.alignment.shape[1] == len(translation.source_ids) + 1
         if hypothesis.finished:
-            check_same(next(Translator(members).score([(found.source, hypothesis.ids)])), found)
-            first = next(Translator(members[:1]).score([(found.source, hypothesis.ids)]))
+            check_same(next(Translator(members).score([(translation.source, hypothesis.ids)])), translation)
+            first = next(Translator(members[:1]).score([(translation.source, hypothesis.ids)]))
             torch.testing.assert_close(hypothesis.alignment, first.hypotheses[0].alignment, atol=1e-5, rtol=0)
 
 
@@ -417,12 +422,12 @@ def test_scoring_text_keeps_order_and_takes_empty_sides() -> None:
     together = list(Translator([bundle("luong")], batch_tokens=60).score(pairs))
     assert [item.source for item in together[:4]] == ["a cat", "", "a cat", "three ships"]
     assert [item.text for item in together[:4]] == ["the dog", "a", "", "we saw ships"]
-    for pair, found in zip(pairs, together, strict=True):
-        check_same(found, next(Translator([bundle("luong")]).score([pair])))
-        hypothesis = found.hypotheses[0]
+    for pair, translation in zip(pairs, together, strict=True):
+        check_same(translation, next(Translator([bundle("luong")]).score([pair])))
+        hypothesis = translation.hypotheses[0]
         assert hypothesis.ids == tuple(subwords().encode(clean(pair[1])))
         assert sum(hypothesis.token_log_probs) == pytest.approx(hypothesis.log_probability, abs=1e-4)
-        assert hypothesis.alignment.shape == (len(hypothesis.ids) + 1, len(found.source_ids) + 1)
+        assert hypothesis.alignment.shape == (len(hypothesis.ids) + 1, len(translation.source_ids) + 1)
         torch.testing.assert_close(hypothesis.alignment.sum(1), torch.ones(len(hypothesis.ids) + 1), atol=1e-5, rtol=0)
 
 
@@ -434,12 +439,12 @@ def test_ids_to_score_must_be_tokens(index: int) -> None:
 
 def test_a_model_in_training_is_decoded_without_dropout_and_goes_on_training() -> None:
     member = bundle()
-    wanted = translate([member])
+    references = translate([member])
     member.model.train()
     try:
         translator = Translator.of(member.model, member.source, member.target, decoding=member.recipe.decoding)
-        for found, expected in zip(translator.translate(LINES), wanted, strict=True):
-            check_same(found, expected)
+        for translation, expected in zip(translator.translate(LINES), references, strict=True):
+            check_same(translation, expected)
             assert member.model.training
             assert not torch.is_inference_mode_enabled()
     finally:

@@ -40,14 +40,14 @@ def target() -> Subwords:
     return words(TARGET)
 
 
-def found(ids: list[int], weights: list[list[float]]) -> Hypothesis:
+def hypothesis_with(ids: list[int], weights: list[list[float]]) -> Hypothesis:
     return Hypothesis(tuple(ids), 0.0, 0.0, (0.0,) * len(weights), torch.tensor(weights), finished=True)
 
 
 def text(
     source: Subwords, target: Subwords, line: str, output: list[int], weights: list[list[float]], **lexicon: str
 ) -> str:
-    return UnknownWords(source, target, lexicon).text(line, source.encode(line), found(output, weights))
+    return UnknownWords(source, target, lexicon).text(line, source.encode(line), hypothesis_with(output, weights))
 
 
 # --- by hand ----------------------------------------------------------------------------------------------------
@@ -126,14 +126,14 @@ LINES = ["Zoe sees a cat", "the old dog", "", "Ann Zoe Bob", "here sleeps the ze
 
 def unsure() -> Bundle:
     """A model that often writes the unknown mark and looks at some places more than at others."""
-    made = Bundle.fresh(small_recipe(), words(SOURCE), words(TARGET))
+    result = Bundle.fresh(small_recipe(), words(SOURCE), words(TARGET))
     with torch.no_grad():
-        for parameter in made.model.parameters():
+        for parameter in result.model.parameters():
             parameter.mul_(3)
-        output_bias(made.model).fill_(0)
-        output_bias(made.model)[UNK], output_bias(made.model)[EOS] = 3.0, -3.0
-    made.model.eval()
-    return made
+        output_bias(result.model).fill_(0)
+        output_bias(result.model)[UNK], output_bias(result.model)[EOS] = 3.0, -3.0
+    result.model.eval()
+    return result
 
 
 @pytest.fixture(scope="module")

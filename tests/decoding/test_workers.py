@@ -49,9 +49,9 @@ def is_alive(process: int) -> bool:
 def test_answers_come_in_order_from_several_processes() -> None:
     with Workers(slowly, 3) as workers:
         groups = [range(10), range(3), [], [], [], range(7), []]
-        found = list(workers.map(groups))
-        assert [[number for number, _ in answers] for answers in found] == list(map(list, groups))
-        processes = {process for answers in found for _, process in answers}
+        results = list(workers.map(groups))
+        assert [[number for number, _ in answers] for answers in results] == list(map(list, groups))
+        processes = {process for answers in results for _, process in answers}
         assert len(processes) == 3
         assert os.getpid() not in processes
         [again] = workers.map([range(3)])
@@ -60,11 +60,11 @@ def test_answers_come_in_order_from_several_processes() -> None:
 
 
 def test_the_next_group_is_begun_while_the_last_of_one_is_done_and_no_further_one() -> None:
-    asked: list[int] = []
+    requests: list[int] = []
 
     def groups() -> Iterator[list[int]]:
         for number in range(4):
-            asked.append(number)
+            requests.append(number)
             yield [1, 0, 0, 0]
 
     def ended(number: int) -> float:
@@ -74,10 +74,10 @@ def test_the_next_group_is_begun_while_the_last_of_one_is_done_and_no_further_on
     with Workers(ended, 2) as workers:
         answers = workers.map(groups())
         first = next(answers)
-        assert asked == [0, 1]
+        assert requests == [0, 1]
         second = next(answers)
         assert second[0] - 0.3 < first[0], "the second group was not begun before the first was done"
-        assert asked == [0, 1, 2]
+        assert requests == [0, 1, 2]
         assert len(list(answers)) == 2
 
 

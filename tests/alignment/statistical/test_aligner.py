@@ -26,8 +26,8 @@ def taught() -> HMMAligner:
 
 
 def test_words_are_linked_to_their_translations(taught: HMMAligner) -> None:
-    found = list(taught.links(TEXT[:5]))
-    assert found == [{(0, 1), (1, 0)}, {(0, 1), (1, 0)}, {(0, 1), (1, 0)}, {(0, 0)}, {(0, 0)}]
+    result = list(taught.links(TEXT[:5]))
+    assert result == [{(0, 1), (1, 0)}, {(0, 1), (1, 0)}, {(0, 1), (1, 0)}, {(0, 0)}, {(0, 0)}]
 
 
 def test_the_characters_of_a_text_without_spaces_are_linked() -> None:
@@ -62,9 +62,9 @@ def test_lines_keep_their_places(taught: HMMAligner) -> None:
 
 def test_a_large_text_teaches_by_every_other_line(taught: HMMAligner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aligner, "MAX_CELLS", sum(len(x.split()) * len(y.split()) for x, y in TEXT) // 2)
-    found = HMMAligner.learn(TEXT)
-    assert found.forward.jumps.sum() < taught.forward.jumps.sum()
-    assert list(found.links(TEXT[:5])) == list(taught.links(TEXT[:5]))
+    result = HMMAligner.learn(TEXT)
+    assert result.forward.jumps.sum() < taught.forward.jumps.sum()
+    assert list(result.links(TEXT[:5])) == list(taught.links(TEXT[:5]))
 
 
 def test_nothing_teaches_nothing() -> None:

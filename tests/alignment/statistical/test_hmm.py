@@ -35,11 +35,11 @@ def test_posteriors_are_those_of_all_alignments(steps: int, length: int) -> None
     emission, empty = (draw.random(shape).astype(np.float32) for shape in ((2, steps, length), (2, steps)))
     transition = draw.dirichlet(np.ones(length), length + 1).astype(np.float32)
     links, unlinked, jumps = forward_backward(emission, empty, transition)
-    wanted = [reference.posteriors(emission[b], empty[b].tolist(), transition, EMPTY) for b in range(2)]
-    for b, (_, linked, from_empty, _) in enumerate(wanted):
+    expected = [reference.posteriors(emission[b], empty[b].tolist(), transition, EMPTY) for b in range(2)]
+    for b, (_, linked, from_empty, _) in enumerate(expected):
         assert links[b] == pytest.approx(linked, abs=1e-5)
         assert unlinked[b] == pytest.approx(from_empty, abs=1e-5)
-    assert jumps == pytest.approx(sum(item[3] for item in wanted), abs=1e-5)
+    assert jumps == pytest.approx(sum(item[3] for item in expected), abs=1e-5)
 
 
 def test_long_sentences_do_not_underflow() -> None:
@@ -51,22 +51,22 @@ def test_long_sentences_do_not_underflow() -> None:
 def test_expected_counts_of_a_text_are_the_sums_of_its_pairs() -> None:
     cells = random_text()
     model = random_model(cells)
-    found = Posteriors.of(model, cells)
-    empty, jumps = np.zeros_like(found.empty), np.zeros_like(found.jumps)
+    result = Posteriors.of(model, cells)
+    empty, jumps = np.zeros_like(result.empty), np.zeros_like(result.jumps)
     for group in cells.groups:
         length = group.sources.shape[1]
         for b in range(len(group.rows)):
             emission = model.table.translation[group.of(cells.entry)[b]]
             chances = model.table.empty[group.targets[b]].tolist()
             _, links, unlinked, jumped = reference.posteriors(emission, chances, model.transitions(length), EMPTY)
-            assert group.of(found.links)[b] == pytest.approx(links, abs=1e-5)
+            assert group.of(result.links)[b] == pytest.approx(links, abs=1e-5)
             for word, share in zip(group.targets[b], unlinked, strict=True):
                 empty[word] += share
             for before, row in enumerate(jumped):
                 for after, share in enumerate(row):
                     jumps[len(jumps) // 2 + after - (before - 1)] += share
-    assert found.empty == pytest.approx(empty, abs=1e-4)
-    assert found.jumps == pytest.approx(jumps, abs=1e-4)
+    assert result.empty == pytest.approx(empty, abs=1e-4)
+    assert result.jumps == pytest.approx(jumps, abs=1e-4)
 
 
 def test_transitions_depend_on_the_distance_alone_and_sum_to_one() -> None:
@@ -88,16 +88,16 @@ def test_a_source_longer_than_any_seen_before_has_transitions_too() -> None:
 def test_the_translation_table_is_that_of_the_prior() -> None:
     cells = random_text()
     counts, words = learn_counts(cells), 1 + int(cells.target.max())
-    found = learn(cells, rounds=())[0].table  # before the first round
+    result = learn(cells, rounds=())[0].table  # before the first round
 
     def psi(value: float) -> float:
         return float(torch.digamma(torch.tensor(value, dtype=torch.float64)))
 
     for entry, count in enumerate(counts.translation):
         total = sum(c for c, x in zip(counts.translation, cells.source, strict=True) if x == cells.source[entry])
-        assert found.translation[entry] == pytest.approx(exp(psi(count + ALPHA) - psi(total + words * ALPHA)))
+        assert result.translation[entry] == pytest.approx(exp(psi(count + ALPHA) - psi(total + words * ALPHA)))
     total = float(counts.empty.sum())
-    assert found.empty == pytest.approx([exp(psi(c + ALPHA) - psi(total + words * ALPHA)) for c in counts.empty])
+    assert result.empty == pytest.approx([exp(psi(c + ALPHA) - psi(total + words * ALPHA)) for c in counts.empty])
 
 
 def test_agreement_is_the_same_from_either_side() -> None:

@@ -50,15 +50,15 @@ def reference(pairs: Pairs, rounds: int) -> dict[tuple[int, int], float]:
 
 def test_every_cell_has_the_entry_of_its_two_words() -> None:
     pairs = random_pairs()
-    cells, found = cells_of(pairs), Counter[int]()
+    cells, counts = cells_of(pairs), Counter[int]()
     for group in cells.groups:
         entries = group.of(cells.entry)
         for b, row in enumerate(group.rows):
             source, target = pairs[row]
-            found[row] += 1
+            counts[row] += 1
             assert [[cells.source[e] for e in line] for line in entries[b]] == [list(source)] * len(target)
             assert [[cells.target[e] for e in line] for line in entries[b]] == [[y] * len(source) for y in target]
-    assert found == {row: 1 for row, (source, target) in enumerate(pairs) if source and target}
+    assert counts == {row: 1 for row, (source, target) in enumerate(pairs) if source and target}
 
 
 def test_flipped_cells_are_those_of_the_flipped_text() -> None:
@@ -75,14 +75,14 @@ def test_flipped_cells_are_those_of_the_flipped_text() -> None:
 def test_counts_are_those_of_the_loops(rounds: int) -> None:
     pairs = random_pairs()
     cells = cells_of(pairs)
-    found, wanted = learn_counts(cells, rounds=rounds), reference(pairs, rounds)
-    assert len(wanted) > 40
-    counts = dict(zip(zip(cells.source.tolist(), cells.target.tolist(), strict=True), found.translation, strict=True))
-    empty = {(EMPTY, y): count for y, count in enumerate(found.empty) if count}
-    assert counts | empty == pytest.approx(wanted)
+    table, expected = learn_counts(cells, rounds=rounds), reference(pairs, rounds)
+    assert len(expected) > 40
+    counts = dict(zip(zip(cells.source.tolist(), cells.target.tolist(), strict=True), table.translation, strict=True))
+    empty = {(EMPTY, y): count for y, count in enumerate(table.empty) if count}
+    assert counts | empty == pytest.approx(expected)
 
 
 def test_no_text_has_no_counts() -> None:
-    found = learn_counts(cells_of([([4], [])]))
-    assert found.translation.size == 0
-    assert np.isfinite(found.empty).all()
+    result = learn_counts(cells_of([([4], [])]))
+    assert result.translation.size == 0
+    assert np.isfinite(result.empty).all()

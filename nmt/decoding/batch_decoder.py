@@ -68,17 +68,13 @@ class BatchDecoder:
         """The hypotheses of each sentence: the best ones, best first, or random samples."""
         with self.ensemble.evaluating():
             n_best_lists = self._search(sentences)
-        alignments = self._alignments(sentences, n_best_lists) if self.alignments else None
+        alignments = self._alignments(sentences, n_best_lists)
         return [
             [
-                TranslationHypothesis.of(
-                    hypothesis,
-                    text=clean(self._text(sentences[row], hypothesis)),
-                    alignment=hypothesis.alignment[:0, :0] if alignments is None else alignments[row][rank],
-                )
-                for rank, hypothesis in enumerate(n_best)
+                TranslationHypothesis.of(hypothesis, text=self._text(sentence, hypothesis), alignment=alignment)
+                for hypothesis, alignment in zip(n_best, own_alignments, strict=True)
             ]
-            for row, n_best in enumerate(n_best_lists)
+            for sentence, n_best, own_alignments in zip(sentences, n_best_lists, alignments, strict=True)
         ]
 
     def force(self, pairs: Sequence[tuple[SourceSentence, Sequence[int]]]) -> list[TranslationHypothesis]:
@@ -150,27 +146,28 @@ class BatchDecoder:
 
     def _text(self, sentence: SourceSentence, hypothesis: Hypothesis) -> str:
         if self.unknown is None:
-            return self.target.decode(hypothesis.ids)
-        return self.unknown.text(sentence.text, sentence.ids[0], hypothesis)
+            return clean(self.target.decode(hypothesis.ids))
+        return clean(self.unknown.text(sentence.text, sentence.ids[0], hypothesis))
 
     def _alignments(
         self, sentences: Sequence[SourceSentence], n_best_lists: Sequence[Sequence[Hypothesis]]
     ) -> list[list[Float[Tensor, "_T _S"]]]:
-        """The alignment of each hypothesis, without padding; row t is of target token t."""
-        if self.posterior:
-            pairs = [
-                (sentence, hypothesis.ids)
-                for sentence, n_best in zip(sentences, n_best_lists, strict=True)
-                for hypothesis in n_best
-            ]
-            forced = iter(self.force(pairs))
+        """The alignment of each hypothesis, without padding; row t is of target token t. [0 0] if alignments are off."""
+        if not self.alignments:
+            return [[hypothesis.alignment[:0, :0] for hypothesis in n_best] for n_best in n_best_lists]
+        if not self.posterior:
             return [
-                [next(forced).alignment[: len(hypothesis.alignment)] for hypothesis in n_best]
-                for n_best in n_best_lists
+                [hypothesis.alignment[:, : len(sentence.ids[0]) + 1].clone() for hypothesis in n_best]
+                for sentence, n_best in zip(sentences, n_best_lists, strict=True)
             ]
-        return [
-            [hypothesis.alignment[:, : len(sentence.ids[0]) + 1].clone() for hypothesis in n_best]
+        pairs = [
+            (sentence, hypothesis.ids)
             for sentence, n_best in zip(sentences, n_best_lists, strict=True)
+            for hypothesis in n_best
+        ]
+        forced = iter(self.force(pairs))
+        return [
+            [next(forced).alignment[: len(hypothesis.alignment)] for hypothesis in n_best] for n_best in n_best_lists
         ]
 
     def _sources(self, sentences: Sequence[SourceSentence]) -> list[Int[Tensor, "B _S"]]:

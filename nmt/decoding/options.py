@@ -85,16 +85,16 @@ def check_sampling(sampling: object) -> None:
         raise UsageError(f"sampling must be a Sampling, such as nmt.Sampling(top_k=10), but is {described(sampling)}.")
 
 
-def checked_items(items: object, check: Callable[[int, object], ItemT], one: str) -> Iterable[ItemT]:
+def checked_items(items: object, check: Callable[[int, object], ItemT], expected: str) -> Iterable[ItemT]:
     """Check the items of an iterable: those of a list at once, of any other as they are read, since it may exceed memory.
 
     Args:
         items: the iterable.
         check: returns an item, given its number from 1, or raises UsageError.
-        one: the start of the error message if `items` is not iterable.
+        expected: what was expected, the start of the error message if `items` is not iterable.
     """
     if not isinstance(items, Iterable) or isinstance(items, str | bytes | bytearray):
-        raise UsageError(f"{one} or an iterable of them, but got {described(items)}.")
+        raise UsageError(f"{expected} or an iterable of them, but got {described(items)}.")
     checked = (check(number, item) for number, item in enumerate(items, start=1))
     return list(checked) if isinstance(items, list | tuple) else checked
 

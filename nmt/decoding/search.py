@@ -231,17 +231,17 @@ def _search(
     sources = _Sources(memory, sentences, sentences, most_hypotheses=0)
     back_pointers, finished = BackPointers(), finished_type(settings)
     for time in range(int(settings.max_lengths.max())):
-        result = step(beam.tokens, state, sources.memory, sources.rows)
-        candidates = select(beam, result.log_probs)
+        result = step(beam.tokens, state, sources.memory, sources.rows)  # log_probs [N V], weights [N S]
+        candidates = select(beam, result.log_probs)  # [B W]
         first_node = back_pointers.add(candidates, result.weights, beam.origins)
         coverage = _coverage(beam, result.weights, candidates) if settings.penalties.coverage else None
-        log_probs = finished.update(candidates, coverage, first_node, time)
+        log_probs = finished.update(candidates, coverage, first_node, time)  # [B W], -inf where not live
         beam = _next_beam(beam, candidates, log_probs, coverage)
         if not len(beam.tokens):
             break
         parents = candidates.parents.flatten()[beam.origins]
         if _is_identity(parents, len(result.weights)):
-            state = result.state
+            state = result.state  # selecting would only copy it
         else:
             state, sources = result.state.select(parents), sources.for_beam(beam.sentences.segment_ids)
     return finished.finalize(back_pointers)

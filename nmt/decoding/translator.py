@@ -8,18 +8,19 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar, overload, runtime_checkable
+from typing import Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
 
 from nmt import recipe
-from nmt.arguments import check_choice, check_counts, check_flags, described
+from nmt.arguments import check_choice, check_counts, check_flags
 from nmt.bucketing import largest_bucket_within
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import NEG_INF
 from nmt.decoding.lines import clean, read_ahead
+from nmt.decoding.members import Member, PlainMember, checked_members, own_decoding
 from nmt.decoding.options import (
     Pair,
     as_line,
@@ -55,35 +56,6 @@ _MAX_WEIGHTS = 2**26
 """Most attention weights of a pair to score; each takes about 16 bytes."""
 _MIN_LENGTH = 8
 """Shorter sentences count as this long when batches are made, to bound the rows of their [N V] log-probabilities."""
-
-
-@runtime_checkable
-class Member(Protocol):
-    """A model with its source and target subwords."""
-
-    @property
-    def source(self) -> Subwords: ...
-    @property
-    def target(self) -> Subwords: ...
-    @property
-    def model(self) -> TranslationModel[Any, Any]: ...
-
-
-@runtime_checkable
-class RecipeMember(Member, Protocol):
-    """A member with a recipe, which has decoding settings: a `Bundle`."""
-
-    @property
-    def recipe(self) -> recipe.Recipe: ...
-
-
-@dataclass(frozen=True)
-class _PlainMember:
-    """A member without a recipe, and so without decoding settings of its own."""
-
-    source: Subwords
-    target: Subwords
-    model: TranslationModel[Any, Any]
 
 
 _ForcedTask = tuple[SourceSentence, Sequence[int]]
@@ -157,8 +129,8 @@ class Translator:
         check_choice("precision", precision, ("auto", *DTYPES))
         check_lexicon(replace_unknown)
         check_sampling(sampling)
-        self._members = _checked_members(members)
-        settings = override_decoding(_own_decoding(self._members[0]), decoding)
+        self._members = checked_members(members)
+        settings = override_decoding(own_decoding(self._members[0]), decoding)
         if sampling is None and n_best > settings.beam_size:
             raise UsageError(f"n_best must be between 1 and beam_size, which is {settings.beam_size}, but is {n_best}.")
         self._batch_tokens, self._window, self._max_source = batch_tokens, window, max_source
@@ -208,7 +180,7 @@ class Translator:
     ) -> Translator:
         """A translator for a model without a folder, for instance one in training."""
         return cls(
-            [_PlainMember(source, target, model)],
+            [PlainMember(source, target, model)],
             decoding=decoding,
             batch_tokens=batch_tokens,
             alignments=alignments,
@@ -421,30 +393,3 @@ class Translator:
             batches.append(order[start:end].tolist())
             start = end
         return batches
-
-
-def _own_decoding(member: Member) -> recipe.DecodingConfig:
-    return member.recipe.decoding if isinstance(member, RecipeMember) else recipe.DecodingConfig()
-
-
-def _checked_members(members: object) -> tuple[Member, ...]:
-    """Check one member or several. Raises UsageError and DataError."""
-    checked: list[Member] = []
-    for member in members if isinstance(members, list | tuple) else [members]:
-        if not isinstance(member, Member):
-            raise UsageError(f"A Translator takes bundles (nmt.load takes folders), but got {described(member)}.")
-        checked.append(member)
-    if not checked:
-        raise UsageError("A translator needs at least one model, but got none.")
-    _check_targets(checked)
-    return tuple(checked)
-
-
-def _check_targets(members: Sequence[Member]) -> None:
-    first = members[0].target.fingerprint
-    for number, member in enumerate(members[1:], start=2):
-        if member.target.fingerprint != first:
-            raise DataError(
-                f"Model {number} of {len(members)} has another target vocabulary than model 1, so their probabilities "
-                "cannot be averaged: use models that were trained with the same target subwords."
-            )

@@ -56,9 +56,9 @@ class HMM:
 
     def transitions(self, length: int) -> Weights:
         """p(i | i', S) / (1 - p_0) for sources of S words, [S + 1, S]; row 0 is for the first target word."""
-        chance = np.maximum(self.jumps[_jump(length, len(self.jumps))], FLOOR)
-        chance /= chance.sum(axis=1, keepdims=True)
-        return ((1 - SMOOTHING) * chance + SMOOTHING / length).astype(np.float32)
+        probabilities = np.maximum(self.jumps[_jump_index(length, len(self.jumps))], FLOOR)
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        return ((1 - SMOOTHING) * probabilities + SMOOTHING / length).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -80,18 +80,20 @@ class Posteriors:
         """Compute them by the forward-backward algorithm."""
         links = np.maximum(model.table.translation, FLOOR).astype(np.float32)[cells.entry]
         empty, jumps = np.zeros_like(model.table.empty), np.zeros_like(model.jumps)
-        chance = np.maximum(model.table.empty, FLOOR).astype(np.float32)
+        empty_probabilities = np.maximum(model.table.empty, FLOOR).astype(np.float32)
         for group in cells.groups:
             length = group.sources.shape[1]
             emission = group.of(links)
-            linked, unlinked, jumped = forward_backward(emission, chance[group.targets], model.transitions(length))
+            linked, unlinked, jump_counts = forward_backward(
+                emission, empty_probabilities[group.targets], model.transitions(length)
+            )
             emission[:] = linked
             empty += np.bincount(group.targets.reshape(-1), unlinked.reshape(-1), len(empty))
-            np.add.at(jumps, _jump(length, len(jumps)), jumped)
+            np.add.at(jumps, _jump_index(length, len(jumps)), jump_counts)
         return cls(links, empty, jumps)
 
 
-def _jump(length: int, jumps: int) -> npt.NDArray[np.int64]:
+def _jump_index(length: int, jumps: int) -> npt.NDArray[np.int64]:
     """The index in J of the jump from position i' to i, [S + 1, S]; row 0 is the start, before the first word."""
     index = np.arange(length) - np.arange(-1, length)[:, None] + jumps // 2
     # Jumps longer than any in training share the probability of the longest.
@@ -109,31 +111,31 @@ def forward_backward(emission: Weights, empty: Weights, transition: Weights) -> 
     Returns:
         p(a_j = i | y, x), [B T S]; that y_j came from the empty word, [B T]; how often each transition is expected, [S + 1, S].
     """
-    (first, moved), steps = np.split(transition, [1]), range(emission.shape[1])
+    (first, transitions), steps = np.split(transition, [1]), range(emission.shape[1])
     linked, unlinked = (1 - EMPTY) * emission, EMPTY * empty[:, :, None]
     # alpha, separately for states that generate word j (emitting) and states that stay while the empty word does (staying).
     emitting, staying = np.empty_like(linked), np.empty_like(linked)
     scale = np.empty_like(empty)
     for j in steps:
         before = None if j == 0 else emitting[:, j - 1] + staying[:, j - 1]
-        np.multiply(first if before is None else before @ moved, linked[:, j], out=emitting[:, j])
+        np.multiply(first if before is None else before @ transitions, linked[:, j], out=emitting[:, j])
         np.multiply(first if before is None else before, unlinked[:, j], out=staying[:, j])
         scale[:, j] = emitting[:, j].sum(axis=1) + staying[:, j].sum(axis=1)
         emitting[:, j] /= scale[:, j, None]
         staying[:, j] /= scale[:, j, None]
     beta = np.ones_like(linked[:, 0])
-    jumped = np.zeros_like(transition)
+    jump_counts = np.zeros_like(transition)
     for j in reversed(steps):
         ahead = linked[:, j] * beta / scale[:, j, None]
         before = None if j == 0 else emitting[:, j - 1] + staying[:, j - 1]
         if before is None:
-            jumped[0] += first[0] * ahead.sum(axis=0)
+            jump_counts[0] += first[0] * ahead.sum(axis=0)
         else:
-            jumped[1:] += moved * (before.T @ ahead)
+            jump_counts[1:] += transitions * (before.T @ ahead)
         emitting[:, j] *= beta
         staying[:, j] *= beta
-        beta = ahead @ moved.T + unlinked[:, j] * beta / scale[:, j, None]
-    return emitting, staying.sum(axis=-1), jumped
+        beta = ahead @ transitions.T + unlinked[:, j] * beta / scale[:, j, None]
+    return emitting, staying.sum(axis=-1), jump_counts
 
 
 # --- joint training of both directions --------------------------------------------------------------------------

@@ -1,0 +1,71 @@
+"""The models that a translator can be made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from nmt import recipe
+from nmt.arguments import described
+from nmt.data.subwords import Subwords
+from nmt.errors import DataError, UsageError
+from nmt.model.interface import TranslationModel
+
+
+@runtime_checkable
+class Member(Protocol):
+    """A model with its source and target subwords."""
+
+    @property
+    def source(self) -> Subwords: ...
+    @property
+    def target(self) -> Subwords: ...
+    @property
+    def model(self) -> TranslationModel[Any, Any]: ...
+
+
+@runtime_checkable
+class RecipeMember(Member, Protocol):
+    """A member with a recipe, which has decoding settings: a `Bundle`."""
+
+    @property
+    def recipe(self) -> recipe.Recipe: ...
+
+
+@dataclass(frozen=True)
+class PlainMember:
+    """A member without a recipe, and so without decoding settings of its own."""
+
+    source: Subwords
+    target: Subwords
+    model: TranslationModel[Any, Any]
+
+
+def own_decoding(member: Member) -> recipe.DecodingConfig:
+    """The decoding settings of its recipe, or the default ones."""
+    return member.recipe.decoding if isinstance(member, RecipeMember) else recipe.DecodingConfig()
+
+
+def checked_members(members: object) -> tuple[Member, ...]:
+    """Check one member or several. Raises UsageError and DataError."""
+    checked: list[Member] = []
+    for member in members if isinstance(members, list | tuple) else [members]:
+        if not isinstance(member, Member):
+            raise UsageError(f"A Translator takes bundles (nmt.load takes folders), but got {described(member)}.")
+        checked.append(member)
+    if not checked:
+        raise UsageError("A translator needs at least one model, but got none.")
+    _check_targets(checked)
+    return tuple(checked)
+
+
+def _check_targets(members: Sequence[Member]) -> None:
+    """Raise DataError unless all members have the same target vocabulary."""
+    first = members[0].target.fingerprint
+    for number, member in enumerate(members[1:], start=2):
+        if member.target.fingerprint != first:
+            raise DataError(
+                f"Model {number} of {len(members)} has another target vocabulary than model 1, so their probabilities "
+                "cannot be averaged: use models that were trained with the same target subwords."
+            )

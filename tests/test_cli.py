@@ -19,12 +19,9 @@ from subprocess import PIPE
 import pytest
 import yaml
 
-from nmt.alignment.formats import read_pharaoh
-from nmt.alignment.gold import gold_links
 from nmt.cli import progress
 from nmt.cli.inspecting import info
 from nmt.data.catalogue import CATALOGUE
-from nmt.data.corpus import load_corpus
 from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
 from nmt.model_folder import Bundle
@@ -692,18 +689,16 @@ def test_info_names_every_switch_that_leaves_the_plain_model(
 # --- corpora, recipes, usage ------------------------------------------------------------------------------------
 
 
-def test_a_corpus_is_exported_with_its_gold_links(tmp_path: Path) -> None:
-    export = ["corpora", "export", "sample:test", "--source", "de", "--target", "en", "-o", "text/sample"]
-    assert good(nmt(*export, cwd=tmp_path)).splitlines() == [f"text/sample.{end}" for end in ("de", "en", "align")]
-    corpus = load_corpus("sample:test", source="de", target="en")
-    for end, lines in (("de", corpus.source), ("en", corpus.target)):
-        assert (tmp_path / f"text/sample.{end}").read_text("utf-8").splitlines() == list(lines)
-    assert read_pharaoh(tmp_path / "text/sample.align") == gold_links("sample:test", source="de")
-    assert "text/sample.de already exists" in bad(nmt(*export, cwd=tmp_path), 2)
-    (tmp_path / "a.en").write_text("a dog\n")
-    (tmp_path / "a.de").write_text("ein Hund\n")
-    listed = good(nmt("corpora", "export", "a", "--source", "en", "--target", "de", "-o", "b", cwd=tmp_path))
-    assert listed.split() == ["b.en", "b.de"]
+def test_a_text_is_exported_with_its_gold_links(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("en\tde\na dog\tein Hund\n", encoding="utf-8")
+    export = ["corpora", "export", "a.tsv", "--source", "de", "--target", "en", "-o", "text/b"]
+    assert good(nmt(*export, cwd=tmp_path)).splitlines() == ["text/b.de", "text/b.en"]
+    (tmp_path / "text/b.align").write_text("0-0 1p1\n")
+    export = ["corpora", "export", "text/b", "--source", "de", "--target", "en", "-o", "c"]
+    assert good(nmt(*export, cwd=tmp_path)).splitlines() == ["c.de", "c.en", "c.align"]
+    texts = [(tmp_path / f"c.{end}").read_text("utf-8") for end in ("de", "en", "align")]
+    assert texts == ["ein Hund\n", "a dog\n", "0-0 1p1\n"]
+    assert "c.de already exists" in bad(nmt(*export, cwd=tmp_path), 2)
 
 
 def test_corpora_are_listed_and_checked(tmp_path: Path) -> None:

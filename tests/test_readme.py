@@ -24,12 +24,6 @@ def blocks(language: str, text: str = README) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-def commands() -> Iterator[str]:
-    """Each line of the README's shell blocks without its comment."""
-    for block in blocks("sh"):
-        yield from (match["command"] for match in LINE.finditer(block))
-
-
 def write_corpus(folder: Path, names: dict[str, str]) -> None:
     """The first pairs of the sample's splits, as NAME.en and NAME.de."""
     folder.mkdir(parents=True)
@@ -40,23 +34,24 @@ def write_corpus(folder: Path, names: dict[str, str]) -> None:
             (folder / f"{name}.{side}").write_text(text, encoding="utf-8")
 
 
+def section(title: str) -> str:
+    return README.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def commands_of(text: str) -> Iterator[str]:
+    """Each line of the shell blocks of a text without its comment."""
+    for block in blocks("sh", text):
+        yield from (match["command"] for match in LINE.finditer(block))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A user's folder after every command of the README: their text, a small Multi30k, the recipe, and the quickstart's model."""
+    """A user's folder: their text, a small Multi30k, and the recipe of the README."""
     folder = tmp_path_factory.mktemp("readme")
     write_corpus(folder / "data", {"train": "train", "dev": "dev", "test": "test"})
     write_corpus(folder / "corpora/multi30k", {"train": "train", "dev": "val", "test": "test_2016_flickr"})
     [recipe] = blocks("yaml")
     (folder / "mine.yaml").write_text(recipe, encoding="utf-8")
-    quickstart = (
-        "nmt train quickstart --out runs/quickstart --set data.train=multi30k/train --set data.valid=multi30k/val"
-    )
-    run(f"{quickstart} --set training.guided_alignment=null", folder)
-    for command in commands():
-        if not command.startswith("tools/"):
-            run(command, folder)
-        if command.startswith("nmt corpora export"):
-            shorten([folder / f"sample.{end}" for end in ("en", "de", "align")])
     return folder
 
 
@@ -77,7 +72,10 @@ def run(line: str, folder: Path) -> None:
     good(nmt(*arguments, stdin=fed, cwd=folder, NMT_CORPORA=str(folder / "corpora")))
 
 
+@pytest.mark.slow
 def test_the_papers_are_compared(folder: Path) -> None:
+    for command in commands_of(section("Reproduce the papers")):
+        run(command, folder)
     table = (folder / "table/table.md").read_text(encoding="utf-8")
     assert all(name in table for name in ("rnnenc", "bahdanau-rnnsearch", "luong-local-p-general"))
     for picture in ("table/by-length.png", "bahdanau.png", "luong.png"):
@@ -88,18 +86,33 @@ def test_the_papers_are_compared(folder: Path) -> None:
 
 
 def test_ones_own_text_is_translated(folder: Path) -> None:
+    for command in commands_of(section("Translate your own language pair")):
+        run(command, folder)
     assert len((folder / "test.hyp").read_text(encoding="utf-8").splitlines()) == SIZES["test"]
 
 
 def test_alignments_are_seen_and_measured(folder: Path) -> None:
+    quickstart = (
+        "nmt train quickstart --out runs/quickstart --set data.train=multi30k/train --set data.valid=multi30k/val"
+    )
+    run(f"{quickstart} --set training.guided_alignment=null", folder)
+    for command in commands_of(section("See and measure alignments")):
+        run(command, folder)
+        if command.startswith("nmt corpora export"):
+            shorten([folder / f"sample.{end}" for end in ("en", "de", "align")])
     assert (folder / "alignment.png").read_bytes().startswith(b"\x89PNG")
     assert "<html" in (folder / "page.html").read_text(encoding="utf-8")
-    lengths = {len((folder / f"sample.{kind}").read_text("utf-8").splitlines()) for kind in ("en", "de", "align")}
-    assert len(lengths) == 1
+
+
+def test_every_block_is_run_here() -> None:
+    doors = ("Reproduce the papers", "Translate your own language pair", "See and measure alignments")
+    commands = [command for door in doors for command in commands_of(section(door))]
+    others = [command.rstrip() for command in commands_of(README) if command not in commands]
+    assert others == ["tools/quickstart", "tools/test"]  # by hand and by CI
 
 
 def test_the_scripts_that_it_names_are_there() -> None:
-    scripts = {command.split()[0] for command in commands() if command.startswith("tools/")}
+    scripts = {command.split()[0] for command in commands_of(README) if command.startswith("tools/")}
     assert scripts == {"tools/quickstart", "tools/test"}
     assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
 

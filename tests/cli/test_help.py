@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from nmt.cli import app
-from tests.commands import nmt
+from tests.commands import good, nmt
 
 ROOT: Any = typer.main.get_command(app)
 LINES = 50
@@ -32,10 +32,15 @@ LEAVES = [name for name, command in COMMANDS.items() if not hasattr(command, "co
 
 @cache
 def page(name: str, columns: int = 100) -> list[str]:
-    """The lines of the help of a command."""
-    ended = nmt(*name.split(), "--help", COLUMNS=str(columns))
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout.decode().splitlines()
+    """The lines of the help of a command, in a terminal of that width."""
+    command = COMMANDS[name]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(columns))
+        return str(command.get_help(context(command, name))).splitlines()
+
+
+def test_a_page_is_what_the_command_prints() -> None:
+    assert good(nmt("translate", "--help", COLUMNS="80")).splitlines() == page("translate", 80)
 
 
 def parameters(name: str) -> list[Any]:

@@ -202,6 +202,7 @@ def test_what_is_trained_is_not_trained_again(trained: tuple[list[Candidate], Se
     assert seen.begun == []
 
 
+@pytest.mark.slow
 def test_a_stopped_training_goes_on_where_it_was(corpus: Path, tmp_path: Path) -> None:
     path = write(corpus, "long", updates=40, log_every=2, validation={"every": 20, "metrics": "perplexity"})
     candidates = find_candidates([str(path)], (), tmp_path)

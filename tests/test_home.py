@@ -86,6 +86,7 @@ def test_the_home_of_nobody_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> No
     assert expand_home("/a/b") == Path("/a/b")
 
 
+@pytest.mark.slow
 def test_commands_run_as_a_user_without_a_password_entry(tmp_path: Path) -> None:
     if (
         not shutil.which("unshare")

@@ -163,6 +163,7 @@ def test_slow_compilation_is_logged(
     assert all("Compiling the C kernels" in line for line in caplog.messages)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_processes_can_compile_at_once(own_cache: Path) -> None:
     code = (

@@ -19,6 +19,7 @@ from nmt.fast.kernels import decoding as kernels
 from nmt.fast.linear import PackedLinear, packed_linear
 from nmt.fast.loss import ChunkedOutputLayer
 from nmt.model.output import OutputLayer
+from nmt.model.precision import at_least_fp32
 from nmt.segments import Segments
 
 _IN_CACHE = 2**20
@@ -158,7 +159,7 @@ class SearchLogProbs:
         Returns:
             Their log-probabilities, the hypotheses that they continue, their tokens, and the log-probabilities of these.
         """
-        if size > _FEW or not kernels.can_use(self.readouts, totals):
+        if size > _FEW or self.readouts.dtype == torch.float64 or not kernels.can_use(totals):
             return None
         log_probs, tokens = (
             torch.cat(parts) for parts in zip(*starmap(self._top, self._chunks(size, forbid)), strict=True)
@@ -183,5 +184,5 @@ class SearchLogProbs:
     def _logits(self, rows: slice | Tensor) -> Float[Tensor, "n C"]:
         if self.listed is None:
             logits: Tensor = self.output(self.readouts[rows])
-            return logits.float()
-        return self.listed(self.readouts[rows], Segments(self.rows.segment_ids[rows], self.rows.count)).float()
+            return at_least_fp32(logits)
+        return at_least_fp32(self.listed(self.readouts[rows], Segments(self.rows.segment_ids[rows], self.rows.count)))

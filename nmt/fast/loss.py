@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nmt.fast.deferred import matmul_type
+from nmt.fast.kernels import training as kernels
 from nmt.model.output import OutputLayer
 from nmt.model.precision import at_least_fp32
 
@@ -70,14 +71,23 @@ def chunked_cross_entropy(
 
 
 def _loss_of_chunk(
-    logits: Float[Tensor, "N V"], gold: Int[Tensor, " N"], gold_share: float
-) -> tuple[Float[Tensor, "N V"], Float[Tensor, " N"], Float[Tensor, " N"]]:
-    """p - gold_share onehot(gold), log sum_v exp x_v, and x_gold of logits x."""
+    logits: Float[Tensor, "N V"], bias: Float[Tensor, " V"], gold: Int[Tensor, " N"], gold_share: float, real: int
+) -> tuple[Float[Tensor, "N V"], Float[Tensor, " N"], Float[Tensor, " N"], Float[Tensor, " V"]]:
+    """p - gold_share onehot(gold), log sum_v exp x_v, x_gold, and the sum over rows of the first; all 0 from row `real` on.
+
+    x are the logits plus the bias. The first may replace the logits.
+    """
+    if kernels.can_use(logits) and bias.dtype == torch.float32:
+        return logits, *kernels.softmax_gradient_(logits, bias, gold, gold_share, real)
+    logits += bias
     rows = torch.arange(len(gold), device=gold.device)
     gradient = torch.softmax(logits, dim=1)
-    log_sum = at_least_fp32(logits.amax(1)) - at_least_fp32(gradient.amax(1)).log()
+    gold_logits = logits[rows, gold].to(bias.dtype)
+    log_sum = logits.amax(1).to(bias.dtype) - gradient.amax(1).to(bias.dtype).log()
     gradient[rows, gold] -= gold_share
-    return gradient, log_sum, at_least_fp32(logits[rows, gold])
+    for values in (gradient, log_sum, gold_logits):
+        values[real:] = 0
+    return gradient, log_sum, gold_logits, gradient.sum(0).to(bias.dtype)
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
@@ -111,11 +121,12 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             for start in range(0, tokens, chunk):
                 part, real = slice(start, start + chunk), tokens - start
                 rows = padded[part]
-                chunk_logits = torch.mm(rows, narrow.T, out=logits[: len(rows)]).add_(bias)
-                gradient, log_sum, gold_logits = _loss_of_chunk(chunk_logits, padded_gold[part], 1 - smoothing)
+                gradient, log_sum, gold_logits, gradient_sum = _loss_of_chunk(
+                    torch.mm(rows, narrow.T, out=logits[: len(rows)]), bias, padded_gold[part], 1 - smoothing, real
+                )
                 gold_log_probs[part] = gold_logits - log_sum
-                log_sums += log_sum[:real].sum()
-                d_bias += gradient[:real].sum(0)
+                log_sums += log_sum.sum()
+                d_bias += gradient_sum
                 torch.mm(gradient, narrow, out=d_readouts[part])
                 if short == d_weight.dtype:
                     d_weight.addmm_(gradient.T, rows)

@@ -8,7 +8,7 @@ from torch.autograd import gradcheck
 
 from nmt.fast import loss
 from nmt.fast.loss import chunked_cross_entropy
-from tests.fast.models import assert_near, plain_loss
+from tests.fast.models import plain_loss
 from tests.reference.loss import smoothed_cross_entropy
 
 SMOOTHINGS = [0.0, 0.1]
@@ -115,31 +115,6 @@ def test_extreme_logits_stay_finite() -> None:
     smoothed, _ = chunked_cross_entropy(*values, gold, 0.1)
     assert smoothed.isfinite()
     assert all(gradient.isfinite().all() for gradient in torch.autograd.grad(smoothed, values))
-
-
-@pytest.mark.parametrize(("words", "vocabulary"), [(1, 1), (65, 300), (3, 257), (64, 256), (0, 5)])
-@pytest.mark.parametrize("smoothing", SMOOTHINGS)
-def test_fp32_is_near_the_plain_layer_in_fp64(words: int, vocabulary: int, smoothing: float) -> None:
-    *wide, gold = random_inputs(words=words, width=8, vocabulary=vocabulary)
-    values = [value.detach().float().requires_grad_() for value in wide]
-    actual = chunked_cross_entropy(values[0], values[1], values[2], gold, smoothing)
-    expected = plain_loss(wide[0], wide[1], wide[2], gold, smoothing)
-    for part, exact in zip(actual, expected, strict=True):
-        assert_near(part, exact.detach(), 1e-5)
-    if words:
-        gradients = torch.autograd.grad(actual[0], values), torch.autograd.grad(expected[0], wide)
-        for gradient, exact in zip(*gradients, strict=True):
-            assert_near(gradient, exact, 1e-5)
-
-
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_non_finite_readouts_show_in_the_loss_and_in_their_row_only(bad: float) -> None:
-    readouts, weight, bias, _ = random_inputs(words=5, width=8, vocabulary=300)
-    with torch.no_grad():
-        readouts[2, 3] = bad
-    loss, log_probs = chunked_cross_entropy(readouts, weight, bias, torch.arange(5), 0.1)
-    assert not loss.isfinite()
-    assert log_probs.isfinite().tolist() == [True, True, False, True, True]
 
 
 def test_autocast_shortens_only_the_products() -> None:

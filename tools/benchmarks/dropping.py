@@ -91,6 +91,7 @@ _TWINS, _PACKERS = "nmt.fast.accelerate:TRAINING_TWINS", "nmt.fast.pack:PACKERS"
 TRAINING_DROPS: dict[str, Patch] = {
     "all of `nmt.fast`": lambda: patch.dict("os.environ", {"NMT_FAST": "0"}),
     "`gru_step`, `gru_step_back`": _without_kernels("nmt.fast.gru", "training_kernels"),
+    "`softmax_gradient`": _without_kernels("nmt.fast.loss", "kernels"),
     "`additive_attention`, its `_back`, `additive_keys_back`": _never("nmt.fast.attention.can_attend_additively"),
     "chunked cross-entropy": _without(_TWINS, "OutputLayer"),
     "dropout of 16 bits": _without(_TWINS, "Dropout"),

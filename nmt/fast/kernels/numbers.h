@@ -44,3 +44,23 @@ static inline float bounded_product(float a, float b) {
 static inline float logistic(float x) { return 1.0f / (1.0f + exponential(-x)); }
 
 static inline float hyperbolic_tangent(float x) { return 1.0f - 2.0f / (1.0f + exponential(2.0f * x)); }
+
+/* Maps floats to integers in the same order, so that maxima vectorise; NaN is above infinity. */
+static inline int32_t rank_of(float value) {
+    int32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits ^ (bits >> 31 & INT32_MAX);
+}
+
+static inline float of_rank(int32_t rank) {
+    int32_t bits = rank ^ (rank >> 31 & INT32_MAX);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline float largest_of(const float *values, int64_t count) {
+    int32_t rank = INT32_MIN;
+    for (int64_t i = 0; i < count; i++) rank = rank_of(values[i]) > rank ? rank_of(values[i]) : rank;
+    return of_rank(rank);
+}

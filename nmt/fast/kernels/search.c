@@ -6,26 +6,6 @@
 
 #define BLOCK 64 /* Columns that `most_probable` skips at once if none is among the largest. */
 
-/* Maps floats to integers in the same order, so that maxima vectorise; NaN is above infinity. */
-static inline int32_t rank_of(float value) {
-    int32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits ^ (bits >> 31 & INT32_MAX);
-}
-
-static inline float of_rank(int32_t rank) {
-    int32_t bits = rank ^ (rank >> 31 & INT32_MAX);
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline float largest_of(const float *values, int64_t count) {
-    int32_t rank = INT32_MIN;
-    for (int64_t i = 0; i < count; i++) rank = rank_of(values[i]) > rank ? rank_of(values[i]) : rank;
-    return of_rank(rank);
-}
-
 static float sum_of_exponentials(const float *values, int64_t count, float shift) {
     float sum = 0.0f;
     for (int64_t i = 0; i < count; i++) sum += exponential(values[i] - shift);

@@ -291,6 +291,20 @@ _SEARCH = (
 
 _TRAINING = (
     Signature(
+        "softmax_gradient",
+        (
+            Array("logits", WIDE_OR_NARROW, "rows, width", is_written=True),
+            _read("bias", "width"),
+            _read("gold", "rows", INT64),
+            _read("gold_share", ""),
+            _written("log_sums", "rows"),
+            _written("gold_logits", "rows"),
+            _written("sums", "threads, width"),
+            _written("scratch", "threads, width"),
+        ),
+        ("threads", "rows", "real", "width", "narrow"),
+    ),
+    Signature(
         "gru_step",
         (
             _rows("projected", "rows, gates", WIDE_OR_NARROW),

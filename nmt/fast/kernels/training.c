@@ -34,6 +34,40 @@ static inline void put(const float *wide, void *values, int64_t place, int64_t c
     }
 }
 
+void softmax_gradient(void *logits, const float *bias, const int64_t *gold, const float *gold_share, float *log_sums, float *gold_logits,
+                      float *sums, float *scratch, int64_t threads, int64_t rows, int64_t real, int64_t width, int64_t narrow) {
+    PARALLEL(threads)
+    for (int64_t share = 0; share < threads; share++) {
+        float *sum_of = sums + share * width, *p = scratch + share * width, wide[SPAN];
+        for (int64_t i = 0; i < width; i++) sum_of[i] = 0.0f;
+        for (int64_t row = share * rows / threads; row < (share + 1) * rows / threads; row++) {
+            int64_t first = row * width;
+            if (row >= real) {
+                memset((char *)logits + first * (narrow ? 2 : 4), 0, (size_t)width * (narrow ? 2 : 4));
+                log_sums[row] = gold_logits[row] = 0.0f;
+                continue;
+            }
+            for (int64_t at = 0; at < width; at += SPAN) {
+                int64_t count = width - at < SPAN ? width - at : SPAN;
+                const float *x = widened(logits, first + at, count, narrow, wide);
+                for (int64_t i = 0; i < count; i++) p[at + i] = x[i] + bias[at + i];
+            }
+            gold_logits[row] = p[gold[row]];
+            float largest = largest_of(p, width), sum = 0.0f;
+            for (int64_t i = 0; i < width; i++) {
+                p[i] = exponential(p[i] - largest);
+                sum += p[i];
+            }
+            log_sums[row] = largest + logf(sum);
+            float scale = 1.0f / sum;
+            for (int64_t i = 0; i < width; i++) p[i] *= scale;
+            p[gold[row]] -= *gold_share;
+            for (int64_t i = 0; i < width; i++) sum_of[i] += p[i];
+            put(p, logits, first, width, narrow);
+        }
+    }
+}
+
 void gru_step(const void *projected, const void *recurrent, const float *bias, const void *hidden, void *next, void *saved,
               int64_t threads, int64_t rows, int64_t width, int64_t projected_stride, int64_t recurrent_stride, int64_t hidden_stride,
               int64_t narrow) {

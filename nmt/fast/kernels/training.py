@@ -7,11 +7,11 @@ with the equivalent PyTorch, which stands where they are used.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from nmt.fast.kernels.build import library
-from nmt.fast.kernels.calls import call, threads_for
+from nmt.fast.kernels.calls import call, number, threads_for
 
 _GATE_COST = 4
 """Operations of `threads_for` that a gate takes."""
@@ -25,6 +25,21 @@ def can_use(*tensors: Tensor) -> bool:
         and all(each.dtype == first and each.device.type == "cpu" and each.stride(-1) == 1 for each in tensors)
         and library() is not None
     )
+
+
+def softmax_gradient_(
+    logits: Float[Tensor, "N V"], bias: Float[Tensor, " V"], gold: Int[Tensor, " N"], gold_share: float, real: int
+) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"], Float[Tensor, " V"]]:
+    """log sum_v e^(x_v), x_gold, and the sum over rows of the gradient p - gold_share onehot(gold), which replaces the logits.
+
+    x are the logits with the bias. From row `real` on all is 0.
+    """
+    threads = torch.get_num_threads()
+    log_sums, gold_logits = bias.new_empty(len(gold)), bias.new_empty(len(gold))
+    sums, scratch = bias.new_empty(2, threads, len(bias))
+    tensors = logits, bias.contiguous(), gold, number(gold_share), log_sums, gold_logits, sums, scratch
+    call("softmax_gradient", tensors, threads, real)
+    return log_sums, gold_logits, sums.sum(0)
 
 
 def gru_step(

@@ -13,7 +13,8 @@ from nmt.fast import accelerate
 from nmt.fast.deferred import attend_additively, deferring
 from nmt.fast.kernels import calls
 from nmt.fast.kernels import training as kernels
-from tests.fast.models import assert_near, assert_same, batch, learnt, random_model
+from nmt.fast.loss import chunked_cross_entropy
+from tests.fast.models import assert_near, assert_same, batch, learnt, plain_loss, random_model
 from tests.machine import needs_compiler, needs_fast
 from tests.reference.settings import ORDERS, small
 
@@ -53,7 +54,7 @@ def test_gradients_equal_those_of_the_plain_model(score: str, order: str, monkey
     exact = learnt(model)
     called = compiled(monkeypatch)
     ours = learnt(accelerate(model.float()))
-    assert {"gru_step", "gru_step_back"} <= set(called)
+    assert {"softmax_gradient", "gru_step", "gru_step_back"} <= set(called)
     assert ("additive_keys_back" in called) == (score != "general")
     assert_same(ours, exact, 1e-5)
 
@@ -167,6 +168,38 @@ def test_too_large_keys_are_left_to_pytorch() -> None:
                 attend_additively(torch.randn(1, 3), torch.nn.Identity(), keys, torch.nn.Linear(3, 1), keys, mask)
                 is None
             )
+
+
+# --- cross-entropy ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("words", "vocabulary"), [(1, 1), (65, 300), (3, 257), (64, 256), (0, 5)])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_fp32_is_near_the_plain_layer_in_fp64(
+    words: int, vocabulary: int, smoothing: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = compiled(monkeypatch)
+    values = tuple(torch.randn(*shape).requires_grad_() for shape in ((words, 8), (vocabulary, 8), (vocabulary,)))
+    target = torch.randint(0, vocabulary, (words,))
+    actual = chunked_cross_entropy(values[0], values[1], values[2], target, smoothing)
+    wide = [value.detach().double().requires_grad_() for value in values]
+    expected = plain_loss(wide[0], wide[1], wide[2], target, smoothing)
+    assert called == ["softmax_gradient"] * bool(words)
+    for part, exact in zip(actual, expected, strict=True):
+        assert_near(part, exact.detach(), 1e-5)
+    if words:
+        gradients = torch.autograd.grad(actual[0], values), torch.autograd.grad(expected[0], wide)
+        for gradient, exact in zip(*gradients, strict=True):
+            assert_near(gradient, exact, 1e-5)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_non_finite_readouts_show_in_the_loss_and_in_their_row_only(bad: float) -> None:
+    readouts, weight = torch.randn(5, 8), torch.randn(300, 8)
+    readouts[2, 3] = bad
+    loss, log_probs = chunked_cross_entropy(readouts, weight, torch.zeros(300), torch.arange(5), 0.1)
+    assert not loss.isfinite()
+    assert log_probs.isfinite().tolist() == [True, True, False, True, True]
 
 
 # --- numbers in bf16 -----------------------------------------------------------------------------------------------

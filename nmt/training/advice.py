@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from nmt.recipe import Recipe
 
 _MIN_OCCURRENCES = 10
-"""Mean occurrences of a token in the training text. Down to 11, larger vocabularies translate better (recipes/README.md)."""
+"""Mean occurrences of a token in the training text. Down to 11, larger vocabularies translate better (recipes/NOTES.md)."""
 _MAX_PARAMETERS = 100
-"""Parameters per target token of the training text. 50 translate well (recipes/README.md)."""
+"""Parameters per target token of the training text."""
 _SIZES = (500, 1000, 2000, 4000, 8000, 16_000, 32_000)
 """Vocabulary sizes to suggest."""
 _PRESETS = {"medium": 60_000, "small": 0}

@@ -25,8 +25,8 @@ from nmt.arguments import as_path
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
 from nmt.files import write_atomically
+from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder, TranslationModel
-from nmt.model.recurrent import build_model
 from nmt.recipe import Recipe, dump_recipe, load_recipe
 
 FORMAT = 2

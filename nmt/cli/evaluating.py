@@ -281,7 +281,7 @@ def _alignment_error_rate(
     from nmt.alignment.hypothesis_alignment import word_alignment
 
     gold = gold_links(corpus.name, source=bundle.recipe.data.source)
-    if gold is None or bundle.recipe.model.attention.score.kind == "none":
+    if gold is None or not bundle.recipe.model.has_attention:
         return None
     translator = build_translator([bundle], **options)
     references = with_progress(translator.score(corpus.pairs()), "aligning", total=len(corpus), quiet=quiet)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, assert_never
 
 import typer
 
@@ -18,7 +18,14 @@ from nmt.wording import counted, perplexity
 if TYPE_CHECKING:
     from nmt.data.catalogue import NamedCorpus
     from nmt.model_folder import Bundle
-    from nmt.recipe import AttentionConfig, DecoderConfig, EncoderConfig, GuidedAlignmentConfig
+    from nmt.recipe import (
+        AttentionConfig,
+        DecoderConfig,
+        EncoderConfig,
+        GuidedAlignmentConfig,
+        ModelConfig,
+        RecurrentModelConfig,
+    )
 
 recipe_app = typer.Typer(
     name="recipe",
@@ -89,9 +96,6 @@ def _parameters(bundle: Bundle) -> int:
 
 def _description(bundle: Bundle) -> dict[str, str]:
     recipe, model = bundle.recipe, bundle.recipe.model
-    encoder, decoder = model.encoder, model.decoder
-    order = ("conditional " if getattr(decoder.order, "conditional", False) else "") + decoder.order.kind
-    feeding = " with input feeding" if getattr(decoder.order, "input_feeding", False) else ""
     scaled = "" if model.embedding_scale == 1 else f", times {model.embedding_scale:g}"
     subwords = f"{len(bundle.source):,}" + (" joint" if recipe.subwords.joint else f" + {len(bundle.target):,}")
     return {
@@ -100,13 +104,41 @@ def _description(bundle: Bundle) -> dict[str, str]:
         "trained on": recipe.data.train,
         **_guidance(recipe.training.guided_alignment),
         "subwords": f"{subwords} ({recipe.subwords.kind})",
+        **_architecture(model),
+        "embedding": f"{model.embedding}{scaled}, tied: {model.tie}",
+        "parameters": f"{_parameters(bundle):,}",
+        "decoding": f"beam {recipe.decoding.beam_size}, length penalty {recipe.decoding.length_penalty:g}",
+    }
+
+
+def _architecture(model: ModelConfig) -> dict[str, str]:
+    """Encoder, attention and decoder in words."""
+    from nmt.recipe import RecurrentModelConfig, TransformerModelConfig
+
+    match model:
+        case RecurrentModelConfig():
+            return _recurrent(model)
+        case TransformerModelConfig():
+            head = "mean of the heads" if model.alignment_head is None else f"head {model.alignment_head}"
+            return {
+                "encoder": f"Transformer, {counted(model.encoder.layers, 'layer')}, {model.norm}-norm",
+                "attention": f"{counted(model.heads, 'head')}; alignment of layer {model.alignment_layer}, {head}",
+                "decoder": f"Transformer, {counted(model.decoder.layers, 'layer')}, {model.norm}-norm",
+                "feed-forward": f"{model.feed_forward}",
+            }
+        case _:
+            assert_never(model)
+
+
+def _recurrent(model: RecurrentModelConfig) -> dict[str, str]:
+    encoder, decoder = model.encoder, model.decoder
+    order = ("conditional " if getattr(decoder.order, "conditional", False) else "") + decoder.order.kind
+    feeding = " with input feeding" if getattr(decoder.order, "input_feeding", False) else ""
+    return {
         "encoder": f"{_WAYS[encoder.direction]} {_stack(encoder)}",
         "attention": _attention(model.attention),
         "decoder": f"{_stack(decoder)}, {order}{feeding}",
         "readout": f"{decoder.readout.kind} of {decoder.readout.size}",
-        "embedding": f"{model.embedding}{scaled}, tied: {model.tie}",
-        "parameters": f"{_parameters(bundle):,}",
-        "decoding": f"beam {recipe.decoding.beam_size}, length penalty {recipe.decoding.length_penalty:g}",
     }
 
 

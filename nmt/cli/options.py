@@ -222,7 +222,7 @@ def load_models(folders: Sequence[Path], device: str) -> list[Bundle]:
 
 def need_attention(bundle: Bundle, folder: Path) -> None:
     """Raise DataError if the model has no attention."""
-    if bundle.recipe.model.attention.score.kind == "none":
+    if not bundle.recipe.model.has_attention:
         raise DataError(f"{folder} was trained without attention (score: none), so it aligns nothing.")
 
 

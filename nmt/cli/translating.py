@@ -193,7 +193,7 @@ def translate(
     bundles = load_models(models, device)
     if alignments is not None:
         need_attention(bundles[0], models[0])
-    has_attention = bundles[0].recipe.model.attention.score.kind != "none"
+    has_attention = bundles[0].recipe.model.has_attention
     aligned_by = bundles[0] if alignments is not None or (form == "jsonl" and has_attention) else None
     unknown = unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown)
     translator = build_translator(

@@ -264,7 +264,7 @@ def _reference_figures(
     references = list(progress(translator.score(text.corpus.pairs()), "reading", len(text.corpus)))
     figures: dict[str, Any] = _perplexity(references)
     figures.update(dict.fromkeys(("entropy", "aer", "precision", "recall", "posterior_aer")))
-    if candidate.recipe.model.attention.score.kind == "none":
+    if not candidate.recipe.model.has_attention:
         return figures
     alignments = [word_alignment(item, bundle) for item in references]
     figures["entropy"] = _mean_entropy(alignments)

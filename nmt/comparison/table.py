@@ -266,6 +266,8 @@ def _padded(columns: Sequence[TableColumn], widths: Sequence[int], cells: Sequen
 def describe(recipe: Recipe) -> dict[str, str]:
     """Score, window and order of a recipe's attention, as the table shows them."""
     own = settings(recipe)
+    if recipe.model.kind == "transformer":
+        return {"score": f"scaled dot, {recipe.model.heads} heads", "window": "global", "order": "transformer"}
     score, window, order = (
         own[f"model.{key}.kind"] for key in ("attention.score", "attention.window", "decoder.order")
     )

@@ -13,8 +13,8 @@ from nmt.arguments import as_path
 from nmt.decoding.options import Options
 from nmt.decoding.translator import Translator
 from nmt.device import as_device
+from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
-from nmt.model.recurrent import build_model
 from nmt.model_folder import Bundle
 
 Folder = str | os.PathLike[str]

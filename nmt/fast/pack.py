@@ -30,11 +30,12 @@ from nmt.fast.twins import twin
 from nmt.model.attention import Attention, MultiHeadAttention
 from nmt.model.cells import GruCell
 from nmt.model.decoder import AttendThenUpdate, Recurrence, RecurrentState, UpdateThenAttend
+from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder, UnrolledLayer
 from nmt.model.interface import TranslationModel, device_of
 from nmt.model.output import OutputLayer
 from nmt.model.readout import AttentionalReadout, MaxoutReadout, TanhReadout
-from nmt.model.recurrent import RecurrentModel, TokenEmbedding
+from nmt.model.recurrent import RecurrentModel
 from nmt.model.scores import AdditiveScore, ConcatScore
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nmt.model.recurrent import TokenEmbedding
+from nmt.model.embedding import TokenEmbedding
 
 
 class TokenTable(nn.Module):

@@ -20,7 +20,7 @@ class Bridge(nn.Module):
     With `copy` each layer starts from the final state of the same encoder layer (Luong et al. 2015, as Sutskever et al. 2014).
     """
 
-    def __init__(self, config: recipe.ModelConfig) -> None:
+    def __init__(self, config: recipe.RecurrentModelConfig) -> None:
         super().__init__()
         decoder, encoder = config.decoder, config.encoder
         self.kind, self.shape, self.has_cell = decoder.bridge, (decoder.layers, decoder.hidden), decoder.cell == "lstm"

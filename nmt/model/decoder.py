@@ -152,7 +152,7 @@ class Recurrence(nn.Module):
 class AttentionalDecoder(nn.Module):
     """Base class of the two orders: has attention and readout, and updates step number and coverage."""
 
-    def __init__(self, config: recipe.ModelConfig) -> None:
+    def __init__(self, config: recipe.RecurrentModelConfig) -> None:
         super().__init__()
         annotation, hidden = config.encoder.annotation, config.decoder.hidden
         self.attention = build_attention(config.attention, query=hidden, annotation=annotation)
@@ -200,7 +200,7 @@ class AttendThenUpdate(AttentionalDecoder):
     s'_i = f(s_{i-1}, E y_{i-1});  c_i = attend(s'_i);  s_i = g(s'_i, c_i).
     """
 
-    def __init__(self, config: recipe.ModelConfig, *, conditional: bool) -> None:
+    def __init__(self, config: recipe.RecurrentModelConfig, *, conditional: bool) -> None:
         super().__init__(config)
         context, word = {"context": config.encoder.annotation}, {"word": config.embedding}
         inputs = context if conditional else word | context
@@ -250,7 +250,7 @@ class UpdateThenAttend(AttentionalDecoder):
     tend to -1 and 1, so the scaled h~ is as long as an embedded token. Unscaled, it costs several BLEU with Adam (recipes/NOTES.md).
     """
 
-    def __init__(self, config: recipe.ModelConfig, *, input_feeding: bool) -> None:
+    def __init__(self, config: recipe.RecurrentModelConfig, *, input_feeding: bool) -> None:
         super().__init__(config)
         self.feed_size = config.decoder.readout.size if input_feeding else 0
         self.feed_scale = config.embedding_scale * config.decoder.readout.size**-0.5
@@ -318,7 +318,7 @@ def repeated(values: Num[Tensor, "B D"], length: int) -> Num[Tensor, "B S D"]:
     return values.unsqueeze(1).expand(-1, length, -1)
 
 
-def build_decoder(config: recipe.ModelConfig) -> AttendThenUpdate | UpdateThenAttend:
+def build_decoder(config: recipe.RecurrentModelConfig) -> AttendThenUpdate | UpdateThenAttend:
     """The decoder of a recipe."""
     match config.decoder.order:
         case recipe.AttendThenUpdateConfig() as order:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from nmt.model.interface import LazyLogProbs
+from nmt.model.interface import LazyLogProbs, ModelOutput, SentencePairs
 from nmt.model.precision import at_least_fp32
 
 
@@ -32,3 +32,16 @@ class OutputLayer(nn.Linear):
         gold_log_p = log_p.gather(1, gold.unsqueeze(1)).squeeze(1)
         loss = -(1 - label_smoothing) * gold_log_p.sum() - label_smoothing * log_p.mean(dim=-1).sum()
         return loss, gold_log_p.detach()
+
+    def known_targets(
+        self,
+        readouts: Float[Tensor, "B T R"],
+        alignment: Float[Tensor, "B T S"],
+        batch: SentencePairs,
+        label_smoothing: float,
+    ) -> ModelOutput:
+        """The output of a model whose readouts and alignment of a batch are known."""
+        mask = batch.target_mask
+        loss, gold_log_probs = self.loss(readouts[mask], batch.target_out[mask], label_smoothing)
+        token_log_probs = gold_log_probs.new_zeros(mask.shape).masked_scatter(mask, gold_log_probs)
+        return ModelOutput(loss, token_log_probs, alignment, tokens=len(gold_log_probs))

@@ -13,6 +13,7 @@ from nmt.model.attention import AttentionMemory
 from nmt.model.bridge import Bridge
 from nmt.model.decoder import RecurrentState, build_decoder
 from nmt.model.dropout import Dropout, WordDropout
+from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder
 from nmt.model.interface import ModelOutput, SentencePairs, Step, TranslationModel
 from nmt.model.output import OutputLayer
@@ -30,29 +31,10 @@ class RecurrentMemory:
         return RecurrentMemory(self.attention.select(rows), self.start.select(rows))
 
 
-class TokenEmbedding(nn.Embedding):
-    """g E y: a row of the embedding table times a constant g, which is `embedding_scale`.
-
-    Rows initially have length 1, because a tied output layer needs that. With g = sqrt(E) the components of an embedded token are as
-    large as those of a state (Vaswani et al. 2017, 3.4). With g = 1 they are sqrt(E) times smaller, and Adam takes long to scale them
-    up (recipes/NOTES.md).
-    """
-
-    def __init__(self, size: int, width: int, scale: float) -> None:
-        super().__init__(size, width)
-        self.scale = scale
-
-    def forward(self, ids: Int[Tensor, "*ids"]) -> Float[Tensor, "*ids E"]:
-        return super().forward(ids) * self.scale
-
-    if TYPE_CHECKING:
-        __call__ = forward
-
-
 class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
     """RNN encoder, attention, RNN decoder: every model of Bahdanau et al. (2015) and Luong et al. (2015)."""
 
-    def __init__(self, config: recipe.ModelConfig, *, source_size: int, target_size: int) -> None:
+    def __init__(self, config: recipe.RecurrentModelConfig, *, source_size: int, target_size: int) -> None:
         super().__init__()
         self.source_embedding = TokenEmbedding(source_size, config.embedding, config.embedding_scale)
         self.target_embedding = (
@@ -101,10 +83,8 @@ class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
     def forward(self, batch: SentencePairs, label_smoothing: float = 0.0) -> ModelOutput:
         memory = self.encode(batch.source, batch.source_mask)
         decoded = self.decoder(self.embed(batch.target_in), self.start(memory), memory.attention)
-        mask, readouts = batch.target_mask, self.readout_dropout(decoded.readouts)
-        loss, gold_log_probs = self.output.loss(readouts[mask], batch.target_out[mask], label_smoothing)
-        token_log_probs = gold_log_probs.new_zeros(mask.shape).masked_scatter(mask, gold_log_probs)
-        return ModelOutput(loss, token_log_probs, decoded.alignment, tokens=len(gold_log_probs))
+        readouts = self.readout_dropout(decoded.readouts)
+        return self.output.known_targets(readouts, decoded.alignment, batch, label_smoothing)
 
     def position_log_probs(
         self,
@@ -127,8 +107,3 @@ class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
 
     if TYPE_CHECKING:
         __call__ = forward
-
-
-def build_model(config: recipe.ModelConfig, *, source_size: int, target_size: int) -> RecurrentModel:
-    """A freshly initialised model for vocabularies of the given sizes. Seed torch first to get the same one again."""
-    return RecurrentModel(config, source_size=source_size, target_size=target_size)

@@ -5,14 +5,15 @@
     FFN(x) = max(0, x W_1 + b_1) W_2 + b_2                                     (eq. 2)
     PE(p, 2i) = sin(p / 10000^(2i/E));  PE(p, 2i+1) = cos(p / 10000^(2i/E))    (3.5)
 
-Encoder and decoder stand behind the same interfaces as the recurrent ones, so a recipe may combine one of each.
+The alignment is that of one decoder layer: the mean of its heads, or one of them.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, assert_never, cast
 
 import torch
 from jaxtyping import Bool, Float, Int, Num
@@ -20,26 +21,31 @@ from torch import Tensor, nn
 
 from nmt import recipe
 from nmt.model.attention import masked_softmax
-from nmt.model.decoder import Decoded
-from nmt.model.encoder import EncoderOutput
+from nmt.model.dropout import WordDropout
+from nmt.model.embedding import TokenEmbedding
+from nmt.model.interface import ModelOutput, SentencePairs, Step, TranslationModel
+from nmt.model.output import OutputLayer
 from nmt.model.precision import at_least_fp32
+
+KeysAndValues = tuple[Float[Tensor, "N K _ d"], Float[Tensor, "N K _ d"]]
+"""K W^K and V W^V of each head."""
 
 
 @dataclass(frozen=True)
-class CrossMemory:
+class TransformerMemory:
     """Keys and values of the annotations for each layer and head, one row per sentence."""
 
     keys: Float[Tensor, "B L K S d"]
     values: Float[Tensor, "B L K S d"]
     mask: Bool[Tensor, "B S"]
 
-    def select(self, rows: Int[Tensor, " M"]) -> CrossMemory:
+    def select(self, rows: Int[Tensor, " M"]) -> TransformerMemory:
         """The memory of the given sentences, in their order."""
-        return CrossMemory(self.keys[rows], self.values[rows], self.mask[rows])
+        return TransformerMemory(self.keys[rows], self.values[rows], self.mask[rows])
 
 
 @dataclass(frozen=True)
-class CachedState:
+class TransformerState:
     """Keys and values of the P target tokens read so far, for each layer and head: no step computes them again."""
 
     keys: Float[Tensor, "N L K P d"]
@@ -50,35 +56,33 @@ class CachedState:
         """P, the number of the next step, from 0."""
         return self.keys.shape[3]
 
-    def select(self, rows: Int[Tensor, " N"]) -> CachedState:
+    def select(self, rows: Int[Tensor, " N"]) -> TransformerState:
         """The state of the given rows, in their order."""
-        return CachedState(self.keys.index_select(0, rows), self.values.index_select(0, rows))
+        return TransformerState(self.keys.index_select(0, rows), self.values.index_select(0, rows))
 
 
 class ScaledDotAttention(nn.Module):
-    """Multi-head attention (Vaswani et al. 2017, 3.2); queries are `width` wide, what they read is `source` wide."""
+    """Multi-head attention (Vaswani et al. 2017, 3.2.2)."""
 
-    def __init__(self, width: int, *, heads: int, source: int) -> None:
+    def __init__(self, width: int, *, heads: int) -> None:
         super().__init__()
         self.heads = heads
         self.query, self.output = nn.Linear(width, width), nn.Linear(width, width)
-        self.key, self.value = nn.Linear(source, width), nn.Linear(source, width)
+        self.key, self.value = nn.Linear(width, width), nn.Linear(width, width)
         for linear in (self.query, self.key, self.value, self.output):
             initialise_(linear)
 
-    def keys_and_values(
-        self, source: Num[Tensor, "N S A"]
-    ) -> tuple[Float[Tensor, "N K S d"], Float[Tensor, "N K S d"]]:
+    def keys_and_values(self, source: Num[Tensor, "N S E"]) -> KeysAndValues:
         """K W^K and V W^V of each head."""
         return self.by_head(self.key(source)), self.by_head(self.value(source))
 
     def forward(
         self,
-        queries: Num[Tensor, "N T D"],
+        queries: Num[Tensor, "N T E"],
         keys: Float[Tensor, "N K S d"],
         values: Float[Tensor, "N K S d"],
-        allowed: Bool[Tensor, "*N T S"],
-    ) -> tuple[Float[Tensor, "N T D"], Float[Tensor, "N K T S"]]:
+        allowed: Bool[Tensor, "#N #T S"],
+    ) -> tuple[Float[Tensor, "N T E"], Float[Tensor, "N K T S"]]:
         """The contexts, and the weights of each head."""
         heads = self.by_head(self.query(queries))
         scores = heads @ keys.transpose(2, 3) / math.sqrt(keys.shape[-1])  # eq. 1
@@ -87,8 +91,9 @@ class ScaledDotAttention(nn.Module):
         output: Tensor = self.output(contexts.transpose(1, 2).flatten(2))
         return output, weights
 
-    def by_head(self, values: Float[Tensor, "N T D"]) -> Float[Tensor, "N K T d"]:
-        return values.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+    def by_head(self, values: Float[Tensor, "N T E"]) -> Float[Tensor, "N K T d"]:
+        """Each head's share of the width."""
+        return torch.unflatten(values, -1, (self.heads, -1)).transpose(1, 2)
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -103,7 +108,7 @@ class FeedForward(nn.Module):
         for linear in (self.inner, self.outer):
             initialise_(linear)
 
-    def forward(self, values: Num[Tensor, "... D"]) -> Float[Tensor, "... D"]:
+    def forward(self, values: Num[Tensor, "... E"]) -> Float[Tensor, "... E"]:
         output: Tensor = self.outer(torch.relu(self.inner(values)))
         return output
 
@@ -118,16 +123,17 @@ class Residual(nn.Module):
     pre:  x + dropout(f(LayerNorm(x)))     (Wang et al. 2019); a last LayerNorm follows the stack
     """
 
-    def __init__(self, width: int, *, norm: Literal["pre", "post"], dropout: float) -> None:
+    def __init__(self, config: recipe.TransformerModelConfig) -> None:
         super().__init__()
-        self.norm, self.is_pre, self.dropout = nn.LayerNorm(width), norm == "pre", nn.Dropout(dropout)
+        self.norm, self.dropout = nn.LayerNorm(config.embedding), nn.Dropout(config.dropout.residual)
+        self.is_pre = config.norm == "pre"
 
-    def before(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... D"]:
+    def before(self, values: Float[Tensor, "... E"]) -> Float[Tensor, "... E"]:
         """What the sublayer reads."""
         normed: Tensor = self.norm(values) if self.is_pre else values
         return normed
 
-    def after(self, values: Float[Tensor, "... D"], output: Float[Tensor, "... D"]) -> Float[Tensor, "... D"]:
+    def after(self, values: Float[Tensor, "... E"], output: Float[Tensor, "... E"]) -> Float[Tensor, "... E"]:
         """The values with what the sublayer made of them."""
         total: Tensor = values + self.dropout(output)
         return total if self.is_pre else self.norm(total)
@@ -136,40 +142,18 @@ class Residual(nn.Module):
 class TransformerEncoderLayer(nn.Module):
     """Self-attention and feed-forward network."""
 
-    def __init__(self, config: recipe.TransformerEncoderConfig, dropout: float) -> None:
+    def __init__(self, config: recipe.TransformerModelConfig) -> None:
         super().__init__()
-        self.attention = ScaledDotAttention(config.hidden, heads=config.heads, source=config.hidden)
-        self.feed_forward = FeedForward(config.hidden, config.feed_forward)
-        self.residuals = nn.ModuleList(Residual(config.hidden, norm=config.norm, dropout=dropout) for _ in range(2))
+        self.attention = ScaledDotAttention(config.embedding, heads=config.heads)
+        self.feed_forward = FeedForward(config.embedding, config.feed_forward)
+        self.around_attention, self.around_feed_forward = Residual(config), Residual(config)
 
-    def forward(self, values: Float[Tensor, "B S D"], mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
-        attending, feeding = self.residuals
-        normed = attending.before(values)
+    def forward(self, values: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B S E"]:
+        normed = self.around_attention.before(values)
         contexts, _ = self.attention(normed, *self.attention.keys_and_values(normed), mask.unsqueeze(1))
-        values = attending.after(values, contexts)
-        values = feeding.after(values, self.feed_forward(feeding.before(values)))
-        return values
-
-    if TYPE_CHECKING:
-        __call__ = forward
-
-
-class TransformerEncoder(nn.Module):
-    """Embedded tokens with their positions -> annotations h_j."""
-
-    def __init__(self, config: recipe.TransformerEncoderConfig, dropout: recipe.DropoutConfig) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(TransformerEncoderLayer(config, dropout.layers) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(config.hidden) if config.norm == "pre" else nn.Identity()
-        self.dropout = nn.Dropout(dropout.annotations)
-
-    def forward(self, embedded: Num[Tensor, "B S E"], mask: Bool[Tensor, "B S"]) -> EncoderOutput:
-        values = embedded + positional_encoding(0, embedded)
-        for layer in self.layers:
-            values = layer(values, mask)
-        annotations = self.dropout(self.norm(values) * mask.unsqueeze(-1))
-        mean = annotations.sum(1, keepdim=True) / mask.sum(1).view(-1, 1, 1)
-        return EncoderOutput(annotations, mask, mean, None)
+        values = self.around_attention.after(values, contexts)
+        output = self.feed_forward(self.around_feed_forward.before(values))
+        return self.around_feed_forward.after(values, output)
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -178,106 +162,130 @@ class TransformerEncoder(nn.Module):
 class TransformerDecoderLayer(nn.Module):
     """Masked self-attention, attention to the annotations, and feed-forward network."""
 
-    def __init__(self, config: recipe.TransformerDecoderConfig, *, annotation: int, dropout: float) -> None:
+    def __init__(self, config: recipe.TransformerModelConfig) -> None:
         super().__init__()
-        self.self_attention = ScaledDotAttention(config.hidden, heads=config.heads, source=config.hidden)
-        self.attention = ScaledDotAttention(config.hidden, heads=config.heads, source=annotation)
-        self.feed_forward = FeedForward(config.hidden, config.feed_forward)
-        self.residuals = nn.ModuleList(Residual(config.hidden, norm=config.norm, dropout=dropout) for _ in range(3))
+        self.self_attention = ScaledDotAttention(config.embedding, heads=config.heads)
+        self.attention = ScaledDotAttention(config.embedding, heads=config.heads)
+        self.feed_forward = FeedForward(config.embedding, config.feed_forward)
+        self.around_self_attention = Residual(config)
+        self.around_attention, self.around_feed_forward = Residual(config), Residual(config)
 
     def forward(
-        self,
-        values: Float[Tensor, "N T D"],
-        past: tuple[Float[Tensor, "N K P d"], Float[Tensor, "N K P d"]],
-        annotations: tuple[Float[Tensor, "N K S d"], Float[Tensor, "N K S d"]],
-        mask: Bool[Tensor, "N S"],
-    ) -> tuple[Float[Tensor, "N T D"], Float[Tensor, "N K Q d"], Float[Tensor, "N K Q d"], Float[Tensor, "N K T S"]]:
-        """The output of T steps, the keys and values of all Q = P + T tokens so far, and the weights of the annotations."""
-        recalling, attending, feeding = self.residuals
-        normed = recalling.before(values)
+        self, values: Float[Tensor, "N T E"], past: KeysAndValues, source: KeysAndValues, mask: Bool[Tensor, "N S"]
+    ) -> tuple[Float[Tensor, "N T E"], KeysAndValues, Float[Tensor, "N K T S"]]:
+        """The output of T steps, the keys and values of all target tokens so far, and the weights of the annotations."""
+        normed = self.around_self_attention.before(values)
         new = self.self_attention.keys_and_values(normed)
-        keys, past_values = (torch.cat(parts, 2) for parts in zip(past, new, strict=True))
-        contexts, _ = self.self_attention(normed, keys, past_values, no_future(values.shape[1], keys))
-        values = recalling.after(values, contexts)
-        contexts, weights = self.attention(attending.before(values), *annotations, mask.unsqueeze(1))
-        values = attending.after(values, contexts)
-        values = feeding.after(values, self.feed_forward(feeding.before(values)))
-        return values, keys, past_values, weights
+        tokens = torch.cat([past[0], new[0]], 2), torch.cat([past[1], new[1]], 2)
+        contexts, _ = self.self_attention(normed, *tokens, no_future(values.shape[1], tokens[0]))
+        values = self.around_self_attention.after(values, contexts)
+        contexts, weights = self.attention(self.around_attention.before(values), *source, mask.unsqueeze(1))
+        values = self.around_attention.after(values, contexts)
+        output = self.feed_forward(self.around_feed_forward.before(values))
+        return self.around_feed_forward.after(values, output), tokens, weights
 
     if TYPE_CHECKING:
         __call__ = forward
 
 
-class TransformerDecoder(nn.Module):
-    """Embedded target tokens -> readouts. The alignment is the mean over the heads of one layer, or one of its heads."""
+class TransformerModel(TranslationModel[TransformerMemory, TransformerState]):
+    """Encoder and decoder of N layers each (Vaswani et al. 2017, 3.1)."""
 
-    def __init__(
-        self, config: recipe.TransformerDecoderConfig, *, annotation: int, dropout: recipe.DropoutConfig
-    ) -> None:
+    def __init__(self, config: recipe.TransformerModelConfig, *, source_size: int, target_size: int) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(
-            TransformerDecoderLayer(config, annotation=annotation, dropout=dropout.layers) for _ in range(config.layers)
+        width = config.embedding
+        self.source_embedding = TokenEmbedding(source_size, width, config.embedding_scale)
+        self.target_embedding = (
+            self.source_embedding if config.tie == "all" else TokenEmbedding(target_size, width, config.embedding_scale)
         )
-        self.norm = nn.LayerNorm(config.hidden) if config.norm == "pre" else nn.Identity()
+        self.word_dropout, self.dropout = WordDropout(config.dropout.word), nn.Dropout(config.dropout.embedding)
+        self.encoder = nn.ModuleList(TransformerEncoderLayer(config) for _ in range(config.encoder.layers))
+        self.decoder = nn.ModuleList(TransformerDecoderLayer(config) for _ in range(config.decoder.layers))
+        is_pre = config.norm == "pre"
+        self.encoder_norm, self.decoder_norm = (nn.LayerNorm(width) if is_pre else nn.Identity() for _ in range(2))
+        self.output = OutputLayer(width, target_size)
         self.alignment_layer, self.alignment_head = config.alignment_layer, config.alignment_head
+        self.cache_shape = config.decoder.layers, config.heads, 0, width // config.heads
+        for embedding in (self.source_embedding, self.target_embedding):
+            nn.init.normal_(embedding.weight, std=width**-0.5)
+        nn.init.zeros_(self.output.bias)
+        match config.tie:
+            case "none":
+                nn.init.normal_(self.output.weight, std=width**-0.5)
+            case "target" | "all":
+                self.output.weight = self.target_embedding.weight
+            case _:
+                assert_never(config.tie)
 
-    def remember(self, encoded: EncoderOutput) -> CrossMemory:
-        """Keys and values of the annotations, once per sentence."""
-        each = [layer.attention.keys_and_values(encoded.annotations) for layer in self.layers]
-        keys, values = (torch.stack(parts, 1) for parts in zip(*each, strict=True))
-        return CrossMemory(keys, values, encoded.mask)
+    def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerMemory:
+        values = self.embed(self.source_embedding, source, first=0)
+        for layer in self.encoder:
+            values = layer(values, source_mask)
+        annotations = self.encoder_norm(values)
+        layers = cast("Iterable[TransformerDecoderLayer]", self.decoder)
+        each = [layer.attention.keys_and_values(annotations) for layer in layers]
+        keys, layer_values = (torch.stack(parts, 1) for parts in zip(*each, strict=True))
+        return TransformerMemory(keys, layer_values, source_mask)
 
-    def start(self, state: CachedState, memory: CrossMemory) -> CachedState:
+    def start(self, memory: TransformerMemory) -> TransformerState:
         """The state before the first step: nothing is cached."""
-        return state
+        empty = memory.keys.new_zeros(len(memory.mask), *self.cache_shape)
+        return TransformerState(empty, empty)
 
-    def forward(self, embedded: Num[Tensor, "N T E"], state: CachedState, memory: CrossMemory) -> Decoded[CachedState]:
-        """T steps whose tokens are known, after those that the state has read."""
-        values = embedded + positional_encoding(state.position, embedded)
-        keys, cached, weights = [], [], []
-        for depth, layer in enumerate(self.layers):
-            past = state.keys[:, depth], state.values[:, depth]
-            annotations = memory.keys[:, depth], memory.values[:, depth]
-            values, layer_keys, layer_values, layer_weights = layer(values, past, annotations, memory.mask)
-            keys.append(layer_keys)
-            cached.append(layer_values)
+    def step(
+        self, tokens: Int[Tensor, " N"], state: TransformerState, memory: TransformerMemory, rows: Int[Tensor, " N"]
+    ) -> Step:
+        readouts, alignment, state = self.decode(tokens.unsqueeze(1), state, memory.select(rows))
+        return Step(self.output.log_probs(readouts[:, 0]), alignment[:, 0], state)
+
+    def forward(self, batch: SentencePairs, label_smoothing: float = 0.0) -> ModelOutput:
+        memory = self.encode(batch.source, batch.source_mask)
+        readouts, alignment, _ = self.decode(batch.target_in, self.start(memory), memory)
+        return self.output.known_targets(readouts, alignment, batch, label_smoothing)
+
+    def decode(
+        self, target: Int[Tensor, "N T"], state: TransformerState, memory: TransformerMemory
+    ) -> tuple[Float[Tensor, "N T E"], Float[Tensor, "N T S"], TransformerState]:
+        """Readouts, alignment and the next state of T steps whose tokens are known, after those that the state has read."""
+        values = self.embed(self.target_embedding, target, first=state.position)
+        tokens, weights = [], []
+        for depth, layer in enumerate(self.decoder):
+            past, source = ((part.keys[:, depth], part.values[:, depth]) for part in (state, memory))
+            values, layer_tokens, layer_weights = layer(values, past, source, memory.mask)
+            tokens.append(layer_tokens)
             weights.append(layer_weights)
-        state = CachedState(torch.stack(keys, 1), torch.stack(cached, 1))
-        return Decoded(self.norm(values), self.alignment(weights), state)
+        keys, cached = (torch.stack(parts, 1) for parts in zip(*tokens, strict=True))
+        return self.decoder_norm(values), self.alignment(weights), TransformerState(keys, cached)
 
-    def alignment(self, weights: list[Float[Tensor, "N K T S"]]) -> Float[Tensor, "N T S"]:
+    def alignment(self, weights: Sequence[Float[Tensor, "N K T S"]]) -> Float[Tensor, "N T S"]:
         """The weights to show, of those of every layer."""
-        heads = weights[self.alignment_layer]
-        return heads.mean(1) if self.alignment_head is None else heads[:, self.alignment_head]
+        heads = weights[self.alignment_layer - 1]
+        return heads.mean(1) if self.alignment_head is None else heads[:, self.alignment_head - 1]
 
-    def position_readouts(
-        self, embedded: Num[Tensor, "B E"], state: CachedState, memory: CrossMemory
-    ) -> Float[Tensor, "B S R"]:
-        """The readouts of one step if every layer attended to each source position alone.
+    def position_log_probs(
+        self,
+        tokens: Int[Tensor, " B"],
+        gold: Int[Tensor, " B"],
+        state: TransformerState,
+        memory: TransformerMemory,
+        positions: Bool[Tensor, "B S"],
+    ) -> Float[Tensor, "B S"]:
+        """log p(y_t = gold | y_<t) if every layer attended to position j alone, for the j that are True, -inf for the others.
 
-        Each position is a sentence of its own, of length 1, whose softmax is 1.
+        Each position becomes a sentence of length 1, whose only weight is 1.
         """
-        batch, length = memory.mask.shape
-        rows = torch.arange(batch, device=embedded.device).repeat_interleave(length)
-        keys, values = (part.movedim(3, 1).flatten(0, 1).unsqueeze(3) for part in (memory.keys, memory.values))
-        alone = CrossMemory(keys, values, torch.ones_like(memory.mask).view(-1, 1))
-        decoded = self(embedded[rows].unsqueeze(1), state.select(rows), alone)
-        return decoded.readouts.view(batch, length, -1)
+        rows = positions.nonzero()[:, 0]
+        keys, values = (part.movedim(3, 1)[positions].unsqueeze(3) for part in (memory.keys, memory.values))
+        alone = TransformerMemory(keys, values, torch.ones_like(rows, dtype=torch.bool).unsqueeze(1))
+        readouts, _, _ = self.decode(tokens[rows].unsqueeze(1), state.select(rows), alone)
+        log_probs = self.output.gold_log_probs(readouts[:, 0], gold[rows])
+        return log_probs.new_full(positions.shape, float("-inf")).masked_scatter(positions, log_probs)
 
-    if TYPE_CHECKING:
-        __call__ = forward
-
-
-class EmptyCache(nn.Module):
-    """The bridge of a Transformer decoder: no token has been read."""
-
-    def __init__(self, config: recipe.TransformerDecoderConfig) -> None:
-        super().__init__()
-        self.shape = (config.layers, config.heads, 0, config.hidden // config.heads)
-
-    def forward(self, encoded: EncoderOutput) -> CachedState:
-        empty = encoded.annotations.new_zeros(len(encoded.mask), *self.shape)
-        return CachedState(empty, empty)
+    def embed(self, embedding: TokenEmbedding, ids: Int[Tensor, "N T"], *, first: int) -> Float[Tensor, "N T E"]:
+        """Embedded tokens with their positions, which count from `first`."""
+        embedded: Tensor = self.word_dropout(embedding(ids))
+        summed: Tensor = self.dropout(embedded + positional_encoding(first, embedded))
+        return summed
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -286,8 +294,9 @@ class EmptyCache(nn.Module):
 def positional_encoding(first: int, embedded: Num[Tensor, "B T E"]) -> Float[Tensor, "T E"]:
     """Sines and cosines of the positions from `first` on   (Vaswani et al. 2017, 3.5)."""
     length, width = embedded.shape[1:]
-    positions = torch.arange(first, first + length, device=embedded.device, dtype=torch.float64).unsqueeze(1)
-    frequencies = 10000.0 ** (-torch.arange(0, width, 2, device=embedded.device, dtype=torch.float64) / width)
+    dtype = torch.promote_types(embedded.dtype, torch.float32)
+    positions = torch.arange(first, first + length, device=embedded.device, dtype=dtype).unsqueeze(1)
+    frequencies = 10000.0 ** (-torch.arange(0, width, 2, device=embedded.device, dtype=dtype) / width)
     angles = positions * frequencies
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width].to(embedded.dtype)
 

@@ -19,8 +19,8 @@ from nmt.data.encoded import encode_corpus
 from nmt.data.subwords import Subwords
 from nmt.device import as_device, choose_precision
 from nmt.errors import DataError, NmtError
+from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
-from nmt.model.recurrent import build_model
 from nmt.model_folder import SOURCE, TARGET, WEIGHTS, Bundle, weights_of
 from nmt.recipe import Recipe, load_recipe
 from nmt.training.advice import TrainingSize, advise

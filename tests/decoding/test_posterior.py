@@ -23,7 +23,7 @@ from nmt.model.recurrent import RecurrentModel
 from tests.decoding.test_translator import LINES, MODELS, bundle
 
 TARGETS = LINES[::-1]
-ATTENTIVE = [name for name in MODELS if bundle(name).recipe.model.attention.score.kind != "none"]
+ATTENTIVE = [name for name in MODELS if bundle(name).recipe.model.has_attention]
 
 
 def batch_of(name: str) -> Batch:

@@ -11,7 +11,7 @@ from nmt import recipe
 from nmt.data.batching import Batch, make_batch
 from nmt.model.interface import TranslationModel
 from nmt.model.output import OutputLayer
-from nmt.model.recurrent import RecurrentModel, build_model
+from nmt.model.recurrent import RecurrentModel
 
 SIZE = 12
 """Tokens of the source and of the target vocabulary."""
@@ -28,7 +28,11 @@ PAIRS = [
 def random_model(tree: dict[str, Any], seed: int = 1) -> RecurrentModel:
     """A model in float64 whose every weight, biases included, is random and large enough to matter."""
     torch.manual_seed(seed)
-    model = build_model(recipe.ModelConfig.model_validate(tree), source_size=SIZE, target_size=SIZE).double().eval()
+    model = (
+        RecurrentModel(recipe.RecurrentModelConfig.model_validate(tree), source_size=SIZE, target_size=SIZE)
+        .double()
+        .eval()
+    )
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.6)
     return model

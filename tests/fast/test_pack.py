@@ -21,8 +21,9 @@ from nmt.fast.memory import SharedMemory
 from nmt.fast.recurrent import SearchModel
 from nmt.fast.shared_attention import FusedAttention, ProjectedAttention
 from nmt.fast.tables import TokenIds, TokenTable
+from nmt.model.embedding import TokenEmbedding
 from nmt.model.interface import TranslationModel
-from nmt.model.recurrent import RecurrentModel, TokenEmbedding, build_model
+from nmt.model.recurrent import RecurrentModel
 from tests.machine import needs_bf16, needs_compiler, needs_fast, needs_packing
 
 Model = TranslationModel[Any, Any]
@@ -62,9 +63,9 @@ def built(**tree: Any) -> RecurrentModel:
     defaults = {"embedding": 8, "encoder": {"hidden": 8}, "attention": {"score": {"kind": "additive", "size": 8}}}
     encoder = {"hidden": 8, **tree.pop("encoder", {})}
     decoder = {"hidden": 12, "readout": {"kind": "maxout", "size": 8}, **tree.pop("decoder", {})}
-    config = recipe.ModelConfig.model_validate(defaults | tree | {"encoder": encoder, "decoder": decoder})
+    config = recipe.RecurrentModelConfig.model_validate(defaults | tree | {"encoder": encoder, "decoder": decoder})
     torch.manual_seed(1)
-    plain = build_model(config, source_size=20, target_size=20).eval()
+    plain = RecurrentModel(config, source_size=20, target_size=20).eval()
     with torch.no_grad():
         for parameter in plain.parameters():
             parameter.mul_(2)

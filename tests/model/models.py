@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from nmt import recipe
 from nmt.data.batching import Batch
 from nmt.data.subwords import BOS
-from nmt.model.recurrent import RecurrentModel, build_model
+from nmt.model.recurrent import RecurrentModel
 
 SOURCE_SIZE, TARGET_SIZE = 9, 8
 
@@ -21,8 +21,8 @@ def random_model(tree: dict[str, Any], seed: int = 1) -> RecurrentModel:
     """A model in which all weights, biases included, are random and large enough to matter."""
     torch.manual_seed(seed)
     source_size = TARGET_SIZE if tree["tie"] == "all" else SOURCE_SIZE
-    config = recipe.ModelConfig.model_validate(tree)
-    model = build_model(config, source_size=source_size, target_size=TARGET_SIZE).double().eval()
+    config = recipe.RecurrentModelConfig.model_validate(tree)
+    model = RecurrentModel(config, source_size=source_size, target_size=TARGET_SIZE).double().eval()
     for weight in model.parameters():
         nn.init.normal_(weight, std=0.6)
     return model

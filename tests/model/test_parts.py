@@ -207,7 +207,7 @@ def test_gradients_of_the_encoder(kind: dict[str, Any]) -> None:
 def test_the_copy_bridge_has_no_weights_and_copies_the_final_states_of_each_layer(cell: str) -> None:
     sizes = {"cell": cell, "layers": 2}
     tree = {"encoder": {**sizes, "hidden": 2}, "decoder": {**sizes, "hidden": 4, "bridge": "copy"}}
-    bridge = Bridge(recipe.ModelConfig.model_validate(tree))
+    bridge = Bridge(recipe.RecurrentModelConfig.model_validate(tree))
     final, cells = doubles(3, 2, 4), doubles(3, 2, 4) if cell == "lstm" else None
     state = bridge(EncoderOutput(doubles(3, 5, 4), torch.ones(3, 5, dtype=torch.bool), final, cells))
     assert not list(bridge.parameters())

@@ -14,7 +14,7 @@ from nmt import recipe
 from nmt.data.batching import Batch
 from nmt.model.decoder import Decoded, RecurrentState
 from nmt.model.interface import AttendsToPositions, DecoderState, Memory, ModelOutput, Step
-from nmt.model.recurrent import RecurrentModel, build_model
+from nmt.model.recurrent import RecurrentModel
 from tests.model.cases import CASE_NAMES, CASES, tree_of
 from tests.model.models import batch_of, mask_of, random_batch, random_model
 from tests.pairwise import Case
@@ -29,7 +29,11 @@ ATTENTIONS_IN_ORDERS = [(*attention, order) for attention, order in zip(ATTENTIO
 def build(tree: dict[str, Any], *, seed: int = 1) -> RecurrentModel:
     """A freshly initialised model."""
     torch.manual_seed(seed)
-    return build_model(recipe.ModelConfig.model_validate(tree), source_size=SIZE, target_size=SIZE).double().eval()
+    return (
+        RecurrentModel(recipe.RecurrentModelConfig.model_validate(tree), source_size=SIZE, target_size=SIZE)
+        .double()
+        .eval()
+    )
 
 
 def switched(switch: str, **settings: Any) -> dict[str, Any]:

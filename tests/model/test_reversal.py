@@ -20,7 +20,7 @@ from torch import Tensor
 
 from nmt import recipe
 from nmt.data.batching import Batch
-from nmt.model.recurrent import RecurrentModel, build_model
+from nmt.model.recurrent import RecurrentModel
 from tests.reference.settings import ORDERS, SCORES
 
 BOS, EOS, FIRST, LETTERS = 0, 1, 2, 40
@@ -92,7 +92,7 @@ def build(score: str, window: str, order: str, changes: dict[str, Any] | None = 
     for section, values in (changes or {}).items():
         tree[section] |= values
     torch.manual_seed(1)
-    return build_model(recipe.ModelConfig.model_validate(tree), source_size=SIZE, target_size=SIZE)
+    return RecurrentModel(recipe.RecurrentModelConfig.model_validate(tree), source_size=SIZE, target_size=SIZE)
 
 
 def train(model: RecurrentModel, task: Task = REVERSE, *, updates: int = UPDATES, aligned: float = ALIGNED) -> Result:

@@ -17,7 +17,7 @@ from nmt.model.cells import GruCell, LstmCell
 from nmt.model.decoder import AttendThenUpdate, UpdateThenAttend
 from nmt.model.encoder import UnrolledLayer
 from nmt.model.readout import AttentionalReadout, MaxoutReadout, TanhReadout
-from nmt.model.recurrent import RecurrentModel, build_model
+from nmt.model.recurrent import RecurrentModel
 from nmt.model.scores import AdditiveScore, ConcatScore, DotScore, GeneralScore, LocationScore
 from nmt.model.windows import LocalMonotonicWindow, LocalPredictiveWindow
 from tests.reference.settings import small
@@ -72,10 +72,10 @@ def models_of(trees: Iterator[dict[str, Any]]) -> Iterator[RecurrentModel]:
     """The models of the recipes that the schema accepts."""
     for tree in trees:
         try:
-            config = recipe.ModelConfig.model_validate(tree)
+            config = recipe.RecurrentModelConfig.model_validate(tree)
         except ValidationError:
             continue
-        yield build_model(config, source_size=7, target_size=7)
+        yield RecurrentModel(config, source_size=7, target_size=7)
 
 
 def test_every_combination_of_attention_and_decoder_builds_its_classes() -> None:
@@ -98,7 +98,7 @@ def test_every_encoder_builds_its_classes(layer_norm: bool, heads: int) -> None:
         tree = small(cell=cell, direction=direction, bridge=bridge, layer_norm=layer_norm, heads=heads)
         if (direction, bridge) == ("forward", "backward"):
             with pytest.raises(ValidationError):
-                recipe.ModelConfig.model_validate(tree)
+                recipe.RecurrentModelConfig.model_validate(tree)
             continue
         [model] = models_of(iter([tree]))
         encoder = model.encoder
@@ -130,10 +130,10 @@ SETTINGS = [
 def test_an_unknown_kind_raises(setting: tuple[str, ...], layer_norm: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also without the run-time type checks of the tests."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-    config = recipe.ModelConfig.model_validate(small(layer_norm=layer_norm))
-    build_model(config, source_size=7, target_size=7)
+    config = recipe.RecurrentModelConfig.model_validate(small(layer_norm=layer_norm))
+    RecurrentModel(config, source_size=7, target_size=7)
     with pytest.raises(AssertionError, match="unreachable"):
-        build_model(replaced(config, setting), source_size=7, target_size=7)
+        RecurrentModel(replaced(config, setting), source_size=7, target_size=7)
 
 
 def replaced(section: Any, setting: tuple[str, ...]) -> Any:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nmt.recipe import changed_keys, dump_recipe, find_recipe, load_recipe, parse_recipe
+from nmt.recipe import RecurrentModelConfig, changed_keys, dump_recipe, find_recipe, load_recipe, parse_recipe
 from tests.recipe.minimal import MINIMAL, refusal
 
 # --- overrides --------------------------------------------------------------------------------------------------
@@ -26,9 +26,11 @@ def test_overrides_reach_into_sections_and_unions(minimal: Path) -> None:
             "data.test=a=b",
         ],
     )
-    dropout = recipe.model.dropout
+    model = recipe.model
+    assert isinstance(model, RecurrentModelConfig)
+    dropout = model.dropout
     assert (dropout.embedding, dropout.annotations, dropout.recurrent, dropout.readout) == (0.3, 0.3, 0.0, 0.3)
-    assert recipe.model.attention.model_dump() == {
+    assert model.attention.model_dump() == {
         "score": {"kind": "concat", "size": 64, "coverage": False},
         "window": {"kind": "local-p", "half_width": 4},
         "heads": 1,
@@ -114,10 +116,12 @@ def test_a_recipe_says_only_what_differs_from_its_base(minimal: Path, tmp_path: 
         "base: minimal.yaml\nname: child\nmodel: {attention: {score: {coverage: true}, window: local-m}}\n"
     )
     recipe = load_recipe(child, ["training.epochs=2"])
-    score = recipe.model.attention.score
-    assert (recipe.name, recipe.training.epochs, recipe.model.decoder.hidden) == ("child", 2, 32)
+    model = recipe.model
+    assert isinstance(model, RecurrentModelConfig)
+    score = model.attention.score
+    assert (recipe.name, recipe.training.epochs, model.decoder.hidden) == ("child", 2, 32)
     assert (score.kind, getattr(score, "size", None), getattr(score, "coverage", None)) == ("additive", 64, True)
-    assert recipe.model.attention.window.kind == "local-m"
+    assert model.attention.window.kind == "local-m"
     assert "base" not in dump_recipe(recipe)
 
 
@@ -125,7 +129,9 @@ def test_a_section_of_another_kind_replaces_that_of_the_base(minimal: Path, tmp_
     minimal.write_text(MINIMAL + "model: {attention: {score: {kind: additive, size: 64}}}\n")
     child = tmp_path / "child.yaml"
     child.write_text("base: minimal.yaml\nmodel: {attention: {score: {kind: concat, coverage: true}}}\n")
-    score = load_recipe(child).model.attention.score
+    model = load_recipe(child).model
+    assert isinstance(model, RecurrentModelConfig)
+    score = model.attention.score
     assert (score.kind, getattr(score, "size", None)) == ("concat", 256)
 
 
@@ -163,4 +169,6 @@ def test_a_contradiction_of_the_base_is_called_one(minimal: Path, tmp_path: Path
         assert message.startswith(f"{path}: 'model': embedding and decoder.readout.size are 64 and 96")
         assert message.endswith(origin)
     assert "comes from" not in refusal(grandchild, "model.decoder.readout={kind: tanh, size: 32}")
-    assert load_recipe(grandchild, ["model.decoder.readout=tanh"]).model.decoder.readout.size == 64
+    model = load_recipe(grandchild, ["model.decoder.readout=tanh"]).model
+    assert isinstance(model, RecurrentModelConfig)
+    assert model.decoder.readout.size == 64

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.errors import UsageError
-from nmt.model.recurrent import build_model
+from nmt.model.build import build_model
 from nmt.recipe import (
     AdditiveScoreConfig,
     AttentionConfig,
-    ModelConfig,
     Recipe,
+    RecurrentModelConfig,
     Tokenizer,
     ValidationConfig,
     dump_recipe,
@@ -238,8 +238,8 @@ def flat(tree: dict[str, Any], at: str = "") -> dict[str, Any]:
 
 
 def test_a_model_is_completed_wherever_it_is_made() -> None:
-    assert ModelConfig(embedding=64).decoder.readout.size == 64
-    assert ModelConfig.model_validate(ModelConfig(embedding=64)) == ModelConfig(embedding=64)
+    assert RecurrentModelConfig(embedding=64).decoder.readout.size == 64
+    assert RecurrentModelConfig.model_validate(RecurrentModelConfig(embedding=64)) == RecurrentModelConfig(embedding=64)
     assert AttentionConfig(heads=3).score == AdditiveScoreConfig(size=258)
 
 

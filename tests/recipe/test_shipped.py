@@ -6,8 +6,16 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import UsageError
-from nmt.model.recurrent import build_model
-from nmt.recipe import EXAMPLE_DATA, find_recipe, leaves_data_open, load_recipe, recipe_title, shipped_recipes
+from nmt.model.build import build_model
+from nmt.recipe import (
+    EXAMPLE_DATA,
+    RecurrentModelConfig,
+    find_recipe,
+    leaves_data_open,
+    load_recipe,
+    recipe_title,
+    shipped_recipes,
+)
 from tests.recipe.minimal import MINIMAL, refusal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,7 +69,9 @@ def test_every_preset_differs_from_the_first_in_attention_order_readout_and_brid
     presets = {name: load_recipe(path) for name, path in shipped_recipes().items() if name.startswith("attention/")}
     assert len(presets) == 18
     first = presets["attention/bahdanau-rnnsearch"]
+    assert isinstance(first.model, RecurrentModelConfig)
     for name, preset in presets.items():
+        assert isinstance(preset.model, RecurrentModelConfig)
         assert name == f"attention/{preset.name}"
         decoder = preset.model.decoder.model_copy(
             update={key: getattr(first.model.decoder, key) for key in ("order", "readout", "bridge")}

@@ -1,6 +1,7 @@
 """Encoder and decoder of the Transformer (Vaswani et al. 2017), one position and one head after the other."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -46,13 +47,13 @@ def normed(x: Array, weights: Weights) -> Array:
     return layer_norm(x, weights["weight"], weights["bias"])
 
 
-def encode(words: list[Array], settings: dict, weights: Weights) -> list[Array]:
+def encode(words: list[Array], settings: dict[str, Any], weights: Weights) -> list[Array]:
     """The annotations of one sentence (3.1)."""
     pre = settings["norm"] == "pre"
     values = [word + position_encoding(p, len(word)) for p, word in enumerate(words)]
-    for depth in range(settings["layers"]):
-        layer = under(weights, f"layers.{depth}")
-        first, second = (under(layer, f"residuals.{number}.norm") for number in range(2))
+    for depth in range(settings["encoder"]["layers"]):
+        layer = under(weights, f"encoder.{depth}")
+        first, second = (under(layer, f"around_{name}.norm") for name in ("attention", "feed_forward"))
         attention = under(layer, "attention")
         read = [normed(x, first) for x in values] if pre else values
         values = [x + multi_head(y, read, settings["heads"], attention)[0] for x, y in zip(values, read, strict=True)]
@@ -60,18 +61,18 @@ def encode(words: list[Array], settings: dict, weights: Weights) -> list[Array]:
         network = under(layer, "feed_forward")
         values = [x + feed_forward(normed(x, second) if pre else x, network) for x in values]
         values = values if pre else [normed(x, second) for x in values]
-    return [normed(x, under(weights, "norm")) for x in values] if pre else values
+    return [normed(x, under(weights, "encoder_norm")) for x in values] if pre else values
 
 
 def decode(
-    words: list[Array], annotations: list[Array], settings: dict, weights: Weights, only: dict[int, int]
+    words: list[Array], annotations: list[Array], settings: dict[str, Any], weights: Weights, only: dict[int, int]
 ) -> tuple[Array, Array]:
     """Readouts [T E] and the weights of the chosen layer [T S], the mean of its heads or one of them.
 
     At the steps of `only` every layer reads that annotation alone.
     """
     pre = settings["norm"] == "pre"
-    layers = [under(weights, f"layers.{depth}") for depth in range(settings["layers"])]
+    layers = [under(weights, f"decoder.{depth}") for depth in range(settings["decoder"]["layers"])]
     past: list[list[Array]] = [[] for _ in layers]
     readouts, alignment = [], []
     for t, word in enumerate(words):
@@ -79,7 +80,8 @@ def decode(
         shown = []
         source = annotations if t not in only else [annotations[only[t]]]
         for layer, before in zip(layers, past, strict=True):
-            norms = [under(layer, f"residuals.{number}.norm") for number in range(3)]
+            names = ("self_attention", "attention", "feed_forward")
+            norms = [under(layer, f"around_{name}.norm") for name in names]
             before.append(normed(x, norms[0]) if pre else x)
             x = x + multi_head(before[-1], before, settings["heads"], under(layer, "self_attention"))[0]
             x = x if pre else normed(x, norms[0])
@@ -89,9 +91,27 @@ def decode(
             x = x if pre else normed(x, norms[1])
             x = x + feed_forward(normed(x, norms[2]) if pre else x, under(layer, "feed_forward"))
             x = x if pre else normed(x, norms[2])
+            if t in only:
+                alphas = np.array([[float(j == only[t]) for j in range(len(annotations))]] * len(alphas))
             shown.append(alphas)
-        readouts.append(normed(x, under(weights, "norm")) if pre else x)
-        heads = shown[settings["alignment_layer"]]
+        readouts.append(normed(x, under(weights, "decoder_norm")) if pre else x)
+        heads = shown[settings["alignment_layer"] - 1]
         head = settings["alignment_head"]
-        alignment.append(heads.sum(axis=0) / len(heads) if head is None else heads[head])
+        alignment.append(heads.sum(axis=0) / len(heads) if head is None else heads[head - 1])
     return np.stack(readouts), np.stack(alignment)
+
+
+def seq2seq(
+    source: list[int],
+    target_in: list[int],
+    settings: dict[str, Any],
+    weights: Weights,
+    only: dict[int, int] | None = None,
+) -> tuple[Array, Array, Array]:
+    """Readouts [T E], alignment [T S] and logits [T V] of one sentence for known target words."""
+    factor = settings["embedding_scale"]
+    source_words = [factor * weights["source_embedding.weight"][j] for j in source]
+    target_words = [factor * weights["target_embedding.weight"][i] for i in target_in]
+    annotations = encode(source_words, settings, weights)
+    readouts, alignment = decode(target_words, annotations, settings, weights, only or {})
+    return readouts, alignment, np.stack([linear(readout, under(weights, "output")) for readout in readouts])

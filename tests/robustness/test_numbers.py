@@ -14,7 +14,7 @@ from nmt.data.subwords import EOS, Subwords
 from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.translator import Translator
 from nmt.device import DecodingPrecision
-from nmt.model.recurrent import RecurrentModel, build_model
+from nmt.model.recurrent import RecurrentModel
 from nmt.training.best import mean_weights
 from tests.machine import needs_int8
 from tests.reference.settings import ATTENTIONS, ORDERS, small
@@ -43,9 +43,9 @@ int8 are exact."""
 def model(preset: tuple[str, str, str], scale: float) -> RecurrentModel:
     """Random weights, times `scale`: at 2.5 they decide, at 1 they are as a new model's."""
     score, window, order = preset
-    chosen = recipe.ModelConfig.model_validate(small(score=score, window=window, order=order))
+    chosen = recipe.RecurrentModelConfig.model_validate(small(score=score, window=window, order=order))
     torch.manual_seed(1)
-    made = build_model(chosen, source_size=len(subwords()), target_size=len(subwords())).eval()
+    made = RecurrentModel(chosen, source_size=len(subwords()), target_size=len(subwords())).eval()
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.mul_(scale)

@@ -116,7 +116,7 @@ def test_nmt_logs_what_the_benchmark_reads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
 def test_operations_are_those_of_the_weights_that_are_multiplied(variant: Any, tmp_path: Path) -> None:
-    from nmt.model.recurrent import build_model
+    from nmt.model.build import build_model
 
     tree = yaml.safe_load(
         variant.recipe(tmp_path, precision="fp32", updates=20, batch_tokens=4096).replace("1e-3", "0.001")

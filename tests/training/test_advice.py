@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmt.data.encoded import encode_corpus
-from nmt.model.recurrent import build_model
+from nmt.model.build import build_model
 from nmt.recipe import find_recipe, leaves_data_open, load_recipe, shipped_recipes
 from nmt.training.advice import TrainingSize, advise
 from nmt.training.text import TrainingText

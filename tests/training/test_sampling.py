@@ -16,7 +16,7 @@ from nmt.data.subwords import BOS, EOS, PAD
 from nmt.decoding.search import greedy
 from nmt.fast import accelerate
 from nmt.model.interface import TranslationModel
-from nmt.model.recurrent import RecurrentModel, build_model
+from nmt.model.recurrent import RecurrentModel
 from nmt.training.sampling import mix_target_in, teacher_forcing_ratio
 from nmt.training.trainer import train
 from tests.reference.settings import ORDERS, small
@@ -64,7 +64,9 @@ def test_the_default_ratio_starts_near_one_and_never_rises(decay: recipe.Schedul
 
 def build(**settings: Any) -> RecurrentModel:
     torch.manual_seed(1)
-    model = build_model(recipe.ModelConfig.model_validate(small(**settings)), source_size=SIZE, target_size=SIZE)
+    model = RecurrentModel(
+        recipe.RecurrentModelConfig.model_validate(small(**settings)), source_size=SIZE, target_size=SIZE
+    )
     return model.train()
 
 

@@ -174,7 +174,7 @@ def _model(recipe: str) -> Any:
     """A model of a shipped recipe with random weights."""
     import torch
 
-    from nmt.model.recurrent import build_model
+    from nmt.model.build import build_model
     from nmt.recipe import find_recipe, load_recipe
 
     torch.manual_seed(1)

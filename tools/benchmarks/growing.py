@@ -30,17 +30,16 @@ def random_model(vocabulary: int, device: str) -> RecurrentModel:
     import torch
 
     from nmt import recipe
-    from nmt.model.recurrent import build_model
 
     torch.manual_seed(1)
-    config = recipe.ModelConfig(
+    config = recipe.RecurrentModelConfig(
         embedding=EMBEDDING,
         tie="none",
         encoder=recipe.EncoderConfig(hidden=ENCODER),
         attention=recipe.AttentionConfig(score=recipe.AdditiveScoreConfig(size=HIDDEN)),
         decoder=recipe.DecoderConfig(hidden=HIDDEN, readout=recipe.TanhReadoutConfig(size=HIDDEN)),
     )
-    return build_model(config, source_size=vocabulary, target_size=vocabulary).to(device)
+    return RecurrentModel(config, source_size=vocabulary, target_size=vocabulary).to(device)
 
 
 def random_ids(rows: int, length: int, vocabulary: int) -> list[list[int]]:

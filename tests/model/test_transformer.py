@@ -1,0 +1,133 @@
+"""The Transformer agrees with the NumPy equations, caches what it computes again, and is a model like any other."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd import gradcheck
+
+from nmt import recipe
+from nmt.fast import accelerate
+from nmt.model.transformer import ScaledDotAttention, TransformerModel, positional_encoding
+from tests.model.agreement import PADDED, TARGETS, assert_model_agrees, close
+from tests.model.models import SOURCE_SIZE, TARGET_SIZE, batch_of, fed, padded, weights_of
+from tests.reference import transformer as reference
+from tests.reference.loss import log_softmax
+
+
+def tree_of(**settings: Any) -> dict[str, Any]:
+    """A small model section, all settings spelled out."""
+    tree = {"kind": "transformer", "embedding": 4, "feed_forward": 6, "heads": 2, "norm": "post", "tie": "target"}
+    tree |= {"encoder": {"layers": 2}, "decoder": {"layers": 2}, "dropout": 0.0} | settings
+    return recipe.TransformerModelConfig.model_validate(tree).model_dump()
+
+
+def random_transformer(tree: dict[str, Any]) -> TransformerModel:
+    torch.manual_seed(1)
+    source_size = TARGET_SIZE if tree["tie"] == "all" else SOURCE_SIZE
+    config = recipe.TransformerModelConfig.model_validate(tree)
+    model = TransformerModel(config, source_size=source_size, target_size=TARGET_SIZE).double().eval()
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=0.6)
+    return model
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"heads": 1, "encoder": {"layers": 1}, "decoder": {"layers": 3}},
+        {"heads": 4, "tie": "none", "alignment_layer": 2, "alignment_head": 3},
+        {"tie": "all", "embedding_scale": 1.7},
+    ],
+    ids=["plain", "stacks", "head", "tied"],
+)
+def test_a_model_agrees_with_the_equations(norm: str, settings: dict[str, Any]) -> None:
+    tree = tree_of(norm=norm, **settings)
+    sources = [[min(token, TARGET_SIZE - 1) for token in source] for source in PADDED]
+    assert_model_agrees(random_transformer(tree), tree, reference.seq2seq, sources, list(TARGETS))
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_token_probabilities_given_attention_to_a_single_position(norm: str) -> None:
+    tree, source, gold = tree_of(norm=norm), [3, 5, 2], [7, 1, 4]
+    model = random_transformer(tree)
+    memory, rows = model.encode(*padded([source, [6]])), torch.arange(2)
+    state, allowed = model.start(memory), torch.tensor([[True, False, True], [False, False, False]])
+    for t, (token, gold_token) in enumerate(zip(fed(gold), gold, strict=True)):
+        tokens, golds = torch.tensor([token, token]), torch.tensor([gold_token, gold_token])
+        with torch.no_grad():
+            log_probs = model.position_log_probs(tokens, golds, state, memory, allowed)
+            state = model.step(tokens, state, memory, rows).state
+        assert (log_probs[~allowed] == -torch.inf).all()
+        for j in (0, 2):
+            _, _, logits = reference.seq2seq(source, fed(gold), tree, weights_of(model), only={t: j})
+            close(log_probs[0, j], log_softmax(logits[t])[gold_token])
+
+
+@pytest.mark.parametrize("width", [1, 4, 5])
+def test_positions_follow_their_equation(width: int) -> None:
+    encoded = positional_encoding(3, torch.zeros(1, 20, width, dtype=torch.float64))
+    for position, row in enumerate(encoded, start=3):
+        close(row, reference.position_encoding(position, width))
+
+
+def test_gradients_of_attention() -> None:
+    attention = ScaledDotAttention(4, heads=2).double()
+    queries, source = (torch.randn(2, length, 4, dtype=torch.float64, requires_grad=True) for length in (2, 3))
+    allowed = torch.tensor([[[True, True, False]], [[True, False, True]]]).expand(2, 2, 3)
+
+    def attend(queries: torch.Tensor, source: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return attention(queries, *attention.keys_and_values(source), allowed)
+
+    assert gradcheck(attend, (queries, source))
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_every_weight_has_a_gradient_and_fast_training_the_same(norm: str) -> None:
+    model = random_transformer(tree_of(norm=norm))
+    batch = batch_of([[3, 6, 2], [4, 1, 7]], [[2, 7], [5]])
+
+    def gradients(trained: TransformerModel) -> dict[str, torch.Tensor]:
+        trained.zero_grad()
+        trained(batch, 0.1).loss.backward()
+        return {name: weight.grad.clone() for name, weight in trained.named_parameters() if weight.grad is not None}
+
+    plain = gradients(model)
+    assert plain.keys() == dict(model.named_parameters()).keys()
+    for name, gradient in gradients(accelerate(model)).items():
+        torch.testing.assert_close(gradient, plain[name], rtol=1e-9, atol=1e-9)
+
+
+def test_dropout_acts_in_training_alone() -> None:
+    batch = batch_of([[3, 6, 2]], [[2, 7]])
+    for place in ("embedding", "word", "residual"):
+        dropout = {"embedding": 0.0, "word": 0.0, "residual": 0.0} | {place: 0.5}
+        model = random_transformer(tree_of(dropout=dropout))
+        losses = {model(batch).loss.item() for _ in range(3)}
+        assert len(losses) == 1
+        model.train()
+        assert {model(batch).loss.item() for _ in range(5)} - losses
+
+
+@pytest.mark.parametrize(("layer", "head"), list(product([1, 2], [None, 1, 2])))
+def test_the_alignment_is_that_of_the_layer_and_head(layer: int, head: int | None) -> None:
+    model = random_transformer(tree_of())
+    batch = batch_of([[3, 6, 2]], [[2, 7]])
+    means, heads = [], []
+    for model.alignment_layer in (1, 2):
+        model.alignment_head = None
+        means.append(model(batch).alignment)
+        each = []
+        for model.alignment_head in (1, 2):
+            each.append(model(batch).alignment)
+        heads.append(each)
+        torch.testing.assert_close(means[-1], sum(each) / 2)
+    model.alignment_layer, model.alignment_head = layer, head
+    expected = means[layer - 1] if head is None else heads[layer - 1][head - 1]
+    torch.testing.assert_close(model(batch).alignment, expected)

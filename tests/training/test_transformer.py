@@ -1,0 +1,101 @@
+"""A Transformer through the public path: it learns, resumes, translates, scores and aligns as recurrent models do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import nmt
+from nmt.recipe import Recipe
+from nmt.training.trainer import Interrupted
+from nmt.training.update import TrainStep
+from tests.training.runs import outcome
+from tests.training.toy import recipe as toy_recipe
+from tests.training.toy import write_reversal
+
+LINES = ["a b c", "h", "d e a f", "", "c c g h b a"]
+MODEL = {"kind": "transformer", "embedding": 32, "heads": 2, "feed_forward": 64, "norm": "pre", "dropout": 0.1}
+MODEL |= {"encoder": {"layers": 1}, "decoder": {"layers": 2}, "alignment_layer": 2}
+TRAINING = {"epochs": 6, "validation": {"every": 40}}
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    folder = tmp_path_factory.mktemp("text")
+    write_reversal(folder)
+    guided = TRAINING | {"guided_alignment": {"links": str(folder / "train.align"), "weight": 2.0}}
+    return toy_recipe(folder, training=guided, model=MODEL)
+
+
+@pytest.fixture(scope="module")
+def run(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("transformer") / "run"
+    nmt.train(recipe, folder, quiet=True, device="cpu")
+    return folder
+
+
+def test_a_reversal_is_learnt_and_its_alignment_is_anti_diagonal(run: Path) -> None:
+    translation = nmt.load(run, "cpu").score(("a b c d", "d c b a"))
+    [hypothesis] = translation.hypotheses
+    assert hypothesis.log_probability > -2.5
+    assert hypothesis.alignment[:4].argmax(1).tolist() == [3, 2, 1, 0]
+
+
+def test_an_interrupted_run_resumes_to_the_same_bytes(
+    recipe: Recipe, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update, calls = TrainStep.update, list[None]()
+
+    def interrupted(*arguments: object) -> object:
+        calls.append(None)
+        if len(calls) == 50:
+            raise KeyboardInterrupt
+        return update(*arguments)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainStep, "update", interrupted)
+        with pytest.raises((Interrupted, KeyboardInterrupt)):
+            nmt.train(recipe, tmp_path / "run", quiet=True, device="cpu")
+    nmt.train(recipe, tmp_path / "run", quiet=True, device="cpu", resume=True)
+    assert outcome(tmp_path / "run") == outcome(run)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_search_scores_what_forced_decoding_scores(run: Path, beam_size: int) -> None:
+    translator = nmt.load(run, "cpu", decoding={"beam_size": beam_size}, n_best=beam_size)
+    for translation in translator.translate(LINES[:3]):
+        for hypothesis in translation.hypotheses:
+            if hypothesis.finished:
+                scored = translator.score((translation.source, hypothesis.ids)).hypotheses[0]
+                assert scored.log_probability == pytest.approx(hypothesis.log_probability, abs=1e-4)
+                torch.testing.assert_close(scored.alignment, hypothesis.alignment, rtol=0, atol=1e-5)
+
+
+def test_a_line_alone_is_that_line_in_a_batch(run: Path) -> None:
+    translator = nmt.load(run, "cpu")
+    for together, line in zip(translator.translate(LINES), LINES, strict=True):
+        alone = translator.translate(line)
+        assert alone.text == together.text
+        assert alone.score == pytest.approx(together.score, abs=1e-5)
+
+
+def test_it_joins_an_ensemble_with_a_recurrent_model(recipe: Recipe, run: Path, tmp_path: Path) -> None:
+    recurrent = toy_recipe(Path(recipe.data.train).parent, training={"updates": 5})
+    nmt.train(recurrent, tmp_path / "recurrent", quiet=True, device="cpu")
+    both = nmt.load([run, tmp_path / "recurrent"], "cpu", decoding={"beam_size": 3})
+    assert [translation.source for translation in both.translate(LINES)] == LINES
+
+
+def test_the_posterior_alignment_finds_the_letter(run: Path) -> None:
+    translator = nmt.load(run, "cpu", posterior=True)
+    [hypothesis] = translator.score(("a b c d", "d c b a")).hypotheses
+    assert hypothesis.alignment.shape[0] >= 4
+    assert torch.as_tensor(hypothesis.alignment).isfinite().all()
+
+
+def test_bf16_translates_as_well(run: Path) -> None:
+    wide, narrow = (nmt.load(run, "cpu", precision=precision) for precision in ("fp32", "bf16"))
+    pairs = zip(wide.translate(LINES), narrow.translate(LINES), strict=True)
+    assert sum(one.text == other.text for one, other in pairs) >= 4

@@ -1,6 +1,7 @@
 """What the documents say can be run, and what they link to exists."""
 
 import ast
+import inspect
 import re
 import shlex
 from collections.abc import Iterator
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from nmt.model.interface import TranslationModel
 from nmt.recipe import EXAMPLE_DATA, find_recipe, leaves_data_open, load_recipe, shipped_recipes
+from tests.cli.test_help import calls, parse
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
@@ -127,3 +130,30 @@ def test_every_file_that_the_results_name_exists() -> None:
     names = re.findall(r"(?<![\w/])(?:tests|tools)/[\w/.-]*\w", RESULTS)
     assert len(names) >= 3
     assert [name for name in names if not (ROOT / name).exists()] == []
+
+
+def documented_calls() -> Iterator[tuple[str, str]]:
+    """Each `nmt` command of a shell block or an indented block, with its document."""
+    for path in DOCUMENTS:
+        text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+        shell = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+        indented = "\n".join(re.findall(r"^(?:    |      {4})(.+)$", text, re.MULTILINE))
+        for line in re.sub(r"\[.*?\]| {2,}#.*", "", f"{shell}\n{indented}").splitlines():
+            if re.match(r"(?:[A-Z_]+=\S+ )?(?:.* \| )?nmt ", line.strip()):
+                yield path.relative_to(ROOT).as_posix(), line.strip()
+
+
+@pytest.mark.parametrize(("path", "line"), sorted(set(documented_calls())))
+def test_every_documented_command_parses(path: str, line: str) -> None:
+    assert [parse(arguments) for arguments in calls(line)]
+
+
+def test_the_interface_in_the_documents_is_that_of_models() -> None:
+    text = (ROOT / "nmt/README.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    [shown] = ast.parse(block).body
+    assert isinstance(shown, ast.ClassDef)
+    for method in shown.body:
+        assert isinstance(method, ast.FunctionDef)
+        parameters = inspect.signature(getattr(TranslationModel, method.name)).parameters
+        assert list(parameters)[: len(method.args.args)] == [argument.arg for argument in method.args.args]

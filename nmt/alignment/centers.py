@@ -62,7 +62,7 @@ def word_centers(translation: Translation, bundle: Bundle, rank: int = 0) -> Mat
         return None
     source, source_word_of = words_of(bundle.source, translation.source_ids, translation.source)
     target, target_word_of = words_of(bundle.target, hypothesis.ids, hypothesis.text)
-    positions, rows = _word_positions(centers, source_word_of, len(source)), np.array(target_word_of)
+    positions, rows = word_positions(centers, source_word_of, len(source)), np.array(target_word_of)
     merged = np.full((len(target), positions.shape[1]), np.nan)
     for word in set(target_word_of) - {-1}:
         merged[word] = positions[rows == word].mean(0)
@@ -73,10 +73,10 @@ def token_centers(translation: Translation, bundle: Bundle, rank: int = 0) -> Ma
     """p_t for each row of `token_alignment`, where source token j covers [j, j + 1]; None if attention is global."""
     centers = window_centers(bundle.model, translation.source_ids, translation.hypotheses[rank].ids)
     count = len(translation.source_ids)
-    return None if centers is None else _word_positions(centers, range(count), count)
+    return None if centers is None else word_positions(centers, range(count), count)
 
 
-def _word_positions(centers: Matrix, word_of: Sequence[int], words: int) -> Matrix:
+def word_positions(centers: Matrix, word_of: Sequence[int], words: int) -> Matrix:
     """Turn positions on the axis of tokens, the end mark being the last, into positions on the axis of words."""
     word = np.array(word_of, dtype=np.int64)
     first, end = np.searchsorted(word, word), np.searchsorted(word, word, side="right")

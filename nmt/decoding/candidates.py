@@ -13,7 +13,7 @@ from torch import Tensor
 from nmt.decoding.hypothesis import NEG_INF
 from nmt.segments import Segments
 
-_ROWS_AT_ONCE = 512
+ROWS_AT_ONCE = 512
 """Rows of log-probabilities [n V] in memory at a time."""
 
 
@@ -127,9 +127,9 @@ def top_tokens(
 
 
 def row_chunks(log_probs: IndexedLogProbs) -> Iterator[Float[Tensor, "n V"]]:
-    """All rows, `_ROWS_AT_ONCE` at a time."""
-    for start in range(0, len(log_probs), _ROWS_AT_ONCE):
-        yield log_probs[start : start + _ROWS_AT_ONCE]
+    """All rows, `ROWS_AT_ONCE` at a time."""
+    for start in range(0, len(log_probs), ROWS_AT_ONCE):
+        yield log_probs[start : start + ROWS_AT_ONCE]
 
 
 def by_id(values: Float[Tensor, "N m"], ids: Int[Tensor, "N m"]) -> tuple[Float[Tensor, "N m"], Int[Tensor, "N m"]]:

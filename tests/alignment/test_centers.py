@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.alignment.centers import _word_positions, token_centers, window_centers, word_centers
+from nmt.alignment.centers import word_positions, token_centers, window_centers, word_centers
 from nmt.alignment.hypothesis_alignment import links_between_tokens
 from nmt.alignment.links import GoldLinks
 from nmt.data.subwords import BOS, EOS, Subwords
@@ -76,7 +76,7 @@ def test_tokens_stand_amid_their_share_of_the_word_and_the_end_mark_beyond() -> 
     for center, place in [
         (0, 0.25), (0.5, 0.5), (1, 0.75), (2, 1.5), (2.5, 1.5 + (2 + 1 / 6 - 1.5) / 2), (4, 2.5), (5.5, 3.0), (7, 3.0),
     ]:  # fmt: skip
-        assert _word_positions(np.array([[float(center)]]), [0, 0, 1, 2, 2, 2], 3).item() == pytest.approx(place)
+        assert word_positions(np.array([[float(center)]]), [0, 0, 1, 2, 2, 2], 3).item() == pytest.approx(place)
 
 
 @pytest.fixture(scope="module")

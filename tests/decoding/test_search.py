@@ -495,7 +495,7 @@ def test_log_probabilities_may_be_computed_some_rows_at_a_time(at_once: int, mon
         lambda step: sample(step, *table.start(), uniform=uniform, max_lengths=lengths, top_k=3),
     ]
     references = [run(table.step) for run in searches]
-    monkeypatch.setattr("nmt.decoding.candidates._ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr("nmt.decoding.candidates.ROWS_AT_ONCE", at_once)
 
     def lazy_step(*arguments: Any) -> Any:
         result = table.step(*arguments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, assert_never
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -25,3 +25,22 @@ class TokenEmbedding(nn.Embedding):
 
     if TYPE_CHECKING:
         __call__ = forward
+
+
+def initialise_ends_(
+    source: TokenEmbedding, target: TokenEmbedding, output: nn.Linear, tie: Literal["none", "target", "all"]
+) -> None:
+    """Initialise the embeddings and the output layer of a model so that rows have length 1, and share what `tie` says.
+
+    With `all` the source embedding is the target's already.
+    """
+    for embedding in (source, target):
+        nn.init.normal_(embedding.weight, std=embedding.embedding_dim**-0.5)
+    nn.init.zeros_(output.bias)
+    match tie:
+        case "none":
+            nn.init.normal_(output.weight, std=output.in_features**-0.5)
+        case "target" | "all":
+            output.weight = target.weight
+        case _:
+            assert_never(tie)

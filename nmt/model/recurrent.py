@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from nmt.model.attention import AttentionMemory
 from nmt.model.bridge import Bridge
 from nmt.model.decoder import RecurrentState, build_decoder
 from nmt.model.dropout import Dropout, WordDropout
-from nmt.model.embedding import TokenEmbedding
+from nmt.model.embedding import TokenEmbedding, initialise_ends_
 from nmt.model.encoder import Encoder
 from nmt.model.interface import ModelOutput, SentencePairs, Step, TranslationModel
 from nmt.model.output import OutputLayer
@@ -52,16 +52,7 @@ class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
         embedding_dropout = Dropout(config.dropout.embedding, variational=config.dropout.variational)
         self.dropout = nn.Sequential(WordDropout(config.dropout.word), embedding_dropout)
         self.readout_dropout = Dropout(config.dropout.readout, variational=config.dropout.variational)
-        for embedding in (self.source_embedding, self.target_embedding):
-            nn.init.normal_(embedding.weight, std=config.embedding**-0.5)
-        nn.init.zeros_(self.output.bias)
-        match config.tie:
-            case "none":
-                nn.init.normal_(self.output.weight, std=config.decoder.readout.size**-0.5)
-            case "target" | "all":
-                self.output.weight = self.target_embedding.weight
-            case _:
-                assert_never(config.tie)
+        initialise_ends_(self.source_embedding, self.target_embedding, self.output, config.tie)
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> RecurrentMemory:
         """Annotations and keys of the source, and s_0."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never, cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from jaxtyping import Bool, Float, Int, Num
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from nmt import recipe
 from nmt.model.attention import masked_softmax
 from nmt.model.dropout import WordDropout
-from nmt.model.embedding import TokenEmbedding
+from nmt.model.embedding import TokenEmbedding, initialise_ends_
 from nmt.model.interface import ModelOutput, SentencePairs, Step, TranslationModel
 from nmt.model.output import OutputLayer
 from nmt.model.precision import at_least_fp32
@@ -206,16 +206,7 @@ class TransformerModel(TranslationModel[TransformerMemory, TransformerState]):
         self.output = OutputLayer(width, target_size)
         self.alignment_layer, self.alignment_head = config.alignment_layer, config.alignment_head
         self.cache_shape = config.decoder.layers, config.heads, 0, width // config.heads
-        for embedding in (self.source_embedding, self.target_embedding):
-            nn.init.normal_(embedding.weight, std=width**-0.5)
-        nn.init.zeros_(self.output.bias)
-        match config.tie:
-            case "none":
-                nn.init.normal_(self.output.weight, std=width**-0.5)
-            case "target" | "all":
-                self.output.weight = self.target_embedding.weight
-            case _:
-                assert_never(config.tie)
+        initialise_ends_(self.source_embedding, self.target_embedding, self.output, config.tie)
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerMemory:
         values = self.embed(self.source_embedding, source, first=0)

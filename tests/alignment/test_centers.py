@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.alignment.centers import word_positions, token_centers, window_centers, word_centers
+from nmt.alignment.centers import token_centers, window_centers, word_centers, word_positions
 from nmt.alignment.hypothesis_alignment import links_between_tokens
 from nmt.alignment.links import GoldLinks
 from nmt.data.subwords import BOS, EOS, Subwords

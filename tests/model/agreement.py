@@ -75,3 +75,19 @@ def hypotheses(model: TranslationModel[Any, Any], sources: list[list[int]], targ
 
 def close(actual: torch.Tensor, expected: np.ndarray) -> None:
     np.testing.assert_allclose(actual.numpy(), expected, rtol=0, atol=1e-10)
+
+
+def assert_positions_agree(model: Any, tree: dict[str, Any], equations: Equations) -> None:
+    """Check the probabilities of tokens given attention to a single position, at each step."""
+    source, gold = [3, 5, 2], [7, 1, 4]
+    memory, rows = model.encode(*padded([source, [6]])), torch.arange(2)
+    state, allowed = model.start(memory), torch.tensor([[True, False, True], [False, False, False]])
+    for t, (token, gold_token) in enumerate(zip(fed(gold), gold, strict=True)):
+        tokens, golds = torch.tensor([token, token]), torch.tensor([gold_token, gold_token])
+        with torch.no_grad():
+            log_probs = model.position_log_probs(tokens, golds, state, memory, allowed)
+            state = model.step(tokens, state, memory, rows).state
+        assert (log_probs[~allowed] == -torch.inf).all()
+        for j in (0, 2):
+            _, _, logits = equations(source, fed(gold), tree, weights_of(model), only={t: j})
+            close(log_probs[0, j], log_softmax(logits[t])[gold_token])

@@ -6,16 +6,14 @@ from itertools import cycle
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.model.agreement import PADDED, TARGETS, assert_model_agrees, close
+from tests.model.agreement import PADDED, TARGETS, assert_model_agrees, assert_positions_agree
 from tests.model.cases import CASE_NAMES, CASES, tree_of
-from tests.model.models import SOURCE_SIZE, TARGET_SIZE, fed, padded, random_model, weights_of
+from tests.model.models import SOURCE_SIZE, TARGET_SIZE, random_model
 from tests.pairwise import Case, pairwise_cases
 from tests.reference import decoder as reference
-from tests.reference.loss import log_softmax
 from tests.reference.settings import ATTENTIONS, BRIDGES, CELLS, DIRECTIONS, ORDERS, READOUTS, SWITCHES, small
 
 
@@ -65,19 +63,8 @@ ALONE = pairwise_cases(
 
 @pytest.mark.parametrize("case", ALONE, ids=[f"{case['order']}-{case['score']}-{case['window']}" for case in ALONE])
 def test_token_probabilities_given_attention_to_a_single_position(case: Case) -> None:
-    tree, source, gold = tree_of(case), [3, 5, 2], [7, 1]
-    model = random_model(tree)
-    memory, rows = model.encode(*padded([source, [6]])), torch.arange(2)
-    state, allowed = model.start(memory), torch.tensor([[True, False, True], [False, False, False]])
-    for t, (token, gold_token) in enumerate(zip(fed(gold), gold, strict=True)):
-        tokens, golds = torch.tensor([token, token]), torch.tensor([gold_token, gold_token])
-        with torch.no_grad():
-            log_probs = model.position_log_probs(tokens, golds, state, memory, allowed)
-            state = model.step(tokens, state, memory, rows).state
-        assert (log_probs[~allowed] == -torch.inf).all()
-        for j in (0, 2):
-            _, _, logits = reference.seq2seq(source, fed(gold), tree, weights_of(model), only={t: j})
-            close(log_probs[0, j], log_softmax(logits[t])[gold_token])
+    tree = tree_of(case)
+    assert_positions_agree(random_model(tree), tree, reference.seq2seq)
 
 
 # --- any model ----------------------------------------------------------------------------------------------------

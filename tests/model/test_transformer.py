@@ -13,10 +13,9 @@ from torch.autograd import gradcheck
 from nmt import recipe
 from nmt.fast import accelerate
 from nmt.model.transformer import ScaledDotAttention, TransformerModel, positional_encoding
-from tests.model.agreement import PADDED, TARGETS, assert_model_agrees, close
-from tests.model.models import SOURCE_SIZE, TARGET_SIZE, batch_of, fed, padded, weights_of
+from tests.model.agreement import PADDED, TARGETS, assert_model_agrees, assert_positions_agree, close
+from tests.model.models import SOURCE_SIZE, TARGET_SIZE, batch_of
 from tests.reference import transformer as reference
-from tests.reference.loss import log_softmax
 
 
 def tree_of(**settings: Any) -> dict[str, Any]:
@@ -55,19 +54,8 @@ def test_a_model_agrees_with_the_equations(norm: str, settings: dict[str, Any]) 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_token_probabilities_given_attention_to_a_single_position(norm: str) -> None:
-    tree, source, gold = tree_of(norm=norm), [3, 5, 2], [7, 1, 4]
-    model = random_transformer(tree)
-    memory, rows = model.encode(*padded([source, [6]])), torch.arange(2)
-    state, allowed = model.start(memory), torch.tensor([[True, False, True], [False, False, False]])
-    for t, (token, gold_token) in enumerate(zip(fed(gold), gold, strict=True)):
-        tokens, golds = torch.tensor([token, token]), torch.tensor([gold_token, gold_token])
-        with torch.no_grad():
-            log_probs = model.position_log_probs(tokens, golds, state, memory, allowed)
-            state = model.step(tokens, state, memory, rows).state
-        assert (log_probs[~allowed] == -torch.inf).all()
-        for j in (0, 2):
-            _, _, logits = reference.seq2seq(source, fed(gold), tree, weights_of(model), only={t: j})
-            close(log_probs[0, j], log_softmax(logits[t])[gold_token])
+    tree = tree_of(norm=norm)
+    assert_positions_agree(random_transformer(tree), tree, reference.seq2seq)
 
 
 @pytest.mark.parametrize("width", [1, 4, 5])

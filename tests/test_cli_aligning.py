@@ -154,7 +154,7 @@ def test_attention_or_what_the_word_tells_of_it_is_linked(folder: Path) -> None:
 
 
 def test_tokens_are_linked_on_request(folder: Path) -> None:
-    first = json.loads(align(folder, "--level", "pieces", "--format", "json").splitlines()[0])
+    first = json.loads(align(folder, "--level", "tokens", "--format", "json").splitlines()[0])
     assert "".join(first["target"]).replace("▁", " ").split() == TARGET[0].split()
     assert len(first["weights"]) == len(first["target"]) > len(TARGET[0].split())
 
@@ -222,8 +222,8 @@ def test_models_that_cannot_align_are_a_sentence(folder: Path) -> None:
     assert refused(folder, 2, "--reverse", "en-de") == (
         "en-de translates en to de, but the reverse of en-de must translate de to en."
     )
-    assert refused(folder, 2, "--reverse", "de-en-words", "--level", "pieces") == (
-        "de-en-words cuts words into other tokens than en-de: leave out --level pieces."
+    assert refused(folder, 2, "--reverse", "de-en-words", "--level", "tokens") == (
+        "de-en-words cuts words into other tokens than en-de: leave out --level tokens."
     )
 
 
@@ -231,7 +231,7 @@ def test_models_that_cannot_align_are_a_sentence(folder: Path) -> None:
     ("arguments", "sentence"),
     [
         (["--format", "npz"], "name a file with -o"),
-        (["--gold", "gold", "--level", "pieces"], "leave out --level pieces"),
+        (["--gold", "gold", "--level", "tokens"], "leave out --level tokens"),
         (["--gold", "gold", "-o", "-"], "name a file for the links with -o"),
         (["--symmetrise", "union"], "give the other model with --reverse"),
         (["--threshold", "0"], "must lie above 0 and not above 1, but is 0.0"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Pair = tuple[str, str]
-Level = Literal["words", "pieces"]
+Level = Literal["words", "tokens"]
 
 _MAX_WARNINGS = 10
 """Most lines without links to warn of one by one."""

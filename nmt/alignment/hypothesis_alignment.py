@@ -46,7 +46,7 @@ def word_alignment(translation: Translation, bundle: Bundle, rank: int = 0, *, s
 def token_alignment(translation: Translation, bundle: Bundle, rank: int = 0, *, shift: int = 0) -> Alignment:
     """The alignment between tokens, as SentencePiece spells them (`▁` begins a word)."""
     hypothesis = _aligned_hypothesis(translation, rank)
-    source, target = bundle.source.pieces(translation.source_ids), bundle.target.pieces(hypothesis.ids)
+    source, target = bundle.source.tokens(translation.source_ids), bundle.target.tokens(hypothesis.ids)
     rows = _shifted(hypothesis.alignment.numpy(), shift)
     return Alignment(rows[: len(target), : len(source)], tuple(source), tuple(target))
 

@@ -71,4 +71,4 @@ def _same_spelling(source: Subwords, target: Subwords) -> np.ndarray:
 
 
 def _spellings(subwords: Subwords) -> Sequence[str]:
-    return subwords.pieces(range(len(subwords)))
+    return subwords.tokens(range(len(subwords)))

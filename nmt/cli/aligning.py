@@ -54,8 +54,8 @@ def align(
         LinksFormat, typer.Option("--format", metavar="NAME", help="pharaoh, naacl, json or npz; see Details.")
     ] = "pharaoh",
     level: Annotated[
-        Literal["words", "pieces"],
-        typer.Option(metavar="NAME", help="words, or pieces (subword tokens)."),
+        Literal["words", "tokens"],
+        typer.Option(metavar="NAME", help="words, or tokens (subwords)."),
     ] = "words",
     weights: Annotated[
         Literal["posterior", "attention"],
@@ -195,8 +195,8 @@ def _check_options(
     """Check the options before any work is done. Raises UsageError."""
     if form == "npz" and output in (None, STANDARD):
         raise UsageError("--format npz is not text for stdout: name a file with -o.")
-    if gold is not None and level == "pieces":
-        raise UsageError("--gold links words: leave out --level pieces.")
+    if gold is not None and level == "tokens":
+        raise UsageError("--gold links words: leave out --level tokens.")
     if symmetrise is not None and reverse is None:
         raise UsageError("--symmetrise joins the links of two directions: give the other model with --reverse.")
 
@@ -214,8 +214,8 @@ def _load(folders: Sequence[Path], device: str, *, level: str) -> list[Bundle]:
                 f"translate {one.target} to {one.source}."
             )
         sides = [(forward.source, backward.target), (forward.target, backward.source)]
-        if level == "pieces" and any(mine.fingerprint != theirs.fingerprint for mine, theirs in sides):
-            raise UsageError(f"{folders[1]} cuts words into other tokens than {folders[0]}: leave out --level pieces.")
+        if level == "tokens" and any(mine.fingerprint != theirs.fingerprint for mine, theirs in sides):
+            raise UsageError(f"{folders[1]} cuts words into other tokens than {folders[0]}: leave out --level tokens.")
     return bundles
 
 

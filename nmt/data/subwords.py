@@ -199,7 +199,7 @@ class Subwords:
         """The text of each sequence of ids."""
         return [self.decode(ids) for ids in batch]
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
+    def tokens(self, ids: Sequence[int]) -> list[str]:
         """The tokens as SentencePiece spells them: `▁` begins a word, `<0xE2>` is a byte."""
         return [self._processor.id_to_piece(index) for index in ids]
 
@@ -209,7 +209,7 @@ class Subwords:
 
         If they were, most tokens of several such characters begin with a word mark, otherwise about one in ten.
         """
-        tokens = [token for token in self.pieces(range(len(self))) if sum(map(is_unspaced, token)) > 1]
+        tokens = [token for token in self.tokens(range(len(self))) if sum(map(is_unspaced, token)) > 1]
         return 2 * sum(token.startswith(_MARK) for token in tokens) > len(tokens)
 
     def word_of(self, ids: Sequence[int]) -> list[int]:

@@ -147,7 +147,7 @@ def _reading(reading: Reading) -> dict[str, Any]:
     words, tokens = _units(reading.words), _units(reading.tokens)
     return {
         "words": words,
-        "pieces": None if tokens == words else tokens,
+        "tokens": None if tokens == words else tokens,
         "links": sorted(reading.links),
         "figures": {key: round(float(value), 4) for key, value in reading.figures.items() if math.isfinite(value)},
     }

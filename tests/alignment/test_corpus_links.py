@@ -158,7 +158,7 @@ def test_tokens_of_text_without_spaces_have_the_links_of_their_characters(tmp_pa
     linker = TokenLinks(links, encoded, subwords, subwords, splits_of(corpus))
     [linked] = linker.of_batch(encoded[[0]], [0])
     words, position = subwords.word_of(encoded[[0]][0][0]), 0
-    for row, token in zip(linked, subwords.pieces(encoded[[0]][0][1]), strict=False):
+    for row, token in zip(linked, subwords.tokens(encoded[[0]][0][1]), strict=False):
         end = position + len(token.replace("▁", ""))
         of = {{0: 1, 1: 1, 3: 2, 4: 3}.get(character) for character in range(position, end)}
         assert {words[column] for column in row.nonzero().flatten().tolist()} == of - {None}

@@ -88,7 +88,7 @@ def test_words_are_those_of_the_text_and_tokens_those_of_the_model(words: Bundle
 
 def test_an_aligner_merges_token_alignments_to_words(subwords: Subwords) -> None:
     of_words, of_tokens = (
-        next(forced_aligner(subwords, level=level).align(PAIRS[:1])) for level in ("words", "pieces")
+        next(forced_aligner(subwords, level=level).align(PAIRS[:1])) for level in ("words", "tokens")
     )
     assert of_words.source == tuple(PAIRS[0][0].split())
     assert "".join(of_tokens.target).replace("▁", " ").split() == PAIRS[0][1].split()

@@ -78,7 +78,7 @@ def test_any_ids_a_model_may_produce_have_words(models: dict[str, Subwords], ids
 
 def test_word_marks_and_bytes_go_where_they_belong(unigram: Subwords) -> None:
     ids = unigram.encode("a  日 man")
-    tokens = unigram.pieces(ids)
+    tokens = unigram.tokens(ids)
     words = unigram.word_of(ids)
     assert tokens == ["▁a", "▁", "▁", "<0xE6>", "<0x97>", "<0xA5>", "▁m", "an"] or "<0xE6>" in tokens
     start = tokens.index("<0xE6>")

@@ -42,7 +42,7 @@ def words(subwords: Subwords, text: str) -> tuple[str, ...]:
 def test_words_of_a_text_without_spaces_are_its_tokens(raw: Subwords) -> None:
     assert not raw.is_spaced
     names = words(raw, "ねこがにわにいます。")
-    assert names == tuple(token.replace("▁", "") for token in raw.pieces(raw.encode("ねこがにわにいます。")))
+    assert names == tuple(token.replace("▁", "") for token in raw.tokens(raw.encode("ねこがにわにいます。")))
     assert len(names) > 2
 
 

@@ -76,7 +76,7 @@ def test_the_end_mark_is_no_word_and_without_any_attention_the_mark_stays(source
 
 def test_attention_on_the_tokens_of_a_word_adds_up(target: Subwords) -> None:
     characters = Subwords.train(SOURCE, kind="char", size=20, byte_fallback=False)
-    tokens = characters.pieces(characters.encode("a dog"))
+    tokens = characters.tokens(characters.encode("a dog"))
     assert len(tokens) == 6  # ▁ a ▁ d o g
     weights = [[0.0, 0.35, 0.1, 0.2, 0.1, 0.15, 0.1], [0.0] * 7]
     assert text(characters, target, "a dog", [UNK], weights) == "dog"

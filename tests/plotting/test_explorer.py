@@ -85,7 +85,7 @@ def test_the_data_come_back_as_they_were() -> None:
 def test_tokens_that_are_the_words_are_not_repeated() -> None:
     words = _random(["a"], ["b"], seed=0)
     data = data_of(explorer_page([Explored(1, (Reading(words, words),))], ["m"]))
-    assert data["sentences"][0]["readings"][0]["pieces"] is None
+    assert data["sentences"][0]["readings"][0]["tokens"] is None
 
 
 def test_hostile_text_stays_text() -> None:

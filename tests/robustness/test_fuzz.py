@@ -280,9 +280,9 @@ for number in range(300):
     for text in ("the dog sees", "", "\\0\\u2581 \\u4e16<s>" + "a" * 99):
         ids = subwords.encode(text)
         assert all(0 <= index < len(subwords) for index in ids)
-        subwords.decode(ids), subwords.pieces(ids), subwords.word_of(ids)
+        subwords.decode(ids), subwords.tokens(ids), subwords.word_of(ids)
     every = range(len(subwords))
-    subwords.decode(every), subwords.pieces(every), subwords.word_of(every)
+    subwords.decode(every), subwords.tokens(every), subwords.word_of(every)
     counts[0] += 1
 print(*counts)
 """

@@ -51,7 +51,7 @@ def test_sentences_come_as_arguments_from_a_file_or_from_stdin(folder: Path) -> 
     ]  # a blank line counts, but shows nothing
     first = pages[0]["sentences"][0]["readings"][0]
     assert first["words"]["source"] == SOURCE[0].split()
-    assert len(first["pieces"]["source"]) > len(first["words"]["source"])
+    assert len(first["tokens"]["source"]) > len(first["words"]["source"])
     assert {"length", "score"} <= set(first["figures"]) <= {"length", "score", "entropy"}
 
 
@@ -73,7 +73,7 @@ def test_two_models_are_shown_over_gold_links(folder: Path) -> None:
     assert first["gold"] == {"sure": [[0, 0], [4, 2]], "possible": [[1, 1]]}
     assert [reading["words"]["target"] for reading in first["readings"]] == [TARGET[0].split()] * 2
     assert all(0 <= reading["figures"]["aer"] <= 1 for reading in first["readings"])
-    assert first["readings"][1]["pieces"]["target"] == [f"▁{word}" for word in TARGET[0].split()]
+    assert first["readings"][1]["tokens"]["target"] == [f"▁{word}" for word in TARGET[0].split()]
 
 
 @pytest.mark.parametrize(

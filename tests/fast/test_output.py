@@ -165,6 +165,15 @@ def test_best_continuations_equal_those_of_the_whole_table(
     assert [item[0] for item in actual] == pytest.approx([item[0] for item in expected], abs=1e-5)
 
 
+@needs_compiler
+def test_readouts_in_bf16_have_best_continuations_too() -> None:
+    readouts, output = small_layer()
+    log_probs = SearchLogProbs(readouts.bfloat16(), output.bfloat16(), ROWS)
+    totals = -torch.rand(7)
+    actual, expected = best(log_probs, totals, 4, ()), by_sorting(log_probs[:], totals, 4, ())
+    assert [item[0] for item in actual] == pytest.approx([item[0] for item in expected], abs=1e-5)
+
+
 def test_without_a_faster_kernel_there_are_no_continuations() -> None:
     readouts, output = small_layer()
     log_probs, totals = SearchLogProbs(readouts, output, ROWS), torch.zeros(7)

@@ -14,7 +14,7 @@ from nmt.model.bridge import Bridge
 from nmt.model.decoder import RecurrentState, build_decoder
 from nmt.model.dropout import Dropout, WordDropout
 from nmt.model.embedding import TokenEmbedding, initialise_ends_
-from nmt.model.encoder import Encoder
+from nmt.model.encoder import Encoder, EncoderOutput
 from nmt.model.interface import ModelOutput, SentencePairs, Step, TranslationModel
 from nmt.model.output import OutputLayer
 
@@ -56,8 +56,11 @@ class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> RecurrentMemory:
         """Annotations and keys of the source, and s_0."""
-        encoded = self.encoder(self.dropout(self.source_embedding(source)), source_mask)
-        memory = self.decoder.attention.remember(encoded.annotations, source_mask, encoded.final[:, -1])
+        return self.remember(self.encoder(self.dropout(self.source_embedding(source)), source_mask))
+
+    def remember(self, encoded: EncoderOutput) -> RecurrentMemory:
+        """The memory of annotations, whatever they were computed from: their keys, and s_0."""
+        memory = self.decoder.attention.remember(encoded.annotations, encoded.mask, encoded.final[:, -1])
         return RecurrentMemory(memory, self.decoder.start(self.bridge(encoded), memory))
 
     def start(self, memory: RecurrentMemory) -> RecurrentState:

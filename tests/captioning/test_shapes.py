@@ -1,0 +1,181 @@
+"""The program that captions pictures: its pictures show what their captions say, and its model learns to read them."""
+
+import math
+import re
+import resource
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import typer
+from matplotlib.colors import to_rgb
+from typer.testing import CliRunner
+
+from nmt.decoding import beam_search
+from nmt.fast.pack import pack
+from recipes.captioning import shapes
+from recipes.captioning.shapes import CELL, GRID, HELD_OUT, PAIRS, SIDE, TRAINING, Captioner, Scene
+from tests.commands import ROOT
+
+CAPTION = re.compile(
+    r"a (?P<size1>small )?(?P<colour1>\w+) (?P<kind1>\w+) (?P<relation>above|below|left of|right of)"
+    r" a (?P<size2>small )?(?P<colour2>\w+) (?P<kind2>\w+)"
+)
+COVERED = {  # at the points (-0.85, -0.85), (-0.85, 0.85) and (0.55, -0.55) of its box
+    "circle": (False, False, True),
+    "square": (True, True, True),
+    "triangle": (False, True, False),
+    "cross": (False, False, False),
+}
+
+
+def scenes(count: int, pairs: list[tuple[tuple[str, str], tuple[str, str]]] = PAIRS, seed: int = 1) -> list[Scene]:
+    rng = np.random.default_rng(seed)
+    return [shapes.draw_scene(pairs, rng) for _ in range(count)]
+
+
+def box(inside: np.ndarray) -> tuple[int, int, int]:
+    """x, y and half the side of the box that cells are covered by, in pixels."""
+    cells, places = inside.reshape(GRID, GRID), (np.arange(GRID) + 0.5) * CELL
+    x, y = cells.sum(0) @ places / cells.sum(), cells.sum(1) @ places / cells.sum()
+    return round(x), round(y), round(np.sqrt(cells.sum()) * CELL / 2)
+
+
+def test_pictures_show_what_their_captions_say() -> None:
+    relations = set()
+    for scene in scenes(200):
+        match = CAPTION.fullmatch(scene.caption)
+        assert match
+        boxes = [box(inside) for inside in scene.inside]
+        for number, (x, y, radius) in enumerate(boxes, start=1):
+            assert radius == (5 if match[f"size{number}"] else 9)
+            colour, kind = np.array(to_rgb(shapes.COLOURS[match[f"colour{number}"]])), match[f"kind{number}"]
+            covered = [
+                np.abs(scene.pixels[:, math.floor(y + v * radius), math.floor(x + u * radius)] - colour).max() < 0.2
+                for u, v in [(0, 0), (-0.85, -0.85), (-0.85, 0.85), (0.55, -0.55)]
+            ]
+            assert tuple(covered) == (True, *COVERED[kind]), scene.caption
+        (x1, y1, radius1), (x2, y2, radius2) = boxes
+        right, down = x2 - x1, y2 - y1
+        relation = (
+            ("above" if down > 0 else "below") if abs(down) > abs(right) else "left of" if right > 0 else "right of"
+        )
+        assert relation == match["relation"]
+        assert max(abs(right), abs(down)) > radius1 + radius2, "the shapes are apart"
+        assert radius1 > radius2 or (radius1 == radius2 and relation in ("above", "left of"))
+        outside = scene.inside.sum(0).reshape(GRID, GRID).repeat(CELL, 0).repeat(CELL, 1) == 0
+        assert scene.pixels[:, outside].min() > 0.7, "the rest is nearly white"
+        relations.add(relation)
+    assert relations == set(shapes.RELATIONS)
+
+
+def test_no_training_picture_shows_a_held_out_combination() -> None:
+    new_pairs, new_shapes = HELD_OUT.values()
+    assert not set(TRAINING) & {*new_pairs, *new_shapes}
+    assert {*TRAINING, *new_pairs, *new_shapes} == set(PAIRS)
+    known = {*chain(*TRAINING)}
+    assert {*chain(*new_pairs)} <= known
+    assert all({*pair} - known for pair in new_shapes)
+    words = {*" ".join(scene.caption for scene in scenes(300, TRAINING)).split()}
+    assert words == {*shapes.WORDS[4:]}
+
+
+def test_a_batch_holds_pictures_and_padded_captions() -> None:
+    drawn = scenes(5)
+    batch = shapes.make_batch(drawn)
+    assert batch.source.shape == (5, 3, SIDE, SIDE)
+    assert batch.source_mask.shape == (5, GRID**2)
+    for row, scene in enumerate(drawn):
+        length = int(batch.target_mask[row].sum())
+        assert " ".join(shapes.WORDS[index] for index in batch.target_out[row, : length - 1]) == scene.caption
+        assert batch.target_out[row, length - 1] == shapes.EOS
+        assert batch.target_in[row, 0] == shapes.BOS
+        assert torch.equal(batch.target_in[row, 1:length], batch.target_out[row, : length - 1])
+
+
+def test_the_model_attends_to_cells_and_uses_every_parameter() -> None:
+    torch.manual_seed(1)
+    model, batch = Captioner(), shapes.make_batch(scenes(4))
+    output = model(batch)
+    assert output.alignment.shape == (*batch.target_out.shape, GRID**2)
+    assert torch.allclose(output.alignment.sum(2), torch.ones(batch.target_out.shape))
+    output.loss.backward()
+    assert [name for name, weights in model.named_parameters() if weights.grad is None] == []
+
+
+@pytest.fixture(scope="module")
+def trained() -> Captioner:
+    """A model that has seen few pictures."""
+    torch.manual_seed(1)
+    return shapes.train(25, np.random.default_rng(1))
+
+
+def test_the_loss_falls(trained: Captioner) -> None:
+    torch.manual_seed(1)
+    batch = shapes.make_batch(scenes(30, TRAINING, seed=2))
+    before, after = Captioner().eval()(batch), trained(batch)
+    assert after.nll < 0.6 * before.nll
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_search_scores_captions_as_forced_decoding_does(trained: Captioner, is_packed: bool) -> None:
+    """Packed too: the toolkit's fast modules fit a model of one's own."""
+    drawn = scenes(6, seed=3)
+    batch = shapes.make_batch(drawn)
+    model = pack(trained, "fp32") if is_packed else trained
+    memory, lengths = model.encode(batch.source, batch.source_mask), torch.full((6,), 15)
+    beams = beam_search(model.step, model.start(memory), memory, batch=6, beam_size=3, max_lengths=lengths)
+    for scene, [best] in zip(drawn, beams, strict=True):
+        assert best.finished
+        caption = " ".join(shapes.WORDS[index] for index in best.ids)
+        forced = trained(shapes.make_batch([scene._replace(caption=caption)]))
+        assert float(-forced.nll) == pytest.approx(best.log_probability, abs=1e-3)
+        assert torch.allclose(forced.alignment[0], best.alignment, atol=1e-4)
+
+
+def test_the_report_has_scores_and_what_can_be_drawn(trained: Captioner, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn = scenes(5)
+    pictures = shapes.report(trained, "some", drawn)
+    first, second = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(
+        r"some: exact match [\d.]+%, weight of nouns on their shapes [\d.]+% \(uniform [\d.]+%\)", first
+    )
+    assert re.match(r"BLEU +[\d.]+ ± [\d.]+  nrefs:1\|", second)
+    for picture, scene in zip(pictures, drawn, strict=True):
+        assert picture.pixels is scene.pixels
+        assert picture.weights.shape == (len(picture.words), GRID, GRID)
+
+
+@pytest.mark.parametrize("option", [["--updates", "0"], ["--seed", "x"], ["--nothing"]])
+def test_bad_usage_ends_with_status_2(option: list[str]) -> None:
+    program = typer.Typer()
+    program.command()(shapes.main)
+    assert CliRunner().invoke(program, option).exit_code == 2
+
+
+RESULT = re.compile(
+    r": exact match ([\d.]+)%, weight of nouns on their shapes ([\d.]+)% \(uniform ([\d.]+)%\)\nBLEU +([\d.]+)"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_program_learns_to_caption_and_where_to_look(tmp_path: Path) -> None:
+    """Within three minutes on two cores. Processor time is measured, because other tests may run beside this one."""
+    program, before = ROOT / "recipes/captioning/shapes.py", resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended = subprocess.run(
+        [sys.executable, str(program), "--plot"], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 180
+    assert (tmp_path / "attention.png").read_bytes().startswith(b"\x89PNG")
+    known, new = [[float(figure) for figure in figures] for figures in RESULT.findall(ended.stdout)]
+    assert known[0] > 95
+    assert known[1] > 60 > 6 * known[2]
+    assert known[3] > 98
+    assert new[3] > 70

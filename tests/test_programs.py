@@ -1,0 +1,38 @@
+"""The programs among the recipes are short, and use of `nmt` only what is public: a student may copy them."""
+
+import ast
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PROGRAMS = sorted((ROOT / "recipes").rglob("*.py"))
+
+
+def private_imports(program: str) -> Iterator[str]:
+    """What a program imports of `nmt` that is not in the `__all__` of `nmt` or of one of its packages."""
+    for node in ast.walk(ast.parse(program)):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name.startswith("nmt."))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "nmt":
+            package = import_module(str(node.module))
+            public = package.__all__ if hasattr(package, "__path__") and hasattr(package, "__all__") else ()
+            yield from (f"{node.module}.{name.name}" for name in node.names if name.name not in public)
+
+
+def test_there_are_programs() -> None:
+    assert PROGRAMS
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_program_is_short_and_imports_public_names(path: Path) -> None:
+    program = path.read_text(encoding="utf-8")
+    assert len(program.splitlines()) <= 150
+    assert list(private_imports(program)) == []
+
+
+def test_names_that_are_not_public_are_noticed() -> None:
+    program = "import nmt.model\nfrom nmt.model import Encoder9, build_model\nfrom nmt.model.build import build_model\nimport nmt\n"
+    assert list(private_imports(program)) == ["nmt.model", "nmt.model.Encoder9", "nmt.model.build.build_model"]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nmt.errors import DataError, NmtError, UsageError
     from nmt.model_folder import Bundle
     from nmt.plotting.heatmap import plot_alignment
+    from nmt.plotting.importances import plot_importances
     from nmt.recipe import Recipe, load_recipe
     from nmt.training.trainer import train
 
@@ -33,6 +34,7 @@ __all__ = [
     "load_corpus",
     "load_recipe",
     "plot_alignment",
+    "plot_importances",
     "train",
 ]
 
@@ -52,6 +54,7 @@ _HOME = {
     "load_corpus": "nmt.data.corpus",
     "load_recipe": "nmt.recipe",
     "plot_alignment": "nmt.plotting.heatmap",
+    "plot_importances": "nmt.plotting.importances",
     "train": "nmt.training.trainer",
 }
 """Where each public name lives; it is imported when first asked for, so that `import nmt` stays instant."""

@@ -81,6 +81,7 @@ def test_the_public_names_are_these() -> None:
         "load_corpus",
         "load_recipe",
         "plot_alignment",
+        "plot_importances",
         "train",
     ]
 

@@ -1,0 +1,179 @@
+"""Show the words that a classifier read: shaded text as a page, bars as a picture (after Yang et al. 2016, figures 5 and 6)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from nmt.alignment.weights import Alignment
+from nmt.arguments import as_path, described
+from nmt.errors import DataError, UsageError
+from nmt.files import write_atomically
+from nmt.plotting.fonts import choose_families, label, text_width
+from nmt.plotting.style import BLUE, FAINT, FORMATS, INK, file_format, house_style, save
+
+_FONT, _TITLE = 9.0, 10.0  # points
+_ROW, _PANEL, _GAP, _EDGE = 0.21, 2.6, 0.3, 0.15  # inches: height of a word, width and distance of panels, margin
+_ABOVE = 0.4  # inches for the titles
+_SMALLEST = 0.03  # smaller weights are drawn without their number
+_SHADES = 20
+_LEGEND = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
+
+
+def plot_importances(
+    texts: Alignment | Sequence[Alignment], path: str | Path, *, title: str = "What was read", dpi: float = 150
+) -> None:
+    """Show how much weight each word of a text has for a classifier.
+
+    Each row of the weights is one reading of the text: an objective or a head. Its target word is the caption, so it may
+    say what the text was classified as.
+
+    A page has each text shaded once per reading, a word the darker the more weight it has, on one scale for all texts. A
+    picture has the words of one text from top to bottom, with a column of bars per reading.
+
+    Args:
+        texts: the weights [readings, words] of one text or, for a page, of several.
+        path: .html for a page; .png, .pdf or .svg for a picture.
+        title: the heading of a page.
+        dpi: dots per inch of a PNG.
+
+    Raises:
+        UsageError: the suffix is unknown, a picture has several texts, or the resolution is out of range.
+        DataError: a text has no words or no readings, or the file cannot be written.
+    """
+    output = as_path(path, "The page or picture")
+    items = list(texts) if isinstance(texts, Sequence) else [texts]
+    for item in items:
+        if not isinstance(item, Alignment):
+            raise UsageError(f"What is drawn must be an Alignment, but is {described(item)}.")
+    if not items or not all(item.weights.size for item in items):
+        raise DataError("There is nothing to draw: a text needs at least one word and one reading.")
+    if file_format(output, ("html", *FORMATS)) == "html":
+        write_atomically(output, lambda beside: beside.write_text(importances_page(items, title), encoding="utf-8"))
+    elif len(items) > 1:
+        raise UsageError(f"A picture shows one text, but there are {len(items)}: write a .html.")
+    else:
+        with house_style(choose_families([*map(label, items[0].source + items[0].target)])):
+            save(_draw(items[0]), output, dpi=dpi)
+
+
+# --- bars ---------------------------------------------------------------------------------------------------------
+
+
+def _draw(text: Alignment) -> Figure:
+    """A row per word, and a column of bars per reading."""
+    words = [label(word) for word in text.source]
+    families = choose_families([*words, *map(label, text.target)], warn=False)
+    left = _EDGE + max(text_width(word, _FONT, families) for word in words) / 72 + 0.1
+    titles = [label(caption) for caption in text.target]
+    panel = max(_PANEL, *(text_width(caption, _TITLE, families) / 72 for caption in titles))
+    width = left + len(titles) * (panel + _GAP) - _GAP + _EDGE
+    height = _ABOVE + _ROW * len(words) + _EDGE
+    figure = Figure(figsize=(width, height))
+    largest = max(float(text.weights.max()), _SMALLEST)
+    for number, (caption, weights) in enumerate(zip(titles, text.weights.tolist(), strict=True)):
+        box = ((left + number * (panel + _GAP)) / width, _EDGE / height, panel / width, _ROW * len(words) / height)
+        axes: Axes = figure.add_axes(box)
+        _draw_bars(axes, weights, largest)
+        axes.set_title(caption, loc="left", fontsize=_TITLE, pad=6)
+        axes.set_yticks(range(len(words)), words if number == 0 else [""] * len(words), fontsize=_FONT)
+    return figure
+
+
+def _draw_bars(axes: Axes, weights: Sequence[float], largest: float) -> None:
+    """One bar per word from top to bottom, with its number."""
+    axes.barh(range(len(weights)), weights, color=BLUE, height=0.72)
+    for place, weight in enumerate(weights):
+        if weight >= _SMALLEST:
+            number = f"{weight:.2f}"
+            axes.annotate(
+                number, (weight, place), (3, 0), textcoords="offset points", va="center", fontsize=7.5, color=INK
+            )
+    axes.set_xlim(0, 1.15 * largest)  # room for the number at the longest bar
+    axes.set_ylim(len(weights) - 0.5, -0.5)
+    axes.set_xticks([])
+    axes.tick_params(length=0)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side == "left")
+        spine.set_color(FAINT)
+
+
+# --- shaded text --------------------------------------------------------------------------------------------------
+
+_STYLE = """
+:root {
+  color-scheme: light dark;
+  --accent: light-dark(#1f5a99, #7db4ec);
+  --ink: light-dark(#262626, #e8e8e6);
+  --faint: light-dark(#666, #a2a6ab);
+  --ground: light-dark(#fff, #15181c);
+  --line: light-dark(#dde1e6, #343a42);
+  font: 16px/1.45 system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif;
+}
+body { margin: 0 auto; max-width: 52rem; padding: 1.25rem; color: var(--ink); background: var(--ground); }
+h1 { font-size: 1.3rem; margin: 0 0 0.3rem; }
+.legend, h2 { color: var(--faint); font-size: 0.9rem; font-weight: normal; margin: 0; }
+.legend span { padding: 0.1rem 0.5rem; }
+article { border-top: 1px solid var(--line); margin-top: 1rem; padding-top: 0.8rem; overflow-wrap: anywhere; }
+p { margin: 0.2rem 0 0.9rem; line-height: 1.9; }
+p span { padding: 0.15rem 0.25rem; border-radius: 4px; }
+"""
+
+
+def importances_page(texts: Sequence[Alignment], title: str) -> str:
+    """The HTML of a page of shaded texts: one file, without scripts. It is deterministic."""
+    style = _STYLE + "\n".join(map(_shade, range(1, _SHADES + 1)))
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    legend = " ".join(f'<span class="s{_level(weight)}">{weight:g}</span>' for weight in _LEGEND)
+    page = f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{digest}'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{html.escape(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+<h1 dir="auto">{html.escape(title)}</h1>
+<p class="legend">Weight of a word: {legend}</p>
+{"".join(map(_article, texts))}</body>
+</html>
+"""
+    return page.encode("utf-8", "replace").decode()  # a lone surrogate cannot be written
+
+
+def _article(text: Alignment) -> str:
+    readings = zip(text.target, text.weights.tolist(), strict=True)
+    shaded = (f'<h2 dir="auto">{html.escape(name)}</h2>\n{_paragraph(text.source, row)}' for name, row in readings)
+    return f"<article>\n{''.join(shaded)}</article>\n"
+
+
+def _paragraph(words: Sequence[str], weights: Sequence[float]) -> str:
+    return f'<p dir="auto">{" ".join(map(_word, words, weights))}</p>\n'
+
+
+def _word(word: str, weight: float) -> str:
+    """A word in its shade; pointing at it shows its weight."""
+    level = _level(weight)
+    return f'<span class="s{level}" title="{weight:.3f}">{html.escape(word)}</span>' if level else html.escape(word)
+
+
+def _level(weight: float) -> int:
+    """The shade of a weight: its square root, so that the small weights of long texts can be told apart."""
+    return round(_SHADES * math.sqrt(min(weight, 1.0)))
+
+
+def _shade(level: int) -> str:
+    """The style of a shade, with the text colour that is easier to read on it."""
+    share = level / _SHADES
+    light, dark = "#fff" if share >= 0.75 else "#262626", "#0c1117" if share >= 0.6 else "#e8e8e6"
+    mixed = f"color-mix(in srgb, var(--accent) {share:.0%}, transparent)"
+    return f".s{level} {{ background: {mixed}; color: light-dark({light}, {dark}); }}"

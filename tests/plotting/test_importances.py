@@ -1,0 +1,143 @@
+"""Word importances: shaded text as a page that nothing breaks out of, and bars as a picture."""
+
+import hashlib
+import math
+import re
+from base64 import b64encode
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import nmt
+from nmt.alignment.weights import Alignment
+from nmt.errors import DataError, UsageError
+from nmt.plotting.importances import importances_page, plot_importances
+
+WORDS = ("a", "lovely", "dog", "&", "<b>")
+TEXT = Alignment(np.array([[0.1, 0.64, 0.25, 0.01, 0.0], [0.2] * 5]), WORDS, ("good", "all <alike>"))
+HOSTILE = ("</style><script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"onclick="alert(1)', "\ud800", "\x00")
+
+
+class Page(HTMLParser):
+    """The tags of a page, the words of each paragraph, and the class of each shaded word."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.paragraphs: list[str] = []
+        self.headings: list[str] = []
+        self.shades: list[tuple[str, str]] = []
+        self._open: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag != "meta":
+            self._open.append((tag, dict(attrs)))
+        if tag == "p":
+            self.paragraphs.append("")
+        if tag == "h2":
+            self.headings.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        names = [name for name, _ in self._open]
+        if "p" in names:
+            self.paragraphs[-1] += data
+        if "h2" in names:
+            self.headings[-1] += data
+        if names and names[-1] == "span":
+            self.shades.append((data, str(self._open[-1][1]["class"])))
+
+
+def test_each_reading_is_a_paragraph_of_the_whole_text_below_its_caption() -> None:
+    page = Page(importances_page([TEXT, TEXT], "Dogs"))
+    assert page.headings == ["good", "all <alike>"] * 2
+    assert page.paragraphs[1:] == [" ".join(WORDS)] * 4
+
+
+def test_the_shade_of_a_word_is_the_square_root_of_its_weight() -> None:
+    page = Page(importances_page([TEXT], "Dogs"))
+    shades = [(word, int(name.removeprefix("s"))) for word, name in page.shades[-9:-5]]  # those of the first reading
+    assert shades == [("a", round(20 * math.sqrt(0.1))), ("lovely", 16), ("dog", 10), ("&", 2)]
+
+
+def test_every_shade_that_is_used_has_a_style_which_the_policy_allows() -> None:
+    text = importances_page([TEXT], "Dogs")
+    [style] = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"default-src 'none'; style-src 'sha256-{digest}'" in text
+    assert {name for _, name in Page(text).shades} <= set(re.findall(r"\.(s\d+) \{", style))
+
+
+def test_words_captions_and_title_stay_text() -> None:
+    hostile = Alignment(np.full((len(HOSTILE), len(HOSTILE)), 0.2), HOSTILE, HOSTILE)
+    assert Page(importances_page([hostile], HOSTILE[0])).tags == Page(importances_page([TEXT], "Dogs")).tags
+
+
+def test_a_page_and_pictures_are_written_by_suffix(tmp_path: Path) -> None:
+    for name in ("a.html", "a.png", "a.svg", "a.pdf"):
+        nmt.plot_importances(TEXT, tmp_path / name)
+        first = (tmp_path / name).read_bytes()
+        nmt.plot_importances(TEXT, tmp_path / name)
+        assert (tmp_path / name).read_bytes() == first
+    assert (tmp_path / "a.html").read_bytes().startswith(b"<!doctype html>")
+
+
+def test_a_picture_has_the_words_once_and_a_number_at_each_bar_that_can_be_seen(tmp_path: Path) -> None:
+    plot_importances(TEXT, tmp_path / "a.svg")
+    drawn = [
+        "".join(node.itertext()) for node in ElementTree.parse(tmp_path / "a.svg").iter() if node.tag.endswith("}text")
+    ]
+    assert [word for word in drawn if word in WORDS] == list(WORDS)
+    assert {"good", "all <alike>"} <= set(drawn)
+    assert sorted(text for text in drawn if text.startswith("0.")) == ["0.10", *["0.20"] * 5, "0.25", "0.64"]
+
+
+def bar_lengths(path: Path) -> list[int]:
+    """The pixels of bars in each row that has some, longest run of equal rows once."""
+    with Image.open(path) as picture:
+        image = np.asarray(picture.convert("RGB")).astype(int)
+    blue = (abs(image - [0x1F, 0x5A, 0x99]).sum(axis=2) < 12).sum(axis=1).tolist()
+    return [length for place, length in enumerate(blue) if length and (place == 0 or length != blue[place - 1])]
+
+
+def test_bars_are_as_long_as_the_weights(tmp_path: Path) -> None:
+    one = Alignment(np.array([[0.25, 0.5, 0.125]]), ("a", "b", "c"), ("read",))
+    plot_importances(one, tmp_path / "a.png", dpi=100)
+    lengths = bar_lengths(tmp_path / "a.png")
+    assert [length / max(lengths) for length in lengths] == pytest.approx([0.5, 1.0, 0.25], abs=0.03)
+
+
+def test_a_picture_grows_with_the_words_and_with_the_readings(tmp_path: Path) -> None:
+    def size(words: int, readings: int) -> tuple[int, int]:
+        plot_importances(
+            Alignment(np.full((readings, words), 1 / words), ("w",) * words, ("r",) * readings), tmp_path / "a.png"
+        )
+        with Image.open(tmp_path / "a.png") as picture:
+            return picture.size
+
+    assert size(20, 1)[1] > size(5, 1)[1]
+    assert size(5, 3)[0] > size(5, 1)[0]
+
+
+def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
+    empty = Alignment(np.zeros((1, 0)), (), ("read",))
+    with pytest.raises(DataError, match="a text needs at least one word and one reading"):
+        plot_importances(empty, tmp_path / "a.html")
+    with pytest.raises(DataError, match="There is nothing to draw"):
+        plot_importances([], tmp_path / "a.html")
+    with pytest.raises(UsageError, match=r"A picture shows one text, but there are 2: write a \.html\."):
+        plot_importances([TEXT, TEXT], tmp_path / "a.png")
+    with pytest.raises(UsageError, match=r"end it with one of \.html, \.png, \.pdf, \.svg"):
+        plot_importances(TEXT, tmp_path / "a.txt")
+    with pytest.raises(UsageError, match="What is drawn must be an Alignment, but is None"):
+        plot_importances([None], tmp_path / "a.html")  # type: ignore[list-item]
+    assert not list(tmp_path.iterdir())

@@ -13,7 +13,7 @@ from tests import shapes
 # Before anything of nmt is imported: annotated shapes and types are checked in the first calls of each test.
 _training = [f"nmt.training.{name}" for name in ("guidance", "sampling")]
 _data = ["nmt.alignment.corpus_links", "nmt.data.batching"]
-_checked = ["nmt.model", "nmt.fast", *_data, "nmt.decoding", "nmt.bucketing", "nmt.segments", *_training]
+_checked = ["nmt.model", "nmt.fast", *_data, "classifier", "nmt.decoding", "nmt.bucketing", "nmt.segments", *_training]
 _hook = install_import_hook(_checked, "tests.shapes.check_first_calls")
 
 # A shell's background ignores SIGINT and nohup SIGHUP; what tests start would inherit that.

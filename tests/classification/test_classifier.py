@@ -1,0 +1,115 @@
+"""The classifier of `recipes/classification`: its weights follow the equations, and padding changes nothing."""
+
+import math
+
+import pytest
+import torch
+from classifier import (
+    ATTENTIONS,
+    PADDING,
+    UNKNOWN,
+    Classifier,
+    Examples,
+    LearnedQueries,
+    ScaledDotScore,
+    encode,
+    fit,
+    predict,
+)
+from torch import Tensor
+
+from nmt.model import AdditiveScore, EncoderOutput
+
+WORDS = {"a": 2, "b": 3, "c": 4}
+IDS = torch.tensor([[2, 3, 4, 2, 3], [4, 2, PADDING, PADDING, PADDING]])
+
+
+def encoded(width: int) -> EncoderOutput:
+    mask = IDS != PADDING
+    return EncoderOutput(torch.randn(2, 5, width) * mask.unsqueeze(-1), mask, torch.randn(2, 1, width), None)
+
+
+def classifier(attention: str, *, masked: bool = True) -> Classifier:
+    torch.manual_seed(1)
+    return Classifier(len(WORDS), 2, attention=attention, masked=masked)
+
+
+def softmax(scores: list[float]) -> list[float]:
+    total = sum(map(math.exp, scores))
+    return [math.exp(score) / total for score in scores]
+
+
+def scaled_dot(query: Tensor, annotation: Tensor) -> float:
+    return float(sum(q * h for q, h in zip(query.tolist(), annotation.tolist(), strict=True))) / math.sqrt(len(query))
+
+
+def test_scaled_dot_attention_follows_its_equation_in_each_head() -> None:
+    torch.manual_seed(0)
+    attention, source = LearnedQueries(ScaledDotScore(), 6, heads=2), encoded(6)
+    context, weights = attention(source)
+    for text, length in enumerate((5, 2)):
+        for head, query in enumerate(attention.queries):
+            expected = softmax([scaled_dot(query, h) for h in source.annotations[text, :length]])
+            assert weights[text, head].tolist() == pytest.approx(expected + [0.0] * (5 - length), abs=1e-6)
+            summed = sum(a * h for a, h in zip(expected, source.annotations[text], strict=False))
+            assert torch.allclose(context[text, 6 * head : 6 * (head + 1)], torch.as_tensor(summed), atol=1e-6)
+
+
+def test_additive_attention_is_the_word_attention_of_yang_et_al() -> None:
+    """u_t = tanh(U h_t + b), alpha_t = softmax_t(u_t . u_w), with b = W q and u_w = v."""
+    torch.manual_seed(0)
+    score = AdditiveScore(6, 6, 6)
+    attention, source = LearnedQueries(score, 6), encoded(6)
+    bias = score.query(attention.queries[0])
+    hidden = torch.tanh(source.annotations[0] @ score.key.weight.T + bias)
+    expected = torch.softmax(hidden @ score.v.weight[0], dim=0)
+    assert torch.allclose(attention(source)[1][0, 0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_a_text_is_read_alike_alone_and_beside_a_longer_one(attention: str) -> None:
+    model = classifier(attention)
+    probabilities, weights = predict(model, IDS)
+    alone, own_weights = predict(model, IDS[1:, :2])
+    assert torch.allclose(probabilities[1:], alone, atol=1e-6)
+    assert torch.allclose(weights[1:, :, :2], own_weights, atol=1e-6)
+    assert not weights[1, :, 2:].any()
+    assert torch.allclose(weights.sum(-1), torch.tensor(float(attention != "last")))
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_padding_that_is_not_masked_is_read(attention: str) -> None:
+    model = classifier(attention, masked=False)
+    probabilities, weights = predict(model, IDS)
+    assert (probabilities[1:] - predict(model, IDS[1:, :2])[0]).abs().max() > 1e-4
+    if attention != "last":
+        assert (weights[1] > 0).all()
+
+
+def test_several_heads_read_differently() -> None:
+    _, weights = predict(classifier("4-heads"), IDS)
+    assert weights.shape == (2, 4, 5)
+    assert (weights[0, 0] - weights[0, 1]).abs().max() > 1e-3
+
+
+def test_a_mean_gives_each_word_the_same_weight() -> None:
+    _, weights = predict(classifier("mean"), IDS)
+    assert torch.allclose(weights[:, 0], torch.tensor([[0.2] * 5, [0.5, 0.5, 0, 0, 0]]))
+
+
+def test_unknown_words_and_empty_texts_have_an_id() -> None:
+    assert encode([["a", "x"], []], WORDS).tolist() == [[2, UNKNOWN], [UNKNOWN, PADDING]]
+
+
+def test_training_keeps_the_epoch_that_is_best_on_the_validation_texts() -> None:
+    """Texts are of class 1 if they have `c`; validation says the opposite, so each epoch is worse than the one before."""
+    torch.manual_seed(0)
+    ids = torch.randint(2, 5, (64, 4))
+    labels = (ids == 4).any(1, keepdim=True).repeat(1, 2)
+    model, reports = classifier("additive"), list[str]()
+    fit(model, Examples(ids, labels), Examples(ids, ~labels), epochs=4, report=reports.append)
+    losses = [float(line.split("loss ")[1].split(" ")[0]) for line in reports]
+    final = torch.nn.functional.binary_cross_entropy(predict(model, ids)[0], (~labels).float())
+    assert len(losses) == 4
+    assert max(losses) > min(losses) + 0.01
+    assert float(final) == pytest.approx(min(losses), abs=1e-3)

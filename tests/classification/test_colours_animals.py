@@ -1,0 +1,80 @@
+"""The experiment with colours and animals: its texts, a short run of it, and all of it in the slow suite."""
+
+import re
+from pathlib import Path
+
+import colours_animals as experiment
+import numpy as np
+import pytest
+from classifier import ATTENTIONS
+
+from tests.classification.programs import Inside, cells, is_png, run
+
+
+def test_the_texts_are_those_of_the_experiment() -> None:
+    texts = experiment.write_texts(1)
+    assert (experiment.TRAIN, experiment.VALID, experiment.TEST, len(texts)) == (832, 208, 260, 1300)
+    assert {len(text) for text in texts} == set(range(15, 25))
+    assert len(experiment.VOCABULARY) == 1000
+    assert {len(names) for names in experiment.OBJECTIVES.values()} == {7, 8}
+    for names in experiment.OBJECTIVES.values():
+        assert {sum(word in names for word in text) for text in texts} == {0, 1, 2, 3, 4}
+    assert {word for text in texts for word in text} <= experiment.VOCABULARY.keys()
+
+
+def test_texts_differ_by_seed_and_stay_the_same_with_it() -> None:
+    assert experiment.write_texts(1) == experiment.write_texts(1)
+    assert experiment.write_texts(1) != experiment.write_texts(2)
+
+
+def test_labels_are_the_words_of_the_objective_or_none() -> None:
+    text = ["blue", "babe", "owl", "red"]
+    assert experiment.labels_of(text, "colours") == [True, False, False, False, True, False, False, False]
+    assert experiment.labels_of(text, "animals") == [False] * 4 + [True] + [False] * 4
+    assert experiment.labels_of(["babe"], "animals") == [False] * 8 + [True]
+
+
+def test_two_epochs_find_the_words_of_either_objective() -> None:
+    for objective in experiment.OBJECTIVES:
+        result = experiment.measure(experiment.Trial(objective, "additive", "masked", 1, 2))
+        chance = np.mean([1 / len(row) for row in result.weights])
+        assert result.share > 5 * chance
+        assert np.allclose([sum(row) for row in result.weights], 1, atol=1e-4)
+
+
+def test_a_short_run_prints_the_table_and_draws(tmp_path: Path) -> None:
+    page, picture = tmp_path / "weights.html", tmp_path / "weights.png"
+    options = ["--attention", "additive", "--seeds", 1, "--epochs", 1, "--jobs", 1, "-o", page, "-o", picture]
+    output, errors = run("colours_animals.py", *options)
+    kinds = [[objective, "additive", padding] for objective in ("colours", "animals") for padding in ("masked", "read")]
+    rows = cells(output)
+    assert [row[:3] for row in rows] == kinds
+    assert all(0 <= int(row[3]) <= 260 and 0 < float(row[4].rstrip("%")) <= 100 for row in rows)
+    assert len(errors.splitlines()) == 4
+    assert len(re.findall("<article>", page.read_text(encoding="utf-8"))) == 20
+    assert is_png(picture)
+
+
+def test_a_wrong_option_is_refused_before_anything_is_trained(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = Inside(experiment.main, capsys, monkeypatch)
+    for options in (["-o", "weights.txt"], ["--seeds", "0"], ["--attention", "none"]):
+        output, errors = program(*options, status=2)
+        assert output == ""
+        assert "error: argument" in errors.splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_attention_gets_all_test_texts_right_under_both_objectives_with_five_seeds() -> None:
+    output, _ = run("colours_animals.py")
+    rows = {tuple(row[:3]): (row[3].split(), row[4]) for row in cells(output)}
+    assert len(rows) == 2 * len(ATTENTIONS) * 2
+    for objective in experiment.OBJECTIVES:
+        exact, share = rows[objective, "additive", "masked"]
+        assert exact == ["260"] * 5
+        assert float(share.rstrip("%")) > 70
+        without, chance = rows[objective, "mean", "masked"]
+        assert sum(map(int, without)) < 5 * 260
+        assert float(chance.rstrip("%")) < 20

@@ -1,0 +1,121 @@
+"""Any table of texts and labels, on small generated ones."""
+
+import csv
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from csv_labels import WORD, key, main
+
+from tests.classification.programs import Inside, cells, is_png
+
+GOOD, BAD = ("wonderful", "superb", "lovely", "brilliant"), ("awful", "dreadful", "boring", "clumsy")
+OTHER = "the a film plot actor scene story and was in it we saw with music end house day".split()
+
+
+def write(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",").writerows([header, *rows])
+    return path
+
+
+def review(author: random.Random, telling: Sequence[str]) -> str:
+    words = [*author.choices(OTHER, k=author.randint(5, 15)), *(f"{word.capitalize()}!" for word in telling)]
+    return " ".join(author.sample(words, len(words)))
+
+
+@pytest.fixture(scope="module")
+def sentiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """400 reviews with one telling word each."""
+    author = random.Random(1)
+    classes = [author.choice(["positive", "negative"]) for _ in range(400)]
+    rows = [
+        (place, review(author, [author.choice(GOOD if name == "positive" else BAD)]), name)
+        for place, name in enumerate(classes)
+    ]
+    return write(tmp_path_factory.mktemp("tables") / "reviews.csv", ("id", "review", "sentiment"), rows)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Inside:
+    return Inside(main, capsys, monkeypatch)
+
+
+def test_sentiment_is_learned_reported_and_drawn(run: Inside, sentiment: Path, tmp_path: Path) -> None:
+    page, picture = tmp_path / "weights.html", tmp_path / "weights.png"
+    options = ["--text", "review", "--label", "sentiment", "--epochs", 4, "-o", page, "-o", picture]
+    output, errors = run(sentiment, *options)
+    rows = cells(output)
+    assert [row[0] for row in rows] == ["negative", "positive"]
+    assert sum(int(row[1]) for row in rows) == 80
+    assert all(float(figure) > 0.95 for row in rows for figure in row[2:])
+    assert "of 80 test texts" in output
+    assert len([line for line in errors.splitlines() if line.startswith("Epoch ")]) == 4
+    assert page.read_text(encoding="utf-8").count("<article>") == 50
+    assert is_png(picture)
+
+
+def test_new_lines_are_classified(run: Inside, sentiment: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.txt"
+    new.write_text("the plot was superb\n\nin the house we saw a DREADFUL day\n", encoding="utf-8")
+    options = ["--text", "review", "--label", "sentiment", "--epochs", 4]
+    output, errors = run(sentiment, *options, "--classify", new)
+    labels, lines = zip(*(line.split("\t") for line in output.splitlines()), strict=True)
+    assert lines == tuple(new.read_text(encoding="utf-8").splitlines())
+    assert (labels[0], labels[2]) == ("positive", "negative")
+    assert "| positive |" in errors
+
+
+def test_several_columns_are_labels_of_which_a_text_has_any(run: Inside, tmp_path: Path) -> None:
+    author = random.Random(2)
+    marks = [(author.random() < 0.5, author.random() < 0.5) for _ in range(400)]
+    rows = [(review(author, ["clumsy"] * rude + ["awful"] * angry), int(rude), int(angry)) for rude, angry in marks]
+    table = write(tmp_path / "comments.tsv", ("comment", "rude", "angry"), rows)
+    output, _ = run(table, "--text", "comment", "--label", "rude", "--label", "angry")
+    assert [row[0] for row in cells(output)] == ["rude", "angry"]
+    assert all(float(figure) > 0.95 for row in cells(output) for figure in row[2:])
+
+
+def test_lines_without_text_or_label_are_skipped_with_their_number(
+    run: Inside, sentiment: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "reviews.csv"
+    table.write_text(sentiment.read_text(encoding="utf-8") + "400,,positive\n401,nice,\n402\n", encoding="utf-8")
+    _, errors = run(table, "--text", "review", "--label", "sentiment", "--epochs", 1)
+    assert errors.splitlines()[0] == "Skipped 3 of 403 lines, which lack a text or a label."
+
+
+def test_a_wrong_table_is_one_sentence(run: Inside, sentiment: Path, tmp_path: Path) -> None:
+    def fails(table: Path, text: str = "review", *labels: str) -> str:
+        return run.sentence(table, "--text", text, *(f"--label={name}" for name in labels or ["sentiment"]))
+
+    def written(name: str, content: bytes) -> Path:
+        (tmp_path / name).write_bytes(content)
+        return tmp_path / name
+
+    alike = write(tmp_path / "alike.csv", ("review", "sentiment"), [("a film", "good")] * 30)
+    few = write(tmp_path / "few.csv", ("review", "sentiment"), [("a film", "good"), ("a plot", "bad")])
+    assert fails(sentiment, "comment") == f"{sentiment} has no column 'comment': its columns are id, review, sentiment."
+    assert fails(written("empty.csv", b"")) == f"{tmp_path}/empty.csv has no column 'review': its columns are none."
+    assert fails(tmp_path / "none.csv") == f"Cannot read {tmp_path}/none.csv: No such file or directory."
+    assert fails(tmp_path) == f"Cannot read {tmp_path}: Is a directory."
+    assert fails(written("latin.csv", b"review,sentiment\n\xe9t\xe9,good\n")).startswith(
+        f"Cannot read {tmp_path}/latin.csv: "
+    )
+    assert fails(alike) == "Column 'sentiment' holds only 'good', so there is nothing to learn."
+    assert fails(few) == f"{few} has 2 texts with labels, but training needs at least 20."
+    assert fails(sentiment, "review", "id") == "Column 'id' has 400 classes in 400 texts, too many to learn."
+    assert fails(sentiment, "review", "id", "sentiment").startswith(
+        "Several label columns must hold 0 or 1, but one of them"
+    )
+
+
+def test_a_command_without_columns_is_refused(run: Inside, sentiment: Path) -> None:
+    _, errors = run(sentiment, "--text", "review", status=2)
+    assert errors.splitlines()[-1].endswith("error: the following arguments are required: --label")
+
+
+def test_words_are_known_without_capitals_and_outer_punctuation() -> None:
+    assert [*map(key, WORD.findall("“Don't,” she  said ... 3.5!"))] == ["don't", "she", "said", "...", "3.5"]
+    assert WORD.findall("東京は good") == ["東", "京", "は", "good"]

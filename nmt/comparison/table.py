@@ -293,7 +293,10 @@ def _budget(recipes: Sequence[Recipe]) -> str:
     parts = [_span([own.epochs for own in training], "epoch")]
     if limits := [own.updates for own in training if own.updates is not None]:
         parts.append(f"at most {_span(limits, 'update')}")
-    parts.append(f"batches of {_span([own.batch_tokens * own.accumulate for own in training], 'target token')}")
+    by_tokens = [own.batch_tokens * own.accumulate for own in training if own.batch_sentences is None]
+    by_pairs = [own.batch_sentences * own.accumulate for own in training if own.batch_sentences is not None]
+    sizes = ((by_tokens, "target token"), (by_pairs, "sentence pair"))
+    parts.append("batches of " + " or ".join(_span(counts, noun) for counts, noun in sizes if counts))
     return ", ".join(parts)
 
 

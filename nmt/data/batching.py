@@ -81,6 +81,33 @@ def plan_batches(
     return [batches[i] for i in generator.permutation(len(batches))]
 
 
+def plan_sentence_batches(
+    source_lengths: np.ndarray,
+    target_lengths: np.ndarray,
+    *,
+    batch_sentences: int,
+    sort_within: int | None,
+    seed: int,
+    epoch: int,
+) -> list[np.ndarray]:
+    """The rows of every batch of an epoch in batches of so many pairs, in training order. It depends only on the arguments.
+
+    1. Shuffle the rows.
+    2. Sort them by the length of the longer side: within every `sort_within` batches (Bahdanau et al. 2015, B.2), or all of them.
+    3. Cut them into batches. Shuffle the batches if all rows were sorted.
+    """
+    generator = np.random.default_rng((seed, epoch))
+    order = generator.permutation(len(target_lengths))
+    longer = np.maximum(source_lengths, target_lengths)
+    span = batch_sentences * sort_within if sort_within else max(len(order), 1)
+    batches = []
+    for start in range(0, len(order), span):
+        rows = order[start : start + span]
+        rows = rows[np.argsort(longer[rows], kind="stable")]
+        batches += [rows[first : first + batch_sentences] for first in range(0, len(rows), batch_sentences)]
+    return batches if sort_within else [batches[i] for i in generator.permutation(len(batches))]
+
+
 def cut(
     order: np.ndarray, source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: int
 ) -> list[np.ndarray]:

@@ -34,7 +34,7 @@ from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder, UnrolledLayer
 from nmt.model.interface import TranslationModel, device_of
 from nmt.model.output import OutputLayer
-from nmt.model.readout import AttentionalReadout, MaxoutReadout, TanhReadout
+from nmt.model.readout import AttentionalReadout, MaxoutReadout, StateReadout, TanhReadout
 from nmt.model.recurrent import RecurrentModel
 from nmt.model.scores import AdditiveScore, ConcatScore
 
@@ -285,7 +285,7 @@ def _has_gru_kernel(*layers: nn.Module) -> bool:
 
 _TOKEN_READERS: set[type[nn.Module]] = {
     *(Encoder, UnrolledLayer, PackedGru, AttendThenUpdate, UpdateThenAttend, Recurrence, Int8Recurrence),
-    *(TanhReadout, MaxoutReadout, AttentionalReadout, ProjectedReadout),
+    *(TanhReadout, MaxoutReadout, AttentionalReadout, ProjectedReadout, StateReadout),
 }
 """Modules that read embedded tokens only through the layers that `_tabulate` replaces."""
 

@@ -5,11 +5,13 @@ The caller computes the product W x with the input, for all time steps at once w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from nmt import recipe
 
 
 class GruCell(nn.Module):
@@ -43,6 +45,46 @@ class GruCell(nn.Module):
         reset_s, update_s, new_s = self.norm_recurrent(self.recurrent(dropped(hidden, mask))).chunk(3, dim=-1)
         reset, update = torch.sigmoid(reset_x + reset_s), torch.sigmoid(update_x + update_s)
         new = torch.tanh(new_x + reset * new_s)
+        return (1 - update) * new + update * hidden, None
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class ResetBeforeGruCell(nn.Module):
+    """Gated recurrent unit as printed: U reads r * s (Cho et al. 2014, eq. 5 to 8; Bahdanau et al. 2015, A.1.1).
+
+        r, z = sigmoid(W x + U s);   n = tanh(W x + U (r * s));   s' = (1 - z) * n + z * s
+
+    Slower than `GruCell`, because the product of n waits for r. As there, z keeps the old state. Layer normalisation acts on W x, on
+    the U s of r and z, and on U (r * s).
+    """
+
+    gates = 3
+
+    def __init__(self, hidden: int, *, layer_norm: bool = False) -> None:
+        super().__init__()
+        self.recurrent = nn.Linear(hidden, 2 * hidden)
+        self.recurrent_new = nn.Linear(hidden, hidden)
+        self.norm_input = build_norm(3 * hidden, layer_norm=layer_norm)
+        self.norm_recurrent = build_norm(2 * hidden, layer_norm=layer_norm)
+        self.norm_new = build_norm(hidden, layer_norm=layer_norm)
+        orthogonal_per_gate_(self.recurrent.weight)
+        orthogonal_per_gate_(self.recurrent_new.weight)
+
+    def forward(
+        self,
+        projected: Float[Tensor, "B G"],
+        hidden: Float[Tensor, "B H"],
+        cell: Tensor | None = None,
+        mask: Float[Tensor, "B H"] | None = None,
+    ) -> tuple[Float[Tensor, "B H"], None]:
+        """The next state. `projected` is W x; a GRU has no `cell`."""
+        read = dropped(hidden, mask)
+        reset_x, update_x, new_x = self.norm_input(projected).chunk(3, dim=-1)
+        reset_s, update_s = self.norm_recurrent(self.recurrent(read)).chunk(2, dim=-1)
+        reset, update = torch.sigmoid(reset_x + reset_s), torch.sigmoid(update_x + update_s)
+        new = torch.tanh(new_x + self.norm_new(self.recurrent_new(reset * read)))
         return (1 - update) * new + update * hidden, None
 
     if TYPE_CHECKING:
@@ -90,25 +132,26 @@ def dropped(hidden: Float[Tensor, "B H"], mask: Float[Tensor, "B H"] | None) -> 
     return hidden if mask is None else hidden * mask
 
 
-CellKind = Literal["gru", "lstm"]
-
-
-def gates_of(kind: CellKind) -> int:
+def gates_of(kind: recipe.Cell) -> int:
     """The number of vectors of size H that W x consists of: one per gate, and one for the proposed state."""
     match kind:
         case "gru":
             return GruCell.gates
+        case "gru-reset-before":
+            return ResetBeforeGruCell.gates
         case "lstm":
             return LstmCell.gates
         case _:
             assert_never(kind)
 
 
-def build_cell(kind: CellKind, hidden: int, *, layer_norm: bool = False) -> GruCell | LstmCell:
+def build_cell(kind: recipe.Cell, hidden: int, *, layer_norm: bool = False) -> GruCell | ResetBeforeGruCell | LstmCell:
     """The cell of a recipe, with `hidden` units."""
     match kind:
         case "gru":
             return GruCell(hidden, layer_norm=layer_norm)
+        case "gru-reset-before":
+            return ResetBeforeGruCell(hidden, layer_norm=layer_norm)
         case "lstm":
             return LstmCell(hidden, layer_norm=layer_norm)
         case _:

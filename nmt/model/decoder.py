@@ -246,15 +246,16 @@ class AttendThenUpdate(AttentionalDecoder):
 class UpdateThenAttend(AttentionalDecoder):
     """h_t = f(h_{t-1}, E y_{t-1});  c_t = attend(h_t);  h~_t = readout(h_t, c_t)   (Luong et al. 2015, eq. 3, 5).
 
-    With input feeding (3.3) f also reads h~_{t-1}, here as g h~_{t-1} / sqrt(R), where g is `embedding_scale`. The R components of h~
-    tend to -1 and 1, so the scaled h~ is as long as an embedded token. Unscaled, it costs several BLEU with Adam (recipes/NOTES.md).
+    With input feeding (3.3) f also reads h~_{t-1}, times `feed_scale`: by default g / sqrt(R), where g is `embedding_scale`. The R
+    components of h~ tend to -1 and 1, so the scaled h~ is as long as an embedded token. Unscaled, it costs several BLEU with Adam
+    (recipes/NOTES.md).
     """
 
-    def __init__(self, config: recipe.RecurrentModelConfig, *, input_feeding: bool) -> None:
+    def __init__(self, config: recipe.RecurrentModelConfig, order: recipe.UpdateThenAttendConfig) -> None:
         super().__init__(config)
-        self.feed_size = config.decoder.readout.size if input_feeding else 0
-        self.feed_scale = config.embedding_scale * config.decoder.readout.size**-0.5
-        inputs = {"word": config.embedding} | ({"feed": self.feed_size} if input_feeding else {})
+        self.feed_size = config.decoder.readout.size if order.input_feeding else 0
+        self.feed_scale = order.feed_scale or config.embedding_scale * config.decoder.readout.size**-0.5
+        inputs = {"word": config.embedding} | ({"feed": self.feed_size} if order.input_feeding else {})
         self.recurrence = Recurrence(config.decoder, inputs=inputs, dropout=config.dropout)
 
     def start(self, state: RecurrentState, memory: AttentionMemory) -> RecurrentState:
@@ -287,7 +288,7 @@ class UpdateThenAttend(AttentionalDecoder):
         return Decoded(stacked(readouts), attended.weights, state, attended.centers)
 
     def scaled_feed(self, state: RecurrentState) -> Float[Tensor, "B R"] | None:
-        """g h~_{t-1} / sqrt(R) with input feeding, else None."""
+        """The scaled h~_{t-1} with input feeding, else None."""
         return None if state.feed is None else state.feed * self.feed_scale
 
     def position_readouts(
@@ -324,6 +325,6 @@ def build_decoder(config: recipe.RecurrentModelConfig) -> AttendThenUpdate | Upd
         case recipe.AttendThenUpdateConfig() as order:
             return AttendThenUpdate(config, conditional=order.conditional)
         case recipe.UpdateThenAttendConfig() as order:
-            return UpdateThenAttend(config, input_feeding=order.input_feeding)
+            return UpdateThenAttend(config, order)
         case _:
             assert_never(config.decoder.order)

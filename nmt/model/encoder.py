@@ -167,6 +167,8 @@ def build_layer(config: recipe.EncoderConfig, width: int) -> UnrolledLayer | nn.
         return UnrolledLayer(config, width)
     layer: nn.GRU | nn.LSTM
     match config.cell:
+        case "gru-reset-before":
+            return UnrolledLayer(config, width)
         case "gru":
             layer = nn.GRU(width, config.hidden, batch_first=True)
         case "lstm":

@@ -67,9 +67,21 @@ class AttentionalReadout(nn.Module):
         __call__ = forward
 
 
+class StateReadout(nn.Module):
+    """h_t itself: the output layer reads nothing else (Sutskever et al. 2014; base system of Luong et al. 2015)."""
+
+    def forward(
+        self, hidden: Float[Tensor, "... H"], embedded: Num[Tensor, "... E"], context: Float[Tensor, "... A"]
+    ) -> Float[Tensor, "... H"]:
+        return hidden
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
 def build_readout(
     config: recipe.ReadoutConfig, *, hidden: int, embedding: int, context: int
-) -> TanhReadout | AttentionalReadout:
+) -> TanhReadout | AttentionalReadout | StateReadout:
     """The readout of a recipe, for states, embedded tokens and contexts of the given widths."""
     match config:
         case recipe.MaxoutReadoutConfig():
@@ -78,5 +90,7 @@ def build_readout(
             return TanhReadout(hidden=hidden, embedding=embedding, context=context, size=config.size)
         case recipe.AttentionalReadoutConfig():
             return AttentionalReadout(hidden=hidden, context=context, size=config.size)
+        case recipe.StateReadoutConfig():
+            return StateReadout()
         case _:
             assert_never(config)

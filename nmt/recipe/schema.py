@@ -249,10 +249,16 @@ def _next_multiple(number: int, of: int) -> int:
     return -(-number // of) * of
 
 
+Cell = Literal["gru", "gru-reset-before", "lstm"]
+"""Recurrent cells. In `gru` the reset gate multiplies U s, as in cuDNN; in `gru-reset-before` it multiplies the s that U reads, as in
+Cho et al. (2014) and Bahdanau et al. (2015, A.1.1), which is slower."""
+
+
 class EncoderConfig(Section):
     """Recurrent encoder."""
 
-    cell: Literal["gru", "lstm"] = "gru"
+    cell: Cell = "gru"
+    """`gru` has r * (U s), as cuDNN does; `gru-reset-before` has U (r * s), as Bahdanau et al. (2015, A.1.1) do, and is slower."""
     hidden: Width = _derived(256)
     """Width of one direction; with both directions, annotations are twice as wide. By default 256, or the width that makes
     annotations as wide as `decoder.hidden` if that is set; rounded up to what `attention.heads` divides."""
@@ -290,6 +296,9 @@ class UpdateThenAttendConfig(Section):
     kind: Literal["update-then-attend"] = "update-then-attend"
     input_feeding: bool = True
     """Feed the readout h~_t into the next step (Luong et al. 2015, 3.3)."""
+    feed_scale: Ratio | None = None
+    """Factor of the fed h~_t; 1 feeds it as it is, like the paper. null is `embedding_scale` / sqrt(`readout.size`), which makes it as
+    long as an embedded token."""
 
 
 OrderConfig = Annotated[AttendThenUpdateConfig | UpdateThenAttendConfig, _BY_KIND, _kind("attend-then-update")]
@@ -319,11 +328,22 @@ class AttentionalReadoutConfig(Section):
     """By default `embedding`."""
 
 
-ReadoutConfig = Annotated[MaxoutReadoutConfig | TanhReadoutConfig | AttentionalReadoutConfig, _BY_KIND, _kind("maxout")]
+class StateReadoutConfig(Section):
+    """h_t itself: the output layer reads the decoder state alone (Luong et al. 2015, base system; Sutskever et al. 2014)."""
+
+    kind: Literal["state"] = "state"
+    size: Width = _derived(512)
+    """`decoder.hidden`."""
+
+
+ReadoutConfig = Annotated[
+    MaxoutReadoutConfig | TanhReadoutConfig | AttentionalReadoutConfig | StateReadoutConfig, _BY_KIND, _kind("maxout")
+]
 
 
 class DecoderConfig(Section):
-    cell: Literal["gru", "lstm"] = "gru"
+    cell: Cell = "gru"
+    """As in the encoder."""
     hidden: Width = _derived(512)
     """By default the width of an annotation."""
     layers: Layers = 1
@@ -361,6 +381,34 @@ def _from_rate(value: object) -> object:
     return value
 
 
+class DefaultInitializationConfig(Section):
+    """U orthogonal, other matrices by Glorot's or PyTorch's uniform rules, embeddings of length 1 on average."""
+
+    kind: Literal["default"] = "default"
+
+
+class GaussianInitializationConfig(Section):
+    """U orthogonal, other matrices N(0, std^2), those of the score N(0, score_std^2), v_a and biases 0 (Bahdanau et al. 2015, B.1)."""
+
+    kind: Literal["gaussian"] = "gaussian"
+    std: Positive = 0.01
+    score_std: Positive = 0.001
+
+
+class UniformInitializationConfig(Section):
+    """All weights and biases U(-bound, bound) (Luong et al. 2015, 4.1)."""
+
+    kind: Literal["uniform"] = "uniform"
+    bound: Positive = 0.1
+
+
+InitializationConfig = Annotated[
+    DefaultInitializationConfig | GaussianInitializationConfig | UniformInitializationConfig,
+    _BY_KIND,
+    _kind("default"),
+]
+
+
 class RecurrentModelConfig(Section):
     """The models of both papers. Widths that are not set follow from those that are, so a recipe may set just one of them."""
 
@@ -378,6 +426,8 @@ class RecurrentModelConfig(Section):
     attention: AttentionConfig = AttentionConfig()
     decoder: DecoderConfig = DecoderConfig()
     dropout: Annotated[DropoutConfig, BeforeValidator(_from_rate)] = DropoutConfig()
+    initialization: InitializationConfig = DefaultInitializationConfig()
+    """How the weights start."""
 
     @model_validator(mode="after")
     def _follow(self) -> Self:
@@ -388,7 +438,8 @@ class RecurrentModelConfig(Section):
         )
         embedding = readout.size if is_width_of_embedding else self.embedding
         encoder, decoder = self._stacks()
-        decoder = decoder.model_copy(update={"readout": _complete(readout, size=embedding)})
+        size = decoder.hidden if readout.kind == "state" else embedding
+        decoder = decoder.model_copy(update={"readout": _complete(readout, size=size)})
         self.__dict__.update(embedding=embedding, encoder=encoder, decoder=decoder)
         return self
 
@@ -417,6 +468,12 @@ class RecurrentModelConfig(Section):
                 ("decoder.bridge", "encoder.direction"),
                 "decoder.bridge backward needs an encoder that reads backwards: "
                 "use bridge: final, or encoder.direction both",
+            )
+        if self.decoder.readout.kind == "state" and self.decoder.readout.size != self.decoder.hidden:
+            raise _ContradictionError(
+                ("decoder.readout.size", "decoder.hidden"),
+                "decoder.readout state is the decoder state, so its size is decoder.hidden, but they are "
+                f"{self.decoder.readout.size} and {self.decoder.hidden}: leave decoder.readout.size out",
             )
         if self.tie != "none" and self.decoder.readout.size != self.embedding:
             raise _ContradictionError(
@@ -565,6 +622,17 @@ class AdamConfig(Section):
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
 
+class AdadeltaConfig(Section):
+    """Steps by the ratio of decayed root mean squares of updates and gradients (Zeiler 2012)."""
+
+    kind: Literal["adadelta"] = "adadelta"
+    rate: Positive = 1.0
+    """Factor of the steps; the paper has none."""
+    rho: Fraction = 0.95
+    epsilon: Positive = 1e-6
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+
+
 class SgdConfig(Section):
     kind: Literal["sgd"] = "sgd"
     rate: Positive = 1.0
@@ -611,7 +679,7 @@ class HalvingScheduleConfig(Section):
     every: Positive = 1.0
 
 
-OptimizerConfig = Annotated[AdamConfig | SgdConfig, _BY_KIND, _kind("adam")]
+OptimizerConfig = Annotated[AdamConfig | AdadeltaConfig | SgdConfig, _BY_KIND, _kind("adam")]
 ScheduleConfig = Annotated[
     ConstantScheduleConfig
     | InverseSqrtScheduleConfig
@@ -703,6 +771,16 @@ class TrainingConfig(Section):
     """Stop after this many updates, even within an epoch."""
     batch_tokens: Size = 4096
     """Target tokens per batch, padding included."""
+    batch_sentences: Size | None = None
+    """Sentence pairs per batch, instead of `batch_tokens` (80 in Bahdanau et al. 2015, 128 in Luong et al. 2015)."""
+    sort_within: Size | None = None
+    """Sort the pairs by length within every this many batches, in the order of the corpus (20 in Bahdanau et al. 2015, B.2); null
+    sorts the whole corpus and shuffles the batches. Needs `batch_sentences`."""
+    shuffle: Literal["every-epoch", "once"] = "every-epoch"
+    """When to shuffle: before every epoch, or only before training (Bahdanau et al. 2015, B.2)."""
+    normalization: Literal["tokens", "sentences"] = "tokens"
+    """What the loss of an update is averaged over: target tokens, or sentence pairs, as in both papers. Its gradient is some 15 to 30
+    times larger over sentences, which changes what `clip_norm` and the rate of SGD mean."""
     accumulate: Size = 1
     """Batches per update, whose gradients are summed."""
     optimizer: OptimizerConfig = AdamConfig()
@@ -722,6 +800,20 @@ class TrainingConfig(Section):
     log_every: Size = 50
     """Updates between lines of the log."""
     tensorboard: bool = False
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.batch_sentences is not None and "batch_tokens" in self.model_fields_set:
+            raise _ContradictionError(
+                ("batch_sentences", "batch_tokens"),
+                "batch_sentences and batch_tokens are two ways to set the size of a batch: leave one out",
+            )
+        if self.batch_sentences is None and self.sort_within is not None:
+            raise _ContradictionError(
+                ("sort_within", "batch_sentences"),
+                "sort_within counts batches of a number of sentences: set batch_sentences or leave sort_within out",
+            )
+        return self
 
 
 Tokenizer = Literal[

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.batching import plan_batches
+from nmt.data.batching import plan_batches, plan_sentence_batches
 from nmt.data.encoded import EncodedCorpus
 from nmt.data.subwords import Subwords
 from nmt.recipe import Recipe
@@ -61,15 +61,26 @@ class Epoch:
 def plan_epoch(recipe: Recipe, corpus: EncodedCorpus, source: Subwords, target: Subwords, number: int) -> Epoch:
     """Plan an epoch, counted from 0. It depends only on the arguments, so a resumed run plans the same one."""
     pairs = _pairs_of_epoch(recipe, corpus, source, target, number)
-    plan = plan_batches(
-        pairs.source_lengths,
-        pairs.target_lengths,
-        batch_tokens=recipe.training.batch_tokens,
-        seed=recipe.seed,
-        epoch=number,
-    )
-    batches, size = [rows.tolist() for rows in plan], recipe.training.accumulate
+    batches, size = _batches(recipe, pairs, number), recipe.training.accumulate
     return Epoch(pairs, [batches[start : start + size] for start in range(0, len(batches), size)])
+
+
+def _batches(recipe: Recipe, pairs: EncodedPairs, number: int) -> list[list[int]]:
+    """The rows of every batch of an epoch."""
+    training = recipe.training
+    lengths = (pairs.source_lengths, pairs.target_lengths)
+    epoch = 0 if training.shuffle == "once" else number
+    if training.batch_sentences is None:
+        plan = plan_batches(*lengths, batch_tokens=training.batch_tokens, seed=recipe.seed, epoch=epoch)
+    else:
+        plan = plan_sentence_batches(
+            *lengths,
+            batch_sentences=training.batch_sentences,
+            sort_within=training.sort_within,
+            seed=recipe.seed,
+            epoch=epoch,
+        )
+    return [rows.tolist() for rows in plan]
 
 
 def _pairs_of_epoch(

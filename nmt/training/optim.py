@@ -28,6 +28,10 @@ def build_optimizer(config: recipe.OptimizerConfig, model: nn.Module) -> torch.o
                 weight_decay=config.weight_decay,
                 fused=True,
             )
+        case recipe.AdadeltaConfig():
+            return torch.optim.Adadelta(
+                groups, lr=config.rate, rho=config.rho, eps=config.epsilon, weight_decay=config.weight_decay
+            )
         case recipe.SgdConfig():
             return torch.optim.SGD(
                 groups, lr=config.rate, momentum=config.momentum, weight_decay=config.weight_decay, fused=True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 import torch
 from torch import Tensor
@@ -50,7 +51,7 @@ class TrainStep:
         return float(self.optimizer.param_groups[0]["lr"])
 
     def update(self, corpus: EncodedPairs, group: Sequence[Sequence[int]], clock: Clock) -> LossStats:
-        """Update the weights with the clipped gradient of the mean loss per target token.
+        """Update the weights with the clipped gradient of the mean loss per target token or, if the recipe says so, per pair.
 
         Args:
             corpus: the pairs of the epoch.
@@ -77,9 +78,19 @@ class TrainStep:
             stats.tokens = sum(batch.tokens for batch in batches)
             for batch in batches:
                 loss = self._loss(batch, clock, stats)
-                torch.autograd.backward(loss / stats.tokens)
+                torch.autograd.backward(loss / self._count(stats, group))
             self._clip_gradients(stats)
         return stats
+
+    def _count(self, stats: LossStats, group: Sequence[Sequence[int]]) -> int:
+        """What the loss of an update is averaged over."""
+        match self.settings.normalization:
+            case "tokens":
+                return stats.tokens
+            case "sentences":
+                return sum(map(len, group))
+            case _:
+                assert_never(self.settings.normalization)
 
     def _clip_gradients(self, stats: LossStats) -> None:
         """Scale the gradient down to `clip_norm`. Raises Diverged if the loss or the gradient is not finite."""

@@ -1,5 +1,7 @@
 """Padding, BOS and EOS, and the plan of an epoch: every row once, within the budget, repeatable, little padding."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from nmt.data.batching import Batch, make_batch, pad, plan_batches
+from nmt.data.batching import Batch, make_batch, pad, plan_batches, plan_sentence_batches
 from nmt.data.subwords import BOS, EOS, PAD
 
 lengths = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=80)
@@ -142,3 +144,42 @@ def test_little_of_a_batch_is_padding_and_most_of_the_budget_is_used(batch_token
             real[side] += side_lengths.sum()
     assert (1 - real / padded < 0.05).all()
     assert padded[1] / len(batches) > 0.9 * batch_tokens
+
+
+# --- batches of sentences ---------------------------------------------------------------------------------------------
+
+
+def sentence_plan(
+    pairs: list[tuple[int, int]], *, sort_within: int | None, seed: int = 1, epoch: int = 0
+) -> list[list[int]]:
+    source, target = (np.array([pair[side] for pair in pairs], dtype=np.int32) for side in (0, 1))
+    plan = plan_sentence_batches(source, target, batch_sentences=4, sort_within=sort_within, seed=seed, epoch=epoch)
+    return [rows.tolist() for rows in plan]
+
+
+@hypothesis_settings(deadline=None)
+@given(lengths, st.sampled_from([None, 1, 3]), st.integers(0, 2**32), st.integers(0, 50))
+def test_batches_of_sentences_hold_every_row_once(
+    pairs: list[tuple[int, int]], sort_within: int | None, seed: int, epoch: int
+) -> None:
+    batches = sentence_plan(pairs, sort_within=sort_within, seed=seed, epoch=epoch)
+    assert sorted(row for rows in batches for row in rows) == list(range(len(pairs)))
+    assert sorted(map(len, batches))[1:] == [4] * (len(batches) - 1)
+    assert batches == sentence_plan(pairs, sort_within=sort_within, seed=seed, epoch=epoch)
+
+
+def test_pairs_are_sorted_by_length_within_so_many_batches() -> None:
+    pairs = [(length % 17, length % 23) for length in range(96)]
+    batches = sentence_plan(pairs, sort_within=3)
+    assert batches != sentence_plan(pairs, sort_within=3, epoch=1)
+    spans = [list(chain(*batches[start : start + 3])) for start in range(0, len(batches), 3)]
+    longer = [[max(pairs[row]) for row in span] for span in spans]
+    assert all(each == sorted(each) for each in longer)
+    assert list(chain(*longer)) != sorted(chain(*longer))
+
+
+def test_without_sort_within_all_pairs_are_sorted_and_the_batches_shuffled() -> None:
+    pairs = [(length % 17, length % 23) for length in range(96)]
+    batches = [[max(pairs[row]) for row in rows] for rows in sentence_plan(pairs, sort_within=None)]
+    assert list(chain(*sorted(batches))) == sorted(chain(*batches))
+    assert batches != sorted(batches)

@@ -13,10 +13,10 @@ from torch.autograd import gradcheck
 
 from nmt import recipe
 from nmt.model.bridge import Bridge
-from nmt.model.cells import CellKind, build_cell, orthogonal_per_gate_
+from nmt.model.cells import build_cell, orthogonal_per_gate_
 from nmt.model.dropout import Dropout, WordDropout
 from nmt.model.encoder import Encoder, EncoderOutput
-from nmt.model.readout import AttentionalReadout, TanhReadout, build_readout
+from nmt.model.readout import AttentionalReadout, StateReadout, TanhReadout, build_readout
 from tests.model.models import weights_of
 from tests.reference import decoder, recurrent
 from tests.reference.settings import CELLS, DIRECTIONS, READOUTS
@@ -25,6 +25,7 @@ READOUT = {
     "maxout": recipe.MaxoutReadoutConfig,
     "tanh": recipe.TanhReadoutConfig,
     "attentional": recipe.AttentionalReadoutConfig,
+    "state": recipe.StateReadoutConfig,
 }
 
 
@@ -44,17 +45,19 @@ def doubles(*shape: int) -> Tensor:
 
 @pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize("kind", CELLS)
-def test_a_cell_follows_its_equation(kind: CellKind, layer_norm: bool) -> None:
+def test_a_cell_follows_its_equation(kind: recipe.Cell, layer_norm: bool) -> None:
     cell = randomised(build_cell(kind, 3, layer_norm=layer_norm))
     x, s, c = doubles(2, 4), doubles(2, 3), doubles(2, 3)
     w, b = doubles(cell.gates * 3, 4), doubles(cell.gates * 3)
     new_s, new_c = cell(x @ w.T + b, s, c if kind == "lstm" else None)
-    u, b_u = (value.detach().numpy() for value in (cell.recurrent.weight, cell.recurrent.bias))
+    u, b_u = recurrent.recurrent_weights(weights_of(cell))
     norms = weights_of(cell) if layer_norm else None
     for row in range(2):
         arrays = (x[row].numpy(), s[row].numpy())
         if kind == "gru":
             expected = recurrent.gru_cell(*arrays, w.numpy(), b.numpy(), u, b_u, norms)
+        elif kind == "gru-reset-before":
+            expected = recurrent.gru_reset_before_cell(*arrays, w.numpy(), b.numpy(), u, b_u, norms)
         else:
             expected, memory = recurrent.lstm_cell(*arrays, c[row].numpy(), w.numpy(), b.numpy(), u, b_u, norms)
             assert new_c is not None
@@ -62,8 +65,8 @@ def test_a_cell_follows_its_equation(kind: CellKind, layer_norm: bool) -> None:
         np.testing.assert_allclose(new_s[row].detach(), expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", CELLS)
-def test_a_cell_agrees_with_pytorch(kind: CellKind) -> None:
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_a_cell_agrees_with_pytorch(kind: recipe.Cell) -> None:
     ours = randomised(build_cell(kind, 3))
     theirs = (nn.GRUCell if kind == "gru" else nn.LSTMCell)(4, 3).double()
     theirs.load_state_dict({**theirs.state_dict(), "weight_hh": ours.recurrent.weight, "bias_hh": ours.recurrent.bias})
@@ -74,7 +77,7 @@ def test_a_cell_agrees_with_pytorch(kind: CellKind) -> None:
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_layer_norm_makes_a_cell_invariant_to_scale_and_shift_of_its_input(kind: CellKind) -> None:
+def test_layer_norm_makes_a_cell_invariant_to_scale_and_shift_of_its_input(kind: recipe.Cell) -> None:
     cell = randomised(build_cell(kind, 3, layer_norm=True))
     projected, s, c = doubles(2, cell.gates * 3), doubles(2, 3), doubles(2, 3)
     torch.testing.assert_close(cell(100 * projected + 7, s, c)[0], cell(100 * projected, s, c)[0], rtol=0, atol=1e-9)
@@ -85,7 +88,7 @@ def test_layer_norm_makes_a_cell_invariant_to_scale_and_shift_of_its_input(kind:
 
 @pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize("kind", CELLS)
-def test_gradients_of_a_cell(kind: CellKind, layer_norm: bool) -> None:
+def test_gradients_of_a_cell(kind: recipe.Cell, layer_norm: bool) -> None:
     cell = randomised(build_cell(kind, 3, layer_norm=layer_norm))
     inputs = [doubles(2, cell.gates * 3), doubles(2, 3), *([doubles(2, 3)] if kind == "lstm" else [])]
 
@@ -219,7 +222,7 @@ def test_the_copy_bridge_has_no_weights_and_copies_the_final_states_of_each_laye
 # --- readouts -----------------------------------------------------------------------------------------------------
 
 
-def readout_of(kind: str) -> TanhReadout | AttentionalReadout:
+def readout_of(kind: str) -> TanhReadout | AttentionalReadout | StateReadout:
     return randomised(build_readout(READOUT[kind](size=2), hidden=3, embedding=4, context=5))
 
 
@@ -296,11 +299,13 @@ def test_dropout_of_vectors_is_that_of_sentences_of_one_token() -> None:
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_a_mask_on_the_state_acts_on_the_recurrent_product_alone(kind: CellKind) -> None:
+def test_a_mask_on_the_state_acts_on_the_recurrent_product_alone(kind: recipe.Cell) -> None:
     cell = randomised(build_cell(kind, 3))
     projected, s, c = doubles(2, cell.gates * 3), doubles(2, 3), doubles(2, 3)
     mask = torch.tensor([2.0, 0.0, 2.0], dtype=torch.float64)
     masked = cell(projected, s, c, mask.expand(2, 3))[0]
     with torch.no_grad():
-        cell.recurrent.weight.mul_(mask)  # U (m * s) = (U diag m) s
+        for name, weight in cell.named_parameters():
+            if name in ("recurrent.weight", "recurrent_new.weight"):
+                weight.mul_(mask)  # U (m * s) = (U diag m) s
     torch.testing.assert_close(masked, cell(projected, s, c)[0], rtol=0, atol=1e-12)

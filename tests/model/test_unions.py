@@ -13,17 +13,17 @@ from torch import nn
 
 from nmt import recipe
 from nmt.model.attention import Attention, MultiHeadAttention
-from nmt.model.cells import GruCell, LstmCell
+from nmt.model.cells import GruCell, LstmCell, ResetBeforeGruCell
 from nmt.model.decoder import AttendThenUpdate, UpdateThenAttend
 from nmt.model.encoder import UnrolledLayer
-from nmt.model.readout import AttentionalReadout, MaxoutReadout, TanhReadout
+from nmt.model.readout import AttentionalReadout, MaxoutReadout, StateReadout, TanhReadout
 from nmt.model.recurrent import RecurrentModel
 from nmt.model.scores import AdditiveScore, ConcatScore, DotScore, GeneralScore, LocationScore
 from nmt.model.windows import LocalMonotonicWindow, LocalPredictiveWindow
 from tests.reference.settings import small
 
-CELLS = {"gru": GruCell, "lstm": LstmCell}
-LAYERS = {"gru": nn.GRU, "lstm": nn.LSTM}
+CELLS = {"gru": GruCell, "gru-reset-before": ResetBeforeGruCell, "lstm": LstmCell}
+LAYERS = {"gru": nn.GRU, "gru-reset-before": UnrolledLayer, "lstm": nn.LSTM}
 SCORES = {
     "additive": AdditiveScore,
     "concat": ConcatScore,
@@ -34,7 +34,7 @@ SCORES = {
 }
 WINDOWS = {"global": type(None), "local-m": LocalMonotonicWindow, "local-p": LocalPredictiveWindow}
 ORDERS: dict[str, type[nn.Module]] = {"attend-then-update": AttendThenUpdate, "update-then-attend": UpdateThenAttend}
-READOUTS = {"maxout": MaxoutReadout, "tanh": TanhReadout, "attentional": AttentionalReadout}
+READOUTS = {"maxout": MaxoutReadout, "tanh": TanhReadout, "attentional": AttentionalReadout, "state": StateReadout}
 SIDES = {"both": (1, 1), "forward": (1, 0), "reversed": (0, 1)}
 """Number of layers that read left to right, and right to left."""
 

@@ -32,7 +32,17 @@ def attentional_readout(s: Array, word: Array, context: Array, weights: Weights)
     return readout
 
 
-READOUTS = {"maxout": maxout_readout, "tanh": tanh_readout, "attentional": attentional_readout}
+def state_readout(s: Array, word: Array, context: Array, weights: Weights) -> Array:
+    """h_t (Sutskever et al. 2014; base system of Luong et al. 2015)."""
+    return s
+
+
+READOUTS = {
+    "maxout": maxout_readout,
+    "tanh": tanh_readout,
+    "attentional": attentional_readout,
+    "state": state_readout,
+}
 
 Unrolled = tuple[Array, Array]
 """Readouts [T R] and alignment [T S]."""
@@ -107,7 +117,7 @@ def update_then_attend(
 ) -> Unrolled:
     """h_t = f(h_{t-1}, [E y_{t-1}; h~_{t-1}]), c_t = attend(h_t), h~_t (Luong et al. 2015, 3; input feeding: 3.3, figure 4).
 
-    As in nmt, the fed h~ is multiplied by `embedding_scale` and divided by the square root of its size.
+    Unless `feed_scale` is set, the fed h~ is multiplied by `embedding_scale` and divided by the square root of its size.
     """
     decoder, attention, recurrence = settings["decoder"], under(weights, "attention"), under(weights, "recurrence")
     feeding = decoder["order"]["input_feeding"]
@@ -116,10 +126,10 @@ def update_then_attend(
         w = np.concatenate([w, recurrence["inputs.feed.weight"]], axis=1)
     coverage = np.zeros(len(annotations))
     h_tilde = np.zeros(decoder["readout"]["size"])
+    feed_scale = decoder["order"].get("feed_scale") or settings["embedding_scale"] / np.sqrt(len(h_tilde))
     readouts, alignment = [], []
     for t, word in enumerate(words):
-        fed = settings["embedding_scale"] * h_tilde / np.sqrt(len(h_tilde))
-        x = np.concatenate([word, fed]) if feeding else word
+        x = np.concatenate([word, feed_scale * h_tilde]) if feeding else word
         top, states, memories = stacked_step(
             x, w, recurrence["inputs.word.bias"], states, memories, decoder, recurrence
         )

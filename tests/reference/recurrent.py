@@ -26,6 +26,31 @@ def gru_cell(x: Array, s: Array, w: Array, b_w: Array, u: Array, b_u: Array, nor
     return result
 
 
+def gru_reset_before_cell(
+    x: Array, s: Array, w: Array, b_w: Array, u: Array, b_u: Array, norms: Weights | None = None
+) -> Array:
+    """s' = (1 - z) n + z s, where n reads U (r s): the reset gate acts before U (Cho et al. 2014, eq. 5 to 8; Bahdanau et al. 2015, A.1.1).
+
+    Rows and z as in `gru_cell`. Normalised, the U s + b of r and z are normalised together, and U (r s) + b by itself.
+    """
+    size = len(s)
+    a = normalised(product(w, x) + b_w, norms, "norm_input")
+    m = normalised(product(u[: 2 * size], s) + b_u[: 2 * size], norms, "norm_recurrent")
+    r = np.array([logistic(a[k] + m[k]) for k in range(size)])
+    z = np.array([logistic(a[size + k] + m[size + k]) for k in range(size)])
+    read = normalised(product(u[2 * size :], r * s) + b_u[2 * size :], norms, "norm_new")
+    n = np.array([math.tanh(a[2 * size + k] + read[k]) for k in range(size)])
+    result: Array = (1 - z) * n + z * s
+    return result
+
+
+def recurrent_weights(cell: Weights) -> tuple[Array, Array]:
+    """U and its bias with the rows of all gates; nmt keeps those of n by themselves where the reset gate acts before U."""
+    names = [name for name in ("recurrent", "recurrent_new") if f"{name}.weight" in cell]
+    weight, bias = (np.concatenate([cell[f"{name}.{part}"] for name in names]) for part in ("weight", "bias"))
+    return weight, bias
+
+
 def lstm_cell(
     x: Array, s: Array, c: Array, w: Array, b_w: Array, u: Array, b_u: Array, norms: Weights | None = None
 ) -> tuple[Array, Array]:
@@ -53,10 +78,12 @@ def normalised(a: Array, norms: Weights | None, name: str) -> Array:
 def cell_step(
     x: Array, s: Array, c: Array, w: Array, b_w: Array, u: Array, b_u: Array, settings: Tree, norms: Weights
 ) -> tuple[Array, Array]:
-    """s' and c' of either kind of cell. A GRU returns c unchanged."""
+    """s' and c' of any kind of cell. A GRU returns c unchanged."""
     cell_norms = norms if settings["layer_norm"] else None
     if settings["cell"] == "gru":
         return gru_cell(x, s, w, b_w, u, b_u, cell_norms), c
+    if settings["cell"] == "gru-reset-before":
+        return gru_reset_before_cell(x, s, w, b_w, u, b_u, cell_norms), c
     return lstm_cell(x, s, c, w, b_w, u, b_u, cell_norms)
 
 
@@ -65,10 +92,11 @@ def cell_step(
 
 def run(inputs: list[Array], settings: Tree, weights: Weights) -> tuple[list[Array], Array]:
     """The state of one direction after each input, starting from zero, and the last c."""
-    names = ("weight_ih_l0", "bias_ih_l0", "weight_hh_l0", "bias_hh_l0")
-    if settings["layer_norm"]:
-        names = ("input.weight", "input.bias", "cell.recurrent.weight", "cell.recurrent.bias")
-    w, b_w, u, b_u = (weights[name] for name in names)
+    if settings["layer_norm"] or settings["cell"] == "gru-reset-before":
+        w, b_w = weights["input.weight"], weights["input.bias"]
+        u, b_u = recurrent_weights(under(weights, "cell"))
+    else:
+        w, b_w, u, b_u = (weights[name] for name in ("weight_ih_l0", "bias_ih_l0", "weight_hh_l0", "bias_hh_l0"))
     s = c = np.zeros(u.shape[1])
     states: list[Array] = []
     for x in inputs:
@@ -119,7 +147,7 @@ def stacked_step(
         if layer:
             w, b_w = weights[f"below.{layer - 1}.weight"], weights[f"below.{layer - 1}.bias"]
         cell = under(weights, f"cells.{layer}")
-        u, b_u = cell["recurrent.weight"], cell["recurrent.bias"]
+        u, b_u = recurrent_weights(cell)
         s, c = cell_step(x, states[layer], memories[layer], w, b_w, u, b_u, settings, cell)
         x = s + x if settings["residual"] and layer else s
         new_states.append(s)

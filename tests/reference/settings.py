@@ -14,8 +14,8 @@ ORDERS = {
 }
 SCORES = ("additive", "dot", "general", "concat", "location", "none")
 WINDOWS = ("global", "local-m", "local-p")
-CELLS = ("gru", "lstm")
-READOUTS = ("maxout", "tanh", "attentional")
+CELLS = ("gru", "gru-reset-before", "lstm")
+READOUTS = ("maxout", "tanh", "attentional", "state")
 BRIDGES = ("backward", "final", "mean", "copy", "zero")
 DIRECTIONS = ("both", "forward", "reversed")
 
@@ -42,6 +42,7 @@ SWITCHES: dict[str, Tree] = {
     "heads-coverage-local-p": {"heads": 2, "coverage": True, "window": "local-p"},
     "scaled": {"embedding_scale": 1.7, "layers": 2},
     "ratio": {"window": "local-m", "ratio": 1.5},
+    "feed-scale": {"feed_scale": 0.9},
 }
 """Arguments of `small` for each extension of the papers' models, and for pairs of extensions that interact."""
 
@@ -69,6 +70,7 @@ def small(
     embedding_scale: float = 1.0,
     annotation: int = 4,
     hidden: int | None = None,
+    feed_scale: float | None = None,
     dropout: Tree | float = 0.0,
 ) -> Tree:
     """A model of a few hundred weights, whose widths all differ unless a setting needs equal ones.
@@ -82,6 +84,10 @@ def small(
         "local-p": {"half_width": half_width},
     }
     same_width = score == "dot" or bridge == "copy"
+    width = hidden or annotation + (0 if same_width else heads)
+    if readout == "state" and tie != "none":
+        embedding = width
+    feeding = {"feed_scale": feed_scale} if ORDERS[order]["kind"] == "update-then-attend" else {}
     return {
         "embedding": embedding,
         "tie": tie,
@@ -96,9 +102,9 @@ def small(
             **stack,
             "cell": decoder_cell or cell,
             "layers": decoder_layers or layers,
-            "hidden": hidden or annotation + (0 if same_width else heads),
-            "order": ORDERS[order],
-            "readout": {"kind": readout, "size": embedding if tie != "none" else 2},
+            "hidden": width,
+            "order": {**ORDERS[order], **feeding},
+            "readout": {"kind": readout, "size": width if readout == "state" else embedding if tie != "none" else 2},
             "bridge": bridge,
         },
         "dropout": dropout,

@@ -1,10 +1,12 @@
 """Learning-rate schedules against values computed by hand, and the moving average against its equation."""
 
+import numpy as np
 import pytest
 import torch
 
 from nmt import recipe
 from nmt.training.optim import Clock, MovingAverage, build_optimizer, rate_factor, use_weights
+from tests.reference.adadelta import adadelta
 
 
 def clock(update: int = 0, epochs: float = 0.0, fraction: float = 0.0, plateaus: int = 0) -> Clock:
@@ -67,6 +69,7 @@ class Layer(torch.nn.Module):
 OPTIMIZERS = [
     recipe.AdamConfig(rate=0.1),
     recipe.AdamConfig(kind="adamw", rate=0.1),
+    recipe.AdadeltaConfig(rate=10),
     recipe.SgdConfig(rate=0.1, momentum=0.9),
 ]
 
@@ -80,6 +83,20 @@ def test_every_optimiser_minimises(config: recipe.OptimizerConfig) -> None:
         torch.autograd.backward(sum(((parameter**2).sum() for parameter in layer.parameters()), torch.zeros(())))
         optimizer.step()
     assert all(parameter.abs().max() < 0.5 for parameter in layer.parameters())
+
+
+def test_adadelta_follows_its_algorithm() -> None:
+    generator = np.random.default_rng(1)
+    start, gradients = generator.normal(size=4), [generator.normal(size=4) for _ in range(5)]
+    layer = torch.nn.Linear(4, 1, bias=False).double()
+    torch.nn.init.zeros_(layer.weight)
+    layer.weight.detach().add_(torch.from_numpy(start))
+    optimizer = build_optimizer(recipe.AdadeltaConfig(rho=0.95, epsilon=1e-6), layer)
+    for gradient in gradients:
+        layer.weight.grad = torch.from_numpy(gradient).unsqueeze(0)
+        optimizer.step()
+    expected = adadelta(start, gradients, rho=0.95, epsilon=1e-6)
+    np.testing.assert_allclose(layer.weight.detach().numpy()[0], expected, rtol=0, atol=1e-12)
 
 
 def step_of(config: recipe.OptimizerConfig, gradient: float) -> dict[str, float]:

@@ -16,9 +16,9 @@ from tests.training.toy import write_reversal
 RATE = 0.5
 
 
-def step_of(folder: Path, clip_norm: float | None) -> torch.Tensor:
+def step_of(folder: Path, clip_norm: float | None, **training: str) -> torch.Tensor:
     """The change of all weights in one update of plain gradient descent, as one vector."""
-    settings = {"optimizer": {"kind": "sgd", "rate": RATE}, "clip_norm": clip_norm}
+    settings = {"optimizer": {"kind": "sgd", "rate": RATE}, "clip_norm": clip_norm, **training}
     reversal = toy_recipe(folder, training=settings)
     text = TrainingText.load(reversal)
     bundle = Bundle.fresh(reversal, *text.subwords(reversal))
@@ -43,3 +43,11 @@ def test_a_smaller_gradient_is_unchanged(tmp_path: Path) -> None:
     write_reversal(tmp_path)
     unclipped = step_of(tmp_path, None)
     assert torch.equal(step_of(tmp_path, 10 * float(unclipped.norm()) / RATE), unclipped)
+
+
+def test_the_loss_may_be_averaged_over_sentences(tmp_path: Path) -> None:
+    write_reversal(tmp_path)
+    targets = (tmp_path / "train.tgt").read_text().splitlines()[:4]
+    tokens = sum(len(line.split()) + 1 for line in targets)
+    by_token, by_sentence = (step_of(tmp_path, None, normalization=over) for over in ("tokens", "sentences"))
+    torch.testing.assert_close(by_sentence * 4, by_token * tokens, rtol=1e-4, atol=1e-6)

@@ -34,7 +34,7 @@ class OutOfMemory(BadUpdate):
     """A batch does not fit into GPU memory."""
 
     verdict = "Memory ran out"
-    advice = "Lower training.batch_tokens (training.accumulate makes up for it) or data.filters.max_length."
+    advice = "Lower training.batch_tokens or training.batch_sentences (training.accumulate makes up for it) or data.filters.max_length."
 
 
 def check_finite(value: float, name: str) -> None:

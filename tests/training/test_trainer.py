@@ -79,17 +79,29 @@ def test_a_run_folder_is_a_model_folder_with_metrics_and_state(small: Path, tmp_
     assert all({"loss", "perplexity", "bleu", "best"} <= record.keys() for record in records(tmp_path / "run", "valid"))
 
 
-def test_a_run_stopped_and_resumed_repeatedly_equals_an_uninterrupted_one(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = {
+STOPPABLE = {
+    "ours": {
         "ema": 0.9,
         "accumulate": 2,
         "validation": {"keep_best": 2, "every": 5},
         "schedule": {"kind": "plateau", "patience": 1},
         "guided_alignment": {"links": "train.align", "decay": 0.5},
         "scheduled_sampling": {"kind": "inverse-sigmoid", "scale": 10},
-    }
+    },
+    "as in Bahdanau et al.": {
+        "optimizer": "adadelta",
+        "batch_sentences": 80,
+        "sort_within": 5,
+        "shuffle": "once",
+        "normalization": "sentences",
+    },
+}
+
+
+@pytest.mark.parametrize("settings", STOPPABLE.values(), ids=STOPPABLE)
+def test_a_run_stopped_and_resumed_repeatedly_equals_an_uninterrupted_one(
+    settings: dict[str, Any], small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(small)  # where the links are
     recipe = toy_recipe(
         small,

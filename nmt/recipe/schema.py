@@ -772,7 +772,8 @@ class TrainingConfig(Section):
     batch_tokens: Size = 4096
     """Target tokens per batch, padding included."""
     batch_sentences: Size | None = None
-    """Sentence pairs per batch, instead of `batch_tokens` (80 in Bahdanau et al. 2015, 128 in Luong et al. 2015)."""
+    """Sentence pairs per batch (80 in Bahdanau et al. 2015, 128 in Luong et al. 2015), instead of `batch_tokens`, which then limits
+    the batches of validation alone."""
     sort_within: Size | None = None
     """Sort the pairs by length within every this many batches, in the order of the corpus (20 in Bahdanau et al. 2015, B.2); null
     sorts the whole corpus and shuffles the batches. Needs `batch_sentences`."""
@@ -803,11 +804,6 @@ class TrainingConfig(Section):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if self.batch_sentences is not None and "batch_tokens" in self.model_fields_set:
-            raise _ContradictionError(
-                ("batch_sentences", "batch_tokens"),
-                "batch_sentences and batch_tokens are two ways to set the size of a batch: leave one out",
-            )
         if self.batch_sentences is None and self.sort_within is not None:
             raise _ContradictionError(
                 ("sort_within", "batch_sentences"),

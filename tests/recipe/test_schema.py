@@ -185,7 +185,6 @@ def test_a_recipe_cannot_be_changed(minimal: Path) -> None:
             "its size is decoder.hidden, but they are 256 and 512: leave decoder.readout.size out",
         ),
         (["model.decoder={hidden: 512, readout: state}"], "embedding and decoder.readout.size are 256 and 512"),
-        (["training.batch_sentences=80", "training.batch_tokens=4096"], "leave one out"),
         (["training.sort_within=20"], "set batch_sentences or leave sort_within out"),
         (["model.tie=all", "subwords.joint=false"], "needs subwords.joint: true"),
         (["subwords.kind=char", "subwords.sampling=0.1"], "sampling needs kind unigram or bpe"),

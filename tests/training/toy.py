@@ -35,7 +35,7 @@ def recipe(folder: Path, *, training: dict[str, Any] | None = None, **sections: 
         },
         "training": {
             "epochs": 2,
-            **({} if "batch_sentences" in (training or {}) else {"batch_tokens": 256}),
+            "batch_tokens": 256,
             "optimizer": {"kind": "adam", "rate": 5e-3},
             "label_smoothing": 0.0,
             "precision": "fp32",

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parents[1]
-NMT = [sys.executable, "-m", "nmt.cli"]
+NMT = [sys.executable, "-m", "nmt"]
 """The command in a new interpreter."""
 SECONDS = 120.0
 Finished = subprocess.CompletedProcess[bytes]

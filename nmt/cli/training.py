@@ -1,12 +1,14 @@
 """`nmt train` and `nmt average`."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nmt.cli.options import THE_RECIPES, Device, Quiet, Threads, set_up
+from nmt.cli.options import MACHINE, THE_RECIPES, Device, Quiet, Threads, set_up
+from nmt.training.launch import count_of_ranks, launch, rank_of_process, ranks_on_this_machine
 from nmt.wording import counted
 
 
@@ -39,6 +41,12 @@ def train(
     ] = False,
     device: Device = "auto",
     threads: Threads = None,
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Processes that train together, each on a share.", rich_help_panel=MACHINE
+        ),
+    ] = 1,
     quiet: Quiet = False,
 ) -> None:
     """Train the model of a recipe.
@@ -70,16 +78,37 @@ def train(
     if dump_recipe:
         typer.echo(recipes.dump_recipe(config), nl=False)
         return
-    set_up(quiet=quiet, threads=threads)
+    if processes > 1 and count_of_ranks() == 1:
+        raise typer.Exit(launch(sys.argv[1:], processes))
+    is_first = rank_of_process() == 0
+    set_up(quiet=quiet or not is_first, threads=threads or threads_of_rank())
     from nmt.device import choose_device
     from nmt.plotting.curves import plot_learning_curve
     from nmt.training.log import METRICS
+    from nmt.training.parallel import LostRank
+    from nmt.training.trainer import Interrupted
     from nmt.training.trainer import train as run
 
     folder = out or Path("runs") / config.name
-    result = run(config, folder, device=choose_device(device), resume=resume, force=force, quiet=quiet)
+    try:
+        result = run(config, folder, device=choose_device(device), resume=resume, force=force, quiet=quiet)
+    except (Interrupted, LostRank) as ending:
+        if is_first:
+            raise
+        raise typer.Exit(ending.exit_status) from None  # the first process says why
+    if not is_first:
+        return
     plot_learning_curve(folder / METRICS, folder / "learning-curve.png")
     typer.echo(result.folder)
+
+
+def threads_of_rank() -> int | None:
+    """The share of the cores of one of several ranks; None for a process alone, which takes them all."""
+    if count_of_ranks() == 1:
+        return None
+    from nmt.device import usable_cores
+
+    return max(usable_cores() // ranks_on_this_machine(), 1)
 
 
 def average(

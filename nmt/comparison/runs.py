@@ -146,7 +146,7 @@ def records(candidate: Candidate) -> list[Record]:
 
 def _start(candidate: Candidate, share: Share, inherited: Sequence[int]) -> _Training:
     """Start a training process, in a session of its own so that it gets Ctrl-C only from `_stop`."""
-    command = [sys.executable, "-m", "nmt.cli", "train", str(candidate.recipe_file), "--out", str(candidate.run)]
+    command = [sys.executable, "-m", "nmt", "train", str(candidate.recipe_file), "--out", str(candidate.run)]
     command += [
         "--threads",
         str(share.threads),

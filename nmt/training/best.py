@@ -23,12 +23,12 @@ _CHECKPOINT_NAME = re.compile(r"[0-9]{8,}\.safetensors")
 
 
 class BestCheckpoints:
-    """The model and the `count` best checkpoints of a run folder.
+    """The model and the `count` best checkpoints of a run folder; without a folder nothing is written.
 
     `progress` records which ones they are. It is saved with the state, after the files that it names.
     """
 
-    def __init__(self, run: Path, progress: Progress, count: int) -> None:
+    def __init__(self, run: Path | None, progress: Progress, count: int) -> None:
         self.run, self.progress, self.count = run, progress, count
 
     def add(self, weights: Tensors, rank: Rank) -> bool:
@@ -49,7 +49,8 @@ class BestCheckpoints:
 
     def save_model(self, weights: Tensors) -> None:
         """Save weights as the model of the run folder."""
-        save_tensors(weights, self.run / WEIGHTS)
+        if self.run is not None:
+            save_tensors(weights, self.run / WEIGHTS)
 
     def _add_checkpoint(self, weights: Tensors, rank: Rank) -> None:
         """Save a checkpoint if it is among the best. The one it replaces stays until `remove_others`."""
@@ -58,16 +59,20 @@ class BestCheckpoints:
         # Of two with equal rank the earlier one is better.
         ranking = sorted([*progress.kept, checkpoint], key=lambda entry: (entry[0], -entry[1]), reverse=True)
         progress.kept = ranking[: self.count]
-        if self.count > 1 and checkpoint in progress.kept:
+        if self.run is not None and self.count > 1 and checkpoint in progress.kept:
             save_tensors(weights, checkpoint_file(self.run, progress.update))
 
     def mean(self) -> dict[str, Tensor] | None:
         """The mean of the best checkpoints; None unless there are several. Raises DataError if one is damaged."""
+        if self.run is None:
+            return None
         files = [checkpoint_file(self.run, update) for _, update in self.progress.kept]
         return mean_of_files(files) if len(files) > 1 else None
 
     def remove_others(self) -> None:
         """Remove checkpoints that are no longer among the best. Call it only after the state that says so is saved."""
+        if self.run is None:
+            return
         current = {checkpoint_file(self.run, update) for _, update in self.progress.kept}
         for path in (self.run / BEST).glob("*.safetensors"):
             if path not in current and _CHECKPOINT_NAME.fullmatch(path.name):

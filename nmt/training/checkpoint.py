@@ -80,6 +80,7 @@ class State:
         optimizer: the optimiser's tensors per parameter, as `INDEX.NAME`.
         generators: state of the random number generator of each device type.
         threads: number of CPU threads; None if unknown.
+        processes: number of processes that train together.
         arithmetic: implementation that computed the updates (`nmt.fast.arithmetic`); None if unknown.
     """
 
@@ -92,6 +93,7 @@ class State:
     generators: Tensors
     threads: int | None
     arithmetic: str | None = None
+    processes: int = 1
 
 
 _GROUPS = ("weights", "average", "optimizer", "generators")
@@ -105,6 +107,7 @@ def save_state(run: Path, state: State) -> None:
         "kind": state.kind,
         "threads": state.threads,
         "arithmetic": state.arithmetic,
+        "processes": state.processes,
     }
     tensors = {f"{group}.{name}": value for group in _GROUPS for name, value in getattr(state, group).items()}
     tensors[_NUMBERS] = torch.tensor(list(json.dumps(numbers).encode()), dtype=torch.uint8)
@@ -125,8 +128,15 @@ def load_state(run: Path) -> State:
         for full_name, value in tensors.items():
             group, _, name = full_name.partition(".")
             groups[group][name] = value
-        threads, arithmetic = numbers.get("threads"), numbers.get("arithmetic")
-        return State(progress, numbers["text"], numbers["kind"], **groups, threads=threads, arithmetic=arithmetic)
+        return State(
+            progress,
+            numbers["text"],
+            numbers["kind"],
+            **groups,
+            threads=numbers.get("threads"),
+            arithmetic=numbers.get("arithmetic"),
+            processes=numbers.get("processes", 1),
+        )
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(f"{run / STATE} is damaged: {error}.") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import torch
@@ -13,6 +12,7 @@ from nmt.model_folder import RECIPE, SOURCE, TARGET, check_folder
 from nmt.recipe import Recipe, changed_keys
 from nmt.training.best import BEST
 from nmt.training.checkpoint import State, has_state, load_state
+from nmt.training.launch import training_command
 from nmt.training.lock import LOCK
 from nmt.training.text import TrainingText
 
@@ -72,6 +72,6 @@ def check_text(state: State, text: TrainingText, folder: Path) -> None:
 
 
 def resume_command(folder: Path, device: torch.device) -> str:
-    """The command that resumes a run on the same device with the same number of threads."""
+    """The command that resumes a run on the same device with the same number of threads and processes."""
     machine = ["--device", str(device), *(["--threads", str(torch.get_num_threads())] if device.type == "cpu" else [])]
-    return shlex.join(["nmt", "train", f"{folder}/{RECIPE}", "--out", str(folder), "--resume", *machine])
+    return training_command([f"{folder}/{RECIPE}", "--out", str(folder), "--resume", *machine])

@@ -32,20 +32,20 @@ class Log:
     """Writes each record to `metrics.jsonl` and shows it on stderr: a live line on a terminal, plain lines elsewhere.
 
     Args:
-        run: the run folder.
+        run: the run folder; None writes nothing.
         updates: number of updates of the whole training.
         done: number of updates completed before.
         quiet: show nothing on stderr.
         tensorboard: also write TensorBoard event files.
     """
 
-    def __init__(self, run: Path, *, updates: int, done: int, quiet: bool, tensorboard: bool) -> None:
-        self.path = run / METRICS
+    def __init__(self, run: Path | None, *, updates: int, done: int, quiet: bool, tensorboard: bool) -> None:
+        self.path = None if run is None else run / METRICS
         self.records = 0
         self.updates = updates
         self.quiet = quiet
         self.console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
-        self.writer = _open_summary_writer(run, done) if tensorboard else None
+        self.writer = _open_summary_writer(run, done) if tensorboard and run is not None else None
         self.live = self._build_display() if self.console.is_terminal and not quiet else None
         self.last_validation = ""
         self.task: TaskID | None = None
@@ -96,21 +96,23 @@ class Log:
 
     def sync(self) -> int:
         """Flush all records to disk, and return how many there are."""
-        if self.records:
-            with self._readable_errors(), self.path.open("rb") as file:
+        if self.path is not None and self.records:
+            with _readable_errors(self.path), self.path.open("rb") as file:
                 os.fsync(file.fileno())
         return self.records
 
     def truncate(self, records: int) -> None:
         """Keep only the first so many records: a resumed run repeats the updates after its last saved state."""
-        if self.path.is_file():
-            with self._readable_errors():
+        if self.path is not None and self.path.is_file():
+            with _readable_errors(self.path):
                 lines = self.path.read_bytes().split(b"\n")[:-1][:records]  # without an incomplete last line
             write_atomically(self.path, lambda path: path.write_bytes(b"".join(line + b"\n" for line in lines)))
             self.records = len(lines)
 
     def _write(self, record: Record) -> None:
-        with self._readable_errors(), self.path.open("a", encoding="utf-8") as file:
+        if self.path is None:
+            return
+        with _readable_errors(self.path), self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         self.records += 1
         if self.writer is not None:
@@ -118,16 +120,17 @@ class Log:
                 if isinstance(value, int | float) and name != "update":
                     self.writer.add_scalar(f"{record['kind']}/{name}", value, record["update"])
 
-    @contextmanager
-    def _readable_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise DataError(f"Cannot write {self.path}: {error.strerror or error}.") from None
-
     def _build_display(self) -> Progress:
         left = TextColumn("{task.fields[left]} left ", table_column=Column(no_wrap=True))
         return fitting_progress(self.console, counts="{task.percentage:>3.0f}%", time=left, transient=False)
+
+
+@contextmanager
+def _readable_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"Cannot write {path}: {error.strerror or error}.") from None
 
 
 def validation_scores(record: Record) -> str:

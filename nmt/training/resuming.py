@@ -32,6 +32,7 @@ def collect_state(
         generator_states(train_step.device),
         torch.get_num_threads(),
         arithmetic(),
+        train_step.ranks.count,
     )
 
 
@@ -46,7 +47,7 @@ def restore_state(
     Raises:
         DataError: the state belongs to a model of other shapes.
     """
-    _warn_of_changed_arithmetic(state, folder, train_step.device)
+    _warn_of_changed_arithmetic(state, folder, train_step.device, train_step.ranks.count)
     if difference := _shape_difference(weights, state.weights):
         raise DataError(
             f"The run in {folder} cannot go on with this recipe, not even by --force: {difference}. Train anew, "
@@ -60,7 +61,7 @@ def restore_state(
     restore_generators(state.generators, train_step.device)
 
 
-def _warn_of_changed_arithmetic(state: State, folder: Path, device: torch.device) -> None:
+def _warn_of_changed_arithmetic(state: State, folder: Path, device: torch.device, processes: int) -> None:
     """Warn if the run will round differently than before, which gives a slightly different model."""
     threads = torch.get_num_threads()
     if device.type == "cpu" and state.threads not in (None, threads):
@@ -69,6 +70,13 @@ def _warn_of_changed_arithmetic(state: State, folder: Path, device: torch.device
             folder,
             state.threads,
             threads,
+        )
+    if state.processes != processes:
+        _log.warning(
+            "The run in %s had --processes %d and goes on with %d: it will come to another model than one that was never ended.",
+            folder,
+            state.processes,
+            processes,
         )
     if state.arithmetic not in (None, arithmetic()):
         _log.warning(

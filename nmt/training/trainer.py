@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -33,6 +33,7 @@ from nmt.training.lock import lock_folder
 from nmt.training.log import Log
 from nmt.training.meter import Meter
 from nmt.training.optim import Clock, MovingAverage, use_weights
+from nmt.training.parallel import LostRank, Ranks, device_of_rank, open_ranks
 from nmt.training.resuming import collect_state, restore_state
 from nmt.training.sampling import teacher_forcing_ratio
 from nmt.training.stopping import Stop, Stopping
@@ -85,9 +86,11 @@ def train(
 ) -> Result:
     """Train the model of a recipe. The run folder is a model folder from the first validation on.
 
-    On a CPU, training is deterministic: on one machine, with the same number of threads and the same implementation (fast or
-    plain, with kernels or without), the same recipe and text give the same bytes of weights, even if the run was stopped or
-    killed and resumed.
+    On a CPU, training is deterministic: on one machine, with the same number of threads and processes and the same implementation
+    (fast or plain, with kernels or without), the same recipe and text give the same bytes of weights, even if the run was stopped
+    or killed and resumed.
+
+    Processes that torchrun has started train one model together. The first of them writes the folder and the log.
 
     Args:
         recipe: a recipe, its file, or the name of one that ships with the toolkit.
@@ -104,15 +107,21 @@ def train(
         Interrupted: a signal stopped the training; its state is saved.
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    folder, device = as_path(folder, "The run folder"), as_device(device)
-    if resume and not folder.is_dir():
-        raise DataError(f"There is no model folder {folder}.")
+    folder, device = as_path(folder, "The run folder"), device_of_rank(as_device(device))
     with Stopping() as stopping:
         try:
-            with lock_folder(folder):
+            with _open_run(folder, device, resume=resume) as ranks:
                 with stopping.at_once():
                     trainer = _prepare(
-                        recipe, folder, stopping, build_model, device=device, resume=resume, force=force, quiet=quiet
+                        recipe,
+                        folder,
+                        stopping,
+                        build_model,
+                        ranks,
+                        device=device,
+                        resume=resume,
+                        force=force,
+                        quiet=quiet,
                     )
                 return trainer.run()
         except (Stop, KeyboardInterrupt):
@@ -125,11 +134,24 @@ def train(
             raise DataError(f"{OutOfMemory.verdict}. {OutOfMemory.advice}") from None
 
 
+@contextmanager
+def _open_run(folder: Path, device: torch.device, *, resume: bool) -> Iterator[Ranks]:
+    """A context in which the ranks are connected and the first of them has the lock of the run folder."""
+    with ExitStack() as stack:
+        ranks = stack.enter_context(open_ranks(device))
+        if ranks.is_first:
+            if resume and not folder.is_dir():
+                raise DataError(f"There is no model folder {folder}.")
+            stack.enter_context(lock_folder(folder))
+        yield ranks
+
+
 def _prepare(
     recipe: Recipe,
     folder: Path,
     stopping: Stopping,
     build_model: ModelBuilder,
+    ranks: Ranks,
     *,
     device: torch.device,
     resume: bool,
@@ -137,20 +159,29 @@ def _prepare(
     quiet: bool,
 ) -> Trainer:
     """Check the folder, load the text, build the model, and write all of the model folder but the weights."""
-    state = open_folder(recipe, folder, resume=resume, force=force)
+    state = ranks.from_first(lambda: open_folder(recipe, folder, resume=resume, force=force))
     tokenizer = usable_tokenizer(recipe, None if state is None else state.progress.tokenizer)
-    text = TrainingText.load(recipe)
-    if state is None:
-        source, target = text.subwords(recipe)
-    else:
-        source, target = Subwords.load(folder / SOURCE), Subwords.load(folder / TARGET)
-        if not force:
-            check_text(state, text, folder)
+    with ranks.first_alone():
+        text = TrainingText.load(recipe)
+    source, target = ranks.from_first(lambda: _subwords(recipe, folder, text, state, force=force))
     bundle = Bundle.fresh(recipe, source, target, build_model)
     bundle.model.to(device)
-    trainer = Trainer(bundle, text, folder, stopping, state, tokenizer=tokenizer, device=device, quiet=quiet)
-    bundle.save_description(folder)
+    with ranks.first_alone():
+        trainer = Trainer(bundle, text, folder, stopping, state, ranks, tokenizer=tokenizer, device=device, quiet=quiet)
+    if ranks.is_first:
+        bundle.save_description(folder)
     return trainer
+
+
+def _subwords(
+    recipe: Recipe, folder: Path, text: TrainingText, state: State | None, *, force: bool
+) -> tuple[Subwords, Subwords]:
+    """The subword models of a new run, or those of the run that is resumed, whose text must be the same unless `force` is set."""
+    if state is None:
+        return text.subwords(recipe)
+    if not force:
+        check_text(state, text, folder)
+    return Subwords.load(folder / SOURCE), Subwords.load(folder / TARGET)
 
 
 class Trainer:
@@ -163,13 +194,14 @@ class Trainer:
         folder: Path,
         stopping: Stopping,
         state: State | None,
+        ranks: Ranks,
         *,
         tokenizer: str,
         device: torch.device,
         quiet: bool,
     ) -> None:
         self.bundle, self.text, self.folder, self.stopping, self.device = bundle, text, folder, stopping, device
-        self.recipe, self.settings = bundle.recipe, bundle.recipe.training
+        self.recipe, self.settings, self.ranks = bundle.recipe, bundle.recipe.training, ranks
         self.is_new = state is None
         self.progress = Progress() if state is None else state.progress
         self.progress.tokenizer = tokenizer
@@ -182,15 +214,17 @@ class Trainer:
             links = TokenLinks(text.links, self.corpus, bundle.source, bundle.target, splits_of(text.train))
         self.weights = weights_of(bundle.model)
         self.average = MovingAverage(self.weights, self.settings.ema) if self.settings.ema else None
-        self.train_step = TrainStep(bundle, links, precision=self.precision, device=device)
+        self.train_step = TrainStep(bundle, links, precision=self.precision, device=device, ranks=ranks)
         if state is not None:
             restore_state(state, folder, self.weights, self.average, self.train_step)
 
-        self.validator = Validator(bundle, text.valid, tokenizer, precision=self.precision, device=device)
-        self.best = BestCheckpoints(folder, self.progress, self.settings.validation.keep_best)
+        self.validator = Validator(bundle, text.valid, tokenizer, precision=self.precision, device=device, ranks=ranks)
+        written = folder if ranks.is_first else None
+        self.best = BestCheckpoints(written, self.progress, self.settings.validation.keep_best)
         updates = int(min(len(self.epoch.groups) * self.settings.epochs, self.settings.updates or math.inf))
         board = self.settings.tensorboard
-        self.log = Log(folder, updates=updates, done=self.progress.update, quiet=quiet, tensorboard=board)
+        quiet = quiet or not ranks.is_first
+        self.log = Log(written, updates=updates, done=self.progress.update, quiet=quiet, tensorboard=board)
         self.meter = Meter(self.progress)
         self.saved_at = time.monotonic()
 
@@ -205,6 +239,13 @@ class Trainer:
                 self._run()
             except Stop:
                 self._stop()
+            except LostRank as lost:
+                if self.stopping.signal is not None:
+                    self._stop()
+                if not self.ranks.is_first:
+                    raise  # the first rank tells the user
+                self.save()
+                raise DataError(f"{lost} {self._saved()}") from None
         progress, metric = self.progress, self.settings.validation.metrics[0]
         best = 0.0 if progress.best is None else abs(progress.best[0])
         return Result(self.folder, metric, best, progress.update, progress.seconds)
@@ -220,7 +261,7 @@ class Trainer:
             for group in self.epoch.groups[self.progress.group :]:
                 self._update(group)
                 self._validate_if_due()
-                self.stopping.check()
+                self._check_signals()
                 if self._is_finished():
                     break
                 if time.monotonic() - self.saved_at > SAVE_EVERY:
@@ -228,6 +269,11 @@ class Trainer:
             else:
                 self._next_epoch()
         self._validate_mean()
+
+    def _check_signals(self) -> None:
+        """Raise Stop if a rank has received a signal, so that all of them stop after the same update."""
+        if self.ranks.any(self.stopping.signal is not None):
+            raise Stop
 
     def _is_finished(self) -> bool:
         settings, progress = self.settings, self.progress
@@ -340,7 +386,7 @@ class Trainer:
 
     def _validate_mean(self) -> None:
         """Save the mean of the best checkpoints as the model if it is better than each of them."""
-        mean = self.best.mean()
+        mean = self.ranks.from_first(self.best.mean)
         if mean is None or self.progress.best is None:
             return
         with use_weights(mean, self.weights):
@@ -379,11 +425,11 @@ class Trainer:
     # --- saving and stopping -------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Save the state, then remove checkpoints that are no longer among the best.
+        """Save the state, then remove checkpoints that are no longer among the best. Only the first rank does.
 
         After a bad update that no validation has followed nothing is saved, because the weights may be the cause.
         """
-        if self.progress.bad and self.progress.validated != self.progress.update:
+        if not self.ranks.is_first or (self.progress.bad and self.progress.validated != self.progress.update):
             return
         self.progress.records = self.log.sync()
         save_state(self.folder, collect_state(self.progress, self.text, self.weights, self.average, self.train_step))
@@ -395,8 +441,10 @@ class Trainer:
         self.save()
         if not self.progress.bad and not (self.folder / WEIGHTS).exists():
             self.best.save_model(self.weights if self.average is None else self.average.weights)
-        outcome = f"The state is saved; go on with: {resume_command(self.folder, self.device)}"
-        raise Interrupted(outcome, self.stopping.signal or signal.SIGINT)
+        raise Interrupted(self._saved(), self.stopping.signal or signal.SIGINT)
+
+    def _saved(self) -> str:
+        return f"The state is saved; go on with: {resume_command(self.folder, self.device)}"
 
     def _log_introduction(self) -> None:
         """Show corpus, metrics, model and machine, and advice if the model is too large."""
@@ -407,10 +455,15 @@ class Trainer:
         self.log.show(
             f"{self.recipe.name}: {size.parameters / 1e6:.1f} M parameters, "
             f"{counted(len(self.epoch.groups), 'update')} per epoch, {self.precision} on {self.device}, "
-            f"{counted(torch.get_num_threads(), 'thread')}; run folder {self.folder}"
+            f"{self._machine()}; run folder {self.folder}"
         )
         if self.is_new and (advice := advise(self.recipe, size)):
             self.log.show(advice)
+
+    def _machine(self) -> str:
+        """Threads and processes."""
+        threads = counted(torch.get_num_threads(), "thread")
+        return threads if self.ranks.count == 1 else f"{self.ranks.count} processes of {threads}"
 
     def _size(self) -> TrainingSize:
         corpus, bundle = self.corpus, self.bundle

@@ -16,9 +16,10 @@ from nmt.device import Precision, autocast
 from nmt.fast import accelerate
 from nmt.model_folder import Bundle
 from nmt.training.epoch import EncodedPairs
-from nmt.training.guard import check_finite, within_memory
+from nmt.training.guard import OutOfMemory, check_finite, within_memory
 from nmt.training.guidance import guidance_weight, guided_cross_entropy
 from nmt.training.optim import Clock, build_optimizer, rate_factor
+from nmt.training.parallel import ALONE, Ranks
 from nmt.training.sampling import mix_target_in, teacher_forcing_ratio
 from nmt.wording import counted
 
@@ -38,11 +39,22 @@ class LossStats:
 
 
 class TrainStep:
-    """Computes updates: holds the accelerated model, its optimiser and the links of guided alignment."""
+    """Computes updates: holds the accelerated model, its optimiser and the links of guided alignment.
 
-    def __init__(self, bundle: Bundle, links: TokenLinks | None, *, precision: Precision, device: torch.device) -> None:
-        self.model, self.settings = accelerate(bundle.model), bundle.recipe.training
-        self.links, self.precision, self.device = links, precision, device
+    With several ranks, each computes the gradient of its share of every batch, and all make the same update.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        links: TokenLinks | None,
+        *,
+        precision: Precision,
+        device: torch.device,
+        ranks: Ranks = ALONE,
+    ) -> None:
+        self.model, self.settings, self.seed = accelerate(bundle.model), bundle.recipe.training, bundle.recipe.seed
+        self.links, self.precision, self.device, self.ranks = links, precision, device, ranks
         self.optimizer = build_optimizer(self.settings.optimizer, self.model)
 
     @property
@@ -59,9 +71,11 @@ class TrainStep:
             clock: how far training has come.
 
         Raises:
-            BadUpdate: loss or gradient is not finite, or a batch does not fit into memory. The weights are unchanged.
+            BadUpdate: loss or gradient is not finite, or a batch does not fit into memory, of this rank or another. The weights
+                are unchanged.
         """
         self.model.train()
+        self.ranks.seed(self.seed, clock.update)
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = self.settings.optimizer.rate * rate_factor(self.settings.schedule, clock)
         try:
@@ -72,21 +86,35 @@ class TrainStep:
         return stats
 
     def _compute_gradients(self, corpus: EncodedPairs, group: Sequence[Sequence[int]], clock: Clock) -> LossStats:
-        stats = LossStats()
-        with within_memory(f"a batch of {counted(max(map(len, group)), 'pair')}"):
-            batches = [self._batch(corpus, rows, clock) for rows in group]
-            stats.tokens = sum(batch.tokens for batch in batches)
-            for batch in batches:
-                loss = self._loss(batch, clock, stats)
-                torch.autograd.backward(loss / self._count(stats, group))
-            self._clip_gradients(stats)
+        """Sum the gradient over all batches and ranks, and clip it. The losses are those of all ranks."""
+        stats, count = LossStats(), self._count(corpus, group)
+        out_of_memory = None
+        try:
+            with within_memory(f"a batch of {counted(max(map(len, group)), 'pair')}"):
+                shares = [share for rows in group if (share := self.ranks.share(rows))]
+                for batch in [self._batch(corpus, rows, clock) for rows in shares]:
+                    loss = self._loss(batch, clock, stats)
+                    torch.autograd.backward(loss / count)
+        except OutOfMemory as reason:
+            out_of_memory = reason
+        stats = self._total(stats, out_of_memory)
+        self.ranks.sum_gradients(self.model)
+        self._clip_gradients(stats)
         return stats
 
-    def _count(self, stats: LossStats, group: Sequence[Sequence[int]]) -> int:
-        """What the loss of an update is averaged over."""
+    def _total(self, stats: LossStats, out_of_memory: OutOfMemory | None) -> LossStats:
+        """The losses of all ranks. Raises OutOfMemory if one of them ran out of memory."""
+        own = (stats.tokens, stats.nll, stats.alignment_loss, stats.linked_tokens, out_of_memory is not None)
+        tokens, nll, alignment_loss, linked_tokens, ranks_out_of_memory = self.ranks.sum(own)
+        if ranks_out_of_memory:
+            raise out_of_memory or OutOfMemory("a share of another process does not fit into its memory")
+        return LossStats(int(tokens), nll, alignment_loss, int(linked_tokens))
+
+    def _count(self, corpus: EncodedPairs, group: Sequence[Sequence[int]]) -> int:
+        """What the loss of an update is averaged over: the target tokens or the pairs of all its batches."""
         match self.settings.normalization:
             case "tokens":
-                return stats.tokens
+                return sum(int(corpus.target_lengths[row]) + 1 for rows in group for row in rows)
             case "sentences":
                 return sum(map(len, group))
             case _:
@@ -118,6 +146,7 @@ class TrainStep:
         with autocast(self.precision, self.device):
             output = self.model(batch, self.settings.label_smoothing)
         loss = output.loss
+        stats.tokens += batch.tokens
         stats.nll += float(output.nll)
         config = self.settings.guided_alignment
         if config is not None and batch.links is not None:

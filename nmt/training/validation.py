@@ -21,6 +21,7 @@ from nmt.model_folder import Bundle
 from nmt.recipe import Recipe
 from nmt.training.checkpoint import Rank
 from nmt.training.guard import Diverged
+from nmt.training.parallel import ALONE, Ranks
 
 MAX_LOSS = 100.0
 """A loss in nats per token that shows divergence; that of uniform predictions is the logarithm of the vocabulary size."""
@@ -30,9 +31,16 @@ class Validator:
     """Validates the model of a bundle, with its current weights, on one text."""
 
     def __init__(
-        self, bundle: Bundle, text: ParallelCorpus, tokenizer: str, *, precision: Precision, device: torch.device
+        self,
+        bundle: Bundle,
+        text: ParallelCorpus,
+        tokenizer: str,
+        *,
+        precision: Precision,
+        device: torch.device,
+        ranks: Ranks = ALONE,
     ) -> None:
-        self.bundle, self.text, self.precision, self.device = bundle, text, precision, device
+        self.bundle, self.text, self.precision, self.device, self.ranks = bundle, text, precision, device, ranks
         self.tokenizer = tokenizer
         self.settings = bundle.recipe.training
         self.corpus = encode_corpus(text, bundle.source, bundle.target, None)
@@ -47,6 +55,8 @@ class Validator:
 
     def validate(self) -> dict[str, Any]:
         """Loss, perplexity, and the metrics of the recipe with their signatures. Leaves the model in evaluation mode.
+
+        With several ranks, each computes its share of the text, and all return the same.
 
         Raises:
             Diverged: the loss is not a number, or above `MAX_LOSS`.
@@ -71,13 +81,15 @@ class Validator:
         corpus, model = self.corpus, accelerate(self.bundle.model)
         order = np.argsort(corpus.target_lengths, kind="stable")
         nll, tokens = 0.0, 0
-        for rows in cut(order, corpus.source_lengths + 1, corpus.target_lengths + 1, self.settings.batch_tokens):
+        batches = cut(order, corpus.source_lengths + 1, corpus.target_lengths + 1, self.settings.batch_tokens)
+        for rows in self.ranks.share(batches):
             batch = make_batch(corpus[rows.tolist()]).to(self.device)
             with autocast(self.precision, self.device):
                 output = model(batch)
             nll += float(output.nll)
             tokens += output.tokens
-        return nll / tokens
+        nll, total = self.ranks.sum((nll, tokens))
+        return nll / total
 
     def _scores(self) -> dict[str, MetricScore]:
         """The metrics of the recipe that compare translations."""
@@ -98,7 +110,12 @@ class Validator:
             precision=self.precision,
             alignments=False,
         )
-        return [translation.text for translation in translator.translate(self.text.source)]
+        lines = self.ranks.share(range(len(self.text)))
+        own = [translation.text for translation in translator.translate(self.text.source[line] for line in lines)]
+        translations = [""] * len(self.text)
+        for rank, texts in enumerate(self.ranks.gather(own)):
+            translations[rank :: self.ranks.count] = texts
+        return translations
 
 
 def usable_tokenizer(recipe: Recipe, previous: str | None) -> str:

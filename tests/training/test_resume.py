@@ -293,7 +293,7 @@ def test_closing_the_terminal_saves_unless_hangups_are_ignored(corpus: Path, tmp
     recipe, run = plain(corpus, epochs=20), tmp_path / "run"
     recipe_file = tmp_path / "recipe.yaml"
     recipe_file.write_text(dump_recipe(recipe))
-    command = [sys.executable, "-m", "nmt.cli", "train", str(recipe_file), "--out", str(run), "--threads", "1"]
+    command = [sys.executable, "-m", "nmt", "train", str(recipe_file), "--out", str(run), "--threads", "1"]
     child, terminal = pty.fork()
     if not child:
         os.chdir(tmp_path)

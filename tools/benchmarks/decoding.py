@@ -133,7 +133,7 @@ def _shortlist(session: Session, model: Path) -> Path:
     if not path.is_file():
         sides = ["--source", text.file("train", "source"), "--target", text.file("train", "target")]
         arguments = ["shortlist", model, *sides, "--output", path]
-        ours("nmt.cli", *arguments, threads=session.threads, what="nmt shortlist")
+        ours("nmt", *arguments, threads=session.threads, what="nmt shortlist")
     return path
 
 

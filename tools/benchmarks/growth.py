@@ -84,7 +84,7 @@ def _translate(session: Session, model: str, count: int) -> ProcessResult:
     paths = ["--input", source, "--output", output]
     options = ["--beam-size", 1, "--precision", "auto", "--device", session.device, "--quiet"]
     arguments = ["translate", model, *paths, *options]
-    return ours("nmt.cli", *arguments, threads=session.threads, what=f"{count:,} lines")
+    return ours("nmt", *arguments, threads=session.threads, what=f"{count:,} lines")
 
 
 def _milliseconds(seconds: Spread) -> tuple[str, str]:

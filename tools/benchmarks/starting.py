@@ -65,7 +65,7 @@ def _timed(
 
 
 def _nmt(session: Session, arguments: list[str], stdin: Path | None = None) -> tuple[float, float]:
-    process = ours("nmt.cli", *arguments, threads=session.threads, what=f"nmt {arguments[0]}", stdin=stdin)
+    process = ours("nmt", *arguments, threads=session.threads, what=f"nmt {arguments[0]}", stdin=stdin)
     return process.seconds, process.peak
 
 

@@ -72,7 +72,7 @@ def train_ours(session: Session, variant: Variant, precision: str, *, updates: i
     folder.mkdir(parents=True)
     file.write_text(recipe, encoding="utf-8")
     arguments = ["train", file, "--out", out, "--device", session.device, "--quiet"]
-    process = ours("nmt.cli", *arguments, threads=session.threads, what=f"nmt, {variant.name}, {precision}")
+    process = ours("nmt", *arguments, threads=session.threads, what=f"nmt, {variant.name}, {precision}")
     speeds, tokens = windows((out / "metrics.jsonl").read_text(encoding="utf-8"))
     return Trained(out, speeds, tokens, process.peak)
 

@@ -1,0 +1,5 @@
+"""Run the `nmt` command by `python -m nmt`, or as `torchrun -m nmt`."""
+
+from nmt.cli import main
+
+main()

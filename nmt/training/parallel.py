@@ -1,0 +1,161 @@
+"""Several processes that train one model: ranks, and what they tell one another. Only this module knows of torch.distributed.
+
+Every rank holds the whole model and computes the gradient of its share of each batch. The gradients are summed, so all ranks make the
+same update. One all-reduce per update sums them all, after the last batch that is accumulated: a batch that does not fit into the memory
+of one rank can then be skipped by all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar, cast
+
+import torch
+from torch import distributed, nn
+
+from nmt.errors import NmtError
+from nmt.training.launch import RENDEZVOUS, count_of_ranks, rank_of_process
+
+TIMEOUT = timedelta(hours=2)
+"""How long a rank waits for the others, for example while the first one encodes a corpus. A rank that has ended is noticed at once."""
+T = TypeVar("T")
+
+
+class LostRank(NmtError):  # noqa: N818 -- not an error of this process
+    """Another rank has ended."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those that train one model. Every method but `share` must be called by all of them, in the same order."""
+
+    rank: int = 0
+    """Number of this process, from 0."""
+    count: int = 1
+    """Number of processes."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes the run folder and the log."""
+        return self.rank == 0
+
+    def share(self, rows: Sequence[T]) -> Sequence[T]:
+        """The part of a batch that this rank computes: every `count`-th row, so that all parts are padded alike."""
+        return rows[self.rank :: self.count]
+
+    def sum(self, values: Iterable[float]) -> list[float]:
+        """The sum of each value over all ranks."""
+        if self.count == 1:
+            return list(values)
+        total = torch.tensor(list(values), dtype=torch.float64)
+        with _noticing_lost_ranks():
+            distributed.all_reduce(total)
+        return total.tolist()
+
+    def sum_gradients(self, model: nn.Module) -> None:
+        """Replace each gradient by its sum over all ranks, in one all-reduce."""
+        if self.count == 1:
+            return
+        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        for parameter in parameters:
+            if parameter.grad is None:  # this rank had no row, or the loss does not reach the parameter
+                parameter.grad = torch.zeros_like(parameter)
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        total = torch.cat([gradient.flatten() for gradient in gradients])
+        with _noticing_lost_ranks():
+            distributed.all_reduce(total)
+        parts = torch.split(total, [gradient.numel() for gradient in gradients])
+        torch._foreach_copy_(gradients, [part.view_as(to) for part, to in zip(parts, gradients, strict=True)])
+
+    def any(self, value: bool) -> bool:
+        """Whether the value is true on some rank."""
+        return self.sum([float(value)])[0] > 0
+
+    def gather(self, value: T) -> list[T]:
+        """The values of all ranks, in their order. They are pickled."""
+        if self.count == 1:
+            return [value]
+        values: list[T] = [value] * self.count
+        with _noticing_lost_ranks():
+            distributed.all_gather_object(values, value)
+        return values
+
+    def from_first(self, compute: Callable[[], T]) -> T:
+        """What the first rank computes, and only it. The value is pickled."""
+        if self.count == 1:
+            return compute()
+        values = [compute() if self.is_first else None]
+        with _noticing_lost_ranks():
+            distributed.broadcast_object_list(values)
+        return cast(T, values[0])
+
+    @contextmanager
+    def first_alone(self) -> Iterator[None]:
+        """A context that the first rank runs first, so that the others find what it has put into the cache."""
+        if not self.is_first:
+            self._wait()
+        yield
+        if self.is_first:
+            self._wait()
+
+    def _wait(self) -> None:
+        """Wait until all ranks have come here."""
+        self.any(value=False)
+
+    def seed(self, seed: int, update: int) -> None:
+        """Seed the generators for an update, so that ranks draw different dropout masks and a state needs none of the generators.
+
+        A process alone goes on with its generators, which its state keeps.
+        """
+        if self.count > 1:
+            torch.manual_seed((seed * 1_000_003 + update) * 1_009 + self.rank)
+
+
+ALONE = Ranks()
+"""A process that trains by itself."""
+
+
+@contextmanager
+def open_ranks(device: torch.device) -> Iterator[Ranks]:
+    """A context in which the ranks that torchrun or `nmt train --processes` has started are connected.
+
+    Raises:
+        LostRank: the others cannot be reached.
+    """
+    ranks = Ranks(rank_of_process(), count_of_ranks())
+    if ranks.count == 1:
+        yield ALONE
+        return
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    with _noticing_lost_ranks():
+        distributed.init_process_group(
+            backend,
+            init_method=os.environ.get(RENDEZVOUS, "env://"),
+            rank=ranks.rank,
+            world_size=ranks.count,
+            timeout=TIMEOUT,
+        )
+    try:
+        yield ranks
+    finally:
+        distributed.destroy_process_group()
+
+
+def device_of_rank(device: torch.device) -> torch.device:
+    """The GPU of this rank if ranks compute on GPUs and none is named: that of its number on this machine."""
+    if device.type != "cuda" or device.index is not None or count_of_ranks() == 1:
+        return device
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
+@contextmanager
+def _noticing_lost_ranks() -> Iterator[None]:
+    """A context that turns an error of a collective operation into LostRank."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise LostRank("Another process of this training has ended.") from error

@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
@@ -43,6 +43,7 @@ from nmt.cli.options import (
     unknown_words,
 )
 from nmt.cli.progress import is_watched, with_progress
+from nmt.cli.sharding import Shard, merging
 from nmt.cli.streams import (
     STANDARD,
     check_not_input,
@@ -167,6 +168,15 @@ def translate(
             rich_help_panel=MACHINE,
         ),
     ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="Translate part I of N; concatenate the outputs.",
+            show_default="all",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Translate text line by line.
@@ -178,10 +188,8 @@ def translate(
     Details:
 
     Each input line gives one output line. A table (.tsv, .csv, .jsonl, .parquet) needs a column such as
-    en. --n-best writes `line TAB score TAB translation`; the score includes both penalties. --alignments writes `i-j ...`:
-    source word i, target word j, from 0. Unfinished output: FILE.part.
-
-    For speed: --precision int8, --shortlist, --prune 2 --horizon 2; a few words then differ.
+    en. --n-best writes `line TAB score TAB translation`, --alignments `i-j ...`: source word i, target word j, from 0.
+    Unfinished output: FILE.part. For speed: --precision int8, --shortlist, --prune 2 --horizon 2; a few words then differ.
     """
     _check_files(source, output, alignments, lexicon)
     sampling = _sampling(
@@ -189,6 +197,8 @@ def translate(
         is_sampling=sampled,
         search_options={"beam-size": beam_size, "horizon": horizon, "prune": prune},
     )
+    part = Shard.of_rank() if shard is None else Shard.parse(shard)
+    quiet = quiet or (shard is None and part.number > 1)
     set_up(quiet=quiet, threads=threads)
     bundles = load_models(models, device)
     if alignments is not None:
@@ -216,20 +226,39 @@ def translate(
         **_window_option(window, source),
     )
     language = bundles[0].recipe.data.source
-    with open_texts(source, language) as texts, open_output(output, keep_part=True) as text_file, ExitStack() as stack:
-        links_file = None if alignments is None else stack.enter_context(open_output(alignments, keep_part=True))
+    with ExitStack() as stack:
+        merged = [] if shard else [output] if alignments is None else [output, alignments]
+        place = stack.enter_context(merging(merged))
+        texts = stack.enter_context(open_texts(source, language))
+        text_file = stack.enter_context(open_output(place(output), keep_part=True))
+        links_file = alignments and stack.enter_context(open_output(place(alignments), keep_part=True))
         is_hidden = quiet or not is_watched(quiet=quiet) or is_terminal(source) or text_file.isatty()
-        total = None if is_hidden else count_lines(source)
-        translations = with_progress(translator.translate(texts), "translating", total=total, quiet=is_hidden)
+        lines = None if part.is_whole else part.lines(_length(source, texts))
+        first = 1 if lines is None else lines.start + 1
+        total = None if is_hidden else len(lines) if lines is not None else count_lines(source)
+        own = texts if lines is None else islice(texts, lines.start, lines.stop)
+        translations = with_progress(
+            translator.translate(own, first_line=first), "translating", total=total, quiet=is_hidden
+        )
         writer = _Writer(form, n_best=n_best, scores=scores, aligned_by=aligned_by)
-        text_file.writelines(writer.header())
-        for number, translation in enumerate(translations, start=1):
+        text_file.writelines(writer.header() if first == 1 else ())
+        for number, translation in enumerate(translations, start=first):
             links = writer.links(translation, number)
             text_file.writelines(writer.translations(translation, number, links))
             text_file.flush()
-            if links_file is not None:
+            if links_file:
                 links_file.writelines(writer.pharaoh(links))
                 links_file.flush()
+
+
+def _length(source: Path, texts: Iterable[str]) -> int:
+    """The number of lines of the input. Raises UsageError for a stream, whose length is not known before its end."""
+    if isinstance(texts, Sized):
+        return len(texts)
+    count = count_lines(source)
+    if count is None:
+        raise UsageError("Parts are counted in lines, which a stream does not tell: name a file with -i.")
+    return count
 
 
 def _sampling(

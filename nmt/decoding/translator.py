@@ -190,13 +190,14 @@ class Translator:
     @overload
     def translate(self, lines: str) -> Translation: ...  # type: ignore[overload-overlap] # a str is no iterable here
     @overload
-    def translate(self, lines: Iterable[str]) -> Iterator[Translation]: ...
-    def translate(self, lines: object) -> Translation | Iterator[Translation]:
+    def translate(self, lines: Iterable[str], *, first_line: int = 1) -> Iterator[Translation]: ...
+    def translate(self, lines: object, *, first_line: int = 1) -> Translation | Iterator[Translation]:
         """Translate a sentence (a str) or an iterable of lines, in order.
 
         * At most one window of lines is in memory, two with several processes.
         * A blank line has an empty translation.
         * Control characters are read as spaces, lone surrogates as U+FFFD. Translations have neither, so each is one line.
+        * `first_line` is the number of the first line, for warnings and samples.
 
         Returns:
             One translation for a str; a lazy iterator of translations for an iterable.
@@ -207,7 +208,8 @@ class Translator:
         if isinstance(lines, str):
             [translation] = self._translate([lines])
             return translation
-        return self._translate(checked_items(lines, as_line, "translate takes a str, which is one sentence,"))
+        items = checked_items(lines, as_line, "translate takes a str, which is one sentence,")
+        return self._translate(items, first_line)
 
     @overload
     def score(self, pairs: Pair) -> Translation: ...
@@ -233,10 +235,10 @@ class Translator:
             return translation
         return self._score(checked_items(pairs, as_pair, "score takes a pair (source, target)"))
 
-    def _translate(self, lines: Iterable[str]) -> Iterator[Translation]:
+    def _translate(self, lines: Iterable[str], first_line: int = 1) -> Iterator[Translation]:
         windows = (
             self._line_tasks(numbers, [line.rstrip("\r\n") for line in part])
-            for numbers, part in self._read(lines, len)
+            for numbers, part in self._read(lines, len, first_line)
         )
         for window, results in self._decode(windows, self._decoder.search, self._beam_size):
             yield from self._translations(window, results)
@@ -247,9 +249,10 @@ class Translator:
         for window, results in self._decode(windows, self._decoder.force, 1):
             yield from self._scored_pairs(window, results)
 
-    def _read(self, items: Iterable[ItemT], size: Callable[[ItemT], int]) -> Iterator[tuple[range, Sequence[ItemT]]]:
+    def _read(
+        self, items: Iterable[ItemT], size: Callable[[ItemT], int], first: int = 1
+    ) -> Iterator[tuple[range, Sequence[ItemT]]]:
         """Windows of consecutive items, with their line numbers."""
-        first = 1
         for part in read_ahead(items, self._window, size=size):
             yield range(first, first + len(part)), part
             first += len(part)

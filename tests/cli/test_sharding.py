@@ -1,0 +1,85 @@
+"""`nmt translate` in parts: shards of one call each, and processes of torchrun."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.cli.sharding import Shard
+from nmt.errors import UsageError
+from nmt.training.trainer import train
+from tests.commands import ROOT, good, nmt
+from tests.training.toy import recipe as toy_recipe
+from tests.training.toy import write_reversal
+
+LINES = [f"{'abc'[n % 3]} {'defg'[n % 4]} {'h' * (n % 2)}".strip() for n in range(11)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model and a text."""
+    folder = tmp_path_factory.mktemp("shards")
+    write_reversal(folder, pairs=100, held_out=10)
+    recipe = toy_recipe(folder, training={"epochs": 1, "validation": {"metrics": "perplexity"}})
+    train(recipe, folder / "model", device=torch.device("cpu"), quiet=True)
+    (folder / "text").write_text("".join(f"{line}\n" for line in LINES))
+    (folder / "text.tsv").write_text("src\ttgt\n" + "".join(f"{line}\t\n" for line in LINES))
+    return folder
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 11, 13])
+def test_shards_are_contiguous_and_complete(count: int) -> None:
+    parts = [Shard(number, count).lines(11) for number in range(1, count + 1)]
+    assert [line for part in parts for line in part] == list(range(11))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "1/0", "a/b", "-1/2", "1/2/3", ""])
+def test_a_wrong_shard_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match="I/N"):
+        Shard.parse(text)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--n-best", "2"], ["--format", "tsv"], ["--format", "jsonl"], ["--sample", "--seed", "3"]],
+    ids=lambda options: "-".join(options) or "text",
+)
+@pytest.mark.parametrize("source", ["text", "text.tsv"])
+def test_concatenated_shards_are_the_whole(folder: Path, source: str, options: list[str]) -> None:
+    command = ["translate", "model", "-i", source, "-q", *options]
+    whole = good(nmt(*command, cwd=folder))
+    assert whole.count("\n") >= len(LINES)
+    assert "".join(good(nmt(*command, "--shard", f"{number}/3", cwd=folder)) for number in (1, 2, 3)) == whole
+
+
+def test_a_stream_has_no_shards(folder: Path) -> None:
+    ended = nmt("translate", "model", "--shard", "1/2", stdin=b"a\n", cwd=folder)
+    assert ended.returncode == 2
+    assert b"name a file with -i" in ended.stderr
+    assert ended.stderr.count(b"\n") == 1
+
+
+def test_several_processes_do_not_write_to_stdout(folder: Path) -> None:
+    ended = nmt("translate", "model", "-i", "text", cwd=folder, RANK="1", WORLD_SIZE="2")
+    assert ended.returncode == 2
+    assert b"name it with -o" in ended.stderr
+
+
+@pytest.mark.slow
+def test_torchrun_translates_in_parts_and_merges_them_in_order(folder: Path, tmp_path: Path) -> None:
+    command = ["translate", "model", "-i", "text", "-q", "--format", "jsonl"]
+    whole = good(nmt(*command, "--alignments", tmp_path / "whole", cwd=folder))
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3", "-m", "nmt"]
+    outputs = ["-o", str(tmp_path / "out.jsonl.gz"), "--alignments", str(tmp_path / "links")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([*torchrun, *command, *outputs], cwd=folder, check=True, env=environment, timeout=300)
+    assert gzip.decompress((tmp_path / "out.jsonl.gz").read_bytes()).decode() == whole
+    assert (tmp_path / "links").read_text() == (tmp_path / "whole").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["links", "out.jsonl.gz", "whole"]

@@ -23,9 +23,9 @@ from nmt.alignment.formats import parse_pharaoh
 from nmt.alignment.links import Links, check_within
 from nmt.alignment.statistical.aligner import HMMAligner
 from nmt.cache import expand_home
-from nmt.data.catalogue import any_compression
-from nmt.data.corpus import ParallelCorpus, read_lines
+from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus
+from nmt.data.lines import any_compression, read_lines
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.scripts import Split, split_characters, splitter, word_spans

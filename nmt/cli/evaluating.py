@@ -238,7 +238,7 @@ def _from_files(hyp: Path | None, ref: Sequence[Path] | None, language: str | No
 
 def _read(path: Path) -> list[str]:
     """Read the lines of a file or of stdin."""
-    from nmt.data.corpus import lines_of
+    from nmt.data.lines import lines_of
 
     with open_input(path) as stream:
         return list(lines_of(stream, "stdin" if path == STANDARD else str(path)))

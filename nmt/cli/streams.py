@@ -1,5 +1,7 @@
 """Text input and output, line by line."""
 
+from __future__ import annotations
+
 import bz2
 import codecs
 import gzip
@@ -12,11 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from nmt.errors import DataError, UsageError
 from nmt.files import completing, keep_mode, part_of, replacing
 from nmt.wording import counted
+
+if TYPE_CHECKING:
+    from nmt.recipe import DataConfig
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +58,7 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
         return
     _refuse_table(path)
     if path.suffix in COMPRESSIONS:
-        from nmt.data.corpus import open_binary
+        from nmt.data.lines import open_binary
 
         stream = open_binary(path)
     else:
@@ -65,10 +70,19 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
         yield stream
 
 
+def input_file(path: Path, data: DataConfig) -> Path:
+    """The file to read: the source side of a test set such as `sacrebleu:wmt14/en-de`, else the path itself."""
+    if not str(path).startswith("sacrebleu:"):
+        return path
+    from nmt.data.sacrebleu_sets import sacrebleu_files
+
+    return sacrebleu_files(str(path), data.source, data.target)[0]
+
+
 @contextmanager
 def open_texts(path: Path, language: str) -> Iterator[Iterable[str]]:
     """Open the lines of stdin or a file, or the column of a language in a table. Raises DataError."""
-    from nmt.data.corpus import is_table, read_column
+    from nmt.data.tables import is_table, read_column
 
     if is_table(path):
         yield read_column(path, language)
@@ -79,7 +93,7 @@ def open_texts(path: Path, language: str) -> Iterator[Iterable[str]]:
 
 def _refuse_table(path: Path) -> None:
     """Raise UsageError if a file is a table, by its suffix."""
-    from nmt.data.corpus import is_table
+    from nmt.data.tables import is_table
 
     if is_table(path):
         raise UsageError(
@@ -161,7 +175,7 @@ def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
 
 def count_lines(path: Path) -> int | None:
     """The number of lines of a file; None for a table, and for a stream that can be read only once."""
-    from nmt.data.corpus import is_table
+    from nmt.data.tables import is_table
 
     if not path.is_file() or is_table(path):
         return None
@@ -181,7 +195,7 @@ def _numbered(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
 
 def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
     """Read pairs of lines from two files. Raises DataError if they differ in length."""
-    from nmt.data.corpus import read_lines
+    from nmt.data.lines import read_lines
 
     _refuse_table(source)
     _refuse_table(target)
@@ -195,7 +209,7 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
 
 def count_pairs(source: Path, target: Path) -> int | None:
     """Count the pairs of two files; None if one can be read only once. Raises DataError like `read_parallel`."""
-    from nmt.data.corpus import read_lines
+    from nmt.data.lines import read_lines
 
     _refuse_table(source)
     _refuse_table(target)

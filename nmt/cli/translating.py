@@ -48,6 +48,7 @@ from nmt.cli.streams import (
     STANDARD,
     check_not_input,
     count_lines,
+    input_file,
     is_terminal,
     open_output,
     open_texts,
@@ -81,7 +82,7 @@ def translate(
             "--input",
             "-i",
             metavar="FILE",
-            help="Text with one sentence per line, or a table.",
+            help="Lines of text, a table, or sacrebleu:SET/PAIR.",
             show_default="stdin",
         ),
     ] = STANDARD,
@@ -226,6 +227,7 @@ def translate(
         **_window_option(window, source),
     )
     language = bundles[0].recipe.data.source
+    source = input_file(source, bundles[0].recipe.data)
     with ExitStack() as stack:
         merged = [] if shard else [output] if alignments is None else [output, alignments]
         place = stack.enter_context(merging(merged))

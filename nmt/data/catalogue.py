@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Literal
 
 from nmt.cache import cache_folder, expand_home
+from nmt.data.lines import COMPRESSIONS, any_compression, blocks
 from nmt.errors import DataError
 from nmt.files import replacing
 
-COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")
 Progress = Callable[[str, int, int | None], None]
 """Called with the URL, the bytes received and the total number of bytes, if known."""
 _Sources = Callable[[str, str], tuple[str, ...]]
@@ -248,8 +248,6 @@ def _checked(name: str, file: TextFile) -> Checked:
     path = _present(name, file.split, file.language)
     if path is None:
         return Checked(file, None, "missing")
-    from nmt.data.corpus import blocks  # not at the top: that module imports this one
-
     digest = hashlib.sha256()
     try:
         for block in blocks(path):
@@ -262,15 +260,6 @@ def _checked(name: str, file: TextFile) -> Checked:
 def _roots() -> list[Path]:
     folder = os.environ.get("NMT_CORPORA")
     return [*([expand_home(folder)] if folder else []), cache_folder() / "corpora"]
-
-
-def any_compression(path: Path) -> Path | None:
-    """The file of this name, or with one of the suffixes in `COMPRESSIONS`. Raises DataError if the folder is inaccessible."""
-    try:
-        paths = (Path(f"{path}{suffix}") for suffix in COMPRESSIONS)
-        return next((path for path in paths if path.is_file()), None)
-    except OSError as error:
-        raise DataError(f"Cannot look for {path}: {error.strerror or error}.") from None
 
 
 def _present(name: str, split: str, language: str) -> Path | None:

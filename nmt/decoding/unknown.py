@@ -58,7 +58,7 @@ def read_lexicon(path: Path) -> dict[str, str]:
     Raises:
         DataError: the file cannot be read, or a line is neither blank nor two words. The message gives its number.
     """
-    from nmt.data.corpus import read_lines  # not needed to translate
+    from nmt.data.lines import read_lines  # not needed to translate
 
     lexicon: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), start=1):

@@ -81,7 +81,9 @@ class FiltersConfig(Section):
 
 
 class DataConfig(Section):
-    """The parallel text, as locators: `dir/train.{en,de}.gz`, a table, `hf:owner/name:split`, `multi30k/train`, `sample:train`."""
+    """The parallel text, as locators: `dir/train.{en,de}.gz`, a table, `hf:owner/name:split`, `multi30k/train`, `sample:train`,
+    `sacrebleu:wmt14/en-de`.
+    """
 
     source: str
     """Language code of the source side, as in file names and columns."""

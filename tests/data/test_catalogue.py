@@ -16,7 +16,8 @@ import pytest
 
 from nmt.data import catalogue
 from nmt.data.catalogue import CATALOGUE, NamedCorpus, TextFile, check, fetch, find, named
-from nmt.data.corpus import load_corpus, read_lines
+from nmt.data.corpus import load_corpus
+from nmt.data.lines import read_lines
 from nmt.errors import DataError
 
 TEXT = {"en": b"one\ntwo\nthree\n", "de": "eins\nzwei\ngrün\n".encode()}

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data import columns as columns_module
-from nmt.data.corpus import lines_of, load_corpus, open_binary, read_lines
+from nmt.data.corpus import load_corpus
+from nmt.data.lines import lines_of, open_binary, read_lines
 from nmt.errors import DataError
 
 PAIRS = [("one", "eins"), ("two  ", "\tzwei"), ("", "leer")]

@@ -1,0 +1,213 @@
+"""Read columns of tables: tsv, csv, JSON Lines, Parquet and Arrow."""
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain, count, islice
+from pathlib import Path
+from typing import Any
+
+from nmt.data.columns import Column, collect
+from nmt.data.lines import COMPRESSIONS, read_lines
+from nmt.errors import DataError
+
+LANGUAGES = frozenset(
+    """
+    aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo es et
+    eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk
+    kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv ny
+    oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk
+    tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu
+    """.split()
+)
+"""All codes of ISO 639-1."""
+ROWS = 10_000
+"""Rows per batch."""
+Batches = Iterator[tuple[list[str], ...]]
+"""Batches of rows; each is a tuple with one list per column."""
+
+
+def is_table(path: str | Path) -> bool:
+    """Whether the suffix of a file is that of a table."""
+    return _kind(str(path)) is not None
+
+
+def read_table(locator: str, names: Sequence[str]) -> Batches:
+    """Read the columns of these names; line ends inside texts become spaces, so that each text is one line.
+
+    Raises DataError if there is no such file or column, or a cell is not text.
+    """
+    batches = _READERS[_kind(locator) or ".tsv"](_existing_file(locator), names)
+    return (tuple(map(one_line, batch)) for batch in batches)
+
+
+def read_column(path: Path, language: str) -> Column:
+    """Read the column of one language from a table. Raises DataError if there is none, or it is not text."""
+    [column] = collect(read_table(str(path), (language,)), 1)
+    return column
+
+
+def _kind(locator: str) -> str | None:
+    name = next((locator.removesuffix(end) for end in COMPRESSIONS[1:] if locator.endswith(end)), locator)
+    return next((kind for kind in _READERS if name.endswith(kind) and "{" not in locator), None)
+
+
+def _existing_file(locator: str) -> Path:
+    try:
+        path = Path(locator).expanduser()
+        if path.is_file():
+            return path
+    except (OSError, ValueError, RuntimeError):  # an invalid name, or an unknown home folder
+        pass
+    raise DataError(f"There is no file {locator}.")
+
+
+def one_line(texts: list[str]) -> list[str]:
+    """Replace line ends inside texts by a space, so that each text is one line."""
+    return [re.sub(r"[\r\n]+", " ", text) if "\n" in text else text for text in texts]
+
+
+def _delimited(path: Path, names: Sequence[str], delimiter: str) -> Batches:
+    """Read rows of a csv file (quotes as in RFC 4180) or a tsv file (no quotes, header optional)."""
+    rows = _csv_rows(path) if delimiter == "," else enumerate((line.split("\t") for line in read_lines(path)), 1)
+    first = next(rows, None)
+    if first is None:
+        return
+    header = first[1]
+    if set(names) <= set(header):
+        columns = [header.index(name) for name in names]
+    elif delimiter == "\t" and len(names) == 2 and _is_row(header, names):
+        columns, rows = [0, 1], chain([first], rows)
+    else:
+        raise DataError(f"{path}, line 1: needs the {_columns(names)}, but has {', '.join(header)}.")
+    yield from in_batches(_cells(path, rows, len(header), columns), len(names))
+
+
+def _is_row(cells: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether the first line of a table is text rather than a header, since it names no language."""
+    return len(cells) >= 2 and not set(names) & set(cells) and not set(cells[:2]) <= LANGUAGES
+
+
+def _columns(names: Sequence[str], conjunction: str = "and") -> str:
+    return f"column{'s' * (len(names) > 1)} {f' {conjunction} '.join(names)}"
+
+
+def _cells(
+    path: Path, rows: Iterator[tuple[int, list[str]]], width: int, columns: Sequence[int]
+) -> Iterator[tuple[str, ...]]:
+    for line, row in rows:
+        if len(row) != width:
+            raise DataError(f"{path}, line {line}: the number of columns is {len(row)}, but {width} in the first line.")
+        yield tuple(row[column] for column in columns)
+
+
+def in_batches(rows: Iterator[tuple[str, ...]], width: int) -> Batches:
+    """Group rows into batches of columns."""
+    while batch := list(islice(rows, ROWS)):
+        yield tuple([row[column] for row in batch] for column in range(width))
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    csv.field_size_limit(2**31 - 1)
+    reader = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
+    before = 0
+    try:
+        for row in reader:
+            if row:  # not a blank line
+                yield before + 1, row
+            before = reader.line_num
+    except csv.Error as error:
+        raise DataError(f"{path}, line {before + 1}: not valid CSV ({error}).") from None
+
+
+def _json_lines(path: Path, names: Sequence[str]) -> Batches:
+    """Read a file with one JSON object per line: `{"en": ..., "de": ...}`, also nested in `"translation"`."""
+    example = ", ".join(f'"{name}": ...' for name in names)
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for number, line in enumerate(read_lines(path), 1):
+            if not line.strip():
+                continue
+            where = f"{path}, line {number}"
+            try:
+                row = json.loads(line)
+                row = row.get("translation", row)
+                texts = tuple(row[name] for name in names)
+            except (ValueError, RecursionError):
+                raise DataError(f"{where}: not valid JSON: {line[:60]!r}.") from None
+            except (KeyError, TypeError, AttributeError):
+                raise DataError(f"{where}: needs {{{example}}}, but is {line[:60]!r}.") from None
+            _check_text(texts, where)
+            if "\\u" in line:
+                _refuse_surrogates(texts, where)
+            yield texts
+
+    return in_batches(rows(), len(names))
+
+
+def _check_text(texts: Sequence[Any], where: str) -> None:
+    """Raise DataError if a cell is not text."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise DataError(f"{where}: every side must be text, but one is {text!r}.")
+
+
+def _refuse_surrogates(texts: Sequence[str], where: str) -> None:
+    """Raise DataError if a text has a lone surrogate (`\\ud83d`), which JSON allows but UTF-8 does not."""
+    for text in texts:
+        if match := re.search(r"[\ud800-\udfff]", text):
+            raise DataError(f"{where}: character {match.start() + 1} of {text[:60]!r} is a lone surrogate.")
+
+
+def _parquet(path: Path, names: Sequence[str]) -> Batches:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            tables = (pa.Table.from_batches([batch]) for batch in file.iter_batches(ROWS))
+            yield from arrow_texts(tables, names, str(path))
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path} is not a valid Parquet file: {str(error).rstrip('.')}.") from None
+
+
+def arrow_texts(tables: Iterator[Any], names: Sequence[str], place: str) -> Batches:
+    """Read text columns from tables; `place` is the name of the whole in error messages."""
+    before = 0
+    for table in tables:
+        columns = _arrow_columns(table, names, place)
+        try:
+            texts = tuple(column.to_pylist() for column in columns)
+        except UnicodeDecodeError as error:
+            raw = zip(*(column.cast("binary").to_pylist() for column in columns), strict=True)
+            row = next(row for row, cells in zip(count(before + 1), raw, strict=False) if error.object in cells)
+            raise DataError(f"{place}, row {row}: not valid UTF-8 ({error.object[:60]!r}).") from None
+        for row, cells in zip(count(before + 1), zip(*texts, strict=True), strict=False):
+            _check_text(cells, f"{place}, row {row}")
+        before += len(table)
+        yield texts
+
+
+def _arrow_columns(table: Any, names: Sequence[str], place: str) -> list[Any]:
+    """The columns of these names, at the top level or as fields of a struct column `translation`."""
+    import pyarrow as pa
+
+    if "translation" in table.column_names and pa.types.is_struct(table.schema.field("translation").type):
+        table = table.select(["translation"]).flatten()
+        table = table.rename_columns([column.removeprefix("translation.") for column in table.column_names])
+    if missing := set(names) - set(table.column_names):
+        columns = ", ".join(table.column_names)
+        raise DataError(f"{place} has no {_columns(sorted(missing), 'or')}, only {columns}.")
+    return [table.column(name) for name in names]
+
+
+_READERS: dict[str, Callable[[Path, Sequence[str]], Batches]] = {
+    ".tsv": partial(_delimited, delimiter="\t"),
+    ".csv": partial(_delimited, delimiter=","),
+    ".jsonl": _json_lines,
+    ".parquet": _parquet,
+}
+TABLES = tuple(_READERS)
+"""The suffixes of tables."""

@@ -21,7 +21,7 @@ import yaml
 
 from nmt.cli import progress
 from nmt.cli.inspecting import info
-from nmt.data.catalogue import CATALOGUE
+from nmt.data.catalogue import entries
 from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
 from nmt.model_folder import Bundle
@@ -704,16 +704,65 @@ def test_a_text_is_exported_with_its_gold_links(tmp_path: Path) -> None:
 def test_corpora_are_listed_and_checked(tmp_path: Path) -> None:
     listed = good(nmt("corpora"))
     assert good(nmt("corpora", "list")) == listed
-    sources = {name: next(line for line in listed.splitlines() if line.startswith(name)) for name in CATALOGUE}
+    sources = {
+        item.name: next(line for line in listed.splitlines() if line.startswith(item.name)) for item in entries()
+    }
     assert listed.startswith("sample:")
     assert {name for name, line in sources.items() if "local only" in line} == {"tatoeba-en-de", "hansards-en-fr"}
+    assert max(map(len, listed.splitlines())) <= 100
     (tmp_path / "multi30k").mkdir()
     (tmp_path / "multi30k" / "val.en").write_text("not what it should be\n")
-    ended = nmt("corpora", "check", "multi30k", NMT_CORPORA=str(tmp_path))
-    assert ended.returncode == 1
-    assert f"different  multi30k/val.en  {tmp_path}/multi30k/val.en" in ended.stdout.decode()
-    assert "missing    multi30k/val.de" in ended.stdout.decode()
+    for arguments in (["multi30k"], []):
+        ended = nmt("corpora", "check", *arguments, NMT_CORPORA=str(tmp_path), NMT_CACHE=str(tmp_path / "cache"))
+        assert ended.returncode == 1
+        lines = ended.stdout.decode().splitlines()
+        assert f"different  multi30k/val.en  {tmp_path}/multi30k/val.en" in lines
+        assert "missing    multi30k/val.de" in lines
+        assert not [line for line in lines if "multi30k" not in line]
     assert "did you mean multi30k?" in bad(nmt("corpora", "fetch", "multi30"), 1)
+    assert "did you mean val?" in bad(nmt("corpora", "fetch", "multi30k/vall"), 1)
+
+
+def test_a_test_set_of_sacrebleu_is_exported_translated_and_evaluated(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "wmt14").mkdir()
+    texts = {"src": "the dog sees\nthe cat sees\n", "ref": "der Hund sieht\ndie Katze sieht\n"}
+    for name, text in {**texts, "docid": "", "genre": "", "origlang": ""}.items():
+        (tmp_path / "wmt14" / f"wmt14.en-de.{name}").write_text(text)
+    test_set = "sacrebleu:wmt14/en-de"
+
+    def run(*arguments: object) -> str:
+        """Run a command in a new interpreter, since sacreBLEU reads its variable once."""
+        environment = {**os.environ, "SACREBLEU": str(tmp_path), "PYTHONPATH": str(ROOT)}
+        command = [*NMT, *map(str, arguments)]
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+
+    run("corpora", "export", test_set, "--source", "en", "--target", "de", "-o", tmp_path / "text")
+    assert [(tmp_path / f"text.{side}").read_text() for side in ("en", "de")] == list(texts.values())
+    expected = good(nmt("translate", model, "--input", tmp_path / "text.en"))
+    assert run("translate", model, "--input", test_set) == expected
+    assert json.loads(run("evaluate", model, "--split", test_set, "--bootstrap", "20", "--json"))["sentences"] == 2
+    assert "sacreBLEU has no test set 'wmt1'" in bad(nmt("translate", model, "--input", "sacrebleu:wmt1/en-de"), 1)
+
+
+def test_a_corpus_is_described(tmp_path: Path) -> None:
+    (tmp_path / "multi30k").mkdir()
+    (tmp_path / "multi30k" / "val.en").write_text("a\n")
+    text = good(nmt("corpora", "info", "multi30k", NMT_CORPORA=str(tmp_path)))
+    for line in (
+        "languages  en de fr cs",
+        "split      val, 1,014 lines; verified: en de fr",
+        "split      test_2017_mscoco, 461 lines; not verified",
+        "  source   hf:bentrevett/multi30k:validation (en de)",
+        f"  here     {tmp_path}/multi30k",
+        "licence    non-commercial research and education",
+    ):
+        assert line in text.splitlines()
+    assert "derivation  168,655 pairs" in good(nmt("corpora", "info", "tatoeba-en-de"))
+    assert "  source   hf:wmt/wmt14/de-en:train" in good(nmt("corpora", "info", "wmt14-de-en"))
+    family = good(nmt("corpora", "info", "wmt14"))
+    assert "pairs     de-en, fr-en" in family
+    assert "  source  hf:wmt/wmt14/{pair}:train" in family
+    assert "did you mean wmt14-de-en?" in bad(nmt("corpora", "info", "wmt14-en-de"), 1)
 
 
 def test_recipes_are_listed_shown_and_described() -> None:

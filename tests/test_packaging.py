@@ -40,7 +40,8 @@ def test_the_wheel_holds_what_the_program_reads_and_no_pictures(distributions: P
         names = set(archive.namelist())
     assert not [name for name in names if name.endswith(".png")]
     recipes = {f"nmt/{path.relative_to(ROOT)}" for path in (ROOT / "recipes").rglob("*.yaml")}
-    assert recipes | {"nmt/py.typed", "nmt/fast/kernels/search.c", "nmt/plotting/page/page.html"} <= names
+    corpora = {f"{path.relative_to(ROOT)}" for path in (ROOT / "nmt/data/corpora").glob("*.yaml")}
+    assert recipes | corpora | {"nmt/py.typed", "nmt/fast/kernels/search.c", "nmt/plotting/page/page.html"} <= names
 
 
 def test_the_description_leads_nowhere_that_an_index_does_not_have(distributions: Path) -> None:

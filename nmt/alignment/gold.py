@@ -35,10 +35,10 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
         from nmt.data import sample  # not at the top: it generates its sentences
 
         return [GoldLinks(links, links) for links in sample.links(locator.removeprefix(_SAMPLE), source=source)]
-    if name in catalogue.CATALOGUE:
-        if catalogue.named(name).file(split, _LINKS_EXTENSION) is None:
+    if corpus := catalogue.lookup(name):
+        if corpus.file(split, _LINKS_EXTENSION) is None:
             return None
-        gold, first = read_pharaoh(catalogue.find(name, split, _LINKS_EXTENSION)), catalogue.named(name).languages[0]
+        gold, first = read_pharaoh(catalogue.find(name, split, _LINKS_EXTENSION)), corpus.languages[0]
     elif path := _links_beside(locator):
         gold, first = read_pharaoh(path), source
     else:
@@ -51,8 +51,8 @@ def aligned_text(data: DataConfig, locator: str) -> str | None:
     if gold_links(locator, source=data.source) is not None:
         return locator
     name = data.train.partition("/")[0]
-    files = catalogue.CATALOGUE[name].files if name in catalogue.CATALOGUE else ()
-    for file in files:
+    corpus = catalogue.lookup(name)
+    for file in corpus.files if corpus else ():
         if file.language == _LINKS_EXTENSION:
             try:
                 catalogue.find(name, file.split, _LINKS_EXTENSION)
@@ -67,4 +67,4 @@ def _links_beside(locator: str) -> Path | None:
     head, brace, _ = locator.partition("{")
     stem = head.removesuffix(".") if brace else locator
     path = expand_home(f"{stem}.{_LINKS_EXTENSION}")
-    return path if not locator.startswith("hf:") and path.is_file() else None
+    return path if not locator.startswith(("hf:", "sacrebleu:")) and path.is_file() else None

@@ -9,8 +9,9 @@ from nmt import __version__
 from nmt.cli.aligning import align
 from nmt.cli.commands import Command, Commands
 from nmt.cli.comparing import compare
+from nmt.cli.corpora import corpora_app
 from nmt.cli.evaluating import evaluate
-from nmt.cli.inspecting import corpora_app, info, recipe_app
+from nmt.cli.inspecting import info, recipe_app
 from nmt.cli.linking import links
 from nmt.cli.plotting.plot import plot
 from nmt.cli.shortlisting import shortlist

@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from nmt.cli import app
+from nmt.data.catalogue import lookup
 from tests.commands import good, nmt
 
 ROOT: Any = typer.main.get_command(app)
@@ -190,3 +191,14 @@ def test_the_first_help_fits_a_screen() -> None:
 def test_the_first_help_has_two_examples_that_parse() -> None:
     [line] = [line for line in nmt("--help").stdout.decode().splitlines() if line.startswith("First steps: ")]
     assert [parse(arguments) for arguments in calls(line.removeprefix("First steps: "))] == ["train", "translate"]
+
+
+def test_the_corpora_of_the_help_exist() -> None:
+    named = re.findall(
+        r"nmt corpora (?:info|fetch) ([^\s;]+)", "\n".join(line for name in COMMANDS for line in page(name))
+    )
+    assert len(named) >= 4
+    for name, _, split in (text.partition("/") for text in named if text.islower()):
+        corpus = lookup(name)
+        assert corpus
+        assert not split or split in corpus.splits

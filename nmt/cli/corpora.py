@@ -1,0 +1,302 @@
+"""`nmt corpora`: list, describe, fetch, check and export public corpora."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt.cli.commands import Command, SubCommands
+from nmt.cli.inspecting import print_table
+from nmt.cli.options import set_up
+from nmt.cli.streams import open_output
+from nmt.errors import DataError, UsageError
+from nmt.wording import counted
+
+if TYPE_CHECKING:
+    from nmt.data.catalogue import Checked
+    from nmt.data.entries import CatalogueEntry, NamedCorpus, TextFile
+
+_WIDTH = 100
+_SPLITS_WIDTH = 43
+_GROUPS = {
+    "small": "Captions and everyday sentences",
+    "talks": "Talks",
+    "news": "News and WMT",
+    "parliament": "Parliaments",
+    "collections": "Collections and others",
+}
+
+corpora_app = typer.Typer(
+    name="corpora",
+    cls=SubCommands,
+    help="""List, describe, fetch, check and export public corpora.
+
+    Examples:
+      nmt corpora info multi30k
+      nmt corpora fetch multi30k
+
+    Details:
+
+    Corpora are looked for in the folder `$NMT_CORPORA`, then in the cache. Without COMMAND they are listed.
+    """,
+)
+
+
+@corpora_app.callback(invoke_without_command=True)
+def _list_corpora_by_default(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        list_corpora()
+
+
+@corpora_app.command("list", cls=Command)
+def list_corpora() -> None:
+    """List the corpora with their languages and splits.
+
+    Examples:
+      nmt corpora
+      NMT_CORPORA=/data/corpora nmt corpora list
+
+    Details:
+
+    NAME-PAIR stands for one corpus per language pair, as opus-100-de-en; `nmt corpora info NAME` lists the pairs. A corpus
+    that is "local only" can neither be fetched nor derived again, so you need a copy to reproduce figures measured on it.
+    The test sets of sacreBLEU are corpora too, as sacrebleu:wmt14/en-de.
+    """
+    from nmt.data.catalogue import entries
+    from nmt.data.sample import SIZES
+
+    rows = {group: [_row(entry) for entry in entries() if entry.group == group] for group in _GROUPS}
+    sample = ["sample:", "en de", _brief_splits(SIZES), "embedded"]
+    widths = [
+        max(map(len, column)) for column in zip(sample, *(row for part in rows.values() for row in part), strict=True)
+    ]
+    _print_aligned([sample], widths)
+    for group, title in _GROUPS.items():
+        typer.echo(f"\n{title}")
+        _print_aligned(rows[group], widths)
+
+
+def _print_aligned(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
+    for row in rows:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _row(entry: CatalogueEntry) -> list[str]:
+    """One line of the list."""
+    first = entry.corpus(entry.names[0])
+    if entry.pairs:
+        name, languages, splits = f"{entry.name}-PAIR/", counted(len(entry.pairs), "pair"), dict.fromkeys(first.splits)
+    else:
+        name, languages, splits = f"{entry.name}/", " ".join(entry.languages), first.splits
+    if len(entry.languages) > 5:
+        languages = counted(len(entry.languages), "language")
+    return [name, languages, _brief_splits(splits), "local only" if first.local_only else "fetched on use"]
+
+
+def _brief_splits(sizes: dict[str, int | None] | dict[str, int]) -> str:
+    """The splits with their sizes, as many as fit."""
+    items = [f"{name} {count:,}" if count else name for name, count in sizes.items()]
+    for shown in range(len(items), 0, -1):
+        rest = f", {len(items) - shown} more" if shown < len(items) else ""
+        if len(text := ", ".join(items[:shown]) + rest) <= _SPLITS_WIDTH:
+            return text
+    return f"{len(items)} splits"
+
+
+# --- one corpus -------------------------------------------------------------------------------------------------
+
+
+@corpora_app.command("info", cls=Command)
+def describe_corpus(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Corpus of `nmt corpora list`.", show_default=False)],
+) -> None:
+    """Describe a corpus: splits, checksums, licence, citation and sources.
+
+    Examples:
+      nmt corpora info multi30k
+      nmt corpora info wmt14-de-en
+
+    Details:
+
+    Sources are tried in order. "verified" text must have the SHA-256 of the catalogue. Of other text the SHA-256 is recorded
+    at the first fetch and compared from then on.
+    """
+    from nmt.data.catalogue import entries, named
+
+    family = next((entry for entry in entries() if entry.pairs and entry.name == name), None)
+    corpus = family.corpus(family.names[0]) if family else named(name)
+    rows = _family_rows(family) if family else _corpus_rows(corpus)
+    entry = corpus.entry
+    rows += [("licence", entry.licence), ("home", entry.home), ("citation", entry.citation)]
+    rows += [(key, text) for key, text in (("note", entry.note), ("derivation", entry.derivation)) if text]
+    lines: list[list[str]] = []
+    for key, text in rows:
+        wrapped = textwrap.wrap(text, _WIDTH - 12, break_long_words=False, break_on_hyphens=False)
+        lines += [[key if number == 0 else "", line] for number, line in enumerate(wrapped)]
+    print_table(lines)
+
+
+def _family_rows(entry: CatalogueEntry) -> list[tuple[str, str]]:
+    rows = [("name", f"{entry.name}-PAIR"), ("title", entry.title), ("pairs", ", ".join(entry.pairs))]
+    for split, details in entry.splits.items():
+        rows += [
+            ("split", split),
+            *(("  source", source.place) for source in details.sources),
+        ]
+    return rows
+
+
+def _corpus_rows(corpus: NamedCorpus) -> list[tuple[str, str]]:
+    rows = [("name", corpus.name), ("title", corpus.entry.title), ("languages", " ".join(corpus.languages))]
+    for split, count in corpus.splits.items():
+        files = [file for file in corpus.files if file.split == split]
+        size = f", {counted(count, 'line')}" if count else ", size not known"
+        rows += [("split", f"{split}{size}; {_verification(files)}")]
+        rows += [("  source", text) for text in _sources(files)]
+        rows += [("  here", str(folder)) for folder in _folders(corpus.name, files)]
+    return rows
+
+
+def _verification(files: Sequence[TextFile]) -> str:
+    """Which sides have a checksum in the catalogue."""
+    verified = [file.language for file in files if file.sha256]
+    if len(verified) == len(files):
+        return "verified"
+    return f"verified: {' '.join(verified)}" if verified else "not verified"
+
+
+def _sources(files: Sequence[TextFile]) -> list[str]:
+    """The sources of a split in order, and the sides that each has, if it has not all."""
+    sides: dict[str, list[str]] = {}
+    for file in files:
+        for source in file.sources:
+            sides.setdefault(source.place, []).append(file.language)
+    return [text if len(has) == len(files) else f"{text} ({' '.join(has)})" for text, has in sides.items()]
+
+
+def _folders(name: str, files: Sequence[TextFile]) -> list[Path]:
+    """Where the files of a split are on this machine."""
+    from nmt.data.catalogue import local_file
+
+    paths = (local_file(name, file.split, file.language) for file in files)
+    return list(Counter(path.parent for path in paths if path))
+
+
+# --- files ------------------------------------------------------------------------------------------------------
+
+
+@corpora_app.command("fetch", cls=Command)
+def fetch_corpus(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME[/SPLIT]", help="Corpus of `nmt corpora list`, or one split.", show_default=False),
+    ],
+) -> None:
+    """Fetch a corpus, or one split of it, into the cache and check it.
+
+    Examples:
+      nmt corpora fetch multi30k
+      NMT_CACHE=/data/cache nmt corpora fetch wmt14-de-en/newstest2014
+
+    Details:
+
+    Existing files are kept. Sources are tried in order. An interrupted download continues when the command is repeated; until
+    then its part stays in the folder downloads of the cache.
+    """
+    from rich.console import Console
+
+    from nmt.data.catalogue import fetch
+
+    set_up()
+    corpus, _, split = name.partition("/")
+    with Console(stderr=True).status("fetching") as status:
+
+        def show(address: str, count: int, total: int | None) -> None:
+            of = f" of {total / 1e6:,.1f}" if total else ""
+            status.update(f"{address}  {count / 1e6:,.1f}{of} MB")
+
+        paths = fetch(corpus, split or None, progress=show)
+    for path in paths:
+        typer.echo(path)
+
+
+@corpora_app.command("check", cls=Command)
+def check_corpora(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Corpus to check.", show_default="all on this machine")
+    ] = None,
+) -> None:
+    """Check that the files of corpora have the right text.
+
+    Examples:
+      nmt corpora check
+      NMT_CORPORA=/data/corpora nmt corpora check multi30k
+
+    Details:
+
+    A file is good, missing, different, or unverified if there is no checksum to compare it with. The exit status is 1 if a
+    file differs.
+    """
+    from nmt.data.catalogue import check, names
+
+    different = 0
+    for corpus in [name] if name else names():
+        items = check(corpus)
+        if name is None and not any(item.path for item in items):
+            continue
+        different += sum(item.state == "different" for item in items)
+        _print_checked(corpus, items)
+    if different:
+        raise DataError(
+            f"Wrong content in {counted(different, 'file')}: remove what differs, then fetch or copy it again."
+        )
+
+
+def _print_checked(corpus: str, items: Iterable[Checked]) -> None:
+    for item in items:
+        typer.echo(f"{item.state:10} {corpus}/{item.file.split}.{item.file.language}  {item.path or ''}".rstrip())
+
+
+@corpora_app.command("export", cls=Command)
+def export_corpus(
+    locator: Annotated[
+        str,
+        typer.Argument(metavar="LOCATOR", help="Text as in a recipe, such as sample:test.", show_default=False),
+    ],
+    source: Annotated[str, typer.Option(metavar="CODE", help="Source language, such as en.", show_default=False)],
+    target: Annotated[str, typer.Option(metavar="CODE", help="Target language, such as de.", show_default=False)],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="PREFIX", help="Write PREFIX.en and PREFIX.de.", show_default=False)
+    ],
+) -> None:
+    """Write a parallel text as plain files, one sentence per line.
+
+    Examples:
+      nmt corpora export sample:test --source en --target de -o sample
+      nmt corpora export multi30k/val --source en --target de -o text/val
+
+    Details:
+
+    A text with gold links also gives PREFIX.align, in Pharaoh format with source words first.
+    """
+    from nmt.alignment.formats import format_pharaoh
+    from nmt.alignment.gold import gold_links
+    from nmt.data.corpus import load_corpus
+
+    set_up()
+    paths = [Path(f"{output}.{end}") for end in (source, target, "align")]
+    if existing := next((path for path in paths if path.exists()), None):
+        raise UsageError(f"{existing} already exists: move it, or choose another prefix with -o.")
+    corpus = load_corpus(locator, source=source, target=target)
+    texts: list[Iterable[str]] = [corpus.source, corpus.target]
+    if (links := gold_links(locator, source=source)) is not None:
+        texts.append(map(format_pharaoh, links))
+    for path, lines in zip(paths, texts, strict=False):
+        with open_output(path) as stream:
+            stream.writelines(f"{line}\n".encode() for line in lines)
+        typer.echo(path)

@@ -1,0 +1,147 @@
+"""Fetch files of corpora to the cache: try the sources in order, compare what comes, and record what cannot be compared."""
+
+import gzip
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from nmt.cache import cache_folder
+from nmt.data.catalogue import Fetched, expected_digest, local_file, read_record, record_path, roots
+from nmt.data.download import Progress
+from nmt.data.entries import NamedCorpus, Source, TextFile
+from nmt.data.sources import SourceError, open_source, read_text
+from nmt.errors import DataError
+from nmt.files import replacing, write_atomically
+from nmt.wording import counted
+
+_log = logging.getLogger(__name__)
+
+
+def fetch_file(corpus: NamedCorpus, file: TextFile, progress: Progress | None) -> Path:
+    """Download a file to the cache. It appears there only if its checksum is right."""
+    folder = cache_folder() / "corpora" / corpus.name
+    path = folder / f"{file.split}.{file.language}.gz"
+    by_hand = f"put it at {roots()[0] / corpus.name / path.stem}[.gz]"
+    if not os.environ.get("NMT_CORPORA"):
+        by_hand += ", or set NMT_CORPORA to a folder with " + f"{corpus.name}/{path.stem}"
+    if not file.sources:
+        raise DataError(
+            f"{corpus.name} is local only, so it cannot be fetched: it is {corpus.entry.derivation}. "
+            f"If you have a copy, {by_hand}."
+        )
+    failures: dict[str, str] = {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _one_process(corpus.name):
+            sources = () if path.is_file() else _allowed(corpus, file, folder)  # another process may have fetched it
+            for source in sources:
+                try:
+                    _fetch_from(source, corpus, file, folder, progress)
+                    break
+                except SourceError as error:
+                    failures[" ".join(source.origin)] = str(error)
+                    if source != sources[-1]:
+                        _log.warning("%s: %s; trying the next source", " ".join(source.origin), error)
+    except OSError as error:
+        raise DataError(
+            f"Cannot write to {folder} ({error.strerror or error}): set NMT_CACHE to another folder."
+        ) from None
+    if not path.is_file():
+        remedy = f"get it elsewhere and {by_hand}"
+        if len(sources) < len(file.sources):
+            remedy = f"remove the other sides of {file.split} from {folder} to try other sources, or {remedy}"
+        raise DataError(f"Cannot fetch {corpus.name}/{path.stem} {_summary(failures)}; {remedy}.")
+    return path
+
+
+def _summary(failures: Mapping[str, str]) -> str:
+    if len(failures) == 1:
+        [(origin, reason)] = failures.items()
+        return f"from {origin}: {reason}"
+    each = "; ".join(f"{origin} ({reason})" for origin, reason in failures.items())
+    return f"from any of its {len(failures)} sources: {each}"
+
+
+def _allowed(corpus: NamedCorpus, file: TextFile, folder: Path) -> tuple[Source, ...]:
+    """The sources to try: only that of the other sides, if there is no checksum to tell whether the lines correspond."""
+    if expected_digest(folder, file) is None:
+        for record in _records_of_split(corpus, file, folder):
+            if same := tuple(source for source in file.sources if source.place == record.source):
+                return same
+    return file.sources
+
+
+def _records_of_split(corpus: NamedCorpus, file: TextFile, folder: Path) -> Iterator[Fetched]:
+    for other in corpus.files:
+        if other.split == file.split and (record := read_record(folder, other)):
+            yield record
+
+
+def _fetch_from(source: Source, corpus: NamedCorpus, file: TextFile, folder: Path, progress: Progress | None) -> None:
+    """Fetch a file, and the corpus's other missing files of the same origin, so that nothing is downloaded twice."""
+    together = {file: source}
+    for other in corpus.files:
+        if other != file and not local_file(corpus.name, other.split, other.language):
+            candidates = _allowed(corpus, other, folder)
+            if same := next((item for item in candidates if item.origin == source.origin), None):
+                together[other] = same
+    with open_source(together.values(), cache_folder() / "downloads", progress) as paths:
+        for item, its_source in together.items():
+            try:
+                _store(item, its_source, corpus, folder, paths)
+            except SourceError as error:
+                if item == file:
+                    raise
+                _log.info("%s/%s.%s: %s", corpus.name, item.split, item.language, error)  # it has other sources
+
+
+def _store(
+    file: TextFile, source: Source, corpus: NamedCorpus, folder: Path, paths: Mapping[tuple[str, str], Path]
+) -> None:
+    """Write the text of a source to the cache, and record its checksum if the catalogue has none."""
+    other = next((language for language in corpus.languages if language != file.language), file.language)
+    digest, lines, last = hashlib.sha256(), 0, b"\n"
+    with replacing(folder / f"{file.split}.{file.language}.gz") as beside:
+        with beside.open("wb") as stream, gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
+            for block in read_text(source, paths, (file.language, other)):
+                digest.update(block)
+                packed.write(block)
+                lines, last = lines + block.count(b"\n"), block[-1:] or last
+        record = Fetched(digest.hexdigest(), lines + (last != b"\n"), source.place)
+        _compare(record, file, corpus, folder)
+        if file.sha256 is None:
+            text = json.dumps(asdict(record))
+            write_atomically(record_path(folder, file), lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def _compare(record: Fetched, file: TextFile, corpus: NamedCorpus, folder: Path) -> None:
+    """Compare a text with what the catalogue and the records say. Raises SourceError if it is another one."""
+    expected = expected_digest(folder, file)
+    if expected not in (None, record.sha256):
+        advice = "" if file.sha256 else f" as at the first fetch; remove {record_path(folder, file)} to accept it"
+        raise SourceError(f"the SHA-256 of its text is {record.sha256}, not {expected}{advice}")
+    if file.lines not in (None, record.lines):
+        raise SourceError(f"it has {counted(record.lines, 'line')}, not {file.lines:,}")
+    for other in _records_of_split(corpus, file, folder):
+        if other.lines != record.lines:
+            raise SourceError(
+                f"it has {counted(record.lines, 'line')}, but another side of {file.split} has {other.lines:,}"
+            )
+
+
+@contextmanager
+def _one_process(name: str) -> Iterator[None]:
+    """Let one process at a time fetch a corpus; the others wait, and then find what it has fetched."""
+    folder = cache_folder() / "downloads"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.lock").open("w") as lock:
+        with suppress(ImportError, OSError):  # Windows and some network file systems have no such locks
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -30,6 +30,8 @@ class ParallelCorpus:
     source: Column
     target: Column
     name: str
+    languages: tuple[str, str]
+    """Language codes of source and target."""
 
     def __len__(self) -> int:
         return len(self.source)
@@ -63,16 +65,17 @@ def load_corpus(locator: str | Path, *, source: str, target: str) -> ParallelCor
         DataError: there is no such corpus, or its text is unusable. The message names file and line.
     """
     locator = locator if isinstance(locator, str) else str(as_path(locator, "The corpus"))
+    languages = source, target
     if locator.startswith("sample:"):
         corpus = _from_sample(locator, source, target)
     elif locator.startswith("hf:"):
-        corpus = _of_batches(read_hub(locator, (source, target)), locator)
+        corpus = _of_batches(read_hub(locator, languages), locator, languages)
     elif locator.startswith("sacrebleu:"):
-        corpus = _from_files(*sacrebleu_files(locator, source, target), locator)
+        corpus = _from_files(*sacrebleu_files(locator, source, target), locator, languages)
     elif is_table(locator):
-        corpus = _of_batches(read_table(locator, (source, target)), locator)
+        corpus = _of_batches(read_table(locator, languages), locator, languages)
     else:
-        corpus = _from_files(*_find_files(locator, source, target), locator)
+        corpus = _from_files(*_find_files(locator, source, target), locator, languages)
     if not len(corpus):
         raise DataError(f"The corpus {locator} is empty: it has no line.")
     return corpus
@@ -81,14 +84,14 @@ def load_corpus(locator: str | Path, *, source: str, target: str) -> ParallelCor
 # --- two files --------------------------------------------------------------------------------------------------
 
 
-def _from_files(source: Path, target: Path, name: str) -> ParallelCorpus:
+def _from_files(source: Path, target: Path, name: str, languages: tuple[str, str]) -> ParallelCorpus:
     sides = [collect(_batched(read_lines(path)), 1)[0] for path in (source, target)]
     if len(sides[0]) != len(sides[1]):
         raise DataError(
             f"{source} has {counted(len(sides[0]), 'line')}, but {target} has {len(sides[1]):,}: "
             "line n of one must translate line n of the other."
         )
-    return ParallelCorpus(sides[0], sides[1], name)
+    return ParallelCorpus(sides[0], sides[1], name, languages)
 
 
 def _batched(lines: Iterator[str]) -> Iterator[tuple[list[str]]]:
@@ -130,7 +133,7 @@ def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:
     if (_fits(first, target) or _fits(second, source)) and not (_fits(first, source) or _fits(second, target)):
         first, second = second, first
     for name, code in ((first, source), (second, target)):
-        if _language(name) in LANGUAGES and _language(name) != _language(code):
+        if base_language(name) in LANGUAGES and base_language(name) != base_language(code):
             raise DataError(
                 f"{locator} names {' and '.join(braces.groups())}, but the languages are {source} and {target}: "
                 f"name files of these, as in dir/train.{{{source},{target}}}, or set data.source and data.target to those."
@@ -144,7 +147,7 @@ def _fits(name: str, code: str) -> bool:
     return name == code or name.startswith((f"{code}-", f"{code}_", f"{code}."))
 
 
-def _language(name: str) -> str:
+def base_language(name: str) -> str:
     """The first part of a name, which may be a language code: `de` of `de`, `de-AT` and `de.tok`."""
     return re.split(r"[-_.]", name, maxsplit=1)[0].lower()
 
@@ -152,9 +155,9 @@ def _language(name: str) -> str:
 # --- tables, the hub and the sample -----------------------------------------------------------------------------
 
 
-def _of_batches(batches: Batches, name: str) -> ParallelCorpus:
+def _of_batches(batches: Batches, name: str, languages: tuple[str, str]) -> ParallelCorpus:
     source, target = collect(batches, 2)
-    return ParallelCorpus(source, target, name)
+    return ParallelCorpus(source, target, name, languages)
 
 
 def _from_sample(locator: str, source: str, target: str) -> ParallelCorpus:
@@ -167,4 +170,4 @@ def _from_sample(locator: str, source: str, target: str) -> ParallelCorpus:
         raise DataError(f"The sample is in en and de, not in {source} and {target}.")
     examples = sample.examples(split)
     pairs = ((item.source, item.target) if source == "en" else (item.target, item.source) for item in examples)
-    return _of_batches(in_batches(pairs, 2), locator)
+    return _of_batches(in_batches(pairs, 2), locator, (source, target))

@@ -7,7 +7,6 @@ import tempfile
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 from nmt.cache import cache_folder
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.filters import FilterReport, first_occurrences, keep
+from nmt.data.rules import TextRule, text_rules
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.files import replacing
@@ -96,19 +96,27 @@ def encode_corpus(
 
     Raises:
         DataError: no pair passes the filters.
+        UsageError: a filter does not know one of the languages, or needs a package that is not installed.
     """
     sides = (source_subwords, target_subwords)
-    name = f"{_fingerprint(corpus, sides, filters)}.arrow"
+    rules = () if filters is None else text_rules(filters, corpus.languages)
+    name = f"{_fingerprint(corpus, sides, filters, rules)}.arrow"
     file = (cache or cache_folder()) / "encoded" / name
-    table, report = _open(file, filters) or _make(file, corpus, sides, filters)
+    table, report = _open(file, filters) or _make(file, corpus, sides, filters, rules)
     if not report.kept:
         raise DataError(f"No pair of {corpus.name} passes the filters ({report}): relax data.filters.")
     return EncodedCorpus(table, corpus, report)
 
 
-def _fingerprint(corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: FiltersConfig | None) -> str:
-    """A hash of everything the ids depend on."""
-    parts = [_FORMAT, corpus.fingerprint, *(side.fingerprint for side in sides), filters and filters.model_dump_json()]
+def _fingerprint(
+    corpus: ParallelCorpus,
+    sides: tuple[Subwords, Subwords],
+    filters: FiltersConfig | None,
+    rules: Sequence[TextRule],
+) -> str:
+    """A hash of everything the ids depend on. A rule that is off has no part in it, so new rules leave old caches valid."""
+    limits = filters and filters.model_dump_json(include={"max_length", "max_ratio", "duplicates"})
+    parts = [_FORMAT, corpus.fingerprint, *(side.fingerprint for side in sides), limits, *map(repr, rules)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
@@ -133,19 +141,23 @@ def _open(file: Path, filters: FiltersConfig | None) -> _Opened | None:
 
 
 def _make(
-    file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: FiltersConfig | None
+    file: Path,
+    corpus: ParallelCorpus,
+    sides: tuple[Subwords, Subwords],
+    filters: FiltersConfig | None,
+    rules: Sequence[TextRule],
 ) -> _Opened:
     """Write the file, to a temporary folder if necessary, and open it."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        if opened := _written(file, corpus, sides, filters):
+        if opened := _written(file, corpus, sides, filters, rules):
             return opened
     except OSError as error:
         _log.warning("Cannot keep encoded text in %s (%s): it will be encoded again next time.", file.parent, error)
     reason = "the file cannot be read back"
     try:
         with tempfile.TemporaryDirectory(prefix="nmt-") as folder:  # the mapping outlives the file's name
-            if opened := _written(Path(folder) / file.name, corpus, sides, filters):
+            if opened := _written(Path(folder) / file.name, corpus, sides, filters, rules):
                 return opened
     except OSError as error:
         reason = str(error)
@@ -155,7 +167,11 @@ def _make(
 
 
 def _written(
-    file: Path, corpus: ParallelCorpus, sides: tuple[Subwords, Subwords], filters: FiltersConfig | None
+    file: Path,
+    corpus: ParallelCorpus,
+    sides: tuple[Subwords, Subwords],
+    filters: FiltersConfig | None,
+    rules: Sequence[TextRule],
 ) -> _Opened | None:
     """Encode the corpus to the file, batch by batch, and open it."""
     first = np.ones(len(corpus), dtype=np.bool_)
@@ -166,8 +182,8 @@ def _written(
         pa.OSFile(str(beside), "wb") as sink,
         pa.ipc.new_file(sink, _SCHEMA) as writer,
     ):
-        for batch, report in _encoded(corpus, sides, filters, first):
-            counts = {name: count for name, count in asdict(report).items() if name != "filters"}
+        for batch, report in _encoded(corpus, sides, filters, first, rules):
+            counts = {"kept": report.kept, **{rule: count for rule, count in report.removed.items() if count}}
             writer.write_batch(batch, {"counts": json.dumps(counts), "checksum": _checksum(batch)})
     return _open(file, filters)
 
@@ -177,13 +193,17 @@ def _encoded(
     sides: tuple[Subwords, Subwords],
     filters: FiltersConfig | None,
     first: npt.NDArray[np.bool_],
+    rules: Sequence[TextRule],
 ) -> Iterator[tuple[pa.RecordBatch, FilterReport]]:
     """Yield batches of filtered pairs as ids, each with its own report."""
     start = 0
     for texts in zip(corpus.source.batches(BATCH), corpus.target.batches(BATCH), strict=True):
         ids = [subwords.encode_batch(side) for subwords, side in zip(sides, texts, strict=True)]
         lengths = [np.fromiter(map(len, side), np.int32, len(side)) for side in ids]
-        mask, report = keep(lengths[0], lengths[1], filters, first=first[start : start + len(ids[0])])
+        pairs = list(zip(*texts, strict=True)) if rules else ()
+        mask, report = keep(
+            lengths[0], lengths[1], filters, first=first[start : start + len(ids[0])], pairs=pairs, rules=rules
+        )
         rows = np.flatnonzero(mask)
         columns = [pa.array([side[row] for row in rows], _IDS) for side in ids]
         yield pa.record_batch([*columns, pa.array(rows + start, pa.int64())], _SCHEMA), report

@@ -1,46 +1,92 @@
-"""Filter training pairs by their lengths in tokens, and remove duplicates."""
+"""Filter training pairs by their lengths and their text, and remove duplicates."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.corpus import ParallelCorpus
+from nmt.data.rules import TextRule, text_rules
 from nmt.recipe import FiltersConfig
 from nmt.wording import counted
+
+RULES = ("empty", "too_long", "ratio", "duplicate", "copy", "long_word", "letters", "script", "language")
+"""The rules, which are fields of `FilterReport`, in the order in which they apply."""
+BATCH = 10_000
+"""Lines that `clean` reads at a time."""
+_SAMPLES = 3
+"""Most samples per rule."""
+
+
+class RemovedPair(NamedTuple):
+    """A pair that a rule removed, and its line number in the corpus."""
+
+    line: int
+    source: str
+    target: str
 
 
 @dataclass(frozen=True)
 class FilterReport:
-    """How many pairs were kept, and how many were dropped for each reason (the first that applies, in this order)."""
+    """How many pairs were kept, and how many each rule removed; a pair counts for the first rule in `RULES` that it breaks.
+
+    Attributes:
+        filters: the limits that the rules had.
+        samples: by rule, the first few pairs that it removed, if the text was at hand.
+        unit: what lengths are measured in.
+    """
 
     kept: int = 0
     empty: int = 0
     too_long: int = 0
     ratio: int = 0
     duplicate: int = 0
+    copy: int = 0
+    long_word: int = 0
+    letters: int = 0
+    script: int = 0
+    language: int = 0
     filters: FiltersConfig | None = None
+    samples: Mapping[str, Sequence[RemovedPair]] = field(default_factory=dict)
+    unit: str = "token"
+
+    @property
+    def removed(self) -> dict[str, int]:
+        """The number of pairs that each rule removed, in the order of `RULES`."""
+        return {rule: getattr(self, rule) for rule in RULES}
 
     @property
     def total(self) -> int:
         """Number of pairs before filtering."""
-        return self.kept + self.empty + self.too_long + self.ratio + self.duplicate
+        return self.kept + sum(self.removed.values())
 
     def __add__(self, other: "FilterReport") -> "FilterReport":
-        counts = {item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)[:-1]}
-        return FilterReport(**counts, filters=self.filters)
+        counts: dict[str, Any] = {rule: count + other.removed[rule] for rule, count in self.removed.items()}
+        rules = self.samples.keys() | other.samples.keys()
+        samples = {rule: [*self.samples.get(rule, ()), *other.samples.get(rule, ())][:_SAMPLES] for rule in rules}
+        return FilterReport(self.kept + other.kept, **counts, filters=self.filters, samples=samples, unit=self.unit)
+
+    def reason(self, rule: str) -> str:
+        """What the pairs that a rule removed are: `longer than 100 tokens`."""
+        limits, one = self.filters or FiltersConfig(), self.removed[rule] == 1
+        return {
+            "empty": "empty",
+            "too_long": f"longer than {counted(limits.max_length, self.unit)}",
+            "ratio": f"beyond ratio {limits.max_ratio or 0:g}",
+            "duplicate": "duplicate" if one else "duplicates",
+            "copy": "copy" if one else "copies",
+            "long_word": f"with a word of more than {counted(limits.max_word_length or 0, 'character')}",
+            "letters": f"with less than {100 * (limits.min_letters or 0):g} % letters",
+            "script": "in another script",
+            "language": "in another language",
+        }[rule]
 
     def __str__(self) -> str:
-        limits = self.filters or FiltersConfig()
-        reasons = {
-            "empty": self.empty,
-            f"longer than {counted(limits.max_length, 'token')}": self.too_long,
-            f"beyond ratio {limits.max_ratio or 0:g}": self.ratio,
-            "duplicate" if self.duplicate == 1 else "duplicates": self.duplicate,
-        }
-        dropped = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
-        return f"kept {self.kept:,} of {counted(self.total, 'pair')}" + (f"; dropped {dropped}" if dropped else "")
+        removed = ", ".join(f"{count:,} {self.reason(rule)}" for rule, count in self.removed.items() if count)
+        return f"kept {self.kept:,} of {counted(self.total, 'pair')}" + (f"; dropped {removed}" if removed else "")
 
 
 def keep(
@@ -49,6 +95,9 @@ def keep(
     filters: FiltersConfig | None,
     *,
     first: npt.NDArray[np.bool_] | None = None,
+    pairs: Sequence[tuple[str, str]] = (),
+    rules: Sequence[TextRule] = (),
+    start: int = 0,
 ) -> tuple[npt.NDArray[np.bool_], FilterReport]:
     """Decide which pairs to keep, and count why the others are dropped.
 
@@ -57,25 +106,72 @@ def keep(
         target_lengths: tokens of each target line, [N].
         filters: the limits; None keeps every pair, empty ones too.
         first: False where the pair occurred before, [N]; see `first_occurrences`.
+        pairs: the text, [N], for `rules` and for the samples of the report; it may be left out if both are not needed.
+        rules: the rules on text, which see only pairs that break no other; see `text_rules`.
+        start: number of lines of the corpus before these.
 
     Returns:
         A mask [N], True = keep, and the report.
     """
     mask = np.ones(len(source_lengths), dtype=np.bool_)
-    if filters is None:
-        return mask, FilterReport(kept=len(mask))
+    removed = {} if filters is None else _removed(source_lengths, target_lengths, filters, first, pairs, rules)
+    for rows in removed.values():
+        mask[rows] = False
+    counts: dict[str, Any] = {rule: len(rows) for rule, rows in removed.items()}
+    samples = {
+        rule: [RemovedPair(start + row + 1, *pairs[row]) for row in rows[:_SAMPLES].tolist()]
+        for rule, rows in removed.items()
+        if len(rows) and pairs
+    }
+    return mask, FilterReport(int(np.count_nonzero(mask)), **counts, filters=filters, samples=samples)
+
+
+def _removed(
+    source_lengths: npt.NDArray[np.integer],
+    target_lengths: npt.NDArray[np.integer],
+    filters: FiltersConfig,
+    first: npt.NDArray[np.bool_] | None,
+    pairs: Sequence[tuple[str, str]],
+    rules: Sequence[TextRule],
+) -> dict[str, npt.NDArray[np.intp]]:
+    """By rule, in order, the rows that it removes and no rule before it."""
     longer, shorter = np.maximum(source_lengths, target_lengths), np.minimum(source_lengths, target_lengths)
-    reasons = {
+    left = np.ones(len(longer), dtype=np.bool_)
+    broken = {
         "empty": shorter == 0,
         "too_long": longer > filters.max_length,
-        "ratio": ~mask if filters.max_ratio is None else longer > shorter * filters.max_ratio,
-        "duplicate": ~mask if filters.duplicates or first is None else ~first,
+        "ratio": ~left if filters.max_ratio is None else longer > shorter * filters.max_ratio,
+        "duplicate": ~left if filters.duplicates or first is None else ~first,
     }
-    counts = {}
-    for name, applies in reasons.items():
-        counts[name] = int(np.count_nonzero(mask & applies))
-        mask &= ~applies
-    return mask, FilterReport(kept=int(np.count_nonzero(mask)), **counts, filters=filters)
+    removed = {}
+    for name, rows in broken.items():
+        removed[name] = np.flatnonzero(left & rows)
+        left[removed[name]] = False
+    for rule in rules:
+        rows = [row for row in np.flatnonzero(left).tolist() if rule.removes(*pairs[row])]
+        removed[rule.name] = np.array(rows, np.intp)
+        left[removed[rule.name]] = False
+    return removed
+
+
+def clean(corpus: ParallelCorpus, filters: FiltersConfig) -> Iterator[tuple[list[tuple[str, str]], FilterReport]]:
+    """Filter a corpus without subwords: lengths are in words, which are what spaces separate.
+
+    Yields:
+        For each batch of lines, the pairs to keep, and a report with samples of the others.
+
+    Raises:
+        UsageError: a rule does not know one of the languages, or needs a package that is not installed.
+    """
+    rules = text_rules(filters, corpus.languages)
+    first = None if filters.duplicates else first_occurrences(corpus.pairs(), len(corpus))
+    batches = zip(corpus.source.batches(BATCH), corpus.target.batches(BATCH), strict=True)
+    for start, texts in zip(range(0, len(corpus), BATCH), batches, strict=True):
+        pairs = list(zip(*texts, strict=True))
+        lengths = [np.array([len(text.split()) for text in side]) for side in texts]
+        seen = None if first is None else first[start : start + len(pairs)]
+        mask, report = keep(lengths[0], lengths[1], filters, first=seen, pairs=pairs, rules=rules, start=start)
+        yield [pairs[row] for row in np.flatnonzero(mask)], replace(report, unit="word")
 
 
 def first_occurrences(pairs: Iterable[tuple[str, str]], count: int) -> npt.NDArray[np.bool_]:

@@ -1,0 +1,186 @@
+"""Rules on the text of training pairs, each an option of `data.filters`.
+
+Letters, scripts, word length and language identification are filters of OpusFilter (Aulamo et al. 2020); the longest word is also one
+of Moses (`clean-corpus-n.perl`). Untranslated copies are the noise that harms translation most (Khayrallah and Koehn 2018).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from typing import Any, ClassVar, Protocol
+
+import regex
+
+from nmt.data.corpus import base_language
+from nmt.errors import UsageError
+from nmt.recipe import FiltersConfig
+
+_LANGUAGES = {
+    "Arabic": "ar fa ur",
+    "Armenian": "hy",
+    "Bengali": "bn",
+    "Cyrillic": "be bg kk mk ru uk",
+    "Devanagari": "hi mr ne",
+    "Georgian": "ka",
+    "Greek": "el",
+    "Gujarati": "gu",
+    "Han": "ja zh",
+    "Hangul": "ko",
+    "Hebrew": "he",
+    "Hiragana": "ja",
+    "Katakana": "ja",
+    "Latin": "ca cs da de en es et eu fi fr ga gl ha hr hu id is it lt lv mt nb nl nn no pl pt ro sk sl sq sv sw tr vi xh zu",
+    "Tamil": "ta",
+    "Thai": "th",
+}
+"""The languages written in each script of Unicode."""
+
+
+class TextRule(Protocol):
+    """A rule on both sides of a pair. Its `repr` names all that it depends on, because encoded text is cached by it."""
+
+    name: ClassVar[str]
+    """The field of `FilterReport` that counts what the rule removes."""
+
+    def removes(self, source: str, target: str) -> bool:
+        """Whether the pair breaks the rule."""
+
+
+@dataclass(frozen=True)
+class NoCopies:
+    """Removes pairs whose two sides are equal but for spaces."""
+
+    name: ClassVar[str] = "copy"
+
+    def removes(self, source: str, target: str) -> bool:
+        return source.split() == target.split()
+
+
+@dataclass(frozen=True)
+class MaxWordLength:
+    """Removes pairs with a word of more characters than `limit`; words are what spaces separate."""
+
+    name: ClassVar[str] = "long_word"
+    limit: int
+
+    def removes(self, source: str, target: str) -> bool:
+        return any(len(word) > self.limit for side in (source, target) for word in side.split())
+
+
+@dataclass(frozen=True)
+class MinLetters:
+    """Removes pairs with a side of which less than `share` of the characters are letters or their marks; spaces do not count."""
+
+    name: ClassVar[str] = "letters"
+    share: float
+
+    def removes(self, source: str, target: str) -> bool:
+        return any(_count(r"[\p{L}\p{M}]", side) < self.share * _count(r"\S", side) for side in (source, target))
+
+
+@dataclass(frozen=True)
+class OwnScripts:
+    """Removes pairs with a side that has letters, but at most half of them in the scripts of its language.
+
+    Attributes:
+        scripts: the scripts of the source and of the target language.
+    """
+
+    name: ClassVar[str] = "script"
+    scripts: tuple[tuple[str, ...], tuple[str, ...]]
+
+    @classmethod
+    def of(cls, languages: Iterable[str]) -> "OwnScripts":
+        """The rule for two languages. Raises UsageError if it is not known how one is written."""
+        source, target = map(_scripts, languages)
+        return cls((source, target))
+
+    def removes(self, source: str, target: str) -> bool:
+        return any(_is_foreign(side, scripts) for side, scripts in zip((source, target), self.scripts, strict=True))
+
+
+@dataclass(frozen=True)
+class MinLanguage:
+    """Removes pairs with a side whose probability of being in its language is below `probability`.
+
+    The probability is that of py3langid (Lui and Baldwin 2012), among all languages that it knows.
+
+    Attributes:
+        probability: the least probability.
+        languages: the codes of both languages.
+        version: the version of py3langid.
+    """
+
+    name: ClassVar[str] = "language"
+    probability: float
+    languages: tuple[str, str]
+    version: str = field(default_factory=lambda: version("py3langid"))
+
+    @classmethod
+    def of(cls, probability: float, languages: Iterable[str]) -> "MinLanguage":
+        """The rule for two languages. Raises UsageError if py3langid is not installed, or does not know one of them."""
+        source, target = map(base_language, languages)
+        known = _identifier().labels
+        for code in (source, target):
+            if code not in known:
+                raise UsageError(
+                    f"The filter 'language' does not know the language '{code}', only {', '.join(sorted(known))}: leave it out."
+                )
+        return cls(probability, (source, target))
+
+    def removes(self, source: str, target: str) -> bool:
+        sides = zip((source, target), self.languages, strict=True)
+        return any(dict(_identifier().rank(side))[code] < self.probability for side, code in sides)
+
+
+def text_rules(filters: FiltersConfig, languages: tuple[str, str]) -> Sequence[TextRule]:
+    """The rules on text that a recipe sets, in the order in which they apply: the slow identification of languages comes last.
+
+    Raises:
+        UsageError: a rule does not know one of the languages, or needs a package that is not installed.
+    """
+    rules: list[TextRule] = []
+    if not filters.copies:
+        rules.append(NoCopies())
+    if filters.max_word_length is not None:
+        rules.append(MaxWordLength(filters.max_word_length))
+    if filters.min_letters is not None:
+        rules.append(MinLetters(filters.min_letters))
+    if filters.scripts:
+        rules.append(OwnScripts.of(languages))
+    if filters.language is not None:
+        rules.append(MinLanguage.of(filters.language, languages))
+    return rules
+
+
+def _count(pattern: str, text: str) -> int:
+    return len(regex.findall(pattern, text))
+
+
+def _scripts(language: str) -> tuple[str, ...]:
+    """The scripts that a language is written in. Raises UsageError if the table does not have it."""
+    scripts = tuple(script for script, codes in _LANGUAGES.items() if base_language(language) in codes.split())
+    if not scripts:
+        known = sorted({code for codes in _LANGUAGES.values() for code in codes.split()})
+        raise UsageError(
+            f"The filter 'scripts' does not know how '{language}' is written, only {', '.join(known)}: leave it out."
+        )
+    return scripts
+
+
+def _is_foreign(text: str, scripts: Sequence[str]) -> bool:
+    """Whether a text has letters, and at most half of them are of these scripts."""
+    letters = "".join(regex.findall(r"\p{L}", text))
+    own = "|".join(rf"\p{{Script={script}}}" for script in scripts)
+    return bool(letters) and 2 * _count(own, letters) <= len(letters)
+
+
+@cache
+def _identifier() -> Any:
+    """The identifier of py3langid, whose model takes a second to load. Raises UsageError if it is not installed."""
+    try:
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+    except ImportError:
+        raise UsageError("The filter 'language' needs the package py3langid: pip install \"nmt[langid]\".") from None
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -76,7 +76,8 @@ class MinLetters:
     share: float
 
     def removes(self, source: str, target: str) -> bool:
-        return any(_count(r"[\p{L}\p{M}]", side) < self.share * _count(r"\S", side) for side in (source, target))
+        sides = ("".join(side.split()) for side in (source, target))
+        return any(_count(r"[\p{L}\p{M}]", side) < self.share * len(side) for side in sides)
 
 
 @dataclass(frozen=True)
@@ -170,8 +171,8 @@ def _scripts(language: str) -> tuple[str, ...]:
 
 
 def _is_foreign(text: str, scripts: Sequence[str]) -> bool:
-    """Whether a text has letters, and at most half of them are of these scripts."""
-    letters = "".join(regex.findall(r"\p{L}", text))
+    """Whether a text has letters of a script, and at most half of them are of these. `ー` and `ʼ` are of no one script."""
+    letters = "".join(regex.findall(r"(?V1)[\p{L}--\p{Script=Common}]", text))
     own = "|".join(rf"\p{{Script={script}}}" for script in scripts)
     return bool(letters) and 2 * _count(own, letters) <= len(letters)
 

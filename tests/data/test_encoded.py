@@ -1,5 +1,7 @@
 """Encoded text: the same ids whatever the cache did, mapped from disk, never a stale or a damaged file."""
 
+import hashlib
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -124,6 +126,34 @@ def test_whatever_decides_the_ids_misses_the_cache(tmp_path: Path, subwords: Sub
     encoded = encode_corpus(_corpus(tmp_path, changed), subwords, subwords, FILTERS, cache)
     assert len(_files(cache)) == 6
     assert _rows(encoded)[1][0] == subwords.encode("the house is SMALL")
+
+
+def test_rules_that_are_off_leave_the_name_of_a_cached_file(tmp_path: Path, subwords: Subwords) -> None:
+    corpus = _corpus(tmp_path)
+    encode_corpus(corpus, subwords, subwords, FILTERS, tmp_path / "cache")
+    limits = '{"max_length":40,"max_ratio":9.0,"duplicates":false}'  # all that filters had in the first version
+    parts = [1, corpus.fingerprint, subwords.fingerprint, subwords.fingerprint, limits]
+    name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    assert [file.name for file in _files(tmp_path / "cache")] == [f"{name}.arrow"]
+
+
+@pytest.mark.usefixtures("small")
+def test_rules_on_text_are_applied_and_cached(
+    tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = _corpus(tmp_path, [*PAIRS, ("a copy", "a copy"), ("fine", "хорошо"), ("12", "1 2")])
+    rules: dict[str, Any] = {"copies": False, "scripts": True, "min_letters": 0.1, "max_word_length": 15}
+    settings = [FILTERS, *(FILTERS.model_copy(update={key: value}) for key, value in rules.items())]
+    sizes = [len(encode_corpus(corpus, subwords, subwords, one, tmp_path / "cache")) for one in settings]
+    assert sizes == [6, 5, 5, 5, 6]
+    together = FILTERS.model_copy(update=rules)
+    first = encode_corpus(corpus, subwords, subwords, together, tmp_path / "cache")
+    assert len(_files(tmp_path / "cache")) == 6
+    assert first.originals(range(len(first))) == KEPT
+    assert str(first.report).endswith("1 duplicate, 1 copy, 1 with less than 10 % letters, 1 in another script")
+    monkeypatch.setattr(Subwords, "encode_batch", lambda *_: pytest.fail("encoded although it was cached"))
+    again = encode_corpus(corpus, subwords, subwords, together, tmp_path / "cache")
+    assert (again.report, _rows(again)) == (first.report, _rows(first))
 
 
 def _flip(content: bytes, place: int) -> bytes:

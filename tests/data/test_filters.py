@@ -1,11 +1,16 @@
 """Filters drop what they say they drop, and count it once."""
 
+from pathlib import Path
+from typing import Any, ClassVar
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.filters import FilterReport, first_occurrences, keep
+from nmt.data import filters as module
+from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.data.filters import RULES, FilterReport, clean, first_occurrences, keep
 from nmt.recipe import FiltersConfig
 
 lengths = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12), st.booleans()), max_size=20)
@@ -69,6 +74,84 @@ def test_reports_add_up() -> None:
     total = FilterReport(kept=1000, empty=1, filters=filters) + FilterReport(kept=500, too_long=2, duplicate=3)
     assert total == FilterReport(kept=1500, empty=1, too_long=2, duplicate=3, filters=filters)
     assert str(total) == "kept 1,500 of 1,506 pairs; dropped 1 empty, 2 longer than 7 tokens, 3 duplicates"
+
+
+TEXT = [
+    ("same text", "same text"),  # a copy
+    ("same text", "same text"),  # a duplicate first
+    ("http://a.very.long/address", "http://eine.lange/adresse"),
+    ("1 2 3", "1, 2, 3"),
+    ("fine", "хорошо"),
+    ("fine", "gut"),
+]
+ON_TEXT = FiltersConfig(duplicates=False, copies=False, max_word_length=20, min_letters=0.4, scripts=True)
+
+
+def _corpus(folder: Path, pairs: list[tuple[str, str]]) -> ParallelCorpus:
+    for side, name in enumerate(("en", "de")):
+        (folder / f"text.{name}").write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
+    return load_corpus(str(folder / "text"), source="en", target="de")
+
+
+@pytest.mark.parametrize("batch", [1, 4, 100])
+def test_cleaning_reports_every_rule_with_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    monkeypatch.setattr(module, "BATCH", batch)
+    pairs, report = [], FilterReport(filters=ON_TEXT, unit="word")
+    for part, counts in clean(_corpus(tmp_path, TEXT), ON_TEXT):
+        pairs += part
+        report += counts
+    assert pairs == [TEXT[5]]
+    assert {rule: count for rule, count in report.removed.items() if count} == dict.fromkeys(
+        ("duplicate", "copy", "long_word", "letters", "script"), 1
+    )
+    places = {"copy": 0, "duplicate": 1, "long_word": 2, "letters": 3, "script": 4}
+    assert report.samples == {rule: [(row + 1, *TEXT[row])] for rule, row in places.items()}
+    assert str(report) == (
+        "kept 1 of 6 pairs; dropped 1 duplicate, 1 copy, 1 with a word of more than 20 characters, "
+        "1 with less than 40 % letters, 1 in another script"
+    )
+
+
+def test_lengths_are_in_words_without_subwords(tmp_path: Path) -> None:
+    corpus = _corpus(
+        tmp_path, [("one two three", "eins"), ("one two", "eins"), ("", "eins"), ("one", "eins zwei drei")]
+    )
+    filters = FiltersConfig(max_length=2, max_ratio=None)
+    [(pairs, report)] = clean(corpus, filters)
+    assert pairs == [("one two", "eins")]
+    assert str(report) == "kept 1 of 4 pairs; dropped 1 empty, 2 longer than 2 words"
+
+
+def test_a_report_has_the_first_three_samples_of_a_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH", 2)
+    corpus = _corpus(tmp_path, [("", f"Zeile {row}") for row in range(7)])
+    reports = [report for _, report in clean(corpus, FiltersConfig())]
+    total = sum(reports, FilterReport(filters=FiltersConfig()))
+    assert total.empty == 7
+    assert total.samples == {"empty": [(row + 1, "", f"Zeile {row}") for row in range(3)]}
+
+
+class Never:
+    """A rule that no pair may reach."""
+
+    name: ClassVar[str] = "language"
+
+    def removes(self, source: str, target: str) -> bool:
+        pytest.fail(f"{source} had been removed already")
+
+
+def test_slow_rules_see_only_what_is_left() -> None:
+    lengths = np.array([0, 200], np.int32)
+    mask, report = keep(lengths, lengths, FiltersConfig(), pairs=[("", ""), ("a", "b")], rules=[Never()])
+    assert (mask.tolist(), report.empty, report.too_long) == ([False, False], 1, 1)
+
+
+def test_every_rule_is_counted_and_has_a_reason() -> None:
+    counts: dict[str, Any] = dict.fromkeys(RULES, 2)
+    report = FilterReport(kept=1, **counts)
+    assert report.total == 1 + 2 * len(RULES)
+    assert str(report).count(" 2 ") == len(RULES)
+    assert len({report.reason(rule) for rule in RULES}) == len(RULES)
 
 
 def test_only_a_whole_pair_is_a_duplicate() -> None:

@@ -1,0 +1,160 @@
+"""Rules on text remove what they say they remove, in every script."""
+
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.data import rules as module
+from nmt.data.catalogue import CATALOGUE
+from nmt.data.rules import MaxWordLength, MinLanguage, MinLetters, NoCopies, OwnScripts, TextRule, text_rules
+from nmt.errors import UsageError
+from nmt.recipe import FiltersConfig
+
+texts = st.text(st.characters(exclude_categories=["Cn", "Cs"]), max_size=30)
+ALL: list[TextRule] = [NoCopies(), MaxWordLength(5), MinLetters(0.5), OwnScripts.of(("en", "el"))]
+
+
+@given(source=texts, target=texts)
+@settings(max_examples=100, deadline=None)
+def test_rules_agree_with_a_plain_reading(source: str, target: str) -> None:
+    sides = (source, target)
+    assert NoCopies().removes(*sides) == (source.split() == target.split())
+    assert MaxWordLength(5).removes(*sides) == (max(map(len, " ".join(sides).split()), default=0) > 5)
+    visible = [[char for char in side if not char.isspace()] for side in sides]
+    letters = [[char for char in side if unicodedata.category(char)[0] in "LM"] for side in visible]
+    assert MinLetters(0.5).removes(*sides) == any(
+        len(some) < 0.5 * len(every) for some, every in zip(letters, visible, strict=True)
+    )
+
+
+@given(source=texts, target=texts)
+@settings(max_examples=50, deadline=None)
+def test_a_rule_on_each_side_does_not_care_which_side_breaks_it(source: str, target: str) -> None:
+    for rule in ALL[:3]:
+        assert rule.removes(source, target) == rule.removes(target, source)
+
+
+@pytest.mark.parametrize("rule", ALL)
+def test_good_pairs_pass(rule: TextRule) -> None:
+    assert not rule.removes("Good, day!", "Καλή μέρα, 1")
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("Yes.", "Yes."), (" New  York", "New York "), ("\u3000東京", "東京"), ("", " ")]
+)
+def test_copies_differ_in_spaces_only(source: str, target: str) -> None:
+    assert NoCopies().removes(source, target)
+
+
+def test_case_and_signs_make_no_copy() -> None:
+    assert not NoCopies().removes("Yes", "yes")
+    assert not NoCopies().removes("Yes", "Yes.")
+    assert not NoCopies().removes("New York", "NewYork")
+
+
+def test_the_longest_word_counts_in_characters() -> None:
+    assert not MaxWordLength(5).removes("grüße a b c", "x" * 5)
+    assert MaxWordLength(5).removes("a", "b grüßen c")
+    assert MaxWordLength(5).removes("http://x", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [("12 + 3 = 15", 0.0), ("a1", 0.5), ("हिन्दी में", 1.0), ("e\u0301te\u0301", 1.0), ("日本語。", 0.75), ("", 1.0)],
+)
+def test_the_share_of_letters(text: str, share: float) -> None:
+    assert not MinLetters(share).removes(text, text)
+    assert share == 1 or MinLetters(share + 0.01).removes(text, "fine")
+
+
+@pytest.mark.parametrize(
+    ("language", "own", "foreign"),
+    [
+        ("en", "naïve café, №1", "привет"),
+        ("de-AT", "Straße", "Στρασσε"),
+        ("ja", "東京タワーへ行きましょう", "Let's go to Tokyo"),
+        ("ja", "スーパー", "수퍼"),
+        ("ru", "Мы прочитали The Times", "Moskva"),
+        ("hi", "मैं हिन्दी बोलता हूँ", "main hindi bolta hoon"),
+        ("ko", "서울", "首爾"),
+        ("zh", "我在 IBM 工作很久了", "ひらがな"),
+        ("fr", "12 + 3 = 15", "十五"),
+        ("fr", "", "аb"),
+    ],
+)
+def test_text_in_its_own_scripts_passes(language: str, own: str, foreign: str) -> None:
+    rule = OwnScripts.of(("en", language))
+    assert not rule.removes("fine", own)
+    assert rule.removes("fine", foreign)
+    assert OwnScripts.of((language, "en")).removes(foreign, "fine")
+
+
+def test_every_language_of_the_catalogue_has_scripts() -> None:
+    for corpus in CATALOGUE.values():
+        OwnScripts.of(corpus.languages[:2])
+
+
+def test_a_language_of_unknown_script_is_refused_in_a_sentence() -> None:
+    with pytest.raises(
+        UsageError,
+        match=r"^The filter 'scripts' does not know how 'tlh' is written, only ar, be, .*, zu: leave it out\.$",
+    ):
+        text_rules(FiltersConfig(scripts=True), ("en", "tlh"))
+
+
+def test_rules_come_in_one_order_and_only_if_they_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert text_rules(FiltersConfig(), ("src", "tgt")) == []
+    monkeypatch.setattr(module, "_identifier", Identifier)
+    monkeypatch.setattr(module, "version", lambda _: "1")
+    settings = FiltersConfig(language=0.5, scripts=True, min_letters=0.0, max_word_length=9, copies=False)
+    names = [rule.name for rule in text_rules(settings, ("en", "de"))]
+    assert names == ["copy", "long_word", "letters", "script", "language"]
+
+
+# --- language identification --------------------------------------------------------------------------------------
+
+
+class Identifier:
+    """Stands in for that of py3langid: the share of a language is that of its code among the words."""
+
+    labels = ("de", "en")
+
+    def rank(self, text: str) -> list[tuple[str, float]]:
+        words = text.split()
+        return [(label, words.count(label) / len(words)) for label in self.labels]
+
+
+def test_the_least_probability_of_the_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_identifier", Identifier)
+    rule = MinLanguage(0.5, ("en", "de"), "1")
+    assert not rule.removes("en en de", "de")
+    assert not rule.removes("en de", "de en")  # a limit that may be reached
+    assert rule.removes("en de de", "de")
+    assert rule.removes("en", "de en en")
+    assert repr(rule) == "MinLanguage(probability=0.5, languages=('en', 'de'), version='1')"
+
+
+def test_languages_are_identified() -> None:
+    pytest.importorskip("py3langid")
+    rule = text_rules(FiltersConfig(language=0.5), ("en", "de-DE"))[0]
+    english, german = "The committee will meet again next week.", "Der Ausschuss wird nächste Woche wieder tagen."
+    assert not rule.removes(english, german)
+    for source, target in ((german, english), (english, english), (german, german)):
+        assert rule.removes(source, target)
+    with pytest.raises(
+        UsageError, match=r"^The filter 'language' does not know the language 'tlh', only ace, .*: leave"
+    ):
+        text_rules(FiltersConfig(language=0.5), ("tlh", "de"))
+
+
+def test_without_its_package_the_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    module._identifier.cache_clear()
+    monkeypatch.setitem(sys.modules, "py3langid", None)
+    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
+    with pytest.raises(
+        UsageError, match=r'^The filter \'language\' needs the package py3langid: pip install "nmt\[langid\]"\.$'
+    ):
+        text_rules(FiltersConfig(language=0.5), ("en", "de"))

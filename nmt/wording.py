@@ -1,4 +1,4 @@
-"""Format counts and figures in messages."""
+"""Format counts, figures and excerpts of text in messages."""
 
 
 def counted(count: int, noun: str) -> str:
@@ -9,3 +9,9 @@ def counted(count: int, noun: str) -> str:
 def perplexity(value: float) -> str:
     """A perplexity with two decimals."""
     return f"{value:,.2f}"
+
+
+def excerpt(text: str, length: int) -> str:
+    """At most `length` characters of a text, the last of them `…` if it is cut; non-printable ones are escaped."""
+    printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[: length + 1])
+    return printable if len(printable) <= length else f"{printable[: length - 1]}…"

@@ -1,4 +1,4 @@
-"""`nmt corpora`: list, describe, fetch, check and export public corpora."""
+"""`nmt corpora`: list, describe, fetch, check and export public corpora; `cleaning.py` has `nmt corpora clean`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _GROUPS = {
 corpora_app = typer.Typer(
     name="corpora",
     cls=SubCommands,
-    help="""List, describe, fetch, check and export public corpora.
+    help="""List, describe, fetch, check, export and clean corpora.
 
     Examples:
       nmt corpora info multi30k

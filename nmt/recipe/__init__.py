@@ -12,6 +12,7 @@ from nmt.recipe.loading import (
     dump_recipe,
     leaves_data_open,
     load_recipe,
+    parse_filters,
     parse_recipe,
 )
 from nmt.recipe.schema import (
@@ -142,6 +143,7 @@ __all__ = [
     "find_recipe",
     "leaves_data_open",
     "load_recipe",
+    "parse_filters",
     "parse_recipe",
     "parse_yaml",
     "recipe_schema",

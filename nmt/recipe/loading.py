@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from nmt.arguments import as_path
 from nmt.errors import UsageError
 from nmt.recipe.messages import describe_errors, is_within, name_type
-from nmt.recipe.schema import DecodingConfig, Recipe, SectionT
+from nmt.recipe.schema import DecodingConfig, FiltersConfig, Recipe, SectionT
 from nmt.recipe.shipped import find_recipe, is_file, shipped_recipes
 from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
 
@@ -150,6 +150,11 @@ def parse_recipe(tree: Mapping[str, Any], where: str, inherited: Mapping[str, Pa
 def change_decoding(decoding: DecodingConfig, settings: Mapping[str, Any], where: str) -> DecodingConfig:
     """Change some decoding settings; `where` names them in error messages. Raises UsageError naming every wrong key."""
     return _validated(DecodingConfig, {**decoding.model_dump(mode="json"), **settings}, where, within=("decoding",))
+
+
+def parse_filters(settings: Mapping[str, Any], where: str) -> FiltersConfig:
+    """Validate filters given as a dict; `where` names them in error messages. Raises UsageError naming every wrong key."""
+    return _validated(FiltersConfig, settings, where, within=("data", "filters"))
 
 
 def _validated(

@@ -1,0 +1,119 @@
+"""`nmt corpora clean`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt.cli.options import set_up
+from nmt.cli.streams import open_output
+from nmt.errors import DataError, UsageError
+from nmt.wording import counted, excerpt
+
+if TYPE_CHECKING:
+    from nmt.data.filters import FilterReport
+
+_WIDTH = 60
+"""Most characters of each side of a sample."""
+
+
+def clean_corpus(
+    locator: Annotated[
+        str,
+        typer.Argument(metavar="LOCATOR", help="Text as in a recipe, such as web/train.tsv.gz.", show_default=False),
+    ],
+    source: Annotated[str, typer.Option(metavar="CODE", help="Source language, such as en.", show_default=False)],
+    target: Annotated[str, typer.Option(metavar="CODE", help="Target language, such as de.", show_default=False)],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="PREFIX", help="Write PREFIX.en and PREFIX.de.", show_default=False)
+    ],
+    max_length: Annotated[int, typer.Option(min=1, metavar="N", help="Most words of the longer side.")] = 100,
+    max_ratio: Annotated[
+        float, typer.Option(min=1, metavar="RATIO", help="Largest ratio of the longer side to the shorter.")
+    ] = 9.0,
+    no_duplicates: Annotated[bool, typer.Option("--no-duplicates", help="Remove repeated pairs.")] = False,
+    no_copies: Annotated[bool, typer.Option("--no-copies", help="Remove pairs with two equal sides.")] = False,
+    max_word_length: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Most characters of a word.", show_default="any")
+    ] = None,
+    min_letters: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, metavar="SHARE", help="Least share of letters.", show_default="any"),
+    ] = None,
+    scripts: Annotated[
+        bool, typer.Option("--scripts", help="Most letters must be of the scripts of the language.")
+    ] = False,
+    language: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, metavar="P", help="Least probability of the language, by py3langid.", show_default="any"
+        ),
+    ] = None,
+) -> None:
+    """Remove unusable pairs from a parallel text, and say what each rule removed.
+
+    Examples:
+      nmt corpora clean web.tsv --source en --target de --no-copies -o clean/web
+      nmt corpora clean sample:train --source en --target de --max-ratio 2 --scripts -o clean/sample
+
+    Details:
+
+    The rules are those of `data.filters` in a recipe. They apply in the order above, after one that removes pairs with an empty
+    side, and a pair counts for the first rule that it breaks. A rule on one side applies to both.
+
+    Lengths are in words, which are what spaces separate; in a recipe --max-length and --max-ratio are in tokens, because there
+    are subwords. --language needs `pip install "nmt[langid]"`, and gives short lines low probabilities: try 0.1 first.
+
+    Stdout has the number of pairs by rule, stderr up to three samples of each with their line numbers. A file gets its name
+    once it is complete, and none is overwritten.
+    """
+    from nmt.data.corpus import load_corpus
+    from nmt.data.filters import FilterReport, clean
+    from nmt.recipe import parse_filters
+
+    set_up()
+    settings = {
+        "max_length": max_length,
+        "max_ratio": max_ratio,
+        "duplicates": not no_duplicates,
+        "copies": not no_copies,
+        "max_word_length": max_word_length,
+        "min_letters": min_letters,
+        "scripts": scripts,
+        "language": language,
+    }
+    filters = parse_filters(settings, "nmt corpora clean")
+    paths = [Path(f"{output}.{code}") for code in (source, target)]
+    if existing := next((path for path in paths if path.exists()), None):
+        raise UsageError(f"{existing} already exists: move it, or choose another prefix with -o.")
+    corpus = load_corpus(locator, source=source, target=target)
+    report = FilterReport(filters=filters, unit="word")
+    with open_output(paths[0]) as first, open_output(paths[1]) as second:
+        for pairs, counts in clean(corpus, filters):
+            report += counts
+            first.writelines(f"{pair[0]}\n".encode() for pair in pairs)
+            second.writelines(f"{pair[1]}\n".encode() for pair in pairs)
+        if not report.kept:
+            raise DataError(f"No pair of {locator} passes the filters ({report}): relax them.")
+    _print_samples(report)
+    _print_counts(report)
+
+
+def _print_counts(report: FilterReport) -> None:
+    removed = {report.reason(rule): count for rule, count in report.removed.items() if count}
+    rows = {counted(report.total, "pair").split()[1]: report.total, **removed, "kept": report.kept}
+    width = len(f"{report.total:,}")
+    for name, count in rows.items():
+        typer.echo(f"{count:{width},}  {name}")
+
+
+def _print_samples(report: FilterReport) -> None:
+    for rule in report.removed:
+        for index, sample in enumerate(report.samples.get(rule, ())):
+            if not index:
+                print(f"{report.reason(rule)}:", file=sys.stderr)
+            sides = " ||| ".join(excerpt(side, _WIDTH) for side in (sample.source, sample.target))
+            print(f"  line {sample.line:,}: {sides}", file=sys.stderr)

@@ -4,6 +4,8 @@ recipe.yaml            what the model is and how it was trained
 source.model           SentencePiece model of the source
 target.model           SentencePiece model of the target
 weights.safetensors    parameters, with the format version and a digest in its metadata
+
+A run folder also has data.json (`nmt.training.data_file`), which loading does not read.
 """
 
 from __future__ import annotations

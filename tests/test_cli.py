@@ -611,7 +611,7 @@ def test_what_cannot_be_drawn(
 def test_the_best_checkpoints_are_averaged_into_a_model(model: Path, tmp_path: Path) -> None:
     output = tmp_path / "mean"
     assert good(nmt("average", model, "-o", output)).strip() == str(output)
-    assert sorted(path.name for path in output.iterdir()) == sorted(FILES)
+    assert sorted(path.name for path in output.iterdir()) == sorted([*FILES, "data.json"])
     assert "exists already" in bad(nmt("average", model, "-o", output), 2)
 
 

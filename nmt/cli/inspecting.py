@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         AttentionConfig,
         DecoderConfig,
         EncoderConfig,
+        FiltersConfig,
         GuidedAlignmentConfig,
         ModelConfig,
         RecurrentModelConfig,
     )
+    from nmt.training.data_file import DataDescription
 
 recipe_app = typer.Typer(
     name="recipe",
@@ -51,24 +53,27 @@ def info(model: Model, as_json: Annotated[bool, typer.Option("--json", help="Pri
     Details:
 
     With --json, print an object with the keys `recipe` (every setting, as `nmt train --dump-recipe` prints it),
-    `vocabulary` (tokens of `source` and `target`), `parameters`, `best` and `last` (the records of the best and the last
-    validation in metrics.jsonl, or null).
+    `vocabulary` (tokens of `source` and `target`), `parameters`, `data` (the content of data.json: number of lines and hash of
+    the texts that the model was trained on, and what the filters removed; or null), `best` and `last` (the records of the best
+    and the last validation in metrics.jsonl, or null).
     """
     set_up()
     from nmt.model_folder import Bundle
+    from nmt.training.data_file import load_data_description
 
-    bundle, validations = Bundle.load(model), _validations(model)
+    bundle, data, validations = Bundle.load(model), load_data_description(model), _validations(model)
     if as_json:
-        typer.echo(json.dumps(_as_json(bundle, validations), ensure_ascii=False, indent=2))
+        typer.echo(json.dumps(_as_json(bundle, data, validations), ensure_ascii=False, indent=2))
     else:
-        print_table([list(row) for row in {**_description(bundle), **_best(validations)}.items()])
+        print_table([list(row) for row in {**_description(bundle, data), **_best(validations)}.items()])
 
 
-def _as_json(bundle: Bundle, validations: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _as_json(bundle: Bundle, data: DataDescription | None, validations: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         "recipe": bundle.recipe.model_dump(mode="json"),
         "vocabulary": {"source": len(bundle.source), "target": len(bundle.target)},
         "parameters": _parameters(bundle),
+        "data": None if data is None else data.model_dump(),
         "best": next((record for record in reversed(validations) if record.get("best")), None),
         "last": validations[-1] if validations else None,
     }
@@ -78,7 +83,7 @@ def _parameters(bundle: Bundle) -> int:
     return sum(parameter.numel() for parameter in bundle.model.parameters())
 
 
-def _description(bundle: Bundle) -> dict[str, str]:
+def _description(bundle: Bundle, data: DataDescription | None) -> dict[str, str]:
     recipe, model = bundle.recipe, bundle.recipe.model
     scaled = "" if model.embedding_scale == 1 else f", times {model.embedding_scale:g}"
     subwords = f"{len(bundle.source):,}" + (" joint" if recipe.subwords.joint else f" + {len(bundle.target):,}")
@@ -86,12 +91,21 @@ def _description(bundle: Bundle) -> dict[str, str]:
         "name": recipe.name,
         "languages": f"{recipe.data.source} -> {recipe.data.target}",
         "trained on": recipe.data.train,
+        **({} if data is None else _texts(data, recipe.data.filters)),
         **_guidance(recipe.training.guided_alignment),
         "subwords": f"{subwords} ({recipe.subwords.kind})",
         **_architecture(model),
         "embedding": f"{model.embedding}{scaled}, tied: {model.tie}",
         "parameters": f"{_parameters(bundle):,}",
         "decoding": f"beam {recipe.decoding.beam_size}, length penalty {recipe.decoding.length_penalty:g}",
+    }
+
+
+def _texts(data: DataDescription, filters: FiltersConfig) -> dict[str, str]:
+    """Size and hash of the texts, and what the filters removed."""
+    return {
+        "training text": f"{data.train.report(filters)}; hash {data.train.fingerprint}",
+        "validation text": f"{counted(data.valid.lines, 'pair')}; hash {data.valid.fingerprint}",
     }
 
 

@@ -134,8 +134,8 @@ def _nearest(name: str, names: Collection[str]) -> str:
 # --- files ------------------------------------------------------------------------------------------------------
 
 
-def find(name: str, split: str, language: str, *, progress: Progress | None = None) -> Path:
-    """Find the file of one side of one split; download it to the cache if it is missing.
+def find(name: str, split: str, language: str, *, progress: Progress | None = None, fetch: bool = True) -> Path:
+    """Find the file of one side of one split; unless `fetch` is off, download it to the cache if it is missing.
 
     Raises:
         DataError: there is no such corpus, split or language, or the download failed. The message says where to put the file.
@@ -147,6 +147,8 @@ def find(name: str, split: str, language: str, *, progress: Progress | None = No
         raise DataError(f"There is no file {folder / split}.{language} (also with {' '.join(COMPRESSIONS[1:])}).")
     corpus = corpus or named(name)
     if file := corpus.file(split, language):
+        if not fetch:
+            raise DataError(f"{name}/{split}.{language} must be fetched first: `nmt corpora fetch {name}`.")
         from nmt.data.fetching import fetch_file  # archives and HTTP are not needed to find files
 
         return fetch_file(corpus, file, progress)

@@ -40,6 +40,16 @@ class Column(Sequence[str]):
         for start in range(0, len(self), size):
             yield self._chunks.slice(start, size).to_pylist()
 
+    def rows_among(self, texts: Iterable[str]) -> list[int]:
+        """The rows whose text is one of these, in order."""
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        mask = pc.is_in(self._chunks, value_set=pa.array(list(texts), pa.string()))
+        rows: list[int] = np.flatnonzero(mask.to_numpy()).tolist()
+        return rows
+
 
 def collect(batches: Iterable[Sequence[list[str]]], sides: int) -> list[Column]:
     """Collect batches of rows into columns, in memory or, once they are large, in a memory-mapped file.

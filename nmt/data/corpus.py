@@ -50,7 +50,7 @@ class ParallelCorpus:
         return digest.hexdigest()
 
 
-def load_corpus(locator: str | Path, *, source: str, target: str) -> ParallelCorpus:
+def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = True) -> ParallelCorpus:
     """Load a parallel corpus.
 
     Args:
@@ -60,6 +60,7 @@ def load_corpus(locator: str | Path, *, source: str, target: str) -> ParallelCor
             are the two language codes, which may be in any order. Codes of other languages are an error.
         source: language code of the source side.
         target: language code of the target side.
+        fetch: whether text may be downloaded. Without, the hub and sacreBLEU are not asked at all.
 
     Raises:
         DataError: there is no such corpus, or its text is unusable. The message names file and line.
@@ -68,6 +69,8 @@ def load_corpus(locator: str | Path, *, source: str, target: str) -> ParallelCor
     languages = source, target
     if locator.startswith("sample:"):
         corpus = _from_sample(locator, source, target)
+    elif locator.startswith(("hf:", "sacrebleu:")) and not fetch:
+        raise DataError(f"{locator} may have to be fetched.")
     elif locator.startswith("hf:"):
         corpus = _of_batches(read_hub(locator, languages), locator, languages)
     elif locator.startswith("sacrebleu:"):
@@ -75,7 +78,7 @@ def load_corpus(locator: str | Path, *, source: str, target: str) -> ParallelCor
     elif is_table(locator):
         corpus = _of_batches(read_table(locator, languages), locator, languages)
     else:
-        corpus = _from_files(*_find_files(locator, source, target), locator, languages)
+        corpus = _from_files(*_find_files(locator, source, target, fetch=fetch), locator, languages)
     if not len(corpus):
         raise DataError(f"The corpus {locator} is empty: it has no line.")
     return corpus
@@ -99,7 +102,7 @@ def _batched(lines: Iterator[str]) -> Iterator[tuple[list[str]]]:
         yield (batch,)
 
 
-def _find_files(locator: str, source: str, target: str) -> tuple[Path, Path]:
+def _find_files(locator: str, source: str, target: str, *, fetch: bool) -> tuple[Path, Path]:
     """Find the two files of a pattern with braces, a prefix, or a catalogue name."""
     names = _side_names(locator, source, target)
     try:
@@ -110,7 +113,7 @@ def _find_files(locator: str, source: str, target: str) -> tuple[Path, Path]:
         return paths[0], paths[1]
     is_name = not any(paths) and "{" not in locator
     if is_name and (place := catalogue.split_name(locator)):
-        return catalogue.find(*place, source), catalogue.find(*place, target)
+        return catalogue.find(*place, source, fetch=fetch), catalogue.find(*place, target, fetch=fetch)
     missing = " and no file ".join(name for name, path in zip(names, paths, strict=True) if path is None)
     problem = f"There is no file {missing} (also with {' '.join(COMPRESSIONS[1:])})"
     if is_name and Path(locator).is_file():

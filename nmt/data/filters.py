@@ -53,6 +53,12 @@ class FilterReport:
     samples: Mapping[str, Sequence[RemovedPair]] = field(default_factory=dict)
     unit: str = "token"
 
+    @classmethod
+    def of(cls, kept: int, removed: Mapping[str, int], filters: FiltersConfig | None) -> "FilterReport":
+        """The report with these counts by rule."""
+        counts: dict[str, Any] = dict(removed)
+        return cls(kept, **counts, filters=filters)
+
     @property
     def removed(self) -> dict[str, int]:
         """The number of pairs that each rule removed, in the order of `RULES`."""
@@ -64,10 +70,11 @@ class FilterReport:
         return self.kept + sum(self.removed.values())
 
     def __add__(self, other: "FilterReport") -> "FilterReport":
-        counts: dict[str, Any] = {rule: count + other.removed[rule] for rule, count in self.removed.items()}
+        counts = {rule: count + other.removed[rule] for rule, count in self.removed.items()}
         rules = self.samples.keys() | other.samples.keys()
         samples = {rule: [*self.samples.get(rule, ()), *other.samples.get(rule, ())][:_SAMPLES] for rule in rules}
-        return FilterReport(self.kept + other.kept, **counts, filters=self.filters, samples=samples, unit=self.unit)
+        total = FilterReport.of(self.kept + other.kept, counts, self.filters)
+        return replace(total, samples=samples, unit=self.unit)
 
     def reason(self, rule: str) -> str:
         """What the pairs that a rule removed are: `longer than 100 tokens`."""
@@ -117,13 +124,13 @@ def keep(
     removed = {} if filters is None else _removed(source_lengths, target_lengths, filters, first, pairs, rules)
     for rows in removed.values():
         mask[rows] = False
-    counts: dict[str, Any] = {rule: len(rows) for rule, rows in removed.items()}
+    counts = {rule: len(rows) for rule, rows in removed.items()}
     samples = {
         rule: [RemovedPair(start + row + 1, *pairs[row]) for row in rows[:_SAMPLES].tolist()]
         for rule, rows in removed.items()
         if len(rows) and pairs
     }
-    return mask, FilterReport(int(np.count_nonzero(mask)), **counts, filters=filters, samples=samples)
+    return mask, replace(FilterReport.of(int(np.count_nonzero(mask)), counts, filters), samples=samples)
 
 
 def _removed(

@@ -10,6 +10,7 @@ from nmt.errors import DataError, UsageError
 from nmt.files import sync
 from nmt.model_folder import WEIGHTS, Bundle, save_tensors
 from nmt.training.best import best_checkpoint_files, mean_of_files
+from nmt.training.data_file import load_data_description
 
 
 def average_run(run: Path, output: Path, *, best: int | None = None) -> int:
@@ -35,9 +36,12 @@ def average_run(run: Path, output: Path, *, best: int | None = None) -> int:
     if not 1 <= count <= len(files):
         raise UsageError(f"--best must be between 1 and {len(files)}, the checkpoints that {run} kept, but is {count}.")
     mean = mean_of_files(files[:count])
+    data = load_data_description(run)
     unfinished = output.with_name(f".{output.name}.{os.getpid()}.new")
     try:
         bundle.save_description(unfinished)
+        if data is not None:
+            data.save(unfinished)
         save_tensors(mean, unfinished / WEIGHTS)
         unfinished.rename(output)
         sync(output.parent)

@@ -12,12 +12,13 @@ from nmt.model_folder import RECIPE, SOURCE, TARGET, check_folder
 from nmt.recipe import Recipe, changed_keys
 from nmt.training.best import BEST
 from nmt.training.checkpoint import State, has_state, load_state
+from nmt.training.data_file import DATA
 from nmt.training.launch import training_command
 from nmt.training.lock import LOCK
 from nmt.training.text import TrainingText
 
 _DESCRIPTION = (RECIPE, SOURCE, TARGET)
-_BEFORE_TRAINING = (*_DESCRIPTION, "tensorboard")
+_BEFORE_TRAINING = (*_DESCRIPTION, DATA, "tensorboard")
 """Files that a run writes before its first state."""
 
 

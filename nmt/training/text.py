@@ -8,6 +8,7 @@ from itertools import chain
 
 from nmt.alignment.corpus_links import WordLinks, load_links
 from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.data.rules import text_rules
 from nmt.data.subwords import Subwords
 from nmt.recipe import Recipe
 
@@ -22,8 +23,14 @@ class TrainingText:
 
     @classmethod
     def load(cls, recipe: Recipe) -> TrainingText:
-        """Load the text of a recipe. Raises DataError with file and line if it cannot be used."""
+        """Load the text of a recipe.
+
+        Raises:
+            DataError: the text cannot be used. The message names file and line.
+            UsageError: a filter does not know one of the languages, or needs a package that is not installed.
+        """
         data = recipe.data
+        text_rules(data.filters, (data.source, data.target))  # before minutes are spent on subwords
         train, valid = (load_corpus(text, source=data.source, target=data.target) for text in (data.train, data.valid))
         guided = recipe.training.guided_alignment
         return cls(train, valid, None if guided is None else load_links(guided.links, train, source=data.source))

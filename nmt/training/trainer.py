@@ -26,6 +26,7 @@ from nmt.recipe import Recipe, load_recipe
 from nmt.training.advice import TrainingSize, advise
 from nmt.training.best import BestCheckpoints
 from nmt.training.checkpoint import Progress, Rank, State, has_state, save_state
+from nmt.training.data_file import DataDescription, TextDescription
 from nmt.training.epoch import Epoch, plan_epoch
 from nmt.training.folder import check_text, open_folder, resume_command
 from nmt.training.guard import MAX_BAD_UPDATES, BadUpdate, OutOfMemory, within_memory
@@ -33,6 +34,7 @@ from nmt.training.lock import lock_folder
 from nmt.training.log import Log
 from nmt.training.meter import Meter
 from nmt.training.optim import Clock, MovingAverage, use_weights
+from nmt.training.overlap import overlap_warning
 from nmt.training.parallel import LostRank, Ranks, device_of_rank, open_ranks
 from nmt.training.resuming import collect_state, restore_state
 from nmt.training.sampling import teacher_forcing_ratio
@@ -170,6 +172,7 @@ def _prepare(
         trainer = Trainer(bundle, text, folder, stopping, state, ranks, tokenizer=tokenizer, device=device, quiet=quiet)
     if ranks.is_first:
         bundle.save_description(folder)
+        trainer.data_description().save(folder)
     return trainer
 
 
@@ -227,6 +230,13 @@ class Trainer:
         self.log = Log(written, updates=updates, done=self.progress.update, quiet=quiet, tensorboard=board)
         self.meter = Meter(self.progress)
         self.saved_at = time.monotonic()
+
+    def data_description(self) -> DataDescription:
+        """The texts of this run, and what the filters removed from them."""
+        return DataDescription(
+            train=TextDescription.of(self.text.train, self.corpus.report),
+            valid=TextDescription.of(self.text.valid, self.validator.corpus.report),
+        )
 
     # --- the loop ------------------------------------------------------------------------------------------------
 
@@ -449,6 +459,8 @@ class Trainer:
     def _log_introduction(self) -> None:
         """Show corpus, metrics, model and machine, and advice if the model is too large."""
         self.log.show(f"{self.text.train.name}: {self.corpus.report}")
+        if self.is_new and not self.log.quiet and (warning := overlap_warning(self.recipe.data, self.text)):
+            self.log.show(warning)
         for line in self.validator.introduction():
             self.log.show(line)
         size = self._size()

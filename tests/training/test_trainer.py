@@ -74,7 +74,8 @@ def test_reversal_is_learnt_and_its_alignment_is_anti_diagonal(corpus: Path, tmp
 def test_a_run_folder_is_a_model_folder_with_metrics_and_state(small: Path, tmp_path: Path) -> None:
     train(toy_recipe(small), tmp_path / "run", device=CPU, quiet=True)
     names = {path.name for path in (tmp_path / "run").iterdir()}
-    assert names == {"recipe.yaml", "source.model", "target.model", "weights.safetensors", "metrics.jsonl", STATE}
+    model = {"recipe.yaml", "source.model", "target.model", "weights.safetensors"}
+    assert names == {*model, "data.json", "metrics.jsonl", STATE}
     assert [record["epoch"] for record in records(tmp_path / "run", "valid")] == [1, 2]
     assert all({"loss", "perplexity", "bleu", "best"} <= record.keys() for record in records(tmp_path / "run", "valid"))
 

@@ -1,0 +1,81 @@
+"""`data.json` in a model folder: which text the model was trained on, and what the filters removed from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from nmt import __version__
+from nmt.data.corpus import ParallelCorpus
+from nmt.data.filters import RULES, FilterReport
+from nmt.errors import DataError
+from nmt.files import write_atomically
+from nmt.recipe import FiltersConfig
+
+DATA = "data.json"
+
+
+class TextDescription(BaseModel):
+    """A text, and what was left out of it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    locator: str
+    """As in the recipe."""
+    lines: int
+    """Number of pairs before filtering."""
+    fingerprint: str
+    """Hash of all text, whatever files it came from: `ParallelCorpus.fingerprint`."""
+    kept: int
+    """Number of pairs after filtering."""
+    removed: dict[str, int]
+    """Number of pairs that each rule removed, without rules that removed none."""
+
+    @classmethod
+    def of(cls, corpus: ParallelCorpus, report: FilterReport) -> TextDescription:
+        """Describe a text and its filtering."""
+        removed = {rule: count for rule, count in report.removed.items() if count}
+        return cls(
+            locator=corpus.name,
+            lines=len(corpus),
+            fingerprint=corpus.fingerprint,
+            kept=report.kept,
+            removed=removed,
+        )
+
+    def report(self, filters: FiltersConfig) -> FilterReport:
+        """The report of the filtering."""
+        counts = {rule: self.removed.get(rule, 0) for rule in RULES}
+        return FilterReport.of(self.kept, counts, filters)
+
+
+class DataDescription(BaseModel):
+    """The content of `data.json`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    nmt: str = __version__
+    """Version of the toolkit that trained the model."""
+    train: TextDescription
+    valid: TextDescription
+
+    def save(self, folder: Path) -> None:
+        """Write the file atomically."""
+        content = self.model_dump_json(indent=2) + "\n"
+        write_atomically(folder / DATA, lambda path: path.write_text(content, encoding="utf-8"))
+
+
+def load_data_description(folder: Path) -> DataDescription | None:
+    """Read the file; None if there is none, as in folders of early versions. Raises DataError if it is damaged."""
+    path = folder / DATA
+    if not path.is_file():
+        return None
+    try:
+        return DataDescription.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"Cannot read {path}: {error.strerror or error}.") from None
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise DataError(f"{path} is damaged: {f'{place}: ' if place else ''}{problem['msg']}.") from None

@@ -1,0 +1,129 @@
+"""data.json says which text a model was trained on, and a folder without one is none the worse."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from nmt import __version__
+from nmt.cli.inspecting import info
+from nmt.data.corpus import load_corpus
+from nmt.data.filters import FilterReport
+from nmt.errors import DataError
+from nmt.model_folder import Bundle
+from nmt.recipe import FiltersConfig
+from nmt.training.average import average_run
+from nmt.training.data_file import DataDescription, TextDescription, load_data_description
+from nmt.training.trainer import train
+from tests.training.toy import recipe, write_reversal
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reversal")
+    write_reversal(folder, pairs=60, held_out=5)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder whose text lost pairs to two rules."""
+    data = recipe(corpus).data.model_dump() | {"filters": {"max_length": 6, "copies": False}}
+    toy = recipe(corpus, training={"epochs": 1, "validation": {"keep_best": 2}}, data=data)
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    train(toy, folder, device="cpu", quiet=True)
+    return folder
+
+
+def test_a_run_describes_its_text(corpus: Path, run: Path) -> None:
+    text, valid = (load_corpus(f"{corpus}/{name}", source="src", target="tgt") for name in ("train", "valid"))
+    lengths = [len(line.split()) for line in text.source]
+    copies = sum(source == target and len(source.split()) <= 6 for source, target in text.pairs())
+    too_long = sum(length > 6 for length in lengths)
+    assert min(copies, too_long) > 0
+    assert json.loads((run / "data.json").read_text()) == {
+        "nmt": __version__,
+        "train": {
+            "locator": f"{corpus}/train.{{src,tgt}}",
+            "lines": 60,
+            "fingerprint": text.fingerprint,
+            "kept": 60 - too_long - copies,
+            "removed": {"too_long": too_long, "copy": copies},
+        },
+        "valid": {
+            "locator": f"{corpus}/valid",
+            "lines": 5,
+            "fingerprint": valid.fingerprint,
+            "kept": 5,
+            "removed": {},
+        },
+    }
+
+
+def test_info_shows_it(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    description = load_data_description(run)
+    assert description is not None
+    info(run)
+    lines = dict(line.split("  ", maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    report = str(description.train.report(FiltersConfig(max_length=6)))
+    assert "longer than 6 tokens" in report
+    assert lines["training text"].strip() == f"{report}; hash {description.train.fingerprint}"
+    assert lines["validation text"].strip() == f"5 pairs; hash {description.valid.fingerprint}"
+    info(run, as_json=True)
+    assert json.loads(capsys.readouterr().out)["data"] == json.loads((run / "data.json").read_text())
+
+
+def test_a_folder_without_it_loads_and_is_described(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(run, tmp_path / "old")
+    (folder / "data.json").unlink()
+    Bundle.load(folder)
+    info(folder)
+    assert "text" not in capsys.readouterr().out
+    info(folder, as_json=True)
+    assert json.loads(capsys.readouterr().out)["data"] is None
+    assert average_run(folder, tmp_path / "mean") == 1
+    assert load_data_description(tmp_path / "mean") is None
+
+
+def test_a_mean_of_checkpoints_keeps_it(run: Path, tmp_path: Path) -> None:
+    average_run(run, tmp_path / "mean")
+    assert (tmp_path / "mean/data.json").read_bytes() == (run / "data.json").read_bytes()
+
+
+def test_a_resumed_run_leaves_it_unless_the_text_has_changed(corpus: Path, run: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(run, tmp_path / "run")
+    written = (folder / "data.json").read_bytes()
+    train(folder / "recipe.yaml", folder, device="cpu", quiet=True, resume=True)
+    assert (folder / "data.json").read_bytes() == written
+    other = shutil.copytree(corpus, tmp_path / "other")
+    for code in ("src", "tgt"):
+        with (other / f"train.{code}").open("a") as file:
+            file.write("a b\n")
+    data = recipe(other).data.model_dump() | {"filters": {"max_length": 6, "copies": False}}
+    toy = recipe(other, training={"epochs": 1, "validation": {"keep_best": 2}}, data=data)
+    train(toy, folder, device="cpu", quiet=True, resume=True, force=True)
+    description = load_data_description(folder)
+    assert description is not None
+    assert (description.train.lines, description.train.locator) == (61, f"{other}/train.{{src,tgt}}")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [("{", "Invalid JSON"), ("{}", "train: Field required"), ('{"train": 3, "valid": []}', "train: Input should be")],
+)
+def test_a_damaged_file_is_a_sentence(run: Path, tmp_path: Path, content: str, problem: str) -> None:
+    folder = shutil.copytree(run, tmp_path / "run")
+    (folder / "data.json").write_text(content)
+    with pytest.raises(DataError, match=rf"^{folder}/data\.json is damaged: {problem}.*\.$"):
+        info(folder)
+    Bundle.load(folder)  # which does not read it
+
+
+def test_a_file_of_a_newer_version_is_read() -> None:
+    text = TextDescription(locator="x", lines=3, fingerprint="f", kept=1, removed={"empty": 1, "unheard_of": 1})
+    newer = DataDescription(train=text, valid=text).model_dump() | {"new": 1}
+    read = DataDescription.model_validate_json(json.dumps(newer))
+    assert read.train.report(FiltersConfig()) == FilterReport(kept=1, empty=1, filters=FiltersConfig())

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from nmt.data.corpus import load_corpus
+from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.model_folder import Bundle, load_tensors
@@ -229,6 +230,15 @@ def test_a_folder_that_is_not_empty_is_refused(small: Path, tmp_path: Path) -> N
     with pytest.raises(UsageError, match="exists already: go on with --resume"):
         train(toy_recipe(small), tmp_path, device=CPU, quiet=True)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_filter_that_does_not_know_the_language_ends_before_subwords_are_trained(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Subwords, "train", lambda *_, **__: pytest.fail("trained subwords first"))
+    data = toy_recipe(small).data.model_dump() | {"filters": {"scripts": True}}
+    with pytest.raises(UsageError, match="does not know how 'src' is written"):
+        train(toy_recipe(small, data=data), tmp_path / "run", device=CPU, quiet=True)
 
 
 def test_resuming_with_another_recipe_says_what_differs(small: Path, tmp_path: Path) -> None:

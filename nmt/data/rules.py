@@ -17,24 +17,37 @@ from nmt.errors import UsageError
 from nmt.recipe import FiltersConfig
 
 _LANGUAGES = {
-    "Arabic": "ar fa ur",
+    "Arabic": "ar fa ku ps ug ur",
     "Armenian": "hy",
-    "Bengali": "bn",
-    "Cyrillic": "be bg kk mk ru uk",
+    "Bengali": "as bn",
+    "Cyrillic": "az be bg bs kk ky mk mn ru sh sr tg tk tt uk uz",
     "Devanagari": "hi mr ne",
+    "Ethiopic": "am",
     "Georgian": "ka",
     "Greek": "el",
     "Gujarati": "gu",
+    "Gurmukhi": "pa",
     "Han": "ja zh",
     "Hangul": "ko",
-    "Hebrew": "he",
+    "Hebrew": "he yi",
     "Hiragana": "ja",
+    "Kannada": "kn",
     "Katakana": "ja",
-    "Latin": "ca cs da de en es et eu fi fr ga gl ha hr hu id is it lt lv mt nb nl nn no pl pt ro sk sl sq sv sw tr vi xh zu",
+    "Khmer": "km",
+    "Lao": "lo",
+    "Latin": """
+        af az br bs ca cs cy da de en eo es et eu fi fr fy ga gd gl ha hr hu id ig is it ku li lt lv mg ms mt nb nl nn no oc pl pt
+        ro rw se sh sk sl so sq sr sv sw tk tl tr uz vi wa xh yo zu
+    """,
+    "Malayalam": "ml",
+    "Myanmar": "my",
+    "Oriya": "or",
+    "Sinhala": "si",
     "Tamil": "ta",
+    "Telugu": "te",
     "Thai": "th",
 }
-"""The languages written in each script of Unicode."""
+"""The languages of the catalogue that each script of Unicode writes."""
 
 
 class TextRule(Protocol):

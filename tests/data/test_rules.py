@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data import rules as module
-from nmt.data.catalogue import CATALOGUE
+from nmt.data.catalogue import entries
 from nmt.data.rules import MaxWordLength, MinLanguage, MinLetters, NoCopies, OwnScripts, TextRule, text_rules
 from nmt.errors import UsageError
 from nmt.recipe import FiltersConfig
@@ -81,6 +81,8 @@ def test_the_share_of_letters(text: str, share: float) -> None:
         ("hi", "मैं हिन्दी बोलता हूँ", "main hindi bolta hoon"),
         ("ko", "서울", "首爾"),
         ("zh", "我在 IBM 工作很久了", "ひらがな"),
+        ("sr", "добро", "καλό"),
+        ("sr", "dobro", "καλό"),
         ("fr", "12 + 3 = 15", "十五"),
         ("fr", "", "аb"),
     ],
@@ -92,15 +94,17 @@ def test_text_in_its_own_scripts_passes(language: str, own: str, foreign: str) -
     assert OwnScripts.of((language, "en")).removes(foreign, "fine")
 
 
-def test_every_language_of_the_catalogue_has_scripts() -> None:
-    for corpus in CATALOGUE.values():
-        OwnScripts.of(corpus.languages[:2])
+def test_every_language_of_the_catalogue_has_scripts_that_unicode_knows() -> None:
+    languages = {code for entry in entries() for code in (*entry.languages, *"-".join(entry.pairs).split("-")) if code}
+    assert {"en", "ja", "yi", "am"} <= languages
+    for language in languages:
+        assert OwnScripts.of(("en", language)).removes("fine", "\N{CHEROKEE LETTER A}")
 
 
 def test_a_language_of_unknown_script_is_refused_in_a_sentence() -> None:
     with pytest.raises(
         UsageError,
-        match=r"^The filter 'scripts' does not know how 'tlh' is written, only ar, be, .*, zu: leave it out\.$",
+        match=r"^The filter 'scripts' does not know how 'tlh' is written, only af, am, .*, zu: leave it out\.$",
     ):
         text_rules(FiltersConfig(scripts=True), ("en", "tlh"))
 

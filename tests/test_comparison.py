@@ -497,3 +497,31 @@ def test_the_command_says_what_is_wrong(corpus: Path, tmp_path: Path, arguments:
     write(corpus, "good")
     ended = nmt("compare", corpus / "good.yaml", "--out", tmp_path / "out", *arguments)
     assert bad(ended, ended.returncode or 1).startswith(sentence)
+
+
+def test_a_recurrent_model_and_a_transformer_stand_in_one_table(
+    trained: tuple[list[Candidate], Seen, dict[str, str]], corpus: Path
+) -> None:
+    recurrent, path = trained[0][0], corpus / "transformer.yaml"
+    own = tree(corpus, "transformer")
+    own["model"] = {"kind": "transformer", "embedding": 16, "heads": 2, "feed_forward": 32, "norm": "pre"}
+    own["model"] |= {"encoder": {"layers": 1}, "decoder": {"layers": 2}}
+    path.write_text(yaml.safe_dump(own))
+    ended = nmt("compare", path, corpus / "good.yaml", "--out", recurrent.folder, "--threads", 1, "-q")
+    [head, _, *rows] = [line for line in good(ended).splitlines() if line.startswith("|")][:4]
+    cells = [dict(zip(split(head), split(row), strict=True)) for row in rows]
+    assert [(row["model"].strip("† "), row["score"]) for row in cells] == [
+        ("transformer", "scaled dot, 2 heads"),
+        ("good", "general"),
+    ]
+    assert [row["order"] for row in cells] == ["transformer", "attend-then-update"]
+    for row, run in zip(cells, (recurrent.folder / "runs" / "transformer", recurrent.run), strict=True):
+        model = Bundle.load(run).model
+        assert row["parameters"] == f"{sum(weight.numel() for weight in model.parameters()) / 1e6:.2f} M"
+        assert float(row["perplexity"].strip("*")) > 1
+        assert float(row["entropy"].strip("*")) > 0
+
+
+def split(row: str) -> list[str]:
+    """The cells of a row of a table."""
+    return [cell.strip() for cell in row.strip("|").split("|")]

@@ -11,9 +11,10 @@ A run folder also has data.json (`nmt.training.data_file`), which loading does n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,15 @@ from safetensors.torch import save
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from nmt.arguments import as_path
+from nmt.arguments import as_path, check_counts
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
 from nmt.files import write_atomically
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder, TranslationModel
-from nmt.recipe import Recipe, dump_recipe, load_recipe
+from nmt.model.transformer import TransformerModel
+from nmt.recipe import Recipe, TransformerModelConfig, dump_recipe, load_recipe
+from nmt.wording import counted
 
 FORMAT = 2
 """Of safetensors files: the only one that is read. Files of format 1 had no digest."""
@@ -41,6 +44,10 @@ _BLANK = "0" * 64
 _BLOCK = 2**20
 _FLOATS = ("F64", "F32", "F16", "BF16")
 """What weights may be stored as, in safetensors' names."""
+_NO_CHOICE = (
+    "Only the attention of a Transformer has layers and heads to choose from: "
+    "a recurrent model has one alignment, the mean of its heads."
+)
 
 
 @dataclass(frozen=True)
@@ -111,6 +118,43 @@ class Bundle:
             _load_weights(bundle.model, folder / WEIGHTS)
         bundle.model.to(device).eval()
         return bundle
+
+    def attending(self, layer: int | None = None, head: int | None = None) -> Bundle:
+        """The same Transformer, its weights shared, with the alignment of another decoder layer or head, counted from 1.
+
+        Without a layer it is the recipe's layer; without a head, the mean of the layer's heads.
+
+        Raises:
+            UsageError: the model is no Transformer, or has no such layer or head.
+        """
+        config, model = self.recipe.model, self.model
+        if not isinstance(config, TransformerModelConfig) or not isinstance(model, TransformerModel):
+            raise UsageError(_NO_CHOICE)
+        layer = config.alignment_layer if layer is None else layer
+        check_counts({"layer": layer, "head": 1 if head is None else head})
+        if layer > config.decoder.layers:
+            raise UsageError(f"There is no layer {layer}: the decoder has {counted(config.decoder.layers, 'layer')}.")
+        if head is not None and head > config.heads:
+            raise UsageError(f"There is no head {head}: each layer has {counted(config.heads, 'head')}.")
+        choice = {"alignment_layer": layer, "alignment_head": head}
+        model = copy(model)
+        vars(model).update(choice)
+        recipe = self.recipe.model_copy(update={"model": config.model_copy(update=choice)})
+        return replace(self, recipe=recipe, model=model)
+
+
+def choose_attention(bundles: Sequence[Bundle], layer: int | None, head: int | None) -> list[Bundle]:
+    """The models, with the Transformers among them `attending` to a layer and head; with neither, as they are.
+
+    Raises UsageError if there is no Transformer, or one has no such layer or head.
+    """
+    if layer is None and head is None:
+        return list(bundles)
+    if not any(isinstance(bundle.model, TransformerModel) for bundle in bundles):
+        raise UsageError(_NO_CHOICE)
+    return [
+        bundle.attending(layer, head) if isinstance(bundle.model, TransformerModel) else bundle for bundle in bundles
+    ]
 
 
 class _WithoutInitialisation(TorchFunctionMode):

@@ -13,6 +13,8 @@ import typer
 
 from nmt.cli.options import (
     MACHINE,
+    AttentionHead,
+    AttentionLayer,
     BatchTokens,
     Bootstrap,
     Device,
@@ -58,13 +60,16 @@ def align(
         typer.Option(metavar="NAME", help="words, or tokens (subwords)."),
     ] = "words",
     weights: Annotated[
-        Literal["posterior", "attention"],
+        Literal["posterior", "attention"] | None,
         typer.Option(
             metavar="NAME",
-            help="posterior, or attention (faster, less exact).",
+            help="posterior (given the target word) or attention.",
+            show_default="posterior",
             rich_help_panel=_EXTRACTION,
         ),
-    ] = "posterior",
+    ] = None,
+    layer: AttentionLayer = None,
+    head: AttentionHead = None,
     extract: Annotated[
         Literal["argmax", "threshold", "mutual"] | None,
         typer.Option(
@@ -142,27 +147,30 @@ def align(
 
     Details:
 
-    Each pair gives a line `i-j ...`: source word i, target word j, from 0. Words are separated by spaces; in Chinese,
-    Japanese or Thai they are tokens. A blank or too long side gives an empty line. naacl writes `line i j S`, from 1; json and
-    npz add words and weights. The posterior is the attention given the target word (Shankar and Sarawagi 2019).
-
-    --extract: argmax links each target word to its best source word; threshold links what reaches --threshold; mutual
-    normalises over target words too. Default: mutual; for attention argmax, or threshold if guided. --symmetrise:
-    intersection, union, grow-diag-final-and (default for attention); mean or geometric (default for posterior) mean of
-    weights.
+    Each pair gives a line `i-j ...`: source word i, target word j, from 0; empty if a side is blank or too long. Words are
+    split at spaces; in Chinese, Japanese or Thai they are tokens. naacl writes `line i j S`, from 1; json and npz add words and
+    weights. --layer and --head imply attention. --extract: argmax links each target word to its best source word; threshold
+    links what reaches --threshold; mutual normalises over target words too. Default: mutual; for attention argmax, or
+    threshold if guided. --symmetrise: intersection, union, grow-diag-final-and (default for attention); mean or geometric
+    (default for posterior) mean of weights.
     """
     set_up(quiet=quiet, threads=threads)
     destination = links_destination(output, gold)
+    chooses_attention = layer is not None or head is not None
+    posterior = weights == "posterior" or (weights is None and not chooses_attention)
+    if posterior and chooses_attention:
+        raise UsageError("--layer and --head choose attention weights: leave them out, or --weights posterior.")
     _check_options(form, output, level=level, gold=gold, symmetrise=symmetrise, reverse=reverse)
     check_not_input(output, [source, target] if gold is None else [source, target, gold])
     from nmt.alignment.error_rate import error_rate
     from nmt.alignment.extraction import Extraction, fitting_extraction
     from nmt.alignment.forced_alignment import ForcedAligner, align_pairs
+    from nmt.model_folder import choose_attention
 
     total = count_pairs(source, target)
     gold_links = None if gold is None else read_gold_links(gold, total, flipped=gold_order == "target-source")
     bundles = _load([model] if reverse is None else [model, reverse], device, level=level)
-    posterior = weights == "posterior"
+    bundles = choose_attention(bundles, layer, head)
     fitting = fitting_extraction(bundles[0].recipe, posterior=posterior)
     extraction = Extraction(
         extract or fitting.method, threshold, symmetrise or fitting.joining, punctuation=not no_punctuation

@@ -117,10 +117,9 @@ def _architecture(model: ModelConfig) -> dict[str, str]:
         case RecurrentModelConfig():
             return _recurrent(model)
         case TransformerModelConfig():
-            head = "mean of the heads" if model.alignment_head is None else f"head {model.alignment_head}"
             return {
                 "encoder": f"Transformer, {counted(model.encoder.layers, 'layer')}, {model.norm}-norm",
-                "attention": f"{counted(model.heads, 'head')}; alignment of layer {model.alignment_layer}, {head}",
+                "attention": f"{counted(model.heads, 'head')}; alignment of {model.aligned_by}",
                 "decoder": f"Transformer, {counted(model.decoder.layers, 'layer')}, {model.norm}-norm",
                 "feed-forward": f"{model.feed_forward}",
             }

@@ -50,6 +50,20 @@ LinksOutput = Annotated[
         show_default="stdout; with --gold, nowhere",
     ),
 ]
+AttentionLayer = Annotated[
+    int | None,
+    typer.Option(
+        "--layer",
+        min=1,
+        metavar="L",
+        help="Use the attention of this layer of a Transformer.",
+        show_default=THE_RECIPES,
+    ),
+]
+AttentionHead = Annotated[
+    int | None,
+    typer.Option("--head", min=1, metavar="H", help="Head of that layer.", show_default="mean of the layer's heads"),
+]
 Gold = Annotated[
     Path | None,
     typer.Option(
@@ -119,18 +133,18 @@ NONE = "none"
 """The value that switches a setting off; without the option the recipe's setting applies."""
 
 
-def _or_none(read: Callable[[str], Any], least: float) -> Callable[[str], Any]:
-    """A parser for an option that takes a number or `none`."""
+def number_or(word: str, read: Callable[[str], Any], least: float) -> Callable[[str], Any]:
+    """A parser for an option that takes a number or a word."""
 
     def value(text: str) -> Any:
-        if text == NONE:
-            return NONE
+        if text == word:
+            return word
         try:
             number = read(text)
         except ValueError:
             number = math.nan
         if not number >= least:
-            raise typer.BadParameter(f"'{text}' is neither a number from {least} up nor '{NONE}'.")
+            raise typer.BadParameter(f"'{text}' is neither a number from {least} up nor '{word}'.")
         return number
 
     return value
@@ -139,7 +153,7 @@ def _or_none(read: Callable[[str], Any], least: float) -> Callable[[str], Any]:
 Horizon = Annotated[
     Any,
     typer.Option(
-        parser=_or_none(int, 1),
+        parser=number_or(NONE, int, 1),
         metavar="N|none",
         help="Look N tokens ahead for a better hypothesis.",
         show_default=THE_RECIPES,
@@ -149,7 +163,7 @@ Horizon = Annotated[
 Prune = Annotated[
     Any,
     typer.Option(
-        parser=_or_none(float, 0),
+        parser=number_or(NONE, float, 0),
         metavar="NATS|none",
         help="Drop hypotheses this far below the best.",
         show_default=THE_RECIPES,

@@ -13,9 +13,10 @@ from nmt.arguments import as_path
 from nmt.decoding.options import Options
 from nmt.decoding.translator import Translator
 from nmt.device import as_device
+from nmt.errors import UsageError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
-from nmt.model_folder import Bundle
+from nmt.model_folder import Bundle, choose_attention
 
 Folder = str | os.PathLike[str]
 
@@ -25,6 +26,8 @@ def load(
     device: str | torch.device = "auto",
     *,
     build_model: ModelBuilder = build_model,
+    layer: int | None = None,
+    head: int | None = None,
     **options: Unpack[Options],
 ) -> Translator:
     """Load the model in a folder, or an ensemble of several.
@@ -40,7 +43,11 @@ def load(
         folders: a model folder as `nmt train` makes it, or several for an ensemble, which averages their probabilities. The
             models of an ensemble need the same target vocabulary; their source subwords may differ.
         device: `auto` (the GPU if there is one), `cpu`, `cuda`, ...
-        build_model: makes the model of a recipe, as in `nmt.train`. Default: the recurrent models.
+        build_model: makes the model of a recipe, as in `nmt.train`. Default: the models of this toolkit.
+        layer: the decoder layer, from 1, whose attention is the alignment of the Transformers among the models. Default: the
+            recipe's `alignment_layer`.
+        head: the head of that layer, from 1. Default: the mean of its heads; if no layer is given either, the recipe's
+            `alignment_head`.
         decoding: beam size, penalties, longest output. A dict such as `{"beam_size": 10}` changes single settings of the
             (first) model's recipe; a `DecodingConfig` replaces them all. Default: the recipe's.
         n_best: most hypotheses per line, up to the beam size; with `sampling`, the number of samples. Default: 1.
@@ -70,6 +77,9 @@ def load(
     members = folders if isinstance(folders, Sequence) and not isinstance(folders, str | bytes) else [folders]
     paths = [as_path(folder, "A model folder").absolute() for folder in members]
     device = as_device(device)
-    translator = Translator([Bundle.load(path, device, build_model=build_model) for path in paths], **options)
-    translator.reload = partial(load, paths, str(device), build_model=build_model, **options)
+    if options.get("posterior") and (layer is not None or head is not None):
+        raise UsageError("layer and head choose attention weights: leave them out, or posterior=True.")
+    bundles = [Bundle.load(path, device, build_model=build_model) for path in paths]
+    translator = Translator(choose_attention(bundles, layer, head), **options)
+    translator.reload = partial(load, paths, str(device), build_model=build_model, layer=layer, head=head, **options)
     return translator

@@ -620,6 +620,12 @@ class TransformerModelConfig(Section):
         return self
 
     @property
+    def aligned_by(self) -> str:
+        """The layer and head whose attention is the alignment, in words."""
+        head = "mean of the heads" if self.alignment_head is None else f"head {self.alignment_head}"
+        return f"layer {self.alignment_layer}, {head}"
+
+    @property
     def has_attention(self) -> bool:
         """Whether there are weights to show."""
         return True

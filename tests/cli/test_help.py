@@ -132,7 +132,7 @@ def test_every_option_says_what_it_is_if_left_out(name: str) -> None:
     assert text.count("[required]") == sum(item.required for item in parameters(name))
     assert text.count("[default: ") == sum(not item.required for item in valued) + len(explained)
     assert "[default: None]" not in text
-    assert all(re.fullmatch(r"[^a-z\s]+|\S*\|none", item.metavar) for item in valued)  # not a Python type
+    assert all(re.fullmatch(r"[^a-z\s]+|\S*\|(none|all)", item.metavar) for item in valued)  # not a Python type
 
 
 @pytest.mark.parametrize("name", LEAVES)
@@ -147,7 +147,8 @@ def test_every_choice_of_an_option_is_named(name: str) -> None:
 
 def test_some_options_have_choices() -> None:
     hints = get_type_hints(COMMANDS["align"].callback)
-    assert get_args(hints["weights"]) == ("posterior", "attention")
+    assert get_args(hints["level"]) == ("words", "tokens")
+    assert get_args(get_args(hints["weights"])[0]) == ("posterior", "attention")
     assert "mutual" in get_args(get_args(hints["extract"])[0])
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,7 +16,7 @@ from nmt.errors import DataError
 
 if TYPE_CHECKING:
     from nmt.alignment.weights import Alignment
-    from nmt.decoding.translation import Translation, TranslationHypothesis
+    from nmt.decoding.translation import Translation
     from nmt.decoding.translator import Translator
     from nmt.model_folder import Bundle
     from nmt.plotting.heatmap import Heatmap
@@ -46,15 +46,27 @@ class PictureOptions:
 
 
 def write_picture(
-    output: Path, request: Request, bundle: Bundle, translator: Translator, options: PictureOptions, *, quiet: bool
+    output: Path,
+    request: Request,
+    readers: Iterable[tuple[str, Bundle, Translator]],
+    options: PictureOptions,
+    *,
+    quiet: bool,
 ) -> None:
-    """Align the sentences and draw their matrices: one page per sentence in a PDF, else all in one figure."""
+    """Align the sentences and draw their matrices: one page per sentence in a PDF, else all in one figure.
+
+    Each reader, with the name of the attention that it shows, draws every translation; their translations are the same.
+    """
     from nmt.plotting.heatmap import plot_heatmaps
     from nmt.plotting.style import file_format
 
-    picture = _Picture(request, bundle, options)
-    translations = enumerate(request.read(translator, "reading", quiet=quiet), start=1)
-    pages = [page for number, translation in translations if (page := list(picture.panels(number, translation)))]
+    columns = [
+        [_View(name, bundle, translation) for translation in request.read(translator, name or "reading", quiet=quiet)]
+        for name, bundle, translator in readers
+    ]
+    rows = enumerate(zip(*columns, strict=True), start=1)
+    picture = _Picture(request, options)
+    pages = [page for number, views in rows if (page := list(picture.panels(number, views)))]
     if not pages:
         raise DataError("There is nothing to draw: all lines are blank, or their translations are.")
     if file_format(output) != "pdf":
@@ -62,8 +74,18 @@ def write_picture(
     weights = "posterior weight" if request.posterior else "attention weight"
     plot_heatmaps(pages, output, weights=weights, style=options.style, font=options.font, dpi=options.dpi)
     if not quiet:
-        for panel in chain(*pages):
+        for panel in islice(chain(*pages), None, None, len(columns)):
             typer.echo(" ".join(panel.alignment.target), err=True)
+
+
+@dataclass(frozen=True)
+class _View:
+    """A sentence with its translations and the alignment that one attention of a model gives them."""
+
+    name: str
+    """Which attention; empty for the recipe's."""
+    bundle: Bundle
+    translation: Translation
 
 
 @dataclass(frozen=True)
@@ -71,13 +93,13 @@ class _Picture:
     """Makes the panels of a picture from translations."""
 
     request: Request
-    bundle: Bundle
     options: PictureOptions
 
-    def panels(self, number: int, translation: Translation) -> Iterator[Heatmap]:
+    def panels(self, number: int, views: Sequence[_View]) -> Iterator[Heatmap]:
         """The panels of the sentence in line `number`. An empty one is an error only if it is the only sentence."""
         from nmt.alignment.hypothesis_alignment import word_alignment
 
+        translation = views[0].translation
         is_only, ranks, count = len(self.request.sources) == 1, self.options.ranks, len(translation.hypotheses)
         if not translation.source_ids:
             if is_only:
@@ -89,39 +111,42 @@ class _Picture:
                 "Choose a lower one, or a larger --beam-size."
             )
         for rank in ranks[: count - ranks.start]:
-            words = word_alignment(translation, self.bundle, rank)
-            if words.weights.size or is_only:
-                yield self._panel(number, translation, rank, words)
+            words = [word_alignment(view.translation, view.bundle, rank) for view in views]
+            if words[0].weights.size or is_only:
+                yield from (self._panel(number, view, rank, own) for view, own in zip(views, words, strict=True))
             else:
                 _log.warning("Line %d is left out: its translation is empty.", number)
 
-    def _panel(self, number: int, translation: Translation, rank: int, words: Alignment) -> Heatmap:
+    def _panel(self, number: int, view: _View, rank: int, words: Alignment) -> Heatmap:
         """A matrix with its gold links and the centres of its window."""
         from nmt.alignment.centers import token_centers, word_centers
         from nmt.alignment.hypothesis_alignment import links_between_tokens, token_alignment
         from nmt.alignment.links import check_within
         from nmt.plotting.heatmap import Heatmap
 
+        translation, bundle = view.translation, view.bundle
         gold = self.request.gold[number - 1] if self.request.gold else None
         if gold:
             check_within(gold.possible, len(words.source), len(words.target), f"Gold links, line {number}")
-        title = self._title(number, translation.hypotheses[rank], rank, words)
+        title = self._title(number, view, rank, words)
         if not self.options.subwords:
-            return Heatmap(words, title, gold, word_centers(translation, self.bundle, rank))
-        tokens, links = token_alignment(translation, self.bundle, rank), gold
+            return Heatmap(words, title, gold, word_centers(translation, bundle, rank))
+        tokens, links = token_alignment(translation, bundle, rank), gold
         if gold:
-            links = links_between_tokens(gold, translation, self.bundle, rank)
-        return Heatmap(tokens, title, links, token_centers(translation, self.bundle, rank))
+            links = links_between_tokens(gold, translation, bundle, rank)
+        return Heatmap(tokens, title, links, token_centers(translation, bundle, rank))
 
-    def _title(self, number: int, hypothesis: TranslationHypothesis, rank: int, words: Alignment) -> str:
-        """The title of a panel: line, rank and score, and BLEU and AER if they are known."""
-        request, parts = self.request, []
+    def _title(self, number: int, view: _View, rank: int, words: Alignment) -> str:
+        """The title of a panel: line, attention, rank and score, and BLEU and AER if they are known."""
+        request, hypothesis, parts = self.request, view.translation.hypotheses[rank], []
         if len(request.sources) > 1:
             parts.append(f"line {number}")
+        if view.name:
+            parts.append(view.name)
         if self.options.ranks.stop > 1:
             parts.append(f"translation {rank + 1}, score {hypothesis.score:.2f}".replace("-", "−"))
-        if (bleu := request.bleu(number - 1, hypothesis.text, self.bundle)) is not None:
+        if (bleu := request.bleu(number - 1, hypothesis.text, view.bundle)) is not None:
             parts.append(f"BLEU {bleu:.1f}")
-        if (aer := request.error_rate(number - 1, words, self.bundle)) is not None:
+        if (aer := request.error_rate(number - 1, words, view.bundle)) is not None:
             parts.append(f"AER {100 * aer:.1f}%")
         return " · ".join(parts)

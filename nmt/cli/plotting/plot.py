@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
 from nmt.cli.options import (
+    AttentionLayer,
     BeamSize,
     Device,
     Model,
@@ -18,17 +19,20 @@ from nmt.cli.options import (
     build_translator,
     load_models,
     need_attention,
+    number_or,
     set_up,
 )
 from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from nmt.cli.plotting.request import Request
-    from nmt.decoding.translator import Translator
     from nmt.model_folder import Bundle
+    from nmt.recipe import TransformerModelConfig
 
 _PICTURE, _PAGE = "Picture", "Page"
 """Help panels of the options for pictures (.png, .pdf, .svg) and for pages (.html)."""
+_ALL = "all"
+"""The value of --head that draws every head of the layer."""
 
 
 def plot(
@@ -68,6 +72,16 @@ def plot(
         bool,
         typer.Option("--posterior", help="Show the posterior alignment given the target words, not the attention."),
     ] = False,
+    layer: AttentionLayer = None,
+    head: Annotated[
+        Any,
+        typer.Option(
+            parser=number_or(_ALL, int, 1),
+            metavar=f"H|{_ALL}",
+            help="Head of that layer, or all.",
+            show_default="mean of the layer's heads",
+        ),
+    ] = None,
     beam_size: BeamSize = None,
     n_best: Annotated[
         int,
@@ -126,9 +140,8 @@ def plot(
     .png or .svg (25 at most), pages of a .pdf, or an .html page to explore in a browser without network.
 
     The model translates, unless --target, or --reference with --force, gives the translations. Gold links are orange
-    squares, dashed where only possible; diamonds mark the centres of local attention.
-
-    Scripts such as Chinese and Japanese need an installed font or --font.
+    squares, dashed where only possible; diamonds mark the centres of local attention. Scripts such as Chinese and Japanese need
+    an installed font or --font.
     """
     set_up(quiet=quiet, threads=threads)
     from nmt.cli.plotting.page import write_page
@@ -140,21 +153,27 @@ def plot(
     folders = [model] if compare is None else [model, compare]
     for_pictures = {"--n-best": n_best > 1, "--rank": rank, "--subwords": subwords, "--font": font}
     _check_output(output, models=len(folders), for_pictures=[name for name, value in for_pictures.items() if value])
+    _check_attention(layer, head, page=page, posterior=posterior)
     ranks = range(n_best) if rank is None else range(rank - 1, rank)
     request = read_request(
         sentences or [], source, target=target, reference=reference, gold=gold, force=force, posterior=posterior
     )
     _check_ranks(n_best, rank, forced=request.forced)
-    _check_count(request, output, panels=len(ranks))
-    # The centres of a window need the whole sentence, so a picture does not split long ones.
-    longest = {} if page else {"max_source": sys.maxsize}
-    readers = _readers(folders, device, beam_size=beam_size, n_best=ranks.stop, posterior=posterior, **longest)
+    _check_count(request, output, ranks=len(ranks))
+    bundles = _load(folders, device)
+    views = _named(folders, bundles, layer, head) if page else _views(bundles[0], layer, head)
+    _check_count(request, output, ranks=len(ranks), heads=len(views))
+    settings: dict[str, Any] = {"n_best": ranks.stop, "posterior": posterior, "decoding": {"beam_size": beam_size}}
+    if head == _ALL:  # the coverage penalty reads the attention, so each head would get a translation of its own
+        settings["decoding"]["coverage_penalty"] = 0.0
+    if not page:  # the centres of a window need the whole sentence, so a picture does not split long ones
+        settings["max_source"] = sys.maxsize
+    readers = ((name, bundle, build_translator([bundle], **settings)) for name, bundle in views)
     if page:
-        write_page(output, request, readers, quiet=quiet)
+        write_page(output, request, list(readers), quiet=quiet)
     else:
-        _, bundle, translator = readers[0]
         options = PictureOptions(ranks, subwords=subwords, style=style, font=font, dpi=dpi)
-        write_picture(output, request, bundle, translator, options, quiet=quiet)
+        write_picture(output, request, readers, options, quiet=quiet)
     typer.echo(output)
 
 
@@ -172,6 +191,14 @@ def _check_output(output: Path, *, models: int, for_pictures: Sequence[str]) -> 
             raise UsageError(f"--compare is for pages: write to a name that ends with .html, not to '{output}'.")
 
 
+def _check_attention(layer: int | None, head: object, *, page: bool, posterior: bool) -> None:
+    """Raise UsageError if the attention of a layer or head is chosen where none, or not all heads, can be shown."""
+    if posterior and (layer is not None or head is not None):
+        raise UsageError("--layer and --head choose attention weights: leave them out, or --posterior.")
+    if page and head == _ALL:
+        raise UsageError("--head all is for pictures: a page shows one alignment of each sentence by each model.")
+
+
 def _check_ranks(n_best: int, rank: int | None, *, forced: bool) -> None:
     """Raise UsageError if --n-best and --rank contradict each other or given translations."""
     if n_best > 1 and rank is not None:
@@ -183,8 +210,8 @@ def _check_ranks(n_best: int, rank: int | None, *, forced: bool) -> None:
         raise UsageError(f"{option} chooses from what the model finds, but the translations are given.")
 
 
-def _check_count(request: Request, output: Path, *, panels: int) -> None:
-    """Raise DataError if there are no sentences or too many; `panels` is the number of matrices per sentence."""
+def _check_count(request: Request, output: Path, *, ranks: int, heads: int = 1) -> None:
+    """Raise DataError if there are no sentences or too many, with a matrix for each translation and each head."""
     from nmt.cli.plotting.picture import MOST_PANELS
     from nmt.plotting.explorer import MOST_SENTENCES, is_page
 
@@ -195,21 +222,45 @@ def _check_count(request: Request, output: Path, *, panels: int) -> None:
     if whole and count > MOST_SENTENCES:
         holds = f"{'A page' if is_page(output) else 'A PDF'} holds at most {MOST_SENTENCES} sentences"
         raise DataError(f"{holds}, but there are {count:,}: choose some, for instance with `head`.")
-    if not is_page(output) and (matrices := panels if whole else count * panels) > MOST_PANELS:
-        remedy = "choose fewer" if count == 1 or whole else "write a .pdf, a page for each sentence, or a page.html"
+    if not is_page(output) and (matrices := ranks * heads * (1 if whole else count)) > MOST_PANELS:
+        pages = "write a .pdf, a page for each sentence" + ", or a page.html" * (heads == 1)
+        remedy = "choose fewer" if count == 1 or whole else pages
         raise DataError(f"A figure holds at most {MOST_PANELS} matrices, but there would be {matrices:,}: {remedy}.")
 
 
-def _readers(
-    folders: Sequence[Path], device: str, *, beam_size: int | None, **options: Any
-) -> list[tuple[str, Bundle, Translator]]:
-    """Load the models; returns (name, bundle, translator). The name is that of the folder, or the path if names are equal."""
+def _load(folders: Sequence[Path], device: str) -> list[Bundle]:
+    """Load the models. Raises DataError if one has no attention."""
     bundles = load_models(folders, device)
     for bundle, folder in zip(bundles, folders, strict=True):
         need_attention(bundle, folder)
+    return bundles
+
+
+def _named(
+    folders: Sequence[Path], bundles: Sequence[Bundle], layer: int | None, head: int | None
+) -> list[tuple[str, Bundle]]:
+    """The models of a page: each by the name of its folder, or its path if names are equal, and the attention if it is chosen."""
+    from nmt.model_folder import choose_attention
+
     names = [folder.resolve().name for folder in folders]
     if len(set(names)) < len(names):
         names = [str(folder) for folder in folders]
-    decoding = {"beam_size": beam_size}
-    translators = [build_translator([bundle], decoding=decoding, **options) for bundle in bundles]
-    return list(zip(names, bundles, translators, strict=True))
+    views = choose_attention(bundles, layer, head)
+    return [
+        (name if view is bundle else f"{name}, {_transformer(view).aligned_by}", view)
+        for name, bundle, view in zip(names, bundles, views, strict=True)
+    ]
+
+
+def _views(bundle: Bundle, layer: int | None, head: Any) -> list[tuple[str, Bundle]]:
+    """The attentions of a model that a picture shows: the recipe's, which needs no name, that of a layer and head, or all heads'."""
+    if layer is None and head is None:
+        return [("", bundle)]
+    heads = range(1, _transformer(bundle.attending(layer)).heads + 1) if head == _ALL else [head]
+    views = [bundle.attending(layer, number) for number in heads]
+    return [(_transformer(view).aligned_by, view) for view in views]
+
+
+def _transformer(bundle: Bundle) -> TransformerModelConfig:
+    """The settings of a Transformer."""
+    return cast("TransformerModelConfig", bundle.recipe.model)

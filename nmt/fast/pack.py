@@ -26,6 +26,7 @@ from nmt.fast.recurrent import SearchModel
 from nmt.fast.shared_attention import FusedAttention, ProjectedAttention, SharedAttention, SharedMultiHeadAttention
 from nmt.fast.switch import is_on
 from nmt.fast.tables import TokenIds, TokenTable
+from nmt.fast.transformer import SearchTransformer, SharedDecoderLayer
 from nmt.fast.twins import twin
 from nmt.model.attention import Attention, MultiHeadAttention
 from nmt.model.cells import GruCell
@@ -37,6 +38,7 @@ from nmt.model.output import OutputLayer
 from nmt.model.readout import AttentionalReadout, MaxoutReadout, StateReadout, TanhReadout
 from nmt.model.recurrent import RecurrentModel
 from nmt.model.scores import AdditiveScore, ConcatScore
+from nmt.model.transformer import TransformerDecoderLayer, TransformerModel
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -48,6 +50,8 @@ SEARCH_TWINS: dict[type[nn.Module], type[nn.Module]] = {
     Attention: SharedAttention,
     MultiHeadAttention: SharedMultiHeadAttention,
     GruCell: FastGruCell,
+    TransformerModel: SearchTransformer,
+    TransformerDecoderLayer: SharedDecoderLayer,
     OutputLayer: ChunkedOutputLayer,
 }
 """Types that have a faster twin on every device."""
@@ -75,6 +79,10 @@ def pack(
             layer.flatten_parameters()  # cuDNN needs all weights in one block, but the copy has one for each
     if is_on() and _has_twin(copied):
         return _packed(copied, precision, shared_tokens)
+    if is_on() and _is_plain_transformer(copied) and precision != "int8":
+        if device_of(copied).type == "cpu":
+            prepare_kernels()
+        return twin(copied, SEARCH_TWINS)
     if precision == "int8":
         why = "of the plain classes" if is_on() else "and the fast modules, but NMT_FAST is 0"
         raise UsageError(f"Decoding in int8 needs a recurrent model {why}: use fp32 or bf16.")
@@ -86,6 +94,13 @@ def _has_twin(model: TranslationModel[Any, Any]) -> TypeGuard[RecurrentModel]:
     if type(model) is not RecurrentModel:
         return False
     return type(model.output) is OutputLayer and type(model.decoder.attention) in SEARCH_TWINS
+
+
+def _is_plain_transformer(model: TranslationModel[Any, Any]) -> bool:
+    """Whether `SearchTransformer` can replace a model: it bypasses methods that a subclass of these parts could override."""
+    if type(model) is not TransformerModel or type(model.output) is not OutputLayer:
+        return False
+    return all(type(layer) is TransformerDecoderLayer for layer in model.decoder)
 
 
 def _packed(

@@ -21,44 +21,56 @@ from torch import Tensor, nn
 
 from nmt import recipe
 from nmt.model.attention import masked_softmax
-from nmt.model.dropout import WordDropout
+from nmt.model.dropout import Dropout, WordDropout
 from nmt.model.embedding import TokenEmbedding, initialise_ends_
 from nmt.model.interface import ModelOutput, SentencePairs, Step, TranslationModel
 from nmt.model.output import OutputLayer
 from nmt.model.precision import at_least_fp32
 
 KeysAndValues = tuple[Float[Tensor, "N K _ d"], Float[Tensor, "N K _ d"]]
-"""K W^K and V W^V of each head."""
+"""K W^K and V W^V of each head of a layer."""
+
+
+@dataclass(frozen=True)
+class LayerMemory:
+    """What a decoder layer reads: keys and values of the annotations for each head, one row per sentence."""
+
+    keys: Float[Tensor, "B K S d"]
+    values: Float[Tensor, "B K S d"]
+    mask: Bool[Tensor, "B S"]
+
+    def select(self, rows: Int[Tensor, " M"]) -> LayerMemory:
+        """The memory of the given sentences, in their order."""
+        return LayerMemory(self.keys[rows], self.values[rows], self.mask[rows])
 
 
 @dataclass(frozen=True)
 class TransformerMemory:
-    """Keys and values of the annotations for each layer and head, one row per sentence."""
+    """What each decoder layer reads of the sentences."""
 
-    keys: Float[Tensor, "B L K S d"]
-    values: Float[Tensor, "B L K S d"]
-    mask: Bool[Tensor, "B S"]
+    layers: tuple[LayerMemory, ...]
 
     def select(self, rows: Int[Tensor, " M"]) -> TransformerMemory:
         """The memory of the given sentences, in their order."""
-        return TransformerMemory(self.keys[rows], self.values[rows], self.mask[rows])
+        return TransformerMemory(tuple(layer.select(rows) for layer in self.layers))
 
 
 @dataclass(frozen=True)
 class TransformerState:
-    """Keys and values of the P target tokens read so far, for each layer and head: no step computes them again."""
+    """Keys and values of the P target tokens read so far, for each layer: no step computes them again."""
 
-    keys: Float[Tensor, "N L K P d"]
-    values: Float[Tensor, "N L K P d"]
+    layers: tuple[KeysAndValues, ...]
 
     @property
     def position(self) -> int:
         """P, the number of the next step, from 0."""
-        return self.keys.shape[3]
+        return self.layers[0][0].shape[2]
 
     def select(self, rows: Int[Tensor, " N"]) -> TransformerState:
         """The state of the given rows, in their order."""
-        return TransformerState(self.keys.index_select(0, rows), self.values.index_select(0, rows))
+        return TransformerState(
+            tuple((keys.index_select(0, rows), values.index_select(0, rows)) for keys, values in self.layers)
+        )
 
 
 class ScaledDotAttention(nn.Module):
@@ -93,7 +105,7 @@ class ScaledDotAttention(nn.Module):
 
     def by_head(self, values: Float[Tensor, "N T E"]) -> Float[Tensor, "N K T d"]:
         """Each head's share of the width."""
-        return torch.unflatten(values, -1, (self.heads, -1)).transpose(1, 2)
+        return torch.unflatten(values, -1, (self.heads, -1)).transpose(1, 2).contiguous()
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -125,7 +137,8 @@ class Residual(nn.Module):
 
     def __init__(self, config: recipe.TransformerModelConfig) -> None:
         super().__init__()
-        self.norm, self.dropout = nn.LayerNorm(config.embedding), nn.Dropout(config.dropout.residual)
+        self.norm = nn.LayerNorm(config.embedding)
+        self.dropout = Dropout(config.dropout.residual, variational=False)
         self.is_pre = config.norm == "pre"
 
     def before(self, values: Float[Tensor, "... E"]) -> Float[Tensor, "... E"]:
@@ -171,7 +184,7 @@ class TransformerDecoderLayer(nn.Module):
         self.around_attention, self.around_feed_forward = Residual(config), Residual(config)
 
     def forward(
-        self, values: Float[Tensor, "N T E"], past: KeysAndValues, source: KeysAndValues, mask: Bool[Tensor, "N S"]
+        self, values: Float[Tensor, "N T E"], past: KeysAndValues, source: LayerMemory
     ) -> tuple[Float[Tensor, "N T E"], KeysAndValues, Float[Tensor, "N K T S"]]:
         """The output of T steps, the keys and values of all target tokens so far, and the weights of the annotations."""
         normed = self.around_self_attention.before(values)
@@ -179,10 +192,16 @@ class TransformerDecoderLayer(nn.Module):
         tokens = torch.cat([past[0], new[0]], 2), torch.cat([past[1], new[1]], 2)
         contexts, _ = self.self_attention(normed, *tokens, no_future(values.shape[1], tokens[0]))
         values = self.around_self_attention.after(values, contexts)
-        contexts, weights = self.attention(self.around_attention.before(values), *source, mask.unsqueeze(1))
+        contexts, weights = self.attend(self.around_attention.before(values), source)
         values = self.around_attention.after(values, contexts)
         output = self.feed_forward(self.around_feed_forward.before(values))
         return self.around_feed_forward.after(values, output), tokens, weights
+
+    def attend(
+        self, queries: Float[Tensor, "N T E"], source: LayerMemory
+    ) -> tuple[Float[Tensor, "N T E"], Float[Tensor, "N K T S"]]:
+        """Contexts of the annotations, and the weights of each head."""
+        return self.attention(queries, source.keys, source.values, source.mask.unsqueeze(1))
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -198,14 +217,14 @@ class TransformerModel(TranslationModel[TransformerMemory, TransformerState]):
         self.target_embedding = (
             self.source_embedding if config.tie == "all" else TokenEmbedding(target_size, width, config.embedding_scale)
         )
-        self.word_dropout, self.dropout = WordDropout(config.dropout.word), nn.Dropout(config.dropout.embedding)
+        self.word_dropout = WordDropout(config.dropout.word)
+        self.dropout = Dropout(config.dropout.embedding, variational=False)
         self.encoder = nn.ModuleList(TransformerEncoderLayer(config) for _ in range(config.encoder.layers))
         self.decoder = nn.ModuleList(TransformerDecoderLayer(config) for _ in range(config.decoder.layers))
         is_pre = config.norm == "pre"
         self.encoder_norm, self.decoder_norm = (nn.LayerNorm(width) if is_pre else nn.Identity() for _ in range(2))
         self.output = OutputLayer(width, target_size)
         self.alignment_layer, self.alignment_head = config.alignment_layer, config.alignment_head
-        self.cache_shape = config.decoder.layers, config.heads, 0, width // config.heads
         initialise_ends_(self.source_embedding, self.target_embedding, self.output, config.tie)
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerMemory:
@@ -214,14 +233,12 @@ class TransformerModel(TranslationModel[TransformerMemory, TransformerState]):
             values = layer(values, source_mask)
         annotations = self.encoder_norm(values)
         layers = cast("Iterable[TransformerDecoderLayer]", self.decoder)
-        each = [layer.attention.keys_and_values(annotations) for layer in layers]
-        keys, layer_values = (torch.stack(parts, 1) for parts in zip(*each, strict=True))
-        return TransformerMemory(keys, layer_values, source_mask)
+        each = (layer.attention.keys_and_values(annotations) for layer in layers)
+        return TransformerMemory(tuple(LayerMemory(keys, values, source_mask) for keys, values in each))
 
     def start(self, memory: TransformerMemory) -> TransformerState:
         """The state before the first step: nothing is cached."""
-        empty = memory.keys.new_zeros(len(memory.mask), *self.cache_shape)
-        return TransformerState(empty, empty)
+        return TransformerState(tuple((layer.keys[:, :, :0], layer.values[:, :, :0]) for layer in memory.layers))
 
     def step(
         self, tokens: Int[Tensor, " N"], state: TransformerState, memory: TransformerMemory, rows: Int[Tensor, " N"]
@@ -240,13 +257,11 @@ class TransformerModel(TranslationModel[TransformerMemory, TransformerState]):
         """Readouts, alignment and the next state of T steps whose tokens are known, after those that the state has read."""
         values = self.embed(self.target_embedding, target, first=state.position)
         tokens, weights = [], []
-        for depth, layer in enumerate(self.decoder):
-            past, source = ((part.keys[:, depth], part.values[:, depth]) for part in (state, memory))
-            values, layer_tokens, layer_weights = layer(values, past, source, memory.mask)
+        for layer, past, source in zip(self.decoder, state.layers, memory.layers, strict=True):
+            values, layer_tokens, layer_weights = layer(values, past, source)
             tokens.append(layer_tokens)
             weights.append(layer_weights)
-        keys, cached = (torch.stack(parts, 1) for parts in zip(*tokens, strict=True))
-        return self.decoder_norm(values), self.alignment(weights), TransformerState(keys, cached)
+        return self.decoder_norm(values), self.alignment(weights), TransformerState(tuple(tokens))
 
     def alignment(self, weights: Sequence[Float[Tensor, "N K T S"]]) -> Float[Tensor, "N T S"]:
         """The weights to show, of those of every layer."""
@@ -266,8 +281,9 @@ class TransformerModel(TranslationModel[TransformerMemory, TransformerState]):
         Each position becomes a sentence of length 1, whose only weight is 1.
         """
         rows = positions.nonzero()[:, 0]
-        keys, values = (part.movedim(3, 1)[positions].unsqueeze(3) for part in (memory.keys, memory.values))
-        alone = TransformerMemory(keys, values, torch.ones_like(rows, dtype=torch.bool).unsqueeze(1))
+        mask = torch.ones_like(rows, dtype=torch.bool).unsqueeze(1)
+        layers = (LayerMemory(at(layer.keys, positions), at(layer.values, positions), mask) for layer in memory.layers)
+        alone = TransformerMemory(tuple(layers))
         readouts, _, _ = self.decode(tokens[rows].unsqueeze(1), state.select(rows), alone)
         log_probs = self.output.gold_log_probs(readouts[:, 0], gold[rows])
         return log_probs.new_full(positions.shape, float("-inf")).masked_scatter(positions, log_probs)
@@ -290,6 +306,11 @@ def positional_encoding(first: int, embedded: Num[Tensor, "B T E"]) -> Float[Ten
     frequencies = 10000.0 ** (-torch.arange(0, width, 2, device=embedded.device, dtype=dtype) / width)
     angles = positions * frequencies
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width].to(embedded.dtype)
+
+
+def at(keys: Float[Tensor, "B K S d"], positions: Bool[Tensor, "B S"]) -> Float[Tensor, "M K 1 d"]:
+    """The keys or values of single positions, each as a sentence of its own."""
+    return keys.transpose(1, 2)[positions].unsqueeze(2)
 
 
 def no_future(steps: int, keys: Float[Tensor, "N K Q d"]) -> Bool[Tensor, "1 T Q"]:

@@ -104,7 +104,7 @@ class ScaledDotAttention(nn.Module):
         return output, weights
 
     def by_head(self, values: Float[Tensor, "N T E"]) -> Float[Tensor, "N K T d"]:
-        """Each head's share of the width."""
+        """Each head's share of the width, in memory one after the other: each step of a search reads them."""
         return torch.unflatten(values, -1, (self.heads, -1)).transpose(1, 2).contiguous()
 
     if TYPE_CHECKING:

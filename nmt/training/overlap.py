@@ -13,6 +13,8 @@ from nmt.wording import counted, excerpt
 
 _WIDTH = 60
 """Most characters of the example."""
+NOTABLE = 0.01
+"""The share of common source sides from which on a held-out text is worth a warning."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,13 @@ class Overlap:
 
 
 def overlap_warning(data: DataConfig, text: TrainingText) -> str | None:
-    """One sentence on the lines of `data.valid` and `data.test` that are also in `data.train`; None if there are none."""
+    """One sentence on the lines of `data.valid` and `data.test` that are also in `data.train`; None if these are few."""
     overlaps = {name: Overlap.of(held_out, text.train) for name, held_out in _held_out(data, text)}
     findings = [
         f"{counted(overlap.pairs, 'pair')} and {counted(overlap.sources, 'source')} of the {overlap.lines:,} of {name} "
         f"(such as line {overlap.example[0]:,}: {excerpt(overlap.example[1], _WIDTH)})"
         for name, overlap in overlaps.items()
-        if overlap.example is not None
+        if overlap.example is not None and overlap.sources >= NOTABLE * overlap.lines
     ]
     if not findings:
         return None

@@ -499,6 +499,7 @@ def test_the_command_says_what_is_wrong(corpus: Path, tmp_path: Path, arguments:
     assert bad(ended, ended.returncode or 1).startswith(sentence)
 
 
+@pytest.mark.slow
 def test_a_recurrent_model_and_a_transformer_stand_in_one_table(
     trained: tuple[list[Candidate], Seen, dict[str, str]], corpus: Path
 ) -> None:

@@ -15,6 +15,8 @@ from nmt.data.catalogue import lookup
 from tests.commands import good, nmt
 
 ROOT: Any = typer.main.get_command(app)
+HELP_OPTIONS = ["-h", "--help"]
+"""A command keeps the names that it is first shown with."""
 LINES = 50
 """Most lines of a help text at 100 columns."""
 
@@ -50,7 +52,7 @@ def parameters(name: str) -> list[Any]:
 
 
 def context(command: Any, name: str) -> Any:
-    return command.context_class(command, info_name=f"nmt {name}", help_option_names=["-h", "--help"])
+    return command.context_class(command, info_name=f"nmt {name}", help_option_names=HELP_OPTIONS)
 
 
 def examples(name: str) -> list[str]:
@@ -81,7 +83,7 @@ def parse(arguments: list[str]) -> str:
     while arguments and hasattr(command, "commands"):
         words.append(arguments[0])
         command, arguments = command.commands[arguments[0]], arguments[1:]
-    command.make_context(" ".join(["nmt", *words]), arguments)
+    command.make_context(" ".join(["nmt", *words]), arguments, help_option_names=HELP_OPTIONS)
     return " ".join(words)
 
 

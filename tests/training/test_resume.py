@@ -288,6 +288,7 @@ def test_a_signal_at_any_moment_saves(
     assert result == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ignored", [False, True], ids=["closed", "nohup"])
 def test_closing_the_terminal_saves_unless_hangups_are_ignored(corpus: Path, tmp_path: Path, ignored: bool) -> None:
     recipe, run = plain(corpus, epochs=20), tmp_path / "run"

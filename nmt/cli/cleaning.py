@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options import set_up
+from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, new_files, set_up
 from nmt.cli.streams import open_output
-from nmt.errors import DataError, UsageError
+from nmt.errors import DataError
 from nmt.wording import counted, excerpt
 
 if TYPE_CHECKING:
@@ -25,11 +24,9 @@ def clean_corpus(
         str,
         typer.Argument(metavar="LOCATOR", help="Text as in a recipe, such as web/train.tsv.gz.", show_default=False),
     ],
-    source: Annotated[str, typer.Option(metavar="CODE", help="Source language, such as en.", show_default=False)],
-    target: Annotated[str, typer.Option(metavar="CODE", help="Target language, such as de.", show_default=False)],
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="PREFIX", help="Write PREFIX.en and PREFIX.de.", show_default=False)
-    ],
+    source: SourceLanguage,
+    target: TargetLanguage,
+    output: PrefixOutput,
     max_length: Annotated[int, typer.Option(min=1, metavar="N", help="Most words of the longer side.")] = 100,
     max_ratio: Annotated[
         float, typer.Option(min=1, metavar="RATIO", help="Largest ratio of the longer side to the shorter.")
@@ -86,9 +83,7 @@ def clean_corpus(
         "language": language,
     }
     filters = parse_filters(settings, "nmt corpora clean")
-    paths = [Path(f"{output}.{code}") for code in (source, target)]
-    if existing := next((path for path in paths if path.exists()), None):
-        raise UsageError(f"{existing} already exists: move it, or choose another prefix with -o.")
+    paths = new_files(output, (source, target))
     corpus = load_corpus(locator, source=source, target=target)
     report = FilterReport(filters=filters, unit="word")
     with open_output(paths[0]) as first, open_output(paths[1]) as second:

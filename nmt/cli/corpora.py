@@ -12,9 +12,9 @@ import typer
 
 from nmt.cli.commands import Command, SubCommands
 from nmt.cli.inspecting import print_table
-from nmt.cli.options import set_up
+from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, new_files, set_up
 from nmt.cli.streams import open_output
-from nmt.errors import DataError, UsageError
+from nmt.errors import DataError
 from nmt.wording import counted
 
 if TYPE_CHECKING:
@@ -268,11 +268,9 @@ def export_corpus(
         str,
         typer.Argument(metavar="LOCATOR", help="Text as in a recipe, such as sample:test.", show_default=False),
     ],
-    source: Annotated[str, typer.Option(metavar="CODE", help="Source language, such as en.", show_default=False)],
-    target: Annotated[str, typer.Option(metavar="CODE", help="Target language, such as de.", show_default=False)],
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="PREFIX", help="Write PREFIX.en and PREFIX.de.", show_default=False)
-    ],
+    source: SourceLanguage,
+    target: TargetLanguage,
+    output: PrefixOutput,
 ) -> None:
     """Write a parallel text as plain files, one sentence per line.
 
@@ -289,9 +287,7 @@ def export_corpus(
     from nmt.data.corpus import load_corpus
 
     set_up()
-    paths = [Path(f"{output}.{end}") for end in (source, target, "align")]
-    if existing := next((path for path in paths if path.exists()), None):
-        raise UsageError(f"{existing} already exists: move it, or choose another prefix with -o.")
+    paths = new_files(output, (source, target, "align"))
     corpus = load_corpus(locator, source=source, target=target)
     texts: list[Iterable[str]] = [corpus.source, corpus.target]
     if (links := gold_links(locator, source=source)) is not None:

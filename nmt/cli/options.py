@@ -40,6 +40,15 @@ SourceText = Annotated[
 TargetText = Annotated[
     Path, typer.Option("--target", "-t", metavar="FILE", help="Its translation, line by line.", show_default=False)
 ]
+SourceLanguage = Annotated[
+    str, typer.Option("--source", metavar="CODE", help="Source language, such as en.", show_default=False)
+]
+TargetLanguage = Annotated[
+    str, typer.Option("--target", metavar="CODE", help="Target language, such as de.", show_default=False)
+]
+PrefixOutput = Annotated[
+    str, typer.Option("--output", "-o", metavar="PREFIX", help="Write PREFIX.en and PREFIX.de.", show_default=False)
+]
 LinksOutput = Annotated[
     Path | None,
     typer.Option(
@@ -223,6 +232,14 @@ def set_up(*, quiet: bool = False, threads: int | None = None) -> None:
         from nmt.device import at_most_cores
 
         torch.set_num_threads(at_most_cores(threads))
+
+
+def new_files(prefix: str, endings: Sequence[str]) -> list[Path]:
+    """The files of a prefix. Raises UsageError if one of them is there already."""
+    paths = [Path(f"{prefix}.{ending}") for ending in endings]
+    if existing := next((path for path in paths if path.exists()), None):
+        raise UsageError(f"{existing} already exists: move it, or choose another prefix with -o.")
+    return paths
 
 
 def load_models(folders: Sequence[Path], device: str) -> list[Bundle]:

@@ -71,7 +71,7 @@ def merging(outputs: Sequence[Path]) -> Iterator[Callable[[Path], Path]]:
 
     with open_ranks(torch.device("cpu")) as ranks:
         yield own.place
-        ranks.any(value=True)  # waits for all
+        ranks.wait()
         if ranks.is_first:
             shards = [Shard(number, own.count) for number in range(1, own.count + 1)]
             for output in outputs:

@@ -267,8 +267,6 @@ def _next_multiple(number: int, of: int) -> int:
 
 
 Cell = Literal["gru", "gru-reset-before", "lstm"]
-"""Recurrent cells. In `gru` the reset gate multiplies U s, as in cuDNN; in `gru-reset-before` it multiplies the s that U reads, as in
-Cho et al. (2014) and Bahdanau et al. (2015, A.1.1), which is slower."""
 
 
 class EncoderConfig(Section):

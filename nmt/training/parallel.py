@@ -97,12 +97,12 @@ class Ranks:
     def first_alone(self) -> Iterator[None]:
         """A context that the first rank runs first, so that the others find what it has put into the cache."""
         if not self.is_first:
-            self._wait()
+            self.wait()
         yield
         if self.is_first:
-            self._wait()
+            self.wait()
 
-    def _wait(self) -> None:
+    def wait(self) -> None:
         """Wait until all ranks have come here."""
         self.any(value=False)
 

@@ -114,7 +114,7 @@ class TrainStep:
         """What the loss of an update is averaged over: the target tokens or the pairs of all its batches."""
         match self.settings.normalization:
             case "tokens":
-                return sum(int(corpus.target_lengths[row]) + 1 for rows in group for row in rows)
+                return sum(int(corpus.target_lengths[list(rows)].sum()) + len(rows) for rows in group)
             case "sentences":
                 return sum(map(len, group))
             case _:

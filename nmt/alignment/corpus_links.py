@@ -23,7 +23,7 @@ from nmt.alignment.formats import parse_pharaoh
 from nmt.alignment.links import Links, check_within
 from nmt.alignment.statistical.aligner import HMMAligner
 from nmt.cache import expand_home
-from nmt.data.corpus import ParallelCorpus
+from nmt.data.corpus import ParallelCorpus, split_rows
 from nmt.data.encoded import EncodedCorpus
 from nmt.data.lines import any_compression, read_lines
 from nmt.data.subwords import Subwords
@@ -140,7 +140,8 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
     if name == "gold":
         from nmt.data import sample  # not at the top: it generates its sentences
 
-        return WordLinks.of(sample.links(corpus.name.removeprefix("sample:"), source=source))
+        split, rows = split_rows(corpus.name.removeprefix("sample:"))
+        return WordLinks.of(sample.links(split, source=source)[rows or slice(None)])
     if name == "hmm":
         return WordLinks.of(HMMAligner.learn(corpus.pairs()).links(corpus.pairs()))
     path = expand_home(name)

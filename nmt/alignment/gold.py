@@ -9,6 +9,7 @@ from nmt.alignment.formats import read_pharaoh
 from nmt.alignment.links import GoldLinks
 from nmt.cache import expand_home
 from nmt.data import catalogue
+from nmt.data.corpus import split_rows
 from nmt.errors import DataError
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
     Raises:
         DataError: the file of links cannot be read or is malformed.
     """
+    place, rows = split_rows(locator)
+    if rows is not None:
+        links = gold_links(place, source=source)
+        return None if links is None else links[rows]
     name, _, split = locator.partition("/")
     if locator.startswith(_SAMPLE):
         from nmt.data import sample  # not at the top: it generates its sentences

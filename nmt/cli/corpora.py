@@ -276,11 +276,12 @@ def export_corpus(
 
     Examples:
       nmt corpora export sample:test --source en --target de -o sample
-      nmt corpora export multi30k/val --source en --target de -o text/val
+      nmt corpora export 'multi30k/train[:5000]' --source en --target de -o text/small
 
     Details:
 
-    A text with gold links also gives PREFIX.align, in Pharaoh format with source words first.
+    [START:STOP] after a locator takes these pairs alone, counted from 0. A text with gold links also gives PREFIX.align, in
+    Pharaoh format with source words first.
     """
     from nmt.alignment.formats import format_pharaoh
     from nmt.alignment.gold import gold_links

@@ -35,6 +35,11 @@ class Column(Sequence[str]):
         for batch in self.batches():
             yield from batch
 
+    def part(self, rows: slice) -> "Column":
+        """The texts of consecutive rows, not copied."""
+        start, stop, _ = rows.indices(len(self))
+        return Column(self._chunks.slice(start, max(stop - start, 0)))
+
     def batches(self, size: int = 10_000) -> Iterator[list[str]]:
         """The texts in order, `size` at a time."""
         for start in range(0, len(self), size):

@@ -6,7 +6,7 @@ The text is not changed. Columns are Arrow arrays; large ones are memory-mapped.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
@@ -57,7 +57,8 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
         locator: `dir/train.{en,de}` or `dir/train` (any compression), a table (`.tsv .csv .jsonl .parquet`),
             `hf:owner/name[/config]:split`, a catalogue name `multi30k/train`, a test set of sacreBLEU
             `sacrebleu:wmt14/en-de`, or `sample:train`. The names in braces are source and target in this order, unless they
-            are the two language codes, which may be in any order. Codes of other languages are an error.
+            are the two language codes, which may be in any order. Codes of other languages are an error. `[100:200]` at the
+            end takes these pairs alone, counted from 0; `[:200]` and `[100:]` leave out one end.
         source: language code of the source side.
         target: language code of the target side.
         fetch: whether text may be downloaded. Without, the hub and sacreBLEU are not asked at all.
@@ -66,22 +67,39 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
         DataError: there is no such corpus, or its text is unusable. The message names file and line.
     """
     locator = locator if isinstance(locator, str) else str(as_path(locator, "The corpus"))
+    place, rows = split_rows(locator)
+    corpus = _load(place, source, target, fetch=fetch)
+    if rows is not None:
+        corpus = replace(corpus, source=corpus.source.part(rows), target=corpus.target.part(rows), name=locator)
+    if not len(corpus):
+        lines = "line" if rows is None else f"line of {place}"
+        raise DataError(f"The corpus {locator} is empty: it has no {lines}.")
+    return corpus
+
+
+def split_rows(locator: str) -> tuple[str, slice | None]:
+    """A locator without its rows `[start:stop]`, and the rows; None if it names none. The package datasets has its own."""
+    parts = None if locator.startswith("hf:") else re.fullmatch(r"(.+)\[(\d*):(\d*)\]", locator)
+    if parts is None:
+        return locator, None
+    place, *ends = parts.groups()
+    return place, slice(*(int(end) if end else None for end in ends))
+
+
+def _load(locator: str, source: str, target: str, *, fetch: bool) -> ParallelCorpus:
+    """Load all pairs of a locator without rows."""
     languages = source, target
     if locator.startswith("sample:"):
-        corpus = _from_sample(locator, source, target)
-    elif locator.startswith(("hf:", "sacrebleu:")) and not fetch:
+        return _from_sample(locator, source, target)
+    if locator.startswith(("hf:", "sacrebleu:")) and not fetch:
         raise DataError(f"{locator} may have to be fetched.")
-    elif locator.startswith("hf:"):
-        corpus = _of_batches(read_hub(locator, languages), locator, languages)
-    elif locator.startswith("sacrebleu:"):
-        corpus = _from_files(*sacrebleu_files(locator, source, target), locator, languages)
-    elif is_table(locator):
-        corpus = _of_batches(read_table(locator, languages), locator, languages)
-    else:
-        corpus = _from_files(*_find_files(locator, source, target, fetch=fetch), locator, languages)
-    if not len(corpus):
-        raise DataError(f"The corpus {locator} is empty: it has no line.")
-    return corpus
+    if locator.startswith("hf:"):
+        return _of_batches(read_hub(locator, languages), locator, languages)
+    if locator.startswith("sacrebleu:"):
+        return _from_files(*sacrebleu_files(locator, source, target), locator, languages)
+    if is_table(locator):
+        return _of_batches(read_table(locator, languages), locator, languages)
+    return _from_files(*_find_files(locator, source, target, fetch=fetch), locator, languages)
 
 
 # --- two files --------------------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ class FiltersConfig(Section):
 
 class DataConfig(Section):
     """The parallel text, as locators: `dir/train.{en,de}.gz`, a table, `hf:owner/name:split`, `multi30k/train`, `sample:train`,
-    `sacrebleu:wmt14/en-de`.
+    `sacrebleu:wmt14/en-de`. `[:10000]` at the end takes the first 10,000 pairs, `[10000:]` all others.
     """
 
     source: str

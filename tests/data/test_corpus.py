@@ -17,6 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.alignment.corpus_links import load_links
+from nmt.alignment.gold import gold_links
 from nmt.data import columns as columns_module
 from nmt.data.corpus import load_corpus
 from nmt.data.lines import lines_of, open_binary, read_lines
@@ -396,6 +398,39 @@ def test_a_corpus_is_two_sequences() -> None:
     assert (corpus.source[1], corpus.source[-1], corpus.source[:2]) == ("two  ", "", ["one", "two  "])
     with pytest.raises(IndexError):
         corpus.source[3]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [("[:2]", PAIRS[:2]), ("[1:]", PAIRS[1:]), ("[1:2]", PAIRS[1:2]), ("[0:99]", PAIRS), ("[:]", PAIRS)],
+)
+@pytest.mark.parametrize("place", ["dir/train", "dir/train.{de,en}", "f.jsonl", "sample:valid"])
+def test_rows_after_a_locator_take_these_pairs_alone(place: str, rows: str, expected: list[tuple[str, str]]) -> None:
+    _write_sides()
+    _write("f.jsonl", "".join(json.dumps({"en": source, "de": target}) + "\n" for source, target in PAIRS))
+    corpus = load_corpus(place + rows, source="en", target="de")
+    if place == "sample:valid":
+        start, stop = (int(end) if end else None for end in rows[1:-1].split(":"))
+        expected = _load(place)[start:stop]
+    assert list(corpus.pairs()) == expected
+    assert (corpus.name, len(corpus)) == (place + rows, len(expected))
+
+
+def test_rows_beyond_the_end_are_no_corpus() -> None:
+    _write_sides()
+    with pytest.raises(DataError, match=r"The corpus dir/train\[7:\] is empty: it has no line of dir/train\."):
+        load_corpus("dir/train[7:]", source="en", target="de")
+
+
+def test_gold_links_follow_the_rows() -> None:
+    links = gold_links("sample:valid", source="en")
+    assert links is not None
+    assert gold_links("sample:valid[5:9]", source="en") == links[5:9]
+    corpus = load_corpus("sample:valid[5:9]", source="en", target="de")
+    words = load_links("gold", corpus, source="en")
+    assert [{tuple(link) for link in words[row].tolist()} for row in range(len(words))] == [
+        set(item.possible) for item in links[5:9]
+    ]
 
 
 def test_the_fingerprint_is_that_of_the_text() -> None:

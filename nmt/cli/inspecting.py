@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         FiltersConfig,
         GuidedAlignmentConfig,
         ModelConfig,
+        PretrainedConfig,
         RecurrentModelConfig,
     )
     from nmt.training.data_file import DataDescription
@@ -91,6 +92,7 @@ def _description(bundle: Bundle, data: DataDescription | None) -> dict[str, str]
         "name": recipe.name,
         "languages": f"{recipe.data.source} -> {recipe.data.target}",
         "trained on": recipe.data.train,
+        **_start(recipe.training.pretrained),
         **({} if data is None else _texts(data, recipe.data.filters)),
         **_guidance(recipe.training.guided_alignment),
         "subwords": f"{subwords} ({recipe.subwords.kind})",
@@ -99,6 +101,11 @@ def _description(bundle: Bundle, data: DataDescription | None) -> dict[str, str]
         "parameters": f"{_parameters(bundle):,}",
         "decoding": f"beam {recipe.decoding.beam_size}, length penalty {recipe.decoding.length_penalty:g}",
     }
+
+
+def _start(config: PretrainedConfig | None) -> dict[str, str]:
+    """The model that training started from, if any."""
+    return {} if config is None else {"started from": f"{config.model} ({config.subwords} subwords)"}
 
 
 def _texts(data: DataDescription, filters: FiltersConfig) -> dict[str, str]:

@@ -753,6 +753,21 @@ class GuidedAlignmentConfig(Section):
     """Factor of the weight after every epoch."""
 
 
+def _from_folder(value: object) -> object:
+    """Accept the folder alone."""
+    return {"model": value} if isinstance(value, str) else value
+
+
+class PretrainedConfig(Section):
+    """The model to start from: fine-tuning, or transfer to another language pair (Zoph et al. 2016)."""
+
+    model: str
+    """Its folder. Its `model` settings must be the same, but for dropout and whatever else leaves the shapes as they are."""
+    subwords: Literal["same", "new"] = "same"
+    """`same` uses its subword models. `new` trains others, or uses the files of `subwords`, and takes over the embeddings of the
+    tokens that both have (Kocmi and Bojar 2020)."""
+
+
 class LinearDecayConfig(Section):
     """min(1, max(floor, offset - slope u))."""
 
@@ -809,6 +824,10 @@ class TrainingConfig(Section):
     schedule: ScheduleConfig = ConstantScheduleConfig()
     clip_norm: Positive | None = 1.0
     label_smoothing: Fraction = 0.1
+    pretrained: Annotated[
+        PretrainedConfig | None, BeforeValidator(_from_folder, json_schema_input_type=str | PretrainedConfig | None)
+    ] = None
+    """Start from the weights of another model, named by its folder; null starts from random ones."""
     guided_alignment: GuidedAlignmentConfig | None = None
     """Train the attention on word links too; null is off."""
     scheduled_sampling: ScheduledSamplingConfig | None = None
@@ -884,6 +903,13 @@ class Recipe(Section):
             raise _ContradictionError(
                 ("model.tie", "subwords.joint"),
                 "model.tie: all shares the embeddings of both languages, which needs subwords.joint: true",
+            )
+        pretrained = self.training.pretrained
+        if pretrained is not None and pretrained.subwords == "same" and self.subwords.source_model is not None:
+            raise _ContradictionError(
+                ("training.pretrained.subwords", "subwords.source_model"),
+                "training.pretrained.subwords: same uses the subwords of the pretrained model, but subwords.source_model names "
+                "a file: set training.pretrained.subwords: new or leave the file out",
             )
         self._possible_guidance()
         return self

@@ -36,6 +36,7 @@ from nmt.training.meter import Meter
 from nmt.training.optim import Clock, MovingAverage, use_weights
 from nmt.training.overlap import overlap_warning
 from nmt.training.parallel import LostRank, Ranks, device_of_rank, open_ranks
+from nmt.training.pretrained import Pretrained, load_pretrained
 from nmt.training.resuming import collect_state, restore_state
 from nmt.training.sampling import teacher_forcing_ratio
 from nmt.training.stopping import Stop, Stopping
@@ -165,11 +166,15 @@ def _prepare(
     tokenizer = usable_tokenizer(recipe, None if state is None else state.progress.tokenizer)
     with ranks.first_alone():
         text = TrainingText.load(recipe)
-    source, target = ranks.from_first(lambda: _subwords(recipe, folder, text, state, force=force))
+    pretrained = None if state is not None else load_pretrained(recipe, build_model)
+    source, target = ranks.from_first(lambda: _subwords(recipe, folder, text, state, pretrained, force=force))
     bundle = Bundle.fresh(recipe, source, target, build_model)
+    start = None if pretrained is None else pretrained.copy_to(bundle)
     bundle.model.to(device)
     with ranks.first_alone():
-        trainer = Trainer(bundle, text, folder, stopping, state, ranks, tokenizer=tokenizer, device=device, quiet=quiet)
+        trainer = Trainer(
+            bundle, text, folder, stopping, state, ranks, start=start, tokenizer=tokenizer, device=device, quiet=quiet
+        )
     if ranks.is_first:
         bundle.save_description(folder)
         trainer.data_description().save(folder)
@@ -177,11 +182,11 @@ def _prepare(
 
 
 def _subwords(
-    recipe: Recipe, folder: Path, text: TrainingText, state: State | None, *, force: bool
+    recipe: Recipe, folder: Path, text: TrainingText, state: State | None, pretrained: Pretrained | None, *, force: bool
 ) -> tuple[Subwords, Subwords]:
     """The subword models of a new run, or those of the run that is resumed, whose text must be the same unless `force` is set."""
     if state is None:
-        return text.subwords(recipe)
+        return text.subwords(recipe) if pretrained is None else pretrained.subwords(recipe, text)
     if not force:
         check_text(state, text, folder)
     return Subwords.load(folder / SOURCE), Subwords.load(folder / TARGET)
@@ -199,13 +204,14 @@ class Trainer:
         state: State | None,
         ranks: Ranks,
         *,
+        start: str | None,
         tokenizer: str,
         device: torch.device,
         quiet: bool,
     ) -> None:
         self.bundle, self.text, self.folder, self.stopping, self.device = bundle, text, folder, stopping, device
         self.recipe, self.settings, self.ranks = bundle.recipe, bundle.recipe.training, ranks
-        self.is_new = state is None
+        self.is_new, self.start = state is None, start
         self.progress = Progress() if state is None else state.progress
         self.progress.tokenizer = tokenizer
         self.precision = choose_precision(self.settings.precision, device)
@@ -459,6 +465,8 @@ class Trainer:
     def _log_introduction(self) -> None:
         """Show corpus, metrics, model and machine, and advice if the model is too large."""
         self.log.show(f"{self.text.train.name}: {self.corpus.report}")
+        if self.start is not None:
+            self.log.show(self.start)
         if self.is_new and not self.log.quiet and (warning := overlap_warning(self.recipe.data, self.text)):
             self.log.show(warning)
         for line in self.validator.introduction():

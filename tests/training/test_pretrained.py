@@ -1,0 +1,163 @@
+"""Starting from another model: fine-tuning with its subwords, and transfer with others."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from nmt.cli import app
+from nmt.data.subwords import Subwords
+from nmt.errors import DataError, UsageError
+from nmt.model_folder import Bundle, weights_of
+from nmt.recipe import Recipe
+from nmt.training.pretrained import load_pretrained
+from nmt.training.trainer import Interrupted, train
+from tests.training.toy import recipe as toy_recipe
+from tests.training.toy import write_reversal
+
+PARENT = ["a b c d", "c d e f", "f e d c b a"]
+CHILD = ["d e f g", "g h h g", "f e d"]
+"""Its words are d to h; the parent has a to f."""
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reversal")
+    write_reversal(folder, pairs=200, held_out=10)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def parent(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("parent") / "run"
+    train(toy_recipe(corpus), run, device="cpu", quiet=True)
+    return run
+
+
+def starting_from(folder: Path, corpus: Path, **settings: Any) -> Recipe:
+    return toy_recipe(corpus, training={"pretrained": str(folder), "epochs": 1, **settings})
+
+
+def best_perplexity(run: Path) -> float:
+    records = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    return float([record["perplexity"] for record in records if record["kind"] == "valid"][-1])
+
+
+def test_fine_tuning_continues_from_the_weights_and_subwords(parent: Path, corpus: Path, tmp_path: Path) -> None:
+    frozen = starting_from(parent, corpus, updates=1, optimizer={"kind": "sgd", "rate": 1e-20})
+    train(frozen, tmp_path / "run", device="cpu", quiet=True)
+    start, result = Bundle.load(parent), Bundle.load(tmp_path / "run")
+    for name, value in weights_of(start.model).items():
+        assert torch.equal(weights_of(result.model)[name], value), name
+    assert (result.source.serialized, result.target.serialized) == (start.source.serialized, start.target.serialized)
+    assert best_perplexity(tmp_path / "run") == best_perplexity(parent)
+
+
+def test_the_run_says_what_it_starts_from(
+    parent: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(starting_from(parent, corpus, updates=1), tmp_path / "run", device="cpu")
+    sentence = f"Starts from {parent}, which has 12 of 12 source tokens and 12 of 12 target tokens.\n"
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_moving_average_starts_from_the_pretrained_weights(parent: Path, corpus: Path, tmp_path: Path) -> None:
+    averaged = starting_from(parent, corpus, updates=1, ema=0.999, optimizer={"kind": "sgd", "rate": 1e-20})
+    train(averaged, tmp_path / "run", device="cpu", quiet=True)
+    assert best_perplexity(tmp_path / "run") == pytest.approx(best_perplexity(parent), rel=1e-5)
+
+
+def test_a_resumed_run_does_not_need_the_pretrained_model(
+    parent: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "parent"
+    shutil.copytree(parent, copy)
+    recipe = starting_from(copy, corpus, epochs=2)
+    train(recipe, tmp_path / "whole", device="cpu", quiet=True)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("nmt.training.trainer.Trainer._next_epoch", interrupt)
+        with pytest.raises(Interrupted):
+            train(recipe, tmp_path / "run", device="cpu", quiet=True)
+    shutil.rmtree(copy)
+    train(recipe, tmp_path / "run", device="cpu", resume=True, quiet=True)
+    whole, result = (weights_of(Bundle.load(tmp_path / name).model) for name in ("whole", "run"))
+    assert all(torch.equal(whole[name], result[name]) for name in whole)
+
+
+def _subwords(lines: list[str], size: int) -> Subwords:
+    return Subwords.train(lines, kind="word", size=size, byte_fallback=False)
+
+
+@pytest.mark.parametrize("tie", ["all", "target", "none"])
+@pytest.mark.parametrize("parent_tie", ["all", "target", "none"])
+def test_with_new_subwords_each_common_token_keeps_its_weights(
+    parent_tie: str, tie: str, corpus: Path, tmp_path: Path
+) -> None:
+    def bundle(lines: list[str], size: int, tied: str) -> Bundle:
+        subwords = _subwords(lines, size)
+        recipe = toy_recipe(corpus, training={"pretrained": {"model": str(tmp_path), "subwords": "new"}})
+        model = recipe.model.model_copy(update={"tie": tied, "embedding_scale": 1.0})
+        return Bundle.fresh(recipe.model_copy(update={"model": model}), subwords, subwords)
+
+    old, new = bundle(PARENT, 10, parent_tie), bundle(CHILD, 9, tie)
+    old.save(tmp_path)
+    first = {name: value.clone() for name, value in weights_of(new.model).items()}
+    pretrained = load_pretrained(new.recipe, lambda *args, **sizes: old.model)
+    assert pretrained is not None
+    sentence = pretrained.copy_to(new)
+    assert sentence.endswith("which has 7 of 9 source tokens and 7 of 9 target tokens.")  # 4 special ones, d, e and f
+    tokens, before = new.source.tokens(range(9)), old.source.tokens(range(10))
+    weights = dict(old.model.named_parameters(remove_duplicate=False))
+    for name, value in weights_of(new.model).items():
+        if name.startswith(("source_embedding", "target_embedding", "output")):
+            for row, token in enumerate(tokens):
+                expected = weights[name][before.index(token)] if token in before else first[name][row]
+                assert torch.equal(value[row], expected), (name, token)
+        else:
+            assert torch.equal(value, weights[name]), name
+
+
+def test_another_architecture_is_refused_in_one_sentence(parent: Path, corpus: Path, tmp_path: Path) -> None:
+    recipe = starting_from(parent, corpus)
+    wider = recipe.model_copy(
+        update={"model": toy_recipe(corpus, model={"embedding": 32, "encoder": {"hidden": 33}}).model}
+    )
+    with pytest.raises(
+        DataError, match=r"^This recipe cannot start from .*: .* is \[.*\] here, but it has .*recipe\.yaml"
+    ):
+        train(wider, tmp_path / "run", device="cpu", quiet=True)
+
+
+def test_a_missing_model_is_named(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"There is no model folder .*absent"):
+        train(starting_from(tmp_path / "absent", corpus), tmp_path / "run", device="cpu", quiet=True)
+
+
+def test_one_vocabulary_cannot_come_from_a_model_with_two(corpus: Path, tmp_path: Path) -> None:
+    apart = toy_recipe(corpus, subwords={"kind": "word", "size": 12, "byte_fallback": False, "joint": False})
+    Bundle.fresh(apart, _subwords(PARENT, 10), _subwords(CHILD, 9)).save(tmp_path / "parent")
+    together = starting_from(tmp_path / "parent", corpus)
+    tied = together.model_copy(update={"model": together.model.model_copy(update={"tie": "all"})})
+    with pytest.raises(DataError, match=r"model\.tie: all needs one vocabulary, but .* set model\.tie: target"):
+        train(tied, tmp_path / "run", device="cpu", quiet=True)
+
+
+def test_subword_files_contradict_the_subwords_of_the_model(corpus: Path) -> None:
+    files = {"kind": "word", "size": 12, "byte_fallback": False, "source_model": "a", "target_model": "a"}
+    with pytest.raises(UsageError, match=r"subwords: same uses the subwords of the pretrained model, but"):
+        toy_recipe(corpus, training={"pretrained": "runs/parent"}, subwords=files)
+
+
+def test_info_names_the_model_that_training_started_from(parent: Path, corpus: Path, tmp_path: Path) -> None:
+    train(starting_from(parent, corpus, updates=1), tmp_path / "run", device="cpu", quiet=True)
+    result = CliRunner().invoke(app, ["info", str(tmp_path / "run")])
+    assert "started from" in result.stdout
+    assert f"{parent} (same subwords)" in result.stdout

@@ -112,13 +112,18 @@ def _check_data(first: Recipe, other: Recipe) -> None:
 def check_folder(candidates: Iterable[Candidate]) -> None:
     """Raise UsageError if a run in the folder was made with a different recipe."""
     for candidate in candidates:
-        earlier = candidate.run / "recipe.yaml"
-        changed = changed_keys(candidate.recipe, earlier) if earlier.is_file() else []
-        if changed:
-            raise UsageError(
-                f"{candidate.run} was trained with another {', '.join(changed)}: "
-                "choose another --out, or remove that folder to train it again."
-            )
+        check_same_recipe(candidate.recipe, candidate.run)
+
+
+def check_same_recipe(recipe: Recipe, run: Path) -> None:
+    """Raise UsageError if a run folder was made with a different recipe."""
+    earlier = run / "recipe.yaml"
+    changed = changed_keys(recipe, earlier) if earlier.is_file() else []
+    if changed:
+        raise UsageError(
+            f"{run} was trained with another {', '.join(changed)}: "
+            "choose another --out, or remove that folder to train it again."
+        )
 
 
 def write_recipes(candidates: Iterable[Candidate]) -> None:
@@ -133,8 +138,8 @@ def write_text(path: Path, text: str) -> None:
 
 
 def settings(recipe: Recipe) -> dict[str, Any]:
-    """The recipe as dotted keys and plain values."""
-    return dict(_flat(json.loads(recipe.model_dump_json()), ""))
+    """The recipe as dotted keys and plain values, without what others reported."""
+    return dict(_flat(json.loads(recipe.model_dump_json(exclude={"reported"})), ""))
 
 
 def _flat(tree: dict[str, Any], at: str) -> Iterator[tuple[str, Any]]:

@@ -74,7 +74,9 @@ def _read_tree(path: Path, readers: tuple[Path, ...]) -> dict[str, Any]:
         return tree
     if not isinstance(base, str):
         raise UsageError(f"{path}: 'base' is the file or the name of a recipe, but is {name_type(base)}.")
-    return _merged(_read_tree(_base_file(path, base), (*readers, path.resolve())), tree)
+    inherited = _read_tree(_base_file(path, base), (*readers, path.resolve()))
+    inherited.pop("reported", None)  # scores of the base's model
+    return _merged(inherited, tree)
 
 
 def _base_file(path: Path, base: str) -> Path:
@@ -184,8 +186,9 @@ def dump_recipe(recipe: Recipe) -> str:
 
 
 def changed_keys(recipe: Recipe, path: Path) -> list[str]:
-    """The dotted keys whose values differ from those of the recipe in a file."""
-    return _differences(json.loads(recipe.model_dump_json()), json.loads(load_recipe(path).model_dump_json()))
+    """The dotted keys whose values differ from those of the recipe in a file, without what others reported."""
+    one, other = (json.loads(item.model_dump_json(exclude={"reported"})) for item in (recipe, load_recipe(path)))
+    return _differences(one, other)
 
 
 def _differences(one: Any, other: Any, at: str = "") -> list[str]:

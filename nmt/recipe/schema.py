@@ -884,6 +884,37 @@ class EvaluationConfig(Section):
     ko-mecab for Korean (char without MeCab), 13a for all others."""
 
 
+# --- reported scores --------------------------------------------------------------------------------------------
+
+
+class ReportedDecoding(Section):
+    """How a reported system decoded, where that is known; null is as the recipe decodes."""
+
+    beam_size: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """1 is greedy search."""
+    length_penalty: Penalty | None = None
+    replace_unknown: bool = False
+    """Replace unknown words by their aligned source words (unk replace in Luong et al. 2015)."""
+
+
+class ReportedScore(Section):
+    """A score that others reported for the test text, which `nmt reproduce` sets beside that of the trained model."""
+
+    system: str
+    metric: Literal["bleu", "chrf", "aer"] = "bleu"
+    value: Annotated[float, Field(ge=0, le=100)]
+    """From 0 to 100, also for the alignment error rate."""
+    source: str
+    """Where it can be read: paper and table, or repository and file."""
+    scoring: Literal["cased", "lowercased", "tokens", "lowercased-tokens", "published", "other"] = "cased"
+    """How it was computed. `cased` is `nmt evaluate`, `lowercased` the same in lower case. `tokens` splits the text at spaces, as
+    multi-bleu.perl does; `lowercased-tokens` also lowercases it. `published` is `nmt evaluate --published`. `other` is any other way, or
+    on other text: the score is shown, but not compared."""
+    decoding: ReportedDecoding = ReportedDecoding()
+    weights: Literal["posterior", "attention"] = "posterior"
+    """Which links the alignment error rate is that of, as in `nmt align`."""
+
+
 class Recipe(Section):
     """All settings of a training run."""
 
@@ -896,6 +927,8 @@ class Recipe(Section):
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
+    reported: tuple[ReportedScore, ...] = ()
+    """Scores of others on data.test, for `nmt reproduce`. A recipe does not inherit those of its base."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

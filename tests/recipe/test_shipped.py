@@ -35,7 +35,7 @@ def test_the_shipped_recipes_are_found_by_path_and_name(tmp_path: Path, monkeypa
         ("quikstart", "did you mean 'quickstart'?"),
         ("multi30k-en-de/bahdanaau.yaml", "did you mean 'multi30k-en-de/bahdanau'?"),
         ("word_level", "did you mean 'multi30k-en-de/word-level'?"),
-        ("bahdanau", "'multi30k-en-de/bahdanau' or 'multi30k-en-fr/bahdanau'?"),
+        ("bahdanau", "'multi30k-en-fr/bahdanau' or 'tatoeba-en-de/bahdanau'?"),
         ("xyz", "give a YAML file, or a name of `nmt recipe list`."),
     ],
 )

@@ -46,7 +46,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert not modules_after(run_cli(arguments)) & HEAVY
 
 
-@pytest.mark.parametrize("command", ["train", "compare", "translate", "evaluate", "align", "plot"])
+@pytest.mark.parametrize("command", ["train", "compare", "reproduce", "translate", "evaluate", "align", "plot"])
 def test_the_help_of_a_command_imports_nothing_it_runs_with(command: str) -> None:
     # typer itself checks ranges of numbers with pydantic
     assert not modules_after(run_cli([command, "--help"])) & (HEAVY - {"pydantic"})

@@ -15,11 +15,12 @@ from nmt.cli.evaluating import evaluate
 from nmt.cli.inspecting import info, recipe_app
 from nmt.cli.linking import links
 from nmt.cli.plotting.plot import plot
+from nmt.cli.reproducing import reproduce
 from nmt.cli.shortlisting import shortlist
 from nmt.cli.training import average, train
 from nmt.cli.translating import score, translate
 
-_TRAIN, _USE, _INSPECT = "Training", "Translation, scores and alignment", "Models, recipes and corpora"
+_USE, _INSPECT = "Training, translation and alignment", "Recipes, models and corpora"
 
 app = typer.Typer(
     cls=Commands,
@@ -30,9 +31,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _panel, _functions in (
-    (_TRAIN, (train, average, shortlist, compare)),
-    (_USE, (translate, evaluate, score, align, links, plot)),
-    (_INSPECT, (info,)),
+    (_USE, (train, average, shortlist, translate, evaluate, score, align, links, plot)),
+    (_INSPECT, (compare, reproduce, info)),
 ):
     for _function in _functions:
         app.command(cls=Command, rich_help_panel=_panel)(_function)

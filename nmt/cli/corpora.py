@@ -13,6 +13,7 @@ import typer
 from nmt.cli.commands import Command, SubCommands
 from nmt.cli.inspecting import print_table
 from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, new_files, set_up
+from nmt.cli.progress import showing_downloads
 from nmt.cli.streams import open_output
 from nmt.errors import DataError
 from nmt.wording import counted
@@ -208,18 +209,11 @@ def fetch_corpus(
     Existing files are kept. Sources are tried in order. An interrupted download continues when the command is repeated; until
     then its part stays in the folder downloads of the cache.
     """
-    from rich.console import Console
-
     from nmt.data.catalogue import fetch
 
     set_up()
     corpus, _, split = name.partition("/")
-    with Console(stderr=True).status("fetching") as status:
-
-        def show(address: str, count: int, total: int | None) -> None:
-            of = f" of {total / 1e6:,.1f}" if total else ""
-            status.update(f"{address}  {count / 1e6:,.1f}{of} MB")
-
+    with showing_downloads() as show:
         paths = fetch(corpus, split or None, progress=show)
     for path in paths:
         typer.echo(path)

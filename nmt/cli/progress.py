@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from nmt.wording import counted
@@ -59,3 +60,17 @@ def with_progress(items: Iterable[ItemT], what: str, *, total: int | None, quiet
         timer.cancel()
         timer.join()
         bar.stop()
+
+
+@contextmanager
+def showing_downloads() -> Iterator[Callable[[str, int, int | None], None]]:
+    """A context with a function that shows a download on stderr: address, bytes so far, and bytes in all if known."""
+    from rich.console import Console
+
+    with Console(stderr=True).status("fetching") as status:
+
+        def show(address: str, count: int, total: int | None) -> None:
+            of = f" of {total / 1e6:,.1f}" if total else ""
+            status.update(f"{address}  {count / 1e6:,.1f}{of} MB")
+
+        yield show

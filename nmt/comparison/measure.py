@@ -179,7 +179,8 @@ def measure(
         vocabulary=bundle.target.fingerprint,
         **_reference_figures(bundle, candidate, text, progress),
         **translation,
-        **_training_figures(candidate),
+        **training_figures(candidate.run),
+        trained_with=json.loads(candidate.marker.read_text(encoding="utf-8")),
     )
     row = {"key": _key(candidate, text, machine), "figures": asdict(figures)}
     write_text(candidate.row, json.dumps(row, ensure_ascii=False, indent=1) + "\n")
@@ -298,11 +299,11 @@ def _mean_entropy(alignments: Iterable[Alignment]) -> float | None:
 # --- training figures, and the key of a row ---------------------------------------------------------------------
 
 
-def _training_figures(candidate: Candidate) -> dict[str, Any]:
-    """Extent and speed of training, from its log."""
-    log = [record for record in records(candidate) if record.get("kind") in ("train", "valid")]
+def training_figures(run: Path) -> dict[str, Any]:
+    """Extent and speed of training, from its log. Raises DataError if there is none."""
+    log = [record for record in records(run) if record.get("kind") in ("train", "valid")]
     if not log:
-        raise DataError(f"{candidate.run} has lost its metrics.jsonl: remove that folder to train it again.")
+        raise DataError(f"{run} has lost its metrics.jsonl: remove that folder to train it again.")
     last = max(log, key=lambda record: record["update"])
     speeds = [record["tokens_per_second"] for record in log if record["kind"] == "train"]
     return {
@@ -310,7 +311,6 @@ def _training_figures(candidate: Candidate) -> dict[str, Any]:
         "updates": last["update"],
         "training_seconds": last["seconds"],
         "tokens_per_second": median(speeds) if speeds else None,
-        "trained_with": json.loads(candidate.marker.read_text(encoding="utf-8")),
     }
 
 

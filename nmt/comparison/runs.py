@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from nmt import __version__
@@ -38,7 +39,7 @@ class Watcher(Protocol):
 
 
 class Stopped(NmtError):  # noqa: N818 -- not an error
-    """The comparison was stopped by a signal; finished work is saved."""
+    """A comparison or reproduction was stopped by a signal; finished work is saved."""
 
     def __init__(self, number: int) -> None:
         super().__init__("Stopped. What was trained and measured is saved; the same command goes on.")
@@ -124,17 +125,17 @@ class _Training:
             status = (self.candidate.run / METRICS).stat()
             if (status.st_mtime_ns, status.st_size) != self.version:
                 self.version = status.st_mtime_ns, status.st_size
-                every = records(self.candidate)
+                every = records(self.candidate.run)
                 new = every[self.count :]  # none for a while if a resumed run has removed some
                 self.count = len(every)
                 return new
         return []
 
 
-def records(candidate: Candidate) -> list[Record]:
+def records(run: Path) -> list[Record]:
     """All complete records of a run so far."""
     try:
-        lines = (candidate.run / METRICS).read_bytes().split(b"\n")[:-1]  # without an incomplete last line
+        lines = (run / METRICS).read_bytes().split(b"\n")[:-1]  # without an incomplete last line
     except OSError:
         return []
     values = []
@@ -168,7 +169,7 @@ def _start(candidate: Candidate, share: Share, inherited: Sequence[int]) -> _Tra
             )
     except OSError as error:
         raise DataError(f"Cannot start the training of {candidate.name}: {error.strerror or error}.") from None
-    return _Training(candidate, process, count=len(records(candidate)))
+    return _Training(candidate, process, count=len(records(candidate.run)))
 
 
 def _conclude(training: _Training, share: Share, watcher: Watcher, problems: dict[str, str]) -> None:

@@ -1,0 +1,260 @@
+"""`nmt reproduce`: train the model of a recipe, and set its scores beside those that others reported."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nmt.cli.options import MACHINE, THE_RECIPES, Device, Quiet, Threads, set_up
+from nmt.cli.progress import showing_downloads, with_progress
+from nmt.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    import torch
+
+    from nmt.comparison.measure import HeldOut
+    from nmt.comparison.reproduction import Reproduction
+    from nmt.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """What trains: each of the processes has its own threads."""
+
+    device: torch.device
+    processes: int
+    threads: int
+
+    @classmethod
+    def of(cls, device: str, processes: int, threads: int | None) -> _Machine:
+        """The device of this name; as many threads as cores, or as asked."""
+        import torch
+
+        from nmt.device import choose_device, usable_cores
+
+        share = torch.get_num_threads() if processes == 1 else max(usable_cores() // processes, 1)
+        return cls(choose_device(device), processes, threads or share)
+
+    def record(self) -> dict[str, Any]:
+        """What to record of it."""
+        from nmt.device import processor
+
+        return {"processor": processor(self.device), "threads": self.threads, "processes": self.processes}
+
+
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECIPE",
+            help="YAML file, or a recipe that ships with nmt (`nmt recipe list`).",
+            show_default=False,
+        ),
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change one setting; may be repeated.",
+            show_default=THE_RECIPES,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Run folder.",
+            show_default="runs/NAME, by the recipe's name; with --smoke, none is kept",
+        ),
+    ] = None,
+    smoke: Annotated[
+        bool, typer.Option("--smoke", help="Run every step in about a minute, on the first pairs of the text.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    device: Device = "auto",
+    threads: Threads = None,
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Processes that train together, each on a share.", rich_help_panel=MACHINE
+        ),
+    ] = 1,
+    quiet: Quiet = False,
+) -> None:
+    """Train a recipe and print reported against achieved scores.
+
+    Examples:
+      nmt reproduce multi30k-en-de/bahdanau
+      nmt reproduce iwslt15-en-vi/luong --smoke
+
+    Details:
+
+    Text that is missing is fetched; then the model is trained, translates the test text and is scored as the reported systems
+    were (`reported` in the recipe). The table has the difference, the 95 % bootstrap interval of our score, and whether the
+    reported one lies inside. The run folder also gets `reproduction.json` with all of it, and the translations.
+
+    To resume, run the same command again: a training that has ended is not repeated, only scored. `nmt train --resume` and
+    `nmt translate` use the same folder.
+
+    --smoke takes 400 training, 50 validation and 50 test pairs, a few updates and a vocabulary that such text allows. It tells
+    whether everything works; its scores say nothing.
+    """
+    from nmt import recipe as recipes
+
+    path = recipes.find_recipe(name)
+    recipe = recipes.load_recipe(path, settings or ())
+    set_up(quiet=quiet, threads=threads)
+    from nmt.comparison.reported import measurements
+    from nmt.comparison.runs import Stopped
+    from nmt.comparison.smoke import smoke_recipe
+
+    machine = _Machine.of(device, processes, threads)
+    with ExitStack() as stack:
+        _say("fetch", quiet=quiet)
+        try:
+            _fetch(recipe)
+            recipe = smoke_recipe(recipe) if smoke else recipe
+            text = _held_out(recipe)
+        except DataError as error:
+            raise DataError(f"{error} What the recipe needs: `nmt recipe show {name}`.") from None
+        measurements(recipe, text)  # fails before any work is done
+        run = out or Path("runs") / recipe.name
+        is_kept = out is not None or not smoke
+        if not is_kept:
+            run = Path(stack.enter_context(TemporaryDirectory(prefix="nmt-"))) / recipe.name
+        _say(f"train: {run}", quiet=quiet)
+        try:
+            _train(recipe, run, machine, quiet=quiet)
+        except Stopped as ending:
+            if is_kept:
+                raise
+            raise typer.Exit(ending.exit_status) from None  # there is nothing to go on from
+        _say(f"decode and score: {text.corpus.name}", quiet=quiet)
+        result = _scored(recipe, run, text, machine.device, smoke=smoke, quiet=quiet)
+        result.save(run)
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2))
+    else:
+        typer.echo(result.markdown(), nl=False)
+        if is_kept:
+            _say(f"record: {run / 'reproduction.json'}", quiet=quiet)
+
+
+def _say(line: str, *, quiet: bool) -> None:
+    if not quiet:
+        typer.echo(f"== {line}", err=True)
+
+
+def _fetch(recipe: Recipe) -> None:
+    """Fetch the missing files of catalogue corpora, showing progress. Raises DataError."""
+    from nmt.data import catalogue
+    from nmt.data.corpus import split_rows
+
+    data = recipe.data
+    locators = [text for text in (data.train, data.valid, data.test) if isinstance(text, str)]
+    places = [catalogue.split_name(split_rows(text)[0]) for text in locators]
+    with showing_downloads() as show:
+        for corpus, split in filter(None, places):
+            for language in (data.source, data.target):
+                catalogue.find(corpus, split, language, progress=show)
+
+
+def _held_out(recipe: Recipe) -> HeldOut:
+    from nmt.comparison.measure import HeldOut
+
+    if recipe.data.test is None:
+        raise UsageError(
+            f"{recipe.name} names no data.test, so there is nothing to score: add it with --set data.test=..."
+        )
+    return HeldOut.load(recipe, "test", None)
+
+
+def _train(recipe: Recipe, run: Path, machine: _Machine, *, quiet: bool) -> None:
+    """Train the recipe, or go on with its run; do nothing if that has ended."""
+    from nmt.comparison.measure import training_figures
+    from nmt.comparison.plan import check_same_recipe
+    from nmt.comparison.reproduction import is_trained, mark_trained
+    from nmt.comparison.runs import records
+    from nmt.plotting.curves import plot_learning_curve
+    from nmt.training.log import METRICS
+
+    check_same_recipe(recipe, run)
+    if is_trained(run):
+        return
+    before = training_figures(run)["updates"] if records(run) else 0
+    if machine.processes == 1:
+        _train_alone(recipe, run, machine, quiet=quiet)
+    else:
+        _train_together(recipe, run, machine, quiet=quiet)
+    plot_learning_curve(run / METRICS, run / "learning-curve.png")
+    was_trained_here = training_figures(run)["updates"] > before
+    mark_trained(run, **(machine.record() if was_trained_here else dict.fromkeys(machine.record())))
+
+
+def _train_alone(recipe: Recipe, run: Path, machine: _Machine, *, quiet: bool) -> None:
+    from nmt.comparison.runs import Stopped
+    from nmt.training.trainer import Interrupted, train
+
+    try:
+        train(recipe, run, device=machine.device, resume=run.is_dir(), quiet=quiet)
+    except Interrupted as ending:
+        raise Stopped(ending.exit_status - 128) from None
+
+
+def _train_together(recipe: Recipe, run: Path, machine: _Machine, *, quiet: bool) -> None:
+    """Train with several processes, which read the recipe from a file."""
+    from nmt.comparison.plan import write_text
+    from nmt.recipe import dump_recipe
+    from nmt.training.launch import launch
+
+    with TemporaryDirectory(prefix="nmt-") as folder:
+        path = Path(folder) / f"{recipe.name}.yaml"
+        write_text(path, dump_recipe(recipe))
+        command = ["train", str(path), "--out", str(run), "--device", str(machine.device)]
+        command += ["--threads", str(machine.threads), *["--resume"] * run.is_dir(), *["--quiet"] * quiet]
+        if status := launch(command, machine.processes):
+            raise typer.Exit(status)  # the first process has said why
+
+
+def _scored(
+    recipe: Recipe, run: Path, text: HeldOut, device: torch.device, *, smoke: bool, quiet: bool
+) -> Reproduction:
+    import torch
+
+    from nmt.comparison.reported import measure_scores, measurements
+    from nmt.comparison.reproduction import Reproduction, describe_text, training_record
+    from nmt.comparison.smoke import describe_smoke
+    from nmt.device import processor
+    from nmt.model_folder import Bundle
+
+    def progress(items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
+        return with_progress(items, what, total=total, quiet=quiet)
+
+    bundle = Bundle.load(run, device)
+    threads = torch.get_num_threads()
+    workers = threads if device.type == "cpu" else 1
+    wanted = measurements(recipe, text)
+    scores = measure_scores(bundle, run, text, wanted, processes=workers, progress=progress)
+    corpus, aligned = describe_text(text, recipe)
+    return Reproduction(
+        recipe=recipe.name,
+        scores=scores,
+        text=corpus,
+        aligned=aligned,
+        training=training_record(run),
+        machine={"processor": processor(device), "threads": threads},
+        command=shlex.join(["nmt", *sys.argv[1:]]),
+        smoke=describe_smoke() if smoke else None,
+    )

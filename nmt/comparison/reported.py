@@ -1,0 +1,262 @@
+"""Measure the trained model of a recipe as others measured theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt.alignment.error_rate import error_rate
+from nmt.alignment.extraction import word_links
+from nmt.alignment.hypothesis_alignment import word_alignment
+from nmt.comparison.measure import HeldOut, WithProgress, tokenizer_of
+from nmt.comparison.plan import write_text
+from nmt.decoding.translator import Translator
+from nmt.errors import UsageError
+from nmt.evaluation import metrics
+from nmt.model_folder import Bundle
+from nmt.recipe import DecodingConfig, Recipe, ReportedScore, change_decoding
+
+TRANSLATIONS = "translations"
+"""The folder in a run folder with the translations that were scored, one file for each way to decode."""
+_NAMES = {"bleu": "BLEU", "chrf": "chrF", "aer": "AER"}
+_WINDOW = 500
+"""Lines sorted by length at a time, per process."""
+_RESAMPLES = 1000
+
+
+# --- what to measure --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One score to measure: a metric, how to compute it, and how to decode or align.
+
+    Attributes:
+        metric: `bleu`, `chrf` or `aer`.
+        scoring: as in `ReportedScore`, or `gold links`; `other` is measured as `cased`.
+        decoding: of the search; None for the alignment error rate.
+        replace_unknown: whether unknown words are replaced by aligned source words.
+        weights: `posterior` or `attention`, for the alignment error rate.
+        reported: the score to compare with; None if no one reported one.
+    """
+
+    metric: str
+    scoring: str
+    decoding: DecodingConfig | None
+    replace_unknown: bool
+    weights: str
+    reported: ReportedScore | None
+
+    @classmethod
+    def like(cls, reported: ReportedScore, recipe: Recipe) -> Measurement:
+        """The measurement that a reported score compares with."""
+        given = reported.decoding
+        changes = {key: value for key in ("beam_size", "length_penalty") if (value := getattr(given, key)) is not None}
+        decoding = change_decoding(recipe.decoding, changes, f"{recipe.name}, reported of {reported.system}")
+        is_search = reported.metric != "aer"
+        return cls(
+            reported.metric,
+            reported.scoring if is_search or reported.scoring == "other" else "gold links",
+            decoding if is_search else None,
+            is_search and given.replace_unknown,
+            reported.weights,
+            reported,
+        )
+
+    @property
+    def way(self) -> str:
+        """How to decode or align, in words."""
+        if self.decoding is None:
+            return self.weights
+        beam = "greedy" if self.decoding.beam_size == 1 else f"beam {self.decoding.beam_size}"
+        penalty = f", length penalty {self.decoding.length_penalty:g}" if self.decoding.beam_size > 1 else ""
+        return beam + penalty + (", unknown words replaced" if self.replace_unknown else "")
+
+
+def measurements(recipe: Recipe, text: HeldOut) -> list[Measurement]:
+    """What to measure of a recipe's model: each reported score, and BLEU and the alignment error rates if none was reported.
+
+    Raises:
+        UsageError: a score was reported that this text, this model or this installation does not allow.
+    """
+    wanted = [Measurement.like(reported, recipe) for reported in recipe.reported]
+    if not any(item.metric == "bleu" for item in wanted):
+        wanted.insert(0, Measurement("bleu", "cased", recipe.decoding, False, "posterior", None))
+    if text.gold is not None and recipe.model.has_attention:
+        reported = {item.weights for item in wanted if item.metric == "aer"}
+        missing = [weights for weights in ("posterior", "attention") if weights not in reported]
+        wanted += [Measurement("aer", "gold links", None, False, weights, None) for weights in missing]
+    _check(recipe, text, wanted)
+    return wanted
+
+
+def _check(recipe: Recipe, text: HeldOut, wanted: Sequence[Measurement]) -> None:
+    """Raise UsageError for what would fail only after training."""
+    for item in wanted:
+        if item.metric == "aer" and (text.gold is None or not recipe.model.has_attention):
+            what = "its model has no attention" if text.gold is not None else "no gold links are known for its text"
+            raise UsageError(
+                f"{recipe.name}: an alignment error rate is reported, but {what}; --set reported=[] leaves it out."
+            )
+        if item.replace_unknown and not recipe.model.has_attention:
+            raise UsageError(f"{recipe.name}: unknown words cannot be replaced, because its model has no attention.")
+        if item.metric != "aer":
+            _score_options(item, recipe)
+            _form(item, recipe, ["a"])
+
+
+# --- measuring --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReproducedScore:
+    """A score of our model beside the reported one; None where there is none.
+
+    Attributes:
+        system: who reported the score.
+        metric: `BLEU`, `chrF` or `AER`.
+        scoring: how it was computed, as in `ReportedScore`.
+        way: how we decoded or aligned.
+        reported: the reported score.
+        source: where it can be read.
+        ours: our score.
+        low, high: ends of its 95 % bootstrap interval.
+        signature: sacreBLEU's signature; for AER the counts behind it.
+        translations: name of the file of our translations in the run folder.
+    """
+
+    system: str | None
+    metric: str
+    scoring: str
+    way: str
+    reported: float | None
+    source: str | None
+    ours: float
+    low: float
+    high: float
+    signature: str
+    translations: str | None = None
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether there is a reported score of the same kind."""
+        return self.reported is not None and self.scoring != "other"
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the reported score; None if they are not of one kind."""
+        return self.ours - self.reported if self.reported is not None and self.is_comparable else None
+
+    @property
+    def is_inside(self) -> bool | None:
+        """Whether the reported score lies in our interval; None if they are not of one kind."""
+        return self.low <= self.reported <= self.high if self.reported is not None and self.is_comparable else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "difference": self.difference, "inside": self.is_inside}
+
+
+def measure_scores(
+    bundle: Bundle,
+    run: Path,
+    text: HeldOut,
+    wanted: Sequence[Measurement],
+    *,
+    processes: int,
+    progress: WithProgress[Any],
+) -> list[ReproducedScore]:
+    """Translate the test text in each way that is wanted, save the translations in the run folder, and score them.
+
+    Raises:
+        DataError: the translations cannot be written, or a gold link lies beyond its sentences.
+        UsageError: the model does not allow a measurement.
+    """
+    translations: dict[tuple[DecodingConfig, bool], list[str]] = {}
+    scores = []
+    for item in wanted:
+        if item.decoding is None:
+            scores.append(_alignment_score(item, bundle, text, progress))
+            continue
+        key = item.decoding, item.replace_unknown
+        if key not in translations:
+            translations[key] = _translate(item, bundle, text, processes=processes, progress=progress)
+            write_text(run / _file_of(item), "".join(f"{line}\n" for line in translations[key]))
+        scores.append(_text_score(item, bundle.recipe, translations[key], list(text.corpus.target)))
+    return scores
+
+
+def _file_of(item: Measurement) -> str:
+    """Where the translations are saved, relative to the run folder."""
+    words = item.way.replace(",", "").replace(" ", "-")
+    return f"{TRANSLATIONS}/{words}.txt"
+
+
+def _translate(
+    item: Measurement, bundle: Bundle, text: HeldOut, *, processes: int, progress: WithProgress[Any]
+) -> list[str]:
+    translator = Translator(
+        [bundle],
+        decoding=item.decoding,
+        alignments=item.replace_unknown,
+        replace_unknown={} if item.replace_unknown else None,
+        processes=processes,
+        window=_WINDOW * processes,
+    )
+    lines = progress(translator.translate(text.corpus.source), item.way, len(text.corpus))
+    return [line.text for line in lines]
+
+
+def _text_score(item: Measurement, recipe: Recipe, lines: list[str], references: list[str]) -> ReproducedScore:
+    """BLEU or chrF of translations, scored as the reported system was."""
+    lines, references = _form(item, recipe, lines), _form(item, recipe, references)
+    [score] = metrics.evaluate(
+        lines, references, metrics=[item.metric], bootstrap=_RESAMPLES, **_score_options(item, recipe)
+    )
+    middle, margin = score.score if score.mean is None else score.mean, score.margin or 0.0
+    return _beside(item, score.score, middle - margin, middle + margin, score.signature, _file_of(item))
+
+
+def _form(item: Measurement, recipe: Recipe, lines: list[str]) -> list[str]:
+    """The lines as they are scored. Raises UsageError if sacremoses is needed but not installed."""
+    return metrics.published_form(lines, recipe.data.target) if item.scoring == "published" else lines
+
+
+def _score_options(item: Measurement, recipe: Recipe) -> dict[str, Any]:
+    """The options of `metrics.evaluate`. Raises UsageError if the tokeniser cannot be used."""
+    splits_at_spaces = item.scoring in ("tokens", "lowercased-tokens", "published")
+    tokenizer = "none" if splits_at_spaces else tokenizer_of(recipe)
+    metrics.check_tokenizer(tokenizer)
+    return {"tokenize": tokenizer, "lowercase": item.scoring.startswith("lowercased")}
+
+
+def _alignment_score(item: Measurement, bundle: Bundle, text: HeldOut, progress: WithProgress[Any]) -> ReproducedScore:
+    """The alignment error rate of the links of forced decoding, in percent."""
+    posterior = item.weights == "posterior"
+    aligner = Translator([bundle], posterior=posterior)
+    pairs = progress(aligner.score(text.aligned.pairs()), f"{item.weights} links", len(text.aligned))
+    links = [word_links(word_alignment(pair, bundle), bundle.recipe, posterior=posterior) for pair in pairs]
+    errors = error_rate(links, text.gold or [], bootstrap=_RESAMPLES)
+    low, high = errors.interval or (errors.aer, errors.aer)
+    return _beside(item, 100 * errors.aer, 100 * low, 100 * high, str(errors))
+
+
+def _beside(
+    item: Measurement, ours: float, low: float, high: float, signature: str, translations: str | None = None
+) -> ReproducedScore:
+    reported = item.reported
+    return ReproducedScore(
+        system=reported.system if reported else None,
+        metric=_NAMES[item.metric],
+        scoring=item.scoring,
+        way=item.way,
+        reported=reported.value if reported else None,
+        source=reported.source if reported else None,
+        ours=ours,
+        low=low,
+        high=high,
+        signature=signature,
+        translations=translations,
+    )

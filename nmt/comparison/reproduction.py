@@ -1,0 +1,167 @@
+"""The record of a reproduction: reported scores beside ours, and all that ours depend on, as JSON and as Markdown."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from nmt import __version__
+from nmt.comparison.measure import HeldOut, training_figures
+from nmt.comparison.plan import write_text
+from nmt.comparison.reported import ReproducedScore
+from nmt.comparison.table import NONE, TableColumn, markdown_table
+from nmt.recipe import Recipe
+from nmt.wording import counted
+
+RECORD = "reproduction.json"
+"""The file of a run folder that holds all that was measured, and how."""
+TRAINED = "trained.json"
+"""Written into a run folder when training has ended; says on which machine."""
+
+
+_OF_REPORTED = ("reported by", "reported", "difference", "reported inside")
+"""Columns of the table that need a reported score."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """The scores of a recipe and how they were obtained.
+
+    Attributes:
+        recipe: name of the recipe.
+        scores: the scores in order.
+        text, aligned: the test text, and that of the alignment error rate, in words.
+        training: epochs, updates and seconds of training, and the machine (None if not recorded).
+        machine: processor and threads of decoding.
+        command: the command line.
+        smoke: what a smoke run was limited to; None for a complete run.
+    """
+
+    recipe: str
+    scores: Sequence[ReproducedScore]
+    text: str
+    aligned: str | None
+    training: dict[str, Any]
+    machine: dict[str, Any]
+    command: str
+    smoke: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "scores": [score.to_dict() for score in self.scores], "versions": _versions()}
+
+    def save(self, run: Path) -> None:
+        """Write the record into the run folder. Raises DataError."""
+        write_text(run / RECORD, json.dumps(self.to_dict(), ensure_ascii=False, indent=2) + "\n")
+
+    def markdown(self) -> str:
+        """The table, and below it what the scores depend on."""
+        warning = f"**A smoke run ({self.smoke}): its scores say nothing about the recipe.**"
+        blocks = [f"# {self.recipe}: reported and achieved", *([warning] if self.smoke else []), self._table()]
+        return "\n\n".join([*blocks, self._circumstances()]) + "\n"
+
+    def _table(self) -> str:
+        """One row per score; without columns of what was reported if nothing was."""
+        scores = self.scores
+        columns = [
+            TableColumn("reported by", [score.system or NONE for score in scores], "left"),
+            TableColumn("metric", [score.metric for score in scores], "left"),
+            TableColumn("scoring", [score.scoring for score in scores], "left"),
+            TableColumn("ours by", [score.way for score in scores], "left"),
+            TableColumn("reported", [_number(score.reported) for score in scores]),
+            TableColumn("ours", [_number(score.ours) for score in scores]),
+            TableColumn("difference", [_number(score.difference, "{:+.2f}") for score in scores]),
+            TableColumn("95 % interval", [f"{score.low:.2f} to {score.high:.2f}" for score in scores]),
+            TableColumn("reported inside", [_inside(score) for score in scores]),
+        ]
+        is_compared = any(score.system for score in scores)
+        return markdown_table([item for item in columns if is_compared or item.heading not in _OF_REPORTED])
+
+    def _circumstances(self) -> str:
+        """The list below the table."""
+        training, versions = self.training, ", ".join(f"{name} {number}" for name, number in _versions().items())
+        signatures = dict.fromkeys(f"{score.metric}, {_kind(score)}: {score.signature}" for score in self.scores)
+        lines = [
+            f"Text: {self.text}" + (f"; alignments: {self.aligned}" if self.aligned else ""),
+            *signatures,
+            *(f"{score.system}, {score.reported:g}: {score.source}" for score in self.scores if score.system),
+            *_of_other_kind(self.scores),
+            f"Training: {_extent(training)}, {_duration(training['training_seconds'])} on {_machine(training)}",
+            f"Decoding: {_machine(self.machine)}",
+            f"Versions: {versions}",
+        ]
+        return "\n".join(f"- {line}" for line in lines)
+
+
+def describe_text(text: HeldOut, recipe: Recipe) -> tuple[str, str | None]:
+    """The test text, and the one with gold links, in words."""
+    data = recipe.data
+    corpus = f"{text.corpus.name} ({data.source} → {data.target}), {counted(len(text.corpus), 'sentence pair')}"
+    if text.gold is None:
+        return corpus, None
+    return corpus, f"{text.aligned.name}, {counted(len(text.aligned), 'sentence pair')}"
+
+
+def training_record(run: Path) -> dict[str, Any]:
+    """Extent and time of training from the log of a run, and the machine from its mark. Raises DataError."""
+    machine = json.loads((run / TRAINED).read_text(encoding="utf-8"))
+    return {**training_figures(run), **{key: machine.get(key) for key in ("processor", "threads", "processes")}}
+
+
+def is_trained(run: Path) -> bool:
+    """Whether training has ended in a run folder."""
+    return (run / TRAINED).is_file()
+
+
+def mark_trained(run: Path, *, processor: str | None, threads: int | None, processes: int | None) -> None:
+    """Record that training has ended, and on which machine; None if that is not known. Raises DataError."""
+    content = {"nmt": __version__, "processor": processor, "threads": threads, "processes": processes}
+    write_text(run / TRAINED, json.dumps(content, indent=1) + "\n")
+
+
+def _versions() -> dict[str, str]:
+    packages = {name: version(name) for name in ("torch", "sacrebleu")}
+    return {"nmt": __version__, **packages, "Python": platform.python_version()}
+
+
+def _number(value: float | None, form: str = "{:.2f}") -> str:
+    return NONE if value is None else form.format(value)
+
+
+def _inside(score: ReproducedScore) -> str:
+    return NONE if score.is_inside is None else "yes" if score.is_inside else "no"
+
+
+def _kind(score: ReproducedScore) -> str:
+    """What tells two scores of one metric apart."""
+    return score.way if score.metric == "AER" else score.scoring
+
+
+def _extent(training: Mapping[str, Any]) -> str:
+    return f"{counted(training['epochs'], 'epoch')}, {counted(training['updates'], 'update')}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+
+
+def _machine(machine: Mapping[str, Any]) -> str:
+    """Processor, processes and threads, in words."""
+    if machine["processor"] is None:
+        return "a machine that was not recorded"
+    processes, threads = machine.get("processes") or 1, counted(machine["threads"], "thread")
+    return f"{machine['processor']}, {f'{processes} processes of ' if processes > 1 else ''}{threads}"
+
+
+def _of_other_kind(scores: Sequence[ReproducedScore]) -> list[str]:
+    """A sentence about reported scores that do not compare with ours."""
+    systems = [score.system for score in scores if score.system and score.scoring == "other"]
+    if not systems:
+        return []
+    verb = "was" if len(systems) == 1 else "were"
+    return [f"{' and '.join(systems)} {verb} scored in another way or on other text: no difference is taken"]

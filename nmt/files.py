@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -108,6 +109,16 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         sync(path.parent)
     except OSError as error:
         raise DataError(f"Cannot write {path}: {error.strerror or error}. {outcome}") from None
+
+
+@contextmanager
+def in_temporary_folder() -> Iterator[None]:
+    """A context in which files of the temporary folder are written. Raises DataError where they cannot be."""
+    try:
+        yield
+    except OSError as error:
+        where = tempfile.gettempdir()
+        raise DataError(f"Cannot keep a large corpus in {where} ({error}): set TMPDIR to another folder.") from None
 
 
 def remove_unfinished(folder: Path) -> None:

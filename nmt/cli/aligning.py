@@ -34,9 +34,9 @@ from nmt.cli.options import (
     read_gold_links,
     set_up,
 )
-from nmt.cli.progress import timed, with_progress
 from nmt.cli.streams import STANDARD, check_not_input, count_pairs, open_output, read_parallel
 from nmt.errors import UsageError
+from nmt.progress import timed, with_progress
 
 if TYPE_CHECKING:
     from nmt.alignment.extraction import AlignedPair

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 from nmt.cli.options import MACHINE, Device, Quiet, set_up
-from nmt.cli.progress import is_watched, with_progress
 from nmt.errors import DataError, UsageError
+from nmt.progress import is_watched, with_progress
 from nmt.wording import counted, perplexity
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from nmt.cli.options import (
     set_up,
     unknown_words,
 )
-from nmt.cli.progress import with_progress
 from nmt.cli.streams import STANDARD, open_input, open_output
 from nmt.errors import DataError, UsageError
+from nmt.progress import with_progress
 from nmt.wording import counted
 
 if TYPE_CHECKING:

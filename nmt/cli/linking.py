@@ -21,9 +21,9 @@ from nmt.cli.options import (
     read_gold_links,
     set_up,
 )
-from nmt.cli.progress import timed, with_progress
 from nmt.cli.streams import check_not_input, open_output, read_parallel
 from nmt.errors import UsageError
+from nmt.progress import timed, with_progress
 
 if TYPE_CHECKING:
     from nmt.alignment.links import Links

@@ -42,7 +42,6 @@ from nmt.cli.options import (
     set_up,
     unknown_words,
 )
-from nmt.cli.progress import is_watched, with_progress
 from nmt.cli.sharding import Shard, merging
 from nmt.cli.streams import (
     STANDARD,
@@ -55,6 +54,7 @@ from nmt.cli.streams import (
     read_parallel,
 )
 from nmt.errors import UsageError
+from nmt.progress import is_watched, with_progress
 from nmt.wording import counted, perplexity
 
 if TYPE_CHECKING:

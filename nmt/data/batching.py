@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from nmt.data.flat import Lengths, Spool, flatten
 from nmt.data.subwords import BOS, EOS, PAD
+from nmt.files import in_temporary_folder
+
+SPAN = 1_000_000
+"""Rows of a larger corpus that are sorted by length together, to bound the memory."""
+Rows = npt.NDArray[np.int32]
+LengthsOfRows = Lengths | npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True)
@@ -54,72 +63,145 @@ def make_batch(
 
 def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
     """Put sequences of ids into one tensor, padded with PAD on the right."""
-    width = max(map(len, sequences), default=0)
-    return torch.tensor([[*ids, *[PAD] * (width - len(ids))] for ids in sequences], dtype=torch.long).view(
-        len(sequences), width
-    )
+    ids, lengths = flatten(sequences, np.int64)
+    padded = np.full((len(lengths), lengths.max(initial=0)), PAD)
+    padded[np.arange(padded.shape[1]) < lengths[:, None]] = ids
+    return torch.from_numpy(padded)
+
+
+# --- the plan of an epoch ---------------------------------------------------------------------------------------
+
+
+class Plan(Sequence[Rows]):
+    """The rows of every batch of an epoch, in training order.
+
+    Args:
+        rows: the rows of all batches.
+        starts: where each batch begins among them, and the end of the last one.
+        order: the batches in training order.
+    """
+
+    def __init__(self, rows: Rows, starts: npt.NDArray[np.int64], order: npt.NDArray[np.int64]) -> None:
+        self._rows, self._starts, self._order = rows, starts, order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, index: int) -> Rows: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Rows]: ...
+    def __getitem__(self, index: int | slice) -> Rows | list[Rows]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        batch = self._order[index]
+        return self._rows[self._starts[batch] : self._starts[batch + 1]]
 
 
 def plan_batches(
-    source_lengths: np.ndarray, target_lengths: np.ndarray, *, batch_tokens: int, seed: int, epoch: int
-) -> list[np.ndarray]:
+    source_lengths: LengthsOfRows,
+    target_lengths: LengthsOfRows,
+    *,
+    batch_tokens: int,
+    seed: int,
+    epoch: int,
+    rows: Rows | None = None,
+) -> Plan:
     """The rows of every batch of an epoch, in training order. It depends only on the arguments, so training can resume.
 
     1. Shuffle the rows.
-    2. Sort them by the length of the longer side, then by the difference of the two lengths: ascending and descending in
-       turn, so that a batch that spans two lengths still holds similar rows.
-    3. Cut them into batches of at most `batch_tokens` target tokens and twice as many source tokens, padding and end marks
-       included.
+    2. Sort every `SPAN` of them by the length of the longer side, then by the difference of the two lengths: ascending and
+       descending in turn, so that a batch that spans two lengths still holds similar rows.
+    3. Cut every span into batches of at most `batch_tokens` target tokens and twice as many source tokens, padding and end
+       marks included.
     4. Shuffle the batches.
+
+    Args:
+        source_lengths: number of source tokens of each row of the corpus, without end mark.
+        target_lengths: number of target tokens of each row.
+        batch_tokens: most target tokens of a batch.
+        seed: of the generator, with the epoch.
+        epoch: number of the epoch.
+        rows: the rows of the epoch; all rows if None. A row may occur more than once.
     """
     generator = np.random.default_rng((seed, epoch))
-    shuffled = generator.permutation(len(target_lengths))
-    longer = np.maximum(source_lengths, target_lengths)[shuffled].astype(np.int64)
-    surplus = source_lengths[shuffled].astype(np.int64) - target_lengths[shuffled]
-    order = shuffled[np.lexsort((np.where(longer % 2, surplus, -surplus), longer))]
-    batches = cut(order, source_lengths + 1, target_lengths + 1, batch_tokens)
-    return [batches[i] for i in generator.permutation(len(batches))]
+    order = _shuffled(generator, len(target_lengths), rows)
+    starts = [np.zeros(1, np.int64)]
+    for span in _spans(len(order), SPAN):
+        own = order[span]
+        sources, targets = source_lengths[own], target_lengths[own]
+        longer, surplus = np.maximum(sources, targets), sources - targets
+        by_length = np.lexsort((np.where(longer % 2, surplus, -surplus), longer))
+        order[span] = own[by_length]
+        starts.append(span.start + cut(sources[by_length] + 1, targets[by_length] + 1, batch_tokens)[1:])
+    batches = np.concatenate(starts)
+    return Plan(order, batches, generator.permutation(len(batches) - 1))
 
 
 def plan_sentence_batches(
-    source_lengths: np.ndarray,
-    target_lengths: np.ndarray,
+    source_lengths: LengthsOfRows,
+    target_lengths: LengthsOfRows,
     *,
     batch_sentences: int,
     sort_within: int | None,
     seed: int,
     epoch: int,
-) -> list[np.ndarray]:
+    rows: Rows | None = None,
+) -> Plan:
     """The rows of every batch of an epoch in batches of so many pairs, in training order. It depends only on the arguments.
 
     1. Shuffle the rows.
-    2. Sort them by the length of the longer side: within every `sort_within` batches (Bahdanau et al. 2015, B.2), or all of them.
+    2. Sort them by the length of the longer side: within every `sort_within` batches (Bahdanau et al. 2015, B.2), or all of
+       them (of more than `SPAN`, those of every span).
     3. Cut them into batches. Shuffle the batches if all rows were sorted.
+
+    The arguments are those of `plan_batches`.
     """
     generator = np.random.default_rng((seed, epoch))
-    order = generator.permutation(len(target_lengths))
-    longer = np.maximum(source_lengths, target_lengths)
-    span = batch_sentences * sort_within if sort_within else max(len(order), 1)
-    batches = []
-    for start in range(0, len(order), span):
-        rows = order[start : start + span]
-        rows = rows[np.argsort(longer[rows], kind="stable")]
-        batches += [rows[first : first + batch_sentences] for first in range(0, len(rows), batch_sentences)]
-    return batches if sort_within else [batches[i] for i in generator.permutation(len(batches))]
+    order = _shuffled(generator, len(target_lengths), rows)
+    for span in _spans(len(order), batch_sentences * (sort_within or -(-SPAN // batch_sentences))):
+        own = order[span]
+        order[span] = own[np.argsort(np.maximum(source_lengths[own], target_lengths[own]), kind="stable")]
+    starts = np.append(np.arange(0, len(order), batch_sentences), len(order))
+    count = len(starts) - 1
+    return Plan(order, starts, np.arange(count) if sort_within else generator.permutation(count))
 
 
-def cut(
-    order: np.ndarray, source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: int
-) -> list[np.ndarray]:
-    """Cut rows, in the given order, into batches within the token budget. A row beyond the budget is a batch of its own."""
-    batches, start, widest, longest = [], 0, 0, 0
-    for end, row in enumerate(order):
-        longest_with, widest_with = max(longest, source_lengths[row]), max(widest, target_lengths[row])
-        size = end - start + 1
-        if size > 1 and max(size * widest_with, size * longest_with / 2) > batch_tokens:
-            batches.append(order[start:end])
-            start, longest_with, widest_with = end, source_lengths[row], target_lengths[row]
-        longest, widest = longest_with, widest_with
-    if start < len(order):
-        batches.append(order[start:])
-    return batches
+def _shuffled(generator: np.random.Generator, count: int, rows: Rows | None) -> Rows:
+    """The rows in random order, in a temporary file, or in memory if they are few."""
+    count = count if rows is None else len(rows)
+    blocks = (np.arange(span.start, span.stop) if rows is None else rows[span] for span in _spans(count, SPAN))
+    if count <= SPAN:
+        order = np.concatenate([np.empty(0, np.int32), *blocks], dtype=np.int32, casting="same_kind")
+    else:
+        with in_temporary_folder(), Spool(np.int32) as spool:
+            for block in blocks:
+                spool.append(block)
+            order = spool.mapped(writable=True)
+    generator.shuffle(order)
+    return order
+
+
+def _spans(count: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
+
+
+def cut(source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: int) -> npt.NDArray[np.int64]:
+    """Where to cut rows of these lengths into batches within the token budget: the begin of each batch, and the end of the last.
+
+    A row beyond the budget is a batch of its own.
+    """
+    starts, count, window = [0], len(target_lengths), 64
+    while (start := starts[-1]) < count:
+        sources, targets = (
+            np.maximum.accumulate(lengths[start : start + window]) for lengths in (source_lengths, target_lengths)
+        )
+        # Size of the batch of the first 1, 2, ... rows; it never falls, so the batch ends where it exceeds the budget.
+        sizes = np.arange(1, len(targets) + 1) * np.maximum(targets, sources / 2)
+        size = int(np.searchsorted(sizes, batch_tokens, side="right"))
+        if size == window:  # more rows may fit
+            window *= 2
+            continue
+        starts.append(start + max(size, 1))
+        window = 2 * max(size, 32)
+    return np.array(starts, np.int64)

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, overload
 
-from nmt.errors import DataError
+from nmt.files import in_temporary_folder
 
 if TYPE_CHECKING:  # imported where it is used, since translating reads lines but builds no column
     import pyarrow as pa
 
-IN_MEMORY = 256 * 2**20  # bytes beyond which text moves to a temporary file
+IN_MEMORY = 16 * 2**20  # bytes beyond which text moves to a temporary file
 
 
 class Column(Sequence[str]):
@@ -51,8 +51,11 @@ class Column(Sequence[str]):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        mask = pc.is_in(self._chunks, value_set=pa.array(list(texts), pa.string()))
-        rows: list[int] = np.flatnonzero(mask.to_numpy()).tolist()
+        values, rows, start = pa.array(list(texts), pa.string()), [], 0
+        for chunk in self._chunks.chunks:
+            mask = pc.is_in(chunk, value_set=values).to_numpy(zero_copy_only=False)
+            rows += (start + np.flatnonzero(mask)).tolist()
+            start += len(chunk)
         return rows
 
 
@@ -87,14 +90,10 @@ def _on_disk(records: "Iterator[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Ta
     """Write the records to a temporary file and map it. The file disappears with the last mapping."""
     import pyarrow as pa
 
-    try:
-        with tempfile.TemporaryDirectory(prefix="nmt-") as folder:
-            path = f"{folder}/text.arrow"
-            with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-                for record in records:
-                    writer.write(record)
-            source: Any = pa.memory_map(path)
-            return pa.ipc.open_file(source).read_all()
-    except OSError as error:
-        where = tempfile.gettempdir()
-        raise DataError(f"Cannot keep a large corpus in {where} ({error}): set TMPDIR to another folder.") from None
+    with in_temporary_folder(), tempfile.TemporaryDirectory(prefix="nmt-") as folder:
+        path = f"{folder}/text.arrow"
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for record in records:
+                writer.write(record)
+        source: Any = pa.memory_map(path)
+        return pa.ipc.open_file(source).read_all()

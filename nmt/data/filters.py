@@ -3,13 +3,16 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.data.corpus import ParallelCorpus
+from nmt.data.flat import Spool
 from nmt.data.rules import TextRule, text_rules
+from nmt.files import in_temporary_folder
 from nmt.recipe import FiltersConfig
 from nmt.wording import counted
 
@@ -17,6 +20,8 @@ RULES = ("empty", "too_long", "ratio", "duplicate", "copy", "long_word", "letter
 """The rules, which are fields of `FilterReport`, in the order in which they apply."""
 BATCH = 10_000
 """Lines that `clean` reads at a time."""
+_HASHES = 2**20
+"""Pairs whose hashes are compared at a time."""
 _SAMPLES = 3
 """Most samples per rule."""
 
@@ -182,11 +187,29 @@ def clean(corpus: ParallelCorpus, filters: FiltersConfig) -> Iterator[tuple[list
 
 
 def first_occurrences(pairs: Iterable[tuple[str, str]], count: int) -> npt.NDArray[np.bool_]:
-    """True for each of `count` pairs unless the same pair came before. Pairs are compared by a 64-bit hash."""
-    hashes = np.fromiter((_hash(*pair) for pair in pairs), dtype=np.uint64, count=count)
+    """True for each of `count` pairs unless the same pair came before. Pairs are compared by a 64-bit hash.
+
+    The hashes are in a temporary file, and compared part by part: it takes one byte per pair, and some 50 MB.
+    """
     first = np.zeros(count, dtype=np.bool_)
-    first[np.unique(hashes, return_index=True)[1]] = True
+    source = iter(pairs)
+    with in_temporary_folder(), Spool(np.uint64) as spool:
+        while block := list(islice(source, BATCH)):
+            spool.append(np.fromiter((_hash(*pair) for pair in block), np.uint64, len(block)))
+        hashes = spool.mapped()
+    parts = 1 + count // _HASHES
+    for part in range(parts):
+        rows = _rows_of_part(hashes, part, parts)
+        first[rows[np.unique(hashes[rows], return_index=True)[1]]] = True
     return first
+
+
+def _rows_of_part(hashes: npt.NDArray[np.uint64], part: int, parts: int) -> npt.NDArray[np.intp]:
+    """The rows of the hashes that are `part` modulo `parts`. Equal hashes are in the same part."""
+    starts = range(0, len(hashes), _HASHES)
+    blocks = (hashes[start : start + _HASHES] for start in starts)
+    rows = [start + np.flatnonzero(block % parts == part) for start, block in zip(starts, blocks, strict=True)]
+    return np.concatenate([np.empty(0, np.intp), *rows])
 
 
 def _hash(source: str, target: str) -> int:

@@ -19,8 +19,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
 import sentencepiece
 
 from nmt.arguments import as_path
@@ -135,9 +133,13 @@ class Subwords:
         """Token ids of a text, without begin or end mark. Names of control tokens such as `<s>` are plain text."""
         return self.encode_batch([text])[0]
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, in parallel. Raises DataError if a text has a lone surrogate."""
-        threads = -1 if len(texts) > 64 else 1
+    def encode_batch(self, texts: Sequence[str], *, threads: int = -1) -> list[list[int]]:
+        """Token ids of each text, with so many threads, or all cores if there are many texts.
+
+        Raises:
+            DataError: a text has a lone surrogate.
+        """
+        threads = threads if len(texts) > 64 else 1
         escaped = [_escape(text) for text in texts]
         try:
             batch: list[list[int]] = self._processor.encode(escaped, num_threads=threads)
@@ -154,7 +156,7 @@ class Subwords:
         )
         return [index for index, count in zip(ids, words, strict=True) for _ in range(max(count, 1))]
 
-    def sample_batch(self, texts: Sequence[str], alpha: float, *, seed: int) -> list[npt.NDArray[np.int32]]:
+    def sample(self, texts: Iterable[str], alpha: float, *, seed: int) -> Iterator[list[int]]:
         """Ids of a random segmentation of each text (Kudo 2018; BPE dropout, Provilkov et al. 2020).
 
         Args:
@@ -163,8 +165,7 @@ class Subwords:
             seed: the same arguments give the same ids, in any process.
         """
         generator, sampler = random.Random(seed), Sampler(self._vocabulary(), alpha)
-        normalized = (self._processor.normalize(_escape(text)) for text in texts)
-        return [np.array(sampler.draw(text, generator), np.int32) for text in normalized]
+        return (sampler.draw(self._processor.normalize(_escape(text)), generator) for text in texts)
 
     def _vocabulary(self) -> Vocabulary:
         """The tokens that text can be segmented into."""

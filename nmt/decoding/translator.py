@@ -38,12 +38,14 @@ from nmt.decoding.sampling import Sampling
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation, TranslationHypothesis, empty_hypothesis, unscored_hypothesis
 from nmt.decoding.unknown import Lexicon, UnknownWords
-from nmt.decoding.workers import Workers
 from nmt.device import DTYPES, DecodingPrecision, choose_precision
 from nmt.errors import DataError, UsageError
 from nmt.model.interface import TranslationModel, device_of
+from nmt.workers import Workers
 
 __all__ = ["Translation", "TranslationHypothesis", "Translator"]
+
+_LOST = "A process that decodes was killed, perhaps because memory ran out: try fewer --batch-tokens, or --threads 1."
 
 logger = logging.getLogger(__name__)
 
@@ -272,7 +274,7 @@ class Translator:
                 pending.append((window, batches))
                 yield [[window.tasks[row] for row in rows] for rows in batches]
 
-        with Workers(run, self._processes) as workers:
+        with Workers(run, self._processes, lost=_LOST) as workers:
             for outputs in workers.map(batches_of_windows()):
                 window, batches = pending.popleft()
                 results: dict[int, ResultT] = {}

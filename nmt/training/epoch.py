@@ -4,45 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from math import ceil
+from typing import overload
 
-import numpy as np
-import numpy.typing as npt
-
-from nmt.data.batching import plan_batches, plan_sentence_batches
-from nmt.data.encoded import EncodedCorpus
+from nmt.data.batching import Plan, Rows, plan_batches, plan_sentence_batches
+from nmt.data.encoded import EncodedCorpus, EncodedPairs
+from nmt.data.sampled import SampledCorpus
 from nmt.data.subwords import Subwords
+from nmt.device import usable_cores
 from nmt.recipe import Recipe
+from nmt.training.launch import ranks_on_this_machine
+
+Group = list[Rows]
+"""The rows of each batch of an update."""
 
 
-class EncodedPairs(Protocol):
-    """Sentence pairs as ids: an `EncodedCorpus` or a `SampledCorpus`."""
+class Groups(Sequence[Group]):
+    """The batches of each update: `size` consecutive batches of the plan, the last time perhaps fewer."""
 
-    source_lengths: npt.NDArray[np.int32]
-    target_lengths: npt.NDArray[np.int32]
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, rows: Sequence[int]) -> list[tuple[list[int], list[int]]]: ...
-
-
-class SampledCorpus:
-    """A corpus in which the segmentation of every line is sampled: subword regularisation (Kudo 2018).
-
-    All lines are segmented before the epoch, so that batches are planned with the actual lengths.
-    """
-
-    def __init__(self, corpus: EncodedCorpus, source: Subwords, target: Subwords, *, alpha: float, seed: int) -> None:
-        texts = corpus.text(range(len(corpus)))
-        self.sources = source.sample_batch([text for text, _ in texts], alpha, seed=seed)
-        self.targets = target.sample_batch([text for _, text in texts], alpha, seed=seed + 1)
-        self.source_lengths = np.fromiter(map(len, self.sources), np.int32, len(texts))
-        self.target_lengths = np.fromiter(map(len, self.targets), np.int32, len(texts))
+    def __init__(self, plan: Plan, size: int) -> None:
+        self._plan, self._size = plan, size
 
     def __len__(self) -> int:
-        return len(self.sources)
+        return ceil(len(self._plan) / self._size)
 
-    def __getitem__(self, rows: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-        return [(self.sources[row].tolist(), self.targets[row].tolist()) for row in rows]
+    @overload
+    def __getitem__(self, index: int) -> Group: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Group]: ...
+    def __getitem__(self, index: int | slice) -> Group | list[Group]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        start = range(len(self))[index] * self._size
+        return self._plan[start : start + self._size]
 
 
 @dataclass(frozen=True)
@@ -55,32 +49,29 @@ class Epoch:
     """
 
     corpus: EncodedPairs
-    groups: list[list[list[int]]]
+    groups: Groups
 
 
 def plan_epoch(recipe: Recipe, corpus: EncodedCorpus, source: Subwords, target: Subwords, number: int) -> Epoch:
     """Plan an epoch, counted from 0. It depends only on the arguments, so a resumed run plans the same one."""
     pairs = _pairs_of_epoch(recipe, corpus, source, target, number)
-    batches, size = _batches(recipe, pairs, number), recipe.training.accumulate
-    return Epoch(pairs, [batches[start : start + size] for start in range(0, len(batches), size)])
+    return Epoch(pairs, Groups(_plan(recipe, pairs, number), recipe.training.accumulate))
 
 
-def _batches(recipe: Recipe, pairs: EncodedPairs, number: int) -> list[list[int]]:
+def _plan(recipe: Recipe, pairs: EncodedPairs, number: int) -> Plan:
     """The rows of every batch of an epoch."""
     training = recipe.training
     lengths = (pairs.source_lengths, pairs.target_lengths)
     epoch = 0 if training.shuffle == "once" else number
     if training.batch_sentences is None:
-        plan = plan_batches(*lengths, batch_tokens=training.batch_tokens, seed=recipe.seed, epoch=epoch)
-    else:
-        plan = plan_sentence_batches(
-            *lengths,
-            batch_sentences=training.batch_sentences,
-            sort_within=training.sort_within,
-            seed=recipe.seed,
-            epoch=epoch,
-        )
-    return [rows.tolist() for rows in plan]
+        return plan_batches(*lengths, batch_tokens=training.batch_tokens, seed=recipe.seed, epoch=epoch)
+    return plan_sentence_batches(
+        *lengths,
+        batch_sentences=training.batch_sentences,
+        sort_within=training.sort_within,
+        seed=recipe.seed,
+        epoch=epoch,
+    )
 
 
 def _pairs_of_epoch(
@@ -90,4 +81,5 @@ def _pairs_of_epoch(
     alpha = recipe.subwords.sampling
     if alpha is None:
         return corpus
-    return SampledCorpus(corpus, source, target, alpha=alpha, seed=2 * (1_000_003 * recipe.seed + number))
+    seed, processes = 2 * (1_000_003 * recipe.seed + number), max(usable_cores() // ranks_on_this_machine(), 1)
+    return SampledCorpus(corpus, source, target, alpha=alpha, seed=seed, processes=processes)

@@ -31,7 +31,7 @@ class LostRank(NmtError):  # noqa: N818 -- not an error of this process
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that train one model. Every method but `share` must be called by all of them, in the same order."""
+    """This process among those that train one model. All of them must call every method but `share`, in the same order."""
 
     rank: int = 0
     """Number of this process, from 0."""
@@ -43,9 +43,14 @@ class Ranks:
         """Whether this process writes the run folder and the log."""
         return self.rank == 0
 
-    def share(self, rows: Sequence[T]) -> Sequence[T]:
+    @property
+    def own(self) -> slice:
         """The part of a batch that this rank computes: every `count`-th row, so that all parts are padded alike."""
-        return rows[self.rank :: self.count]
+        return slice(self.rank, None, self.count)
+
+    def share(self, items: Sequence[T]) -> Sequence[T]:
+        """The part of some items that this rank computes."""
+        return items[self.own]
 
     def sum(self, values: Iterable[float]) -> list[float]:
         """The sum of each value over all ranks."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,8 +24,10 @@ from nmt.errors import DataError, NmtError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
 from nmt.model_folder import SOURCE, TARGET, WEIGHTS, Bundle, weights_of
+from nmt.progress import with_rate
 from nmt.recipe import Recipe, load_recipe
 from nmt.training.advice import TrainingSize, advise
+from nmt.training.ahead import ahead
 from nmt.training.best import BestCheckpoints
 from nmt.training.checkpoint import Progress, Rank, State, has_state, save_state
 from nmt.training.data_file import DataDescription, TextDescription
@@ -41,7 +45,7 @@ from nmt.training.resuming import collect_state, restore_state
 from nmt.training.sampling import teacher_forcing_ratio
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import TrainingText
-from nmt.training.update import LossStats, TrainStep
+from nmt.training.update import LossStats, PreparedGroup, TrainStep
 from nmt.training.validation import Validator, usable_tokenizer
 from nmt.training.yielding import Yielding
 from nmt.wording import counted
@@ -215,7 +219,11 @@ class Trainer:
         self.progress = Progress() if state is None else state.progress
         self.progress.tokenizer = tokenizer
         self.precision = choose_precision(self.settings.precision, device)
-        self.corpus = encode_corpus(text.train, bundle.source, bundle.target, self.recipe.data.filters)
+        filters, quiet = self.recipe.data.filters, quiet or not ranks.is_first
+        show = partial(
+            with_rate, what="encoding", total=len(text.train), unit="pairs", quiet=quiet, size=attrgetter("total")
+        )
+        self.corpus = encode_corpus(text.train, bundle.source, bundle.target, filters, watch=show)
         self.epoch = self._plan_epoch(min(self.progress.epoch, self.settings.epochs - 1))
 
         links = None
@@ -232,7 +240,6 @@ class Trainer:
         self.best = BestCheckpoints(written, self.progress, self.settings.validation.keep_best)
         updates = int(min(len(self.epoch.groups) * self.settings.epochs, self.settings.updates or math.inf))
         board = self.settings.tensorboard
-        quiet = quiet or not ranks.is_first
         self.log = Log(written, updates=updates, done=self.progress.update, quiet=quiet, tensorboard=board)
         self.meter = Meter(self.progress)
         self.saved_at = time.monotonic()
@@ -274,17 +281,24 @@ class Trainer:
             self.best.remove_others()
             self._validate_if_due()  # the run may have ended between an update and its validation
         while not self._is_finished():
-            for group in self.epoch.groups[self.progress.group :]:
-                self._update(group)
-                self._validate_if_due()
-                self._check_signals()
-                if self._is_finished():
-                    break
-                if time.monotonic() - self.saved_at > SAVE_EVERY:
-                    self.save()
-            else:
-                self._next_epoch()
+            with closing(self._prepared_groups()) as groups:
+                for group in groups:
+                    self._update(group)
+                    self._validate_if_due()
+                    self._check_signals()
+                    if self._is_finished():
+                        break
+                    if time.monotonic() - self.saved_at > SAVE_EVERY:
+                        self.save()
+                else:
+                    self._next_epoch()
         self._validate_mean()
+
+    def _prepared_groups(self) -> Generator[PreparedGroup]:
+        """The batches of the remaining updates of the epoch, built while the update before is computed."""
+        groups, first = self.epoch.groups, self.progress.group
+        prepare = partial(self.train_step.prepare, self.epoch.corpus)
+        return ahead(prepare, (groups[number] for number in range(first, len(groups))))
 
     def _check_signals(self) -> None:
         """Raise Stop if a rank has received a signal, so that all of them stop after the same update."""
@@ -311,11 +325,11 @@ class Trainer:
 
     # --- one update ----------------------------------------------------------------------------------------------
 
-    def _update(self, group: Sequence[Sequence[int]]) -> None:
+    def _update(self, group: PreparedGroup) -> None:
         """Train on the batches of one update, or skip them, and count and log the update."""
         progress = self.progress
         try:
-            stats = self.train_step.update(self.epoch.corpus, group, self._clock())
+            stats = self.train_step.update(group, self._clock())
         except BadUpdate as reason:
             self._skip(reason)
             stats = LossStats()
@@ -487,6 +501,5 @@ class Trainer:
 
     def _size(self) -> TrainingSize:
         corpus, bundle = self.corpus, self.bundle
-        tokens = int(corpus.source_lengths.sum()), int(corpus.target_lengths.sum())
         parameters = sum(value.numel() for value in self.weights.values())
-        return TrainingSize(len(corpus), tokens, (len(bundle.source), len(bundle.target)), parameters)
+        return TrainingSize(len(corpus), corpus.tokens, (len(bundle.source), len(bundle.target)), parameters)

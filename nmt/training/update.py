@@ -11,11 +11,12 @@ from torch import Tensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from nmt.alignment.corpus_links import TokenLinks
-from nmt.data.batching import Batch, make_batch
+from nmt.data.batching import Batch, Rows, make_batch
+from nmt.data.encoded import EncodedPairs
 from nmt.device import Precision, autocast
 from nmt.fast import accelerate
 from nmt.model_folder import Bundle
-from nmt.training.epoch import EncodedPairs
+from nmt.training.epoch import Group
 from nmt.training.guard import OutOfMemory, check_finite, within_memory
 from nmt.training.guidance import guidance_weight, guided_cross_entropy
 from nmt.training.optim import Clock, build_optimizer, rate_factor
@@ -36,6 +37,21 @@ class LossStats:
     """Alignment loss of the linked target tokens, in nats, without its weight."""
     linked_tokens: int = 0
     """Target tokens with a link."""
+
+
+@dataclass(frozen=True)
+class PreparedGroup:
+    """The batches of an update.
+
+    Attributes:
+        batches: this rank's share of each batch, without shares that have no pair.
+        count: what the loss is averaged over: the target tokens or the pairs of all batches and ranks.
+        largest: pairs of the largest batch.
+    """
+
+    batches: Sequence[Batch]
+    count: int
+    largest: int
 
 
 class TrainStep:
@@ -62,12 +78,22 @@ class TrainStep:
         """Learning rate of the last update."""
         return float(self.optimizer.param_groups[0]["lr"])
 
-    def update(self, corpus: EncodedPairs, group: Sequence[Sequence[int]], clock: Clock) -> LossStats:
-        """Update the weights with the clipped gradient of the mean loss per target token or, if the recipe says so, per pair.
+    def prepare(self, corpus: EncodedPairs, group: Group) -> PreparedGroup:
+        """Build the batches of an update, with links for guided alignment. It does not depend on the weights.
 
         Args:
             corpus: the pairs of the epoch.
-            group: the rows of each batch of the update.
+            group: the rows of each batch.
+        """
+        shares = [rows[self.ranks.own] for rows in group]
+        batches = [self._batch(corpus, rows) for rows in shares if len(rows)]
+        return PreparedGroup(batches, self._count(corpus, group), max(map(len, group)))
+
+    def update(self, group: PreparedGroup, clock: Clock) -> LossStats:
+        """Update the weights with the clipped gradient of the mean loss per target token or, if the recipe says so, per pair.
+
+        Args:
+            group: the batches of the update.
             clock: how far training has come.
 
         Raises:
@@ -79,22 +105,21 @@ class TrainStep:
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = self.settings.optimizer.rate * rate_factor(self.settings.schedule, clock)
         try:
-            stats = self._compute_gradients(corpus, group, clock)
+            stats = self._compute_gradients(group, clock)
             self.optimizer.step()
         finally:
             self.optimizer.zero_grad(set_to_none=True)
         return stats
 
-    def _compute_gradients(self, corpus: EncodedPairs, group: Sequence[Sequence[int]], clock: Clock) -> LossStats:
+    def _compute_gradients(self, group: PreparedGroup, clock: Clock) -> LossStats:
         """Sum the gradient over all batches and ranks, and clip it. The losses are those of all ranks."""
-        stats, count = LossStats(), self._count(corpus, group)
+        stats = LossStats()
         out_of_memory = None
         try:
-            with within_memory(f"a batch of {counted(max(map(len, group)), 'pair')}"):
-                shares = [share for rows in group if (share := self.ranks.share(rows))]
-                for batch in [self._batch(corpus, rows, clock) for rows in shares]:
+            with within_memory(f"a batch of {counted(group.largest, 'pair')}"):
+                for batch in [self._input(batch, clock) for batch in group.batches]:
                     loss = self._loss(batch, clock, stats)
-                    torch.autograd.backward(loss / count)
+                    torch.autograd.backward(loss / group.count)
         except OutOfMemory as reason:
             out_of_memory = reason
         stats = self._total(stats, out_of_memory)
@@ -110,11 +135,11 @@ class TrainStep:
             raise out_of_memory or OutOfMemory("a share of another process does not fit into its memory")
         return LossStats(int(tokens), nll, alignment_loss, int(linked_tokens))
 
-    def _count(self, corpus: EncodedPairs, group: Sequence[Sequence[int]]) -> int:
+    def _count(self, corpus: EncodedPairs, group: Group) -> int:
         """What the loss of an update is averaged over: the target tokens or the pairs of all its batches."""
         match self.settings.normalization:
             case "tokens":
-                return sum(int(corpus.target_lengths[list(rows)].sum()) + len(rows) for rows in group)
+                return sum(int(corpus.target_lengths[rows].sum()) + len(rows) for rows in group)
             case "sentences":
                 return sum(map(len, group))
             case _:
@@ -129,11 +154,15 @@ class TrainStep:
         if clip_norm is not None and norm >= clip_norm:  # otherwise the factor is 1
             clip_grads_with_norm_(self.model.parameters(), clip_norm, norm)
 
-    def _batch(self, corpus: EncodedPairs, rows: Sequence[int], clock: Clock) -> Batch:
-        """A batch of these rows, with links for guided alignment and with a mixed target for scheduled sampling."""
-        pairs = corpus[rows]
-        links = None if self.links is None else self.links.of_batch(pairs, rows)
-        batch = make_batch(pairs, rows, links).to(self.device)
+    def _batch(self, corpus: EncodedPairs, rows: Rows) -> Batch:
+        """A batch of these rows, with links for guided alignment."""
+        pairs, own_rows = corpus[rows], rows.tolist()
+        links = None if self.links is None else self.links.of_batch(pairs, own_rows)
+        return make_batch(pairs, own_rows, links)
+
+    def _input(self, batch: Batch, clock: Clock) -> Batch:
+        """The batch on the device of the model, with a mixed target for scheduled sampling."""
+        batch = batch.to(self.device)
         config = self.settings.scheduled_sampling
         if config is None:
             return batch

@@ -79,11 +79,12 @@ class Validator:
     def _loss(self) -> float:
         """Negative log-likelihood per target token, in nats."""
         corpus, model = self.corpus, accelerate(self.bundle.model)
-        order = np.argsort(corpus.target_lengths, kind="stable")
+        sources, targets = corpus.source_lengths[:] + 1, corpus.target_lengths[:] + 1
+        order = np.argsort(targets, kind="stable")
+        starts = cut(sources[order], targets[order], self.settings.batch_tokens)
         nll, tokens = 0.0, 0
-        batches = cut(order, corpus.source_lengths + 1, corpus.target_lengths + 1, self.settings.batch_tokens)
-        for rows in self.ranks.share(batches):
-            batch = make_batch(corpus[rows.tolist()]).to(self.device)
+        for rows in self.ranks.share(np.split(order, starts[1:-1])):
+            batch = make_batch(corpus[rows]).to(self.device)
             with autocast(self.precision, self.device):
                 output = model(batch)
             nll += float(output.nll)

@@ -11,10 +11,10 @@ from nmt.data.batching import make_batch, plan_batches
 from nmt.data.corpus import ParallelCorpus, load_corpus
 from nmt.data.encoded import encode_corpus
 from nmt.data.sample import examples
+from nmt.data.sampled import SampledCorpus
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig, parse_recipe
-from nmt.training.epoch import SampledCorpus
 from nmt.training.text import TrainingText
 
 SOURCES = ["the dog barks", "", "a cat", "the cat sees the dog", "barks", "a cat  sees a dog "]

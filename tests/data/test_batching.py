@@ -1,6 +1,7 @@
 """Padding, BOS and EOS, and the plan of an epoch: every row once, within the budget, repeatable, little padding."""
 
-from itertools import chain
+from itertools import chain, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,13 +10,14 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from nmt.data.batching import Batch, make_batch, pad, plan_batches, plan_sentence_batches
+from nmt.data import batching
+from nmt.data.batching import Batch, Plan, cut, make_batch, pad, plan_batches, plan_sentence_batches
 from nmt.data.subwords import BOS, EOS, PAD
 
 lengths = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=80)
 
 
-def plan(pairs: list[tuple[int, int]], *, batch_tokens: int = 100, seed: int = 1, epoch: int = 0) -> list[np.ndarray]:
+def plan(pairs: list[tuple[int, int]], *, batch_tokens: int = 100, seed: int = 1, epoch: int = 0) -> Plan:
     source, target = (np.array([pair[side] for pair in pairs], dtype=np.int32) for side in (0, 1))
     return plan_batches(source, target, batch_tokens=batch_tokens, seed=seed, epoch=epoch)
 
@@ -144,6 +146,98 @@ def test_little_of_a_batch_is_padding_and_most_of_the_budget_is_used(batch_token
             real[side] += side_lengths.sum()
     assert (1 - real / padded < 0.05).all()
     assert padded[1] / len(batches) > 0.9 * batch_tokens
+
+
+def loop_cut(source: list[int], target: list[int], batch_tokens: int) -> list[int]:
+    """Where batches begin and end, row by row: the plain form of `cut`."""
+    starts, widest, longest = [0], 0, 0
+    for row, (own_source, own_target) in enumerate(zip(source, target, strict=True)):
+        longest, widest = max(longest, own_source), max(widest, own_target)
+        size = row - starts[-1] + 1
+        if size > 1 and max(size * widest, size * longest / 2) > batch_tokens:
+            starts.append(row)
+            longest, widest = own_source, own_target
+    return [*starts, len(target)] if target else [0]
+
+
+@hypothesis_settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=300), st.integers(1, 3000), st.booleans())
+def test_rows_are_cut_where_a_loop_cuts_them(pairs: list[tuple[int, int]], batch_tokens: int, ordered: bool) -> None:
+    pairs = sorted(pairs) if ordered else pairs
+    source, target = ([pair[side] for pair in pairs] for side in (0, 1))
+    result = cut(np.array(source, np.int32), np.array(target, np.int32), batch_tokens)
+    assert result.tolist() == loop_cut(source, target, batch_tokens)
+
+
+def loop_plan(source: np.ndarray, target: np.ndarray, *, batch_tokens: int, seed: int, epoch: int) -> list[list[int]]:
+    """The plan of a corpus of one span, as it is since the first version: a saved run must go on with the same batches."""
+    generator = np.random.default_rng((seed, epoch))
+    shuffled = generator.permutation(len(target)).tolist()
+    longer, surplus = np.maximum(source, target), source.astype(int) - target
+    order = sorted(shuffled, key=lambda row: (longer[row], surplus[row] if longer[row] % 2 else -surplus[row]))
+    starts = loop_cut((source[order] + 1).tolist(), (target[order] + 1).tolist(), batch_tokens)
+    batches = [order[start:end] for start, end in pairwise(starts)]
+    return [batches[number] for number in generator.permutation(len(batches))]
+
+
+@hypothesis_settings(deadline=None)
+@given(lengths, st.integers(1, 300), st.integers(0, 2**32), st.integers(0, 50))
+def test_the_plan_is_that_of_a_loop(pairs: list[tuple[int, int]], batch_tokens: int, seed: int, epoch: int) -> None:
+    source, target = (np.array([pair[side] for pair in pairs], dtype=np.int32) for side in (0, 1))
+    settings: dict[str, Any] = {"batch_tokens": batch_tokens, "seed": seed, "epoch": epoch}
+    result = [rows.tolist() for rows in plan_batches(source, target, **settings)]
+    assert result == loop_plan(source, target, **settings)
+
+
+def test_the_plan_of_a_real_corpus_is_that_of_a_loop() -> None:
+    source, target = realistic()
+    settings: dict[str, Any] = {"batch_tokens": 4096, "seed": 1, "epoch": 3}
+    result = [rows.tolist() for rows in plan_batches(source, target, **settings)]
+    assert result == loop_plan(source, target, **settings)
+
+
+@pytest.fixture
+def short_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "SPAN", 1000)
+
+
+@pytest.mark.usefixtures("short_spans")
+def test_the_rows_of_a_large_corpus_are_sorted_span_by_span() -> None:
+    source, target = realistic(4500)
+    plan = plan_batches(source, target, batch_tokens=500, seed=1, epoch=0)
+    assert sorted(row for rows in plan for row in rows.tolist()) == list(range(4500))
+    shuffled = np.random.default_rng((1, 0)).permutation(4500)
+    span_of = np.empty(4500, int)
+    span_of[shuffled] = np.arange(4500) // 1000
+    assert all(len(set(span_of[rows])) == 1 for rows in plan)
+    spans = [int(span_of[rows[0]]) for rows in plan]
+    assert spans != sorted(spans), "batches are shuffled over all spans"
+    sentences = plan_sentence_batches(source, target, batch_sentences=64, sort_within=None, seed=1, epoch=0)
+    assert sorted(row for rows in sentences for row in rows.tolist()) == list(range(4500))
+    assert sorted(map(len, sentences)) == [4500 % 64] + [64] * (4500 // 64)
+
+
+@pytest.mark.parametrize("size", [100, 2500])
+@pytest.mark.usefixtures("short_spans")
+def test_an_epoch_may_have_some_rows_and_some_of_them_often(size: int) -> None:
+    source, target = realistic(3000)
+    rows = np.repeat(np.arange(0, size, 2, dtype=np.int32), 2)
+    for plan in (
+        plan_batches(source, target, batch_tokens=500, seed=1, epoch=0, rows=rows),
+        plan_sentence_batches(source, target, batch_sentences=30, sort_within=2, seed=1, epoch=0, rows=rows),
+    ):
+        assert sorted(row for batch in plan for row in batch.tolist()) == rows.tolist()
+    assert rows.tolist() == sorted(rows), "the argument is not changed"
+
+
+def test_a_plan_is_a_sequence() -> None:
+    source, target = realistic(500)
+    plan = plan_batches(source, target, batch_tokens=300, seed=1, epoch=0)
+    batches = [rows.tolist() for rows in plan]
+    assert [rows.tolist() for rows in plan[3:]] == batches[3:]
+    assert plan[-1].tolist() == batches[-1]
+    with pytest.raises(IndexError):
+        plan[len(plan)]
 
 
 # --- batches of sentences ---------------------------------------------------------------------------------------------

@@ -99,6 +99,6 @@ def test_no_shipped_recipe_is_too_large_for_its_own_corpus(name: str, request: p
     source, target = text.subwords(recipe)
     corpus = encode_corpus(text.train, source, target, recipe.data.filters)
     model = build_model(recipe.model, source_size=len(source), target_size=len(target))
-    tokens = int(corpus.source_lengths.sum()), int(corpus.target_lengths.sum())
+    tokens = corpus.tokens
     parameters = sum(parameter.numel() for parameter in model.parameters())
     assert advise(recipe, TrainingSize(len(corpus), tokens, (len(source), len(target)), parameters)) is None

@@ -18,7 +18,8 @@ def plans(folder: Path, **training: Any) -> list[list[list[list[int]]]]:
     text = TrainingText.load(recipe)
     source, target = text.subwords(recipe)
     corpus = encode_corpus(text.train, source, target, None)
-    return [plan_epoch(recipe, corpus, source, target, number).groups for number in (0, 1)]
+    epochs = [plan_epoch(recipe, corpus, source, target, number) for number in (0, 1)]
+    return [[[rows.tolist() for rows in group] for group in epoch.groups] for epoch in epochs]
 
 
 @pytest.fixture

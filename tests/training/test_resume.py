@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,13 +26,12 @@ from nmt.model_folder import WEIGHTS, Bundle, load_tensors
 from nmt.recipe import Recipe, dump_recipe
 from nmt.training import best, lock, trainer
 from nmt.training.checkpoint import STATE, State, has_state, load_state, save_state
-from nmt.training.epoch import EncodedPairs
 from nmt.training.lock import LOCK, lock_folder
 from nmt.training.optim import Clock
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import TrainingText
 from nmt.training.trainer import Interrupted, train
-from nmt.training.update import LossStats, TrainStep
+from nmt.training.update import LossStats, PreparedGroup, TrainStep
 from nmt.training.validation import Validator
 from tests.commands import NMT, ROOT, Running, good
 from tests.training.runs import outcome, timeless
@@ -539,10 +538,10 @@ def spoil(patch: pytest.MonkeyPatch, bad: set[int], how: str) -> None:
     """Make the loss or the gradient of these updates not finite, or make memory run out."""
     right, forward, number = TrainStep.update, RecurrentModel.forward, 0
 
-    def numbered(self: TrainStep, corpus: EncodedPairs, group: Sequence[Sequence[int]], clock: Clock) -> LossStats:
+    def numbered(self: TrainStep, group: PreparedGroup, clock: Clock) -> LossStats:
         nonlocal number
         number = clock.update + 1
-        return right(self, corpus, group, clock)
+        return right(self, group, clock)
 
     def spoiled(self: RecurrentModel, *args: Any) -> ModelOutput:
         output = forward(self, *args)

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,9 @@ from nmt.model_folder import Bundle, load_tensors
 from nmt.training import average
 from nmt.training.average import average_run
 from nmt.training.checkpoint import STATE
-from nmt.training.epoch import EncodedPairs
 from nmt.training.optim import Clock
 from nmt.training.trainer import Interrupted, train
-from nmt.training.update import LossStats, TrainStep
+from nmt.training.update import LossStats, PreparedGroup, TrainStep
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
@@ -114,10 +112,10 @@ def test_a_run_stopped_and_resumed_repeatedly_equals_an_uninterrupted_one(
     updates = records(tmp_path / "whole", "valid")[-1]["update"]
     update = TrainStep.update
 
-    def interrupt(self: TrainStep, corpus: EncodedPairs, group: Sequence[Sequence[int]], clock: Clock) -> LossStats:
+    def interrupt(self: TrainStep, group: PreparedGroup, clock: Clock) -> LossStats:
         if (clock.update + 1) % 7 == 3:
             os.kill(os.getpid(), signal.SIGINT)
-        return update(self, corpus, group, clock)
+        return update(self, group, clock)
 
     monkeypatch.setattr(TrainStep, "update", interrupt)
     stops = 0

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -25,7 +26,8 @@ def step_of(folder: Path, clip_norm: float | None, **training: str) -> torch.Ten
     corpus = encode_corpus(text.train, bundle.source, bundle.target, None)
     train_step = TrainStep(bundle, None, precision="fp32", device=torch.device("cpu"))
     before = [parameter.detach().clone() for parameter in bundle.model.parameters()]
-    train_step.update(corpus, [[0, 1, 2, 3]], Clock(update=0, epochs=0.0, fraction=0.0, plateaus=0))
+    group = train_step.prepare(corpus, [np.arange(4, dtype=np.int32)])
+    train_step.update(group, Clock(update=0, epochs=0.0, fraction=0.0, plateaus=0))
     after = bundle.model.parameters()
     return torch.cat([(new.detach() - old).flatten() for old, new in zip(before, after, strict=True)])
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli.progress import with_progress
 from nmt.cli.streams import open_input, text_lines
 from nmt.errors import DataError, UsageError
+from nmt.progress import with_progress
 
 if TYPE_CHECKING:
     from nmt.alignment.links import GoldLinks, Links

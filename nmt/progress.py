@@ -15,6 +15,8 @@ ItemT = TypeVar("ItemT")
 
 DELAY = 2.0
 """Seconds of work before a bar appears."""
+PAUSE = 30.0
+"""Seconds between two plain lines."""
 
 
 def is_watched(*, quiet: bool) -> bool:
@@ -30,14 +32,28 @@ def timed(items: Iterable[ItemT], what: str, *, quiet: bool) -> Iterator[ItemT]:
         yield item
     seconds = max(time.perf_counter() - start, 1e-9)
     if not quiet and sys.stderr is not None:
-        print(
-            f"nmt: {counted(count, 'line')} {what} in {seconds:,.1f} s: {count / seconds:,.1f} sentences/s",
-            file=sys.stderr,
+        sys.stderr.write(
+            f"nmt: {counted(count, 'line')} {what} in {seconds:,.1f} s: {count / seconds:,.1f} sentences/s\n"
         )
 
 
-def with_progress(items: Iterable[ItemT], what: str, *, total: int | None, quiet: bool) -> Iterator[ItemT]:
-    """Pass items on, with a progress bar that appears after two seconds if stderr is a terminal."""
+def with_progress(
+    items: Iterable[ItemT],
+    what: str,
+    *,
+    total: int | None,
+    quiet: bool,
+    size: Callable[[ItemT], int] = lambda _: 1,
+) -> Iterator[ItemT]:
+    """Pass items on, with a progress bar that appears after two seconds if stderr is a terminal.
+
+    Args:
+        items: the items.
+        what: what is being done.
+        total: the sum of their sizes, if it is known.
+        quiet: show nothing.
+        size: how much an item counts.
+    """
     if not is_watched(quiet=quiet):
         yield from items
         return
@@ -55,7 +71,7 @@ def with_progress(items: Iterable[ItemT], what: str, *, total: int | None, quiet
     try:
         for item in items:
             yield item
-            bar.advance(task)
+            bar.advance(task, size(item))
     finally:
         timer.cancel()
         timer.join()
@@ -74,3 +90,24 @@ def showing_downloads() -> Iterator[Callable[[str, int, int | None], None]]:
             status.update(f"{address}  {count / 1e6:,.1f}{of} MB")
 
         yield show
+
+
+def with_rate(
+    items: Iterable[ItemT], what: str, *, total: int, unit: str, quiet: bool, size: Callable[[ItemT], int]
+) -> Iterator[ItemT]:
+    """Pass the items of a long step on: with a bar on a terminal, elsewhere with a plain line every half minute.
+
+    Nothing is shown of what takes less than two seconds.
+    """
+    start = shown = time.perf_counter()
+    done = 0
+    for item in with_progress(items, what, total=total, quiet=quiet, size=size):
+        yield item
+        done += size(item)
+        now = time.perf_counter()
+        is_last = done == total and now - start > DELAY
+        if quiet or sys.stderr is None or not (is_last or (now - shown > PAUSE and not is_watched(quiet=quiet))):
+            continue
+        shown, rate = now, done / (now - start)
+        left = "" if is_last else f", {(total - done) / rate:,.0f} s left"
+        sys.stderr.write(f"nmt: {what}: {done:,} of {total:,} {unit}, {rate:,.0f} {unit}/s{left}\n")

@@ -1,7 +1,7 @@
-"""Decode batches in parallel, in forked processes of one thread each.
+"""Run a function on many tasks in parallel, in forked processes of one thread each.
 
 A step of search consists of hundreds of operations too small to parallelise: one process with two threads leaves a third of
-two cores idle, two processes do not. Forked processes share the memory of the weights.
+two cores idle, two processes do not. Forked processes share the memory of the weights, and of text.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from nmt.errors import DataError
 TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
 
-_MIN_TASKS_PER_PROCESS = 2
-"""Fewest tasks per process that make it worth starting."""
 _MAX_OPEN_GROUPS = 2
 """Most groups whose tasks are being run at a time."""
 
@@ -47,9 +45,9 @@ if sys.platform != "win32":
     os.register_at_fork(after_in_child=_use_one_thread)
 
 
-def can_fork() -> bool:
-    """Whether this process can fork workers: on Linux, not from a daemon, and not after it has used CUDA."""
-    uses_cuda: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+def can_fork(*, computes: bool = True) -> bool:
+    """Whether this process can fork workers: on Linux, not from a daemon and, if they compute with torch, not after using CUDA."""
+    uses_cuda: bool = computes and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     return sys.platform == "linux" and not uses_cuda and not multiprocessing.current_process().daemon
 
 
@@ -58,11 +56,26 @@ class Workers(Generic[TaskT, ResultT]):
 
     It runs in this process as long as there are few tasks, and where `can_fork` is false. Use it as a context manager, which
     ends the processes.
+
+    Args:
+        run: the function.
+        max_processes: most processes.
+        lost: what to tell a user when a process was killed.
+        min_tasks: fewest tasks per process that make it worth starting.
+        computes: whether the function computes with torch.
     """
 
-    def __init__(self, run: Callable[[TaskT], ResultT], max_processes: int) -> None:
-        self._run = run
-        self._max_processes = max_processes if can_fork() else 1
+    def __init__(
+        self,
+        run: Callable[[TaskT], ResultT],
+        max_processes: int,
+        *,
+        lost: str,
+        min_tasks: int = 2,
+        computes: bool = True,
+    ) -> None:
+        self._run, self._lost, self._min_tasks = run, lost, min_tasks
+        self._max_processes = max_processes if can_fork(computes=computes) else 1
         self._ends: list[Connection] = []
         self._processes: list[BaseProcess] = []
 
@@ -93,7 +106,7 @@ class Workers(Generic[TaskT, ResultT]):
         remaining = iter(groups)
         for group in remaining:
             if not self._ends:
-                self._start(min(self._max_processes, len(group) // _MIN_TASKS_PER_PROCESS))
+                self._start(min(self._max_processes, len(group) // self._min_tasks))
             if self._ends:
                 yield from self._parallel(chain([group], remaining))
             else:
@@ -118,7 +131,7 @@ class Workers(Generic[TaskT, ResultT]):
         while True:
             while idle and (group := _next_group(open_groups, groups)) is not None:
                 end, number = idle.pop(), group.sent
-                with _reporting_lost_process():
+                with self._reporting_lost_process():
                     end.send(group.tasks[number])
                 group.sent += 1
                 busy[end] = group, number
@@ -129,8 +142,24 @@ class Workers(Generic[TaskT, ResultT]):
                 return
             for end in [ready for ready in wait(list(busy)) if isinstance(ready, Connection)]:
                 group, number = busy.pop(end)
-                group.results[number] = _receive_result(end)
+                group.results[number] = self._receive_result(end)
                 idle.append(end)
+
+    def _receive_result(self, end: Connection) -> Any:
+        """The result of a task. Raises what the function raised."""
+        with self._reporting_lost_process():
+            result, error = end.recv()
+        if error is not None:
+            raise error
+        return result
+
+    @contextmanager
+    def _reporting_lost_process(self) -> Iterator[None]:
+        """Raise DataError where the process at the other end is gone."""
+        try:
+            yield
+        except (EOFError, OSError):
+            raise DataError(self._lost) from None
 
 
 @dataclass
@@ -163,26 +192,6 @@ def _next_group(
         if tasks:
             return open_groups[-1]
     return None
-
-
-def _receive_result(end: Connection) -> Any:
-    """The result of a task. Raises what the function raised."""
-    with _reporting_lost_process():
-        result, error = end.recv()
-    if error is not None:
-        raise error
-    return result
-
-
-@contextmanager
-def _reporting_lost_process() -> Iterator[None]:
-    """Raise DataError where the process at the other end is gone."""
-    try:
-        yield
-    except (EOFError, OSError):
-        raise DataError(
-            "A process that decodes was killed, perhaps because memory ran out: try fewer --batch-tokens, or --threads 1."
-        ) from None
 
 
 def _serve(run: Callable[[Any], Any], end: Connection, others: Sequence[Connection]) -> None:

@@ -1,0 +1,87 @@
+"""A corpus in which the segmentation of every line is sampled: subword regularisation (Kudo 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.data.encoded import LOST, EncodedCorpus, EncodedPairs, id_type
+from nmt.data.flat import collect_lists, flatten
+from nmt.data.subwords import Subwords
+from nmt.workers import Workers
+
+SHARD = 2**18
+"""Pairs per shard. Each shard of a side has a seed of its own, so the ids do not depend on the number of processes."""
+_FEW = 4096
+"""Pairs that this process segments alone, because starting others takes longer."""
+_LINES = 10_000
+_Side = tuple[npt.NDArray[Any], npt.NDArray[np.int64]]
+"""The ids of all lines of one side of a shard, and the length of each line."""
+
+
+class SampledCorpus(EncodedPairs):
+    """A corpus in which the segmentation of every line is sampled, in parallel processes.
+
+    All lines are segmented before the epoch, so that batches are planned with the actual lengths. The ids are in a temporary file.
+    """
+
+    def __init__(
+        self,
+        corpus: EncodedCorpus,
+        source: Subwords,
+        target: Subwords,
+        *,
+        alpha: float,
+        seed: int,
+        processes: int = 1,
+    ) -> None:
+        shards = _Shards(corpus, (source, target), alpha, seed)
+        super().__init__(collect_lists(shards.lists(processes), shards.dtype))
+
+
+@dataclass(frozen=True)
+class _Shards:
+    """Segments the shards of a corpus."""
+
+    corpus: EncodedCorpus
+    sides: tuple[Subwords, Subwords]
+    alpha: float
+    seed: int
+
+    @property
+    def dtype(self) -> npt.DTypeLike:
+        return id_type(*self.sides)
+
+    def lists(self, processes: int) -> Iterator[_Side]:
+        """The ids of source and target of each pair in turn, and their lengths, shard by shard."""
+        tasks = list(product(range(0, len(self.corpus), SHARD), range(2)))
+        at_once = 2 * -(-processes // 2)  # whole shards
+        groups = (tasks[first : first + at_once] for first in range(0, len(tasks), at_once))
+        few = len(self.corpus) <= _FEW
+        with Workers(self._side, 1 if few else processes, lost=LOST, min_tasks=1, computes=False) as workers:
+            for sides in workers.map(groups):
+                for shard in range(0, len(sides), 2):
+                    yield _in_turn(*sides[shard : shard + 2])
+
+    def _side(self, task: tuple[int, int]) -> _Side:
+        """Segment one side of the shard that begins at a pair."""
+        start, side = task
+        lines = self.corpus.lines(side, start, min(start + SHARD, len(self.corpus)))
+        ids = self.sides[side].sample(lines, self.alpha, seed=self.seed + side + (start // SHARD << 64))
+        blocks = [flatten(block, self.dtype) for block in iter(lambda: list(islice(ids, _LINES)), [])]
+        values, lengths = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        return values, lengths
+
+
+def _in_turn(source: _Side, target: _Side) -> _Side:
+    """Lists of two sides in turn."""
+    lengths = np.stack([source[1], target[1]], axis=1).reshape(-1)
+    is_source = np.repeat(np.arange(len(lengths)) % 2 == 0, lengths)
+    values = np.empty(len(is_source), source[0].dtype)
+    values[is_source], values[~is_source] = source[0], target[0]
+    return values, lengths

@@ -7,10 +7,9 @@ shuffling and subword sampling therefore do not affect them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -25,43 +24,55 @@ from nmt.alignment.statistical.aligner import HMMAligner
 from nmt.cache import expand_home
 from nmt.data.corpus import ParallelCorpus, split_rows
 from nmt.data.encoded import EncodedCorpus
+from nmt.data.flat import Lists, collect_lists, flatten
 from nmt.data.lines import any_compression, read_lines
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.scripts import Split, split_characters, splitter, word_spans
 from nmt.wording import counted
 
+_BLOCK = 10_000
 _Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
 
 
-@dataclass(frozen=True)
 class WordLinks:
-    """The linked (source, target) word positions of every sentence pair of a corpus."""
+    """The linked (source, target) word positions of every sentence pair of a corpus, in temporary files.
 
-    positions: npt.NDArray[np.int32]
-    """[links, 2], each counted from 0 in its own sentence."""
-    starts: npt.NDArray[np.int64]
-    """[pairs + 1]: where the links of each pair begin."""
+    Args:
+        lists: for each pair [links, 2] int32: positions counted from 0 in their own sentences.
+    """
+
+    def __init__(self, lists: Lists) -> None:
+        self._lists = lists
 
     @classmethod
     def of(cls, pairs: Iterable[Links]) -> WordLinks:
         """Store the links of each pair, in order."""
-        rows = [sorted(links) for links in pairs]
-        count = sum(map(len, rows))
-        flat = np.fromiter(chain.from_iterable(chain.from_iterable(rows)), np.int32, 2 * count)
-        return cls(flat.reshape(-1, 2), np.cumsum([0, *map(len, rows)]))
+        source = iter(pairs)
+        blocks = (_flattened(block) for block in iter(lambda: list(islice(source, _BLOCK)), []))
+        return cls(collect_lists(blocks, np.int32))
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of all links."""
-        return blake2b(self.starts.tobytes() + self.positions.tobytes(), digest_size=16).hexdigest()
+        digest = blake2b(digest_size=16)
+        digest.update(self._lists.starts.data)
+        digest.update(self._lists.values.data)
+        return digest.hexdigest()
 
     def __len__(self) -> int:
-        return len(self.starts) - 1
+        return len(self._lists)
 
-    def __getitem__(self, row: int) -> npt.NDArray[np.int32]:
+    def __getitem__(self, row: int) -> npt.NDArray[np.integer]:
         """[links, 2] of one pair."""
-        return self.positions[self.starts[row] : self.starts[row + 1]]
+        return self._lists[row]
+
+
+def _flattened(block: Sequence[Links]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """All links of some pairs, [links, 2], and the number of links of each."""
+    rows = [sorted(links) for links in block]
+    positions, _ = flatten(list(chain.from_iterable(rows)), np.int32)
+    return positions.reshape(-1, 2), np.fromiter(map(len, rows), np.int64, len(rows))
 
 
 class TokenLinks:
@@ -143,7 +154,7 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
         split, rows = split_rows(corpus.name.removeprefix("sample:"))
         return WordLinks.of(sample.links(split, source=source)[rows or slice(None)])
     if name == "hmm":
-        return WordLinks.of(HMMAligner.learn(corpus.pairs()).links(corpus.pairs()))
+        return WordLinks.of(HMMAligner.learn(corpus).links(corpus))
     path = expand_home(name)
     return WordLinks.of(_of_file(any_compression(path) or path, corpus))
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from nmt.alignment.statistical.cells import Cells
 from nmt.alignment.statistical.ibm1 import learn_counts
+from nmt.data.encoded import EncodedPairs, id_type
+from nmt.data.flat import collect_lists, flatten
 from nmt.data.subwords import EOS, Subwords
 from nmt.decoding.lines import clean
 from nmt.decoding.shortlist import Shortlist
@@ -19,6 +23,7 @@ MIN_COUNT = 0.01
 """Least expected count of a translation."""
 MAX_CELLS = 40_000_000
 """Most token pairs to learn from, to bound the memory (about 100 bytes each); of more text only every n-th line is used."""
+_BLOCK = 10_000
 
 
 def learn_shortlist(
@@ -40,17 +45,39 @@ def learn_shortlist(
     for name, value in (("candidates", candidates), ("frequent", frequent)):
         if value < 0:
             raise UsageError(f"{name} must be at least 0, but is {value}.")
-    sides = list(zip(*((clean(one), clean(other)) for one, other in pairs), strict=True))
-    if not sides:
+    counts = _Counts(np.zeros(len(target), np.int64))
+    text = EncodedPairs(collect_lists(_encoded(pairs, source, target, counts), id_type(source, target)))
+    if not len(text):
         raise DataError("There is no text to learn a shortlist from.")
-    sources, targets = source.encode_batch(sides[0]), target.encode_batch(sides[1])
-    frequencies = np.bincount(np.fromiter(chain.from_iterable(targets), np.int64), minlength=len(target))
+    frequencies = counts.frequencies
     common = np.argsort(-frequencies, kind="stable")[:frequent]
-    step = 1 + sum((len(x) + 1) * len(y) for x, y in zip(sources, targets, strict=True)) // MAX_CELLS
-    cells = Cells.of(sources[::step], targets[::step])
+    sample = text[range(0, len(text), 1 + counts.cells // MAX_CELLS)]
+    cells = Cells.of(*zip(*sample, strict=True))
     best = _most_frequent(cells, learn_counts(cells).translation, len(source), candidates)
     translations = np.concatenate([best, _same_spelling(source, target)], axis=1)
     return Shortlist(torch.from_numpy(translations), torch.from_numpy(common[frequencies[common] > 0]), len(target))
+
+
+@dataclass
+class _Counts:
+    """Counts over a text: of each target token, and of the cells of all pairs."""
+
+    frequencies: npt.NDArray[np.int64]
+    cells: int = 0
+
+
+def _encoded(
+    pairs: Iterable[tuple[str, str]], source: Subwords, target: Subwords, counts: _Counts
+) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]:
+    """The ids of source and target of each pair in turn, and their lengths, block by block. Adds to the counts."""
+    lines = ((clean(one), clean(other)) for one, other in pairs)
+    while block := list(islice(lines, _BLOCK)):
+        sides = zip(*block, strict=True)
+        ids = [subwords.encode_batch(side) for subwords, side in zip((source, target), sides, strict=True)]
+        values, lengths = flatten(list(chain.from_iterable(zip(*ids, strict=True))), np.int32)
+        counts.frequencies += np.bincount(flatten(ids[1], np.int64)[0], minlength=len(target))
+        counts.cells += int(((lengths[::2] + 1) * lengths[1::2]).sum())
+        yield values, lengths
 
 
 def _most_frequent(cells: Cells, counts: np.ndarray, size: int, candidates: int) -> np.ndarray:

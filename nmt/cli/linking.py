@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -100,7 +99,7 @@ def links(
         check_within(item.possible, source_words, target_words, f"{gold}, sentence pair {number}")
     more = read_parallel(more_source, more_target) if more_source and more_target else ()
     rounds = with_progress(range(ROUNDS), "learning", total=ROUNDS, quiet=quiet)
-    aligner = HMMAligner.learn(chain(pairs, more), rounds)
+    aligner = HMMAligner.learn([*pairs, *more], rounds)
     if aligner.lines < FEW:
         _log.warning(
             "Too little text to learn from: %s with words on both sides, where %s or more are needed for links that are "

@@ -36,6 +36,9 @@ class ParallelCorpus:
     def __len__(self) -> int:
         return len(self.source)
 
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return self.pairs()
+
     def pairs(self) -> Iterator[tuple[str, str]]:
         """The pairs in order."""
         return zip(self.source, self.target, strict=True)

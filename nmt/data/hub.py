@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nmt.cache import expand_home
@@ -13,18 +13,34 @@ from nmt.errors import DataError
 def read_hub(locator: str, names: Sequence[str], *, advice: bool = True) -> Batches:
     """Read columns of `hf:owner/name[/config]:split`, or of a local folder that `datasets` can read (`hf:./folder:split`).
 
-    Line ends inside texts become spaces. Raises DataError if the data set cannot be loaded or has no such columns of text;
-    with `advice`, the message says what to do without a connection.
+    The first rows of a split, `hf:owner/name:train[:1000000]`, are streamed: the others are not downloaded. Line ends inside
+    texts become spaces. Raises DataError if the data set cannot be loaded or has no such columns of text; with `advice`, the
+    message says what to do without a connection.
     """
     parts = re.fullmatch(r"hf:(.+?):([\w.+-]+(?:\[[^\]]*\])?)", locator)
     if not parts:
         raise DataError(f"'{locator}' names no dataset: write hf:owner/name:split or hf:owner/name/config:split.")
-    dataset = _load_dataset(parts[1], parts[2], locator, advice)
-    tables = (dataset.with_format("arrow")[start : start + ROWS] for start in range(0, len(dataset), ROWS))
+    if first_rows := re.fullmatch(r"(.+)\[:(\d+)\]", parts[2]):
+        tables = _first_tables(parts[1], first_rows[1], int(first_rows[2]), locator, advice)
+    else:
+        dataset = _load_dataset(parts[1], parts[2], locator, advice).with_format("arrow")
+        tables = (dataset[start : start + ROWS] for start in range(0, len(dataset), ROWS))
     return (tuple(map(one_line, batch)) for batch in arrow_texts(tables, names, locator))
 
 
-def _load_dataset(path: str, split: str, locator: str, advice: bool) -> Any:
+def _first_tables(path: str, split: str, count: int, locator: str, advice: bool) -> Iterator[Any]:
+    """The first rows of a split, as they arrive."""
+    dataset = _load_dataset(path, split, locator, advice, streaming=True)
+    tables = dataset.with_format("arrow").iter(batch_size=ROWS)
+    try:
+        while count > 0 and (table := next(tables, None)) is not None:  # `take` would read on, to the next file
+            yield table[:count]
+            count -= len(table)
+    except Exception as error:  # noqa: BLE001 -- errors of hub, file system and readers share no base class
+        raise _failure(error, locator, advice) from None
+
+
+def _load_dataset(path: str, split: str, locator: str, advice: bool, *, streaming: bool = False) -> Any:
     try:
         import datasets
     except ImportError:
@@ -37,9 +53,13 @@ def _load_dataset(path: str, split: str, locator: str, advice: bool) -> Any:
     datasets.disable_progress_bars()
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of each attempt; the last error says why
     try:
-        return datasets.load_dataset(name, config, split=split)
+        return datasets.load_dataset(name, config, split=split, streaming=streaming)
     except Exception as error:  # noqa: BLE001 -- errors of hub, file system and builders share no base class
-        raise DataError(f"Cannot load {locator}: {_reason(error, advice)}") from None
+        raise _failure(error, locator, advice) from None
+
+
+def _failure(error: Exception, locator: str, advice: bool) -> DataError:
+    return DataError(f"Cannot load {locator}: {_reason(error, advice)}")
 
 
 def _reason(error: Exception, advice: bool) -> str:

@@ -353,6 +353,25 @@ def test_a_local_dataset_is_read_through_the_hub_package() -> None:
 
 
 @pytest.mark.usefixtures("hub_cache")
+def test_the_first_rows_of_a_dataset_are_streamed() -> None:
+    lines = [(f"one {row}", f"eins {row}") for row in range(25_000)]
+    _write("set/train/0.jsonl", "".join(json.dumps({"en": one, "de": other}) + "\n" for one, other in lines))
+    assert _load("hf:set:train[:12345]") == lines[:12345]
+    assert _load("hf:set:train[:99999]") == lines, "no more than there are"
+    assert not list(Path("hub").rglob("*.arrow")), "nothing was converted as a whole"
+    with pytest.raises(DataError, match=r"Cannot load hf:set:nope\[:5\]: (Bad split: nope|Unknown split)"):
+        _load("hf:set:nope[:5]")
+    with pytest.raises(DataError, match=r"^hf:set:train\[:5\] has no column fr, only en, de\.$"):
+        _load("hf:set:train[:5]", "en", "fr")
+    with pytest.raises(DataError, match=r"^The corpus hf:set:train\[:0\] is empty"):
+        _load("hf:set:train[:0]")
+    _write("set/train/1.jsonl", "not json\n")
+    assert _load("hf:set:train[:20000]") == lines[:20000], "the second file is not read"
+    with pytest.raises(DataError, match=r"Cannot load hf:set:train\[:25001\]: JSON parse error"):
+        _load("hf:set:train[:25001]")
+
+
+@pytest.mark.usefixtures("hub_cache")
 def test_a_bad_local_dataset_is_named() -> None:
     _write("set/train.jsonl", '{"en":"a","de":"b"}\n{"en":"a","de":null}\n')
     with pytest.raises(DataError, match=r"^hf:set:train, row 2: every side must be text"):

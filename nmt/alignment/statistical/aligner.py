@@ -63,22 +63,24 @@ class HMMAligner:
         """Train on pairs of lines.
 
         Args:
-            text: source and target lines. In text written without spaces, every character is a word.
+            text: source and target lines, which are read several times. In text written without spaces, every character is
+                a word.
             rounds: one item per training round, taken when the round begins (so a progress bar can count them).
 
         Raises:
             DataError: there is nothing to learn from.
         """
-        lines = list(text)
-        splits = tuple(splitter(pair[side] for pair in lines) for side in (0, 1))
-        pairs = [pair for pair in lines if _is_linkable(pair, splits)]
-        if not pairs:
+        splits = tuple(splitter(pair[side] for pair in text) for side in (0, 1))
+        lines = words = 0
+        for pair in _linkable(text, splits):
+            lines, words = lines + 1, words + prod(_lengths(pair, splits))
+        if not lines:
             raise DataError("There is nothing to learn word links from: no line has words on both sides.")
-        step = 1 + sum(prod(_lengths(pair, splits)) for pair in pairs) // MAX_CELLS
-        source, target = map(WordVocabulary, zip(*pairs[::step], strict=True), splits)
-        cells = _cells(pairs[::step], source, target)
+        pairs = list(islice(_linkable(text, splits), 0, None, 1 + words // MAX_CELLS))
+        source, target = map(WordVocabulary, zip(*pairs, strict=True), splits)
+        cells = _cells(pairs, source, target)
         forward, backward = learn(cells, rounds)
-        return cls(source, target, cells.source * len(target) + cells.target, forward, backward, len(pairs))
+        return cls(source, target, cells.source * len(target) + cells.target, forward, backward, lines)
 
     @property
     def splits(self) -> tuple[Split, ...]:
@@ -113,6 +115,10 @@ def _cells(pairs: Sequence[tuple[str, str]], source: WordVocabulary, target: Wor
 def _lengths(pair: tuple[str, str], splits: Sequence[Split]) -> list[int]:
     """Number of words of each side."""
     return [len(split(line)) for line, split in zip(pair, splits, strict=True)]
+
+
+def _linkable(pairs: Iterable[tuple[str, str]], splits: Sequence[Split]) -> Iterator[tuple[str, str]]:
+    return (pair for pair in pairs if _is_linkable(pair, splits))
 
 
 def _is_linkable(pair: tuple[str, str], splits: Sequence[Split]) -> bool:

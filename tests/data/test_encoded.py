@@ -3,17 +3,22 @@
 import hashlib
 import json
 import logging
+import os
+import signal
 import tracemalloc
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nmt.data import encoded as module
+from nmt.data import encoded as encoding
 from nmt.data.corpus import ParallelCorpus, load_corpus
-from nmt.data.encoded import EncodedCorpus, encode_corpus
+from nmt.data.encoded import EncodedCorpus, encode_corpus, id_type
 from nmt.data.filters import FilterReport
+from nmt.data.id_file import EncodedBatch, open_ids
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
@@ -39,7 +44,7 @@ def subwords() -> Subwords:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of two lines, so that a few lines are several batches, one of which keeps nothing."""
-    monkeypatch.setattr(module, "BATCH", 2)
+    monkeypatch.setattr(encoding, "BATCH", 2)
 
 
 def _corpus(folder: Path, pairs: list[tuple[str, str]] = PAIRS) -> ParallelCorpus:
@@ -242,6 +247,94 @@ def test_the_ids_stay_on_disk(tmp_path: Path, subwords: Subwords) -> None:
     assert file.stat().st_size > 2_000_000
     assert peak < 1_000_000, "blocks for the checksum, but not all ids"
     assert encoded.source_lengths[:].sum() == encoded.tokens[0] > 500_000
+
+
+def many(count: int = 100) -> list[tuple[str, str]]:
+    """Pairs, some empty and some of them twice."""
+    return [("a house " * (row % 7), f"ein Haus {row % 60}") for row in range(count)]
+
+
+@pytest.mark.usefixtures("small")
+def test_several_processes_write_the_file_of_one(
+    tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, contents, encoders = _corpus(tmp_path, many()), [], []
+    batch = encoding._Encoding._batch
+
+    def watched(self: encoding._Encoding, start: int) -> EncodedBatch:
+        result = batch(self, start)
+        return replace(result, counts={**result.counts, f"by {os.getpid()}": 0})
+
+    monkeypatch.setattr(encoding._Encoding, "_batch", watched)
+    for cores in (1, 3):
+        monkeypatch.setattr(encoding, "usable_cores", lambda cores=cores: cores)
+        encode_corpus(corpus, subwords, subwords, FILTERS, tmp_path / f"{cores}")
+        [file] = _files(tmp_path / f"{cores}")
+        content = open_ids(file)
+        contents.append((_rows(EncodedCorpus(content, corpus, FILTERS)), content.rows.tolist()))
+        encoders.append({name for name in content.counts if name.startswith("by ")})
+    assert contents[0] == contents[1]
+    assert len(contents[0][0]) == 57
+    assert encoders[0] == {f"by {os.getpid()}"}
+    assert len(encoders[1]) == 3
+    assert not encoders[0] & encoders[1]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_process_that_is_killed_leaves_one_sentence_and_no_file(
+    tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = os.getpid()
+
+    def killed(*_: object, **__: object) -> None:
+        assert os.getpid() != parent
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(Subwords, "encode_batch", killed)
+    monkeypatch.setattr(encoding, "usable_cores", lambda: 2)
+    with pytest.raises(DataError, match=r"^A process that encodes text was killed, perhaps because memory ran out: "):
+        encode_corpus(_corpus(tmp_path, many()), subwords, subwords, FILTERS, tmp_path / "cache")
+    assert _files(tmp_path / "cache") == []
+
+
+@pytest.mark.usefixtures("small")
+def test_an_error_of_a_process_is_that_of_one(
+    tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise DataError("The text is not valid.")
+
+    monkeypatch.setattr(Subwords, "encode_batch", refused)
+    monkeypatch.setattr(encoding, "usable_cores", lambda: 2)
+    with pytest.raises(DataError, match=r"^The text is not valid\.$"):
+        encode_corpus(_corpus(tmp_path, many()), subwords, subwords, FILTERS, tmp_path / "cache")
+
+
+def test_a_large_vocabulary_takes_four_bytes_per_id(
+    tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, size = _corpus(tmp_path), len(subwords)
+    assert id_type(subwords) == np.uint16
+    small = _rows(encode_corpus(corpus, subwords, subwords, FILTERS, tmp_path / "small"))
+    monkeypatch.setattr(Subwords, "__len__", lambda _: 2**16 + 1)
+    assert id_type(subwords) == np.int32
+    assert _rows(encode_corpus(corpus, subwords, subwords, FILTERS, tmp_path / "large")) == small
+    [one], [other] = _files(tmp_path / "small"), _files(tmp_path / "large")
+    assert open_ids(one).lists.values.nbytes * 2 == open_ids(other).lists.values.nbytes
+    assert size < 2**16
+
+
+def test_the_progress_counts_every_pair(tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "BATCH", 30)
+    counts = []
+
+    def watch(batches: Iterable[EncodedBatch]) -> Iterator[EncodedBatch]:
+        for batch in batches:
+            counts.append(batch.total)
+            yield batch
+
+    encode_corpus(_corpus(tmp_path, many()), subwords, subwords, FILTERS, tmp_path / "cache", watch)
+    assert counts == [30, 30, 30, 10]
 
 
 def test_nothing_left_is_an_error_with_the_reasons(tmp_path: Path, subwords: Subwords) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.data import filters as filters_module
 from nmt.data import filters as module
 from nmt.data.corpus import ParallelCorpus, load_corpus
 from nmt.data.filters import RULES, FilterReport, clean, first_occurrences, keep
@@ -158,6 +159,15 @@ def test_only_a_whole_pair_is_a_duplicate() -> None:
     pairs = [("a", "b"), ("ab", ""), ("", "ab"), ("a", "c"), ("b", "a"), ("a", "b"), ("1 a", "b"), ("ab", "")]
     assert first_occurrences(iter(pairs), len(pairs)).tolist() == [True] * 5 + [False, True, False]
     assert first_occurrences(iter([]), 0).tolist() == []
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 64, 1000])
+def test_duplicates_are_found_however_many_are_compared_at_a_time(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filters_module, "_HASHES", at_once)
+    pairs = [(f"{row * row % 97}", "x") for row in range(200)]
+    assert first_occurrences(pairs, 200).tolist() == [pair not in pairs[:row] for row, pair in enumerate(pairs)]
 
 
 @pytest.mark.parametrize("ratio", [9.0, 2.5])

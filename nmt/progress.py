@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from time import perf_counter
 from typing import TypeVar
 
 from nmt.wording import counted
@@ -26,11 +26,11 @@ def is_watched(*, quiet: bool) -> bool:
 
 def timed(items: Iterable[ItemT], what: str, *, quiet: bool) -> Iterator[ItemT]:
     """Pass items (one per sentence) on; after the last one print their number and the speed on stderr."""
-    start, count = time.perf_counter(), 0
+    start, count = perf_counter(), 0
     for item in items:
         count += 1
         yield item
-    seconds = max(time.perf_counter() - start, 1e-9)
+    seconds = max(perf_counter() - start, 1e-9)
     if not quiet and sys.stderr is not None:
         sys.stderr.write(
             f"nmt: {counted(count, 'line')} {what} in {seconds:,.1f} s: {count / seconds:,.1f} sentences/s\n"
@@ -44,6 +44,7 @@ def with_progress(
     total: int | None,
     quiet: bool,
     size: Callable[[ItemT], int] = lambda _: 1,
+    unit: str | None = None,
 ) -> Iterator[ItemT]:
     """Pass items on, with a progress bar that appears after two seconds if stderr is a terminal.
 
@@ -53,6 +54,7 @@ def with_progress(
         total: the sum of their sizes, if it is known.
         quiet: show nothing.
         size: how much an item counts.
+        unit: what is counted, to show the rate too.
     """
     if not is_watched(quiet=quiet):
         yield from items
@@ -68,10 +70,13 @@ def with_progress(
     timer = threading.Timer(DELAY, bar.start)
     timer.daemon = True
     timer.start()
+    start, done = perf_counter(), 0
     try:
         for item in items:
             yield item
-            bar.advance(task, size(item))
+            done += size(item)
+            rate = f"{done / max(perf_counter() - start, 1e-9):,.0f} {unit}/s" if unit else ""
+            bar.update(task, completed=done, figures=[what, rate])
     finally:
         timer.cancel()
         timer.join()
@@ -99,12 +104,12 @@ def with_rate(
 
     Nothing is shown of what takes less than two seconds.
     """
-    start = shown = time.perf_counter()
+    start = shown = perf_counter()
     done = 0
-    for item in with_progress(items, what, total=total, quiet=quiet, size=size):
+    for item in with_progress(items, what, total=total, quiet=quiet, size=size, unit=unit):
         yield item
         done += size(item)
-        now = time.perf_counter()
+        now = perf_counter()
         is_last = done == total and now - start > DELAY
         if quiet or sys.stderr is None or not (is_last or (now - shown > PAUSE and not is_watched(quiet=quiet))):
             continue

@@ -1,6 +1,5 @@
 """Long steps show how far they have come: plain lines where nobody watches a terminal, nothing if quiet or quick."""
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +11,7 @@ from nmt.progress import with_rate
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time that the module sees."""
     now = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr("nmt.progress.perf_counter", lambda: now[0])
     return now
 
 

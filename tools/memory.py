@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import gettempdir
 
 import numpy as np
 
@@ -56,7 +57,10 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=40)
     parser.add_argument("--learn-subwords", action="store_true", help="learn them in the run, from its own corpus")
     parser.add_argument(
-        "--folder", type=Path, default=Path("memory"), help="where the corpora go (default: %(default)s)"
+        "--folder",
+        type=Path,
+        default=Path(gettempdir(), "nmt-memory"),
+        help="where the corpora go (default: %(default)s)",
     )
     arguments = parser.parse_args()
     for pairs in map(int, arguments.pairs.split(",")):

@@ -6,7 +6,8 @@ import hashlib
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
@@ -162,8 +163,8 @@ def _make(path: Path, encoding: _Encoding, watch: Watch) -> IdFile:
 
 def _written(path: Path, encoding: _Encoding, watch: Watch) -> IdFile | None:
     """Encode the corpus to the file and open it."""
-    with replacing(path) as beside:
-        write_ids(beside, watch(encoding.batches()), encoding.dtype)
+    with replacing(path) as beside, closing(encoding.batches()) as batches:
+        write_ids(beside, watch(batches), encoding.dtype)
     return _open(path)
 
 
@@ -181,8 +182,8 @@ class _Encoding:
         self.dtype = id_type(*sides)
         self._first: npt.NDArray[np.bool_] | None = None
 
-    def batches(self) -> Iterator[EncodedBatch]:
-        """All batches in order, whatever the number of processes.
+    def batches(self) -> Generator[EncodedBatch]:
+        """All batches in order, whatever the number of processes. The processes end with the generator.
 
         Raises:
             DataError: a process was killed.

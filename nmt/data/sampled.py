@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any
@@ -21,7 +22,9 @@ _FEW = 4096
 """Pairs that this process segments alone, because starting others takes longer."""
 _LINES = 10_000
 _Side = tuple[npt.NDArray[Any], npt.NDArray[np.int64]]
-"""The ids of all lines of one side of a shard, and the length of each line."""
+"""The ids of all lines of one side of a shard, and the length of each line; or of both sides in turn."""
+Watch = Callable[[Iterable[_Side]], Iterator[_Side]]
+"""Passes shards on and shows how far sampling has come."""
 
 
 class SampledCorpus(EncodedPairs):
@@ -39,9 +42,11 @@ class SampledCorpus(EncodedPairs):
         alpha: float,
         seed: int,
         processes: int = 1,
+        watch: Watch = iter,
     ) -> None:
         shards = _Shards(corpus, (source, target), alpha, seed)
-        super().__init__(collect_lists(shards.lists(processes), shards.dtype))
+        with closing(shards.lists(processes)) as lists:
+            super().__init__(collect_lists(watch(lists), shards.dtype))
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class _Shards:
     def dtype(self) -> npt.DTypeLike:
         return id_type(*self.sides)
 
-    def lists(self, processes: int) -> Iterator[_Side]:
+    def lists(self, processes: int) -> Generator[_Side]:
         """The ids of source and target of each pair in turn, and their lengths, shard by shard."""
         tasks = list(product(range(0, len(self.corpus), SHARD), range(2)))
         at_once = 2 * -(-processes // 2)  # whole shards
@@ -76,6 +81,11 @@ class _Shards:
         blocks = [flatten(block, self.dtype) for block in iter(lambda: list(islice(ids, _LINES)), [])]
         values, lengths = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return values, lengths
+
+
+def pairs_of(shard: _Side) -> int:
+    """Number of pairs of a shard."""
+    return len(shard[1]) // 2
 
 
 def _in_turn(source: _Side, target: _Side) -> _Side:

@@ -9,7 +9,7 @@ from typing import overload
 
 from nmt.data.batching import Plan, Rows, plan_batches, plan_sentence_batches
 from nmt.data.encoded import EncodedCorpus, EncodedPairs
-from nmt.data.sampled import SampledCorpus
+from nmt.data.sampled import SampledCorpus, Watch
 from nmt.data.subwords import Subwords
 from nmt.device import usable_cores
 from nmt.recipe import Recipe
@@ -52,9 +52,14 @@ class Epoch:
     groups: Groups
 
 
-def plan_epoch(recipe: Recipe, corpus: EncodedCorpus, source: Subwords, target: Subwords, number: int) -> Epoch:
-    """Plan an epoch, counted from 0. It depends only on the arguments, so a resumed run plans the same one."""
-    pairs = _pairs_of_epoch(recipe, corpus, source, target, number)
+def plan_epoch(
+    recipe: Recipe, corpus: EncodedCorpus, source: Subwords, target: Subwords, number: int, watch: Watch = iter
+) -> Epoch:
+    """Plan an epoch, counted from 0. It depends only on the arguments, so a resumed run plans the same one.
+
+    `watch` shows the progress of subword sampling.
+    """
+    pairs = _pairs_of_epoch(recipe, corpus, source, target, number, watch)
     return Epoch(pairs, Groups(_plan(recipe, pairs, number), recipe.training.accumulate))
 
 
@@ -75,11 +80,11 @@ def _plan(recipe: Recipe, pairs: EncodedPairs, number: int) -> Plan:
 
 
 def _pairs_of_epoch(
-    recipe: Recipe, corpus: EncodedCorpus, source: Subwords, target: Subwords, number: int
+    recipe: Recipe, corpus: EncodedCorpus, source: Subwords, target: Subwords, number: int, watch: Watch
 ) -> EncodedPairs:
     """The corpus itself, or with subword regularisation a segmentation that seed and epoch determine."""
     alpha = recipe.subwords.sampling
     if alpha is None:
         return corpus
     seed, processes = 2 * (1_000_003 * recipe.seed + number), max(usable_cores() // ranks_on_this_machine(), 1)
-    return SampledCorpus(corpus, source, target, alpha=alpha, seed=seed, processes=processes)
+    return SampledCorpus(corpus, source, target, alpha=alpha, seed=seed, processes=processes, watch=watch)

@@ -18,6 +18,7 @@ import torch
 from nmt.alignment.corpus_links import TokenLinks, splits_of
 from nmt.arguments import as_path
 from nmt.data.encoded import encode_corpus
+from nmt.data.sampled import pairs_of
 from nmt.data.subwords import Subwords
 from nmt.device import as_device, choose_precision
 from nmt.errors import DataError, NmtError
@@ -224,7 +225,7 @@ class Trainer:
             with_rate, what="encoding", total=len(text.train), unit="pairs", quiet=quiet, size=attrgetter("total")
         )
         self.corpus = encode_corpus(text.train, bundle.source, bundle.target, filters, watch=show)
-        self.epoch = self._plan_epoch(min(self.progress.epoch, self.settings.epochs - 1))
+        self.epoch = self._plan_epoch(min(self.progress.epoch, self.settings.epochs - 1), quiet=quiet)
 
         links = None
         if text.links is not None:
@@ -318,10 +319,13 @@ class Trainer:
         self.progress.epoch += 1
         self.progress.group = 0
         if not self._is_finished():
-            self.epoch = self._plan_epoch(self.progress.epoch)
+            self.epoch = self._plan_epoch(self.progress.epoch, quiet=self.log.quiet or self.log.live is not None)
 
-    def _plan_epoch(self, number: int) -> Epoch:
-        return plan_epoch(self.recipe, self.corpus, self.bundle.source, self.bundle.target, number)
+    def _plan_epoch(self, number: int, *, quiet: bool) -> Epoch:
+        show = partial(
+            with_rate, what="sampling subwords", total=len(self.corpus), unit="pairs", quiet=quiet, size=pairs_of
+        )
+        return plan_epoch(self.recipe, self.corpus, self.bundle.source, self.bundle.target, number, show)
 
     # --- one update ----------------------------------------------------------------------------------------------
 

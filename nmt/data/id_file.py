@@ -14,6 +14,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -92,7 +93,7 @@ def write_ids(path: Path, batches: Iterable[EncodedBatch], dtype: npt.DTypeLike)
             tokens += batch.lengths.reshape(-1, 2).sum(axis=0)
             counts = {name: counts.get(name, 0) + batch.counts.get(name, 0) for name in (*counts, *batch.counts)}
         sink.write(bytes(-file.tell() % 8))
-        for block in (*starts.blocks(), *rows.blocks()):
+        for block in chain(starts.blocks(), rows.blocks()):
             sink.write(block)
         source, target = tokens.tolist()
         header = _Header(VERSION, np.dtype(dtype).name, end, rows.size, (source, target), sink.checksum, counts)

@@ -18,7 +18,7 @@ from nmt.data import encoded as encoding
 from nmt.data.corpus import ParallelCorpus, load_corpus
 from nmt.data.encoded import EncodedCorpus, encode_corpus, id_type
 from nmt.data.filters import FilterReport
-from nmt.data.id_file import EncodedBatch, open_ids
+from nmt.data.id_file import EncodedBatch, open_ids, write_ids
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
@@ -335,6 +335,20 @@ def test_the_progress_counts_every_pair(tmp_path: Path, subwords: Subwords, monk
 
     encode_corpus(_corpus(tmp_path, many()), subwords, subwords, FILTERS, tmp_path / "cache", watch)
     assert counts == [30, 30, 30, 10]
+
+
+def test_writing_takes_the_memory_of_a_few_batches(tmp_path: Path) -> None:
+    def batches() -> Iterator[EncodedBatch]:
+        for start in range(0, 500_000, 5_000):
+            ones = np.ones(10_000, np.int64)
+            yield EncodedBatch(start + np.arange(5_000), ones, ones, {"kept": 5_000})
+
+    tracemalloc.start()
+    write_ids(tmp_path / "x.ids", batches(), np.uint16)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (tmp_path / "x.ids").stat().st_size > 14_000_000
+    assert peak < 3_000_000
 
 
 def test_nothing_left_is_an_error_with_the_reasons(tmp_path: Path, subwords: Subwords) -> None:

@@ -13,9 +13,9 @@ import typer
 from nmt.cli.commands import Command, SubCommands
 from nmt.cli.inspecting import print_table
 from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, new_files, set_up
-from nmt.cli.progress import showing_downloads
 from nmt.cli.streams import open_output
 from nmt.errors import DataError
+from nmt.progress import showing_downloads
 from nmt.wording import counted
 
 if TYPE_CHECKING:

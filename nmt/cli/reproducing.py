@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nmt.cli.options import MACHINE, THE_RECIPES, Device, Quiet, Threads, set_up
-from nmt.cli.progress import showing_downloads, with_progress
 from nmt.errors import DataError, UsageError
+from nmt.progress import showing_downloads, with_progress
 
 if TYPE_CHECKING:
     import torch

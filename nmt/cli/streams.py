@@ -56,7 +56,7 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
             raise DataError("Standard input is closed: name a file to read.")
         yield sys.stdin.buffer
         return
-    _refuse_table(path)
+    _refuse_pairs(path)
     if path.suffix in COMPRESSIONS:
         from nmt.data.lines import open_binary
 
@@ -91,14 +91,20 @@ def open_texts(path: Path, language: str) -> Iterator[Iterable[str]]:
         yield text_lines(stream, path)
 
 
-def _refuse_table(path: Path) -> None:
-    """Raise UsageError if a file is a table, by its suffix."""
+def _refuse_pairs(path: Path) -> None:
+    """Raise UsageError if a file holds both sides of a text, by its suffix."""
+    from nmt.data.formats import holds_pairs
     from nmt.data.tables import is_table
 
     if is_table(path):
         raise UsageError(
             f"{path} is a table, but a file with one sentence per line is needed here: write the column to a file of its own, "
             "or rename it if it has none."
+        )
+    if holds_pairs(path):
+        raise UsageError(
+            f"{path} holds both sides of a text, but a file with one sentence per line is needed here: write two such files "
+            "with `nmt corpora export`."
         )
 
 
@@ -197,8 +203,8 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
     """Read pairs of lines from two files. Raises DataError if they differ in length."""
     from nmt.data.lines import read_lines
 
-    _refuse_table(source)
-    _refuse_table(target)
+    _refuse_pairs(source)
+    _refuse_pairs(target)
     counts = [0, 0]
     for pair in zip_longest(read_lines(source), read_lines(target)):
         counts = [count + (line is not None) for count, line in zip(counts, pair, strict=True)]
@@ -211,8 +217,8 @@ def count_pairs(source: Path, target: Path) -> int | None:
     """Count the pairs of two files; None if one can be read only once. Raises DataError like `read_parallel`."""
     from nmt.data.lines import read_lines
 
-    _refuse_table(source)
-    _refuse_table(target)
+    _refuse_pairs(source)
+    _refuse_pairs(target)
     paths = source, target
     if any(path.exists() and not path.is_file() for path in paths):
         return None

@@ -1,4 +1,4 @@
-"""Load parallel text by locator: files, tables, the catalogue, the Hugging Face hub, sacreBLEU or the embedded sample.
+"""Load parallel text by locator: files of many formats, the catalogue, the Hugging Face hub, sacreBLEU or the embedded sample.
 
 The text is not changed. Columns are Arrow arrays; large ones are memory-mapped.
 """
@@ -15,10 +15,14 @@ from pathlib import Path
 from nmt.arguments import as_path
 from nmt.data import catalogue
 from nmt.data.columns import Column, collect
+from nmt.data.formats import PAIR_FILES, holds_pairs, read_pairs
+from nmt.data.formats.archives import find_members, find_text, split_archive
+from nmt.data.formats.sgml import is_sgml, read_sgml
 from nmt.data.hub import read_hub
-from nmt.data.lines import COMPRESSIONS, any_compression, read_lines
+from nmt.data.languages import LANGUAGES, base_language
+from nmt.data.lines import COMPRESSIONS, Place, any_compression, read_lines
 from nmt.data.sacrebleu_sets import sacrebleu_files
-from nmt.data.tables import LANGUAGES, ROWS, TABLES, Batches, in_batches, is_table, read_table
+from nmt.data.tables import ROWS, Batches, in_batches
 from nmt.errors import DataError
 from nmt.wording import counted
 
@@ -57,12 +61,13 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
     """Load a parallel corpus.
 
     Args:
-        locator: `dir/train.{en,de}` or `dir/train` (any compression), a table (`.tsv .csv .jsonl .parquet`),
-            `hf:owner/name[/config]:split`, a catalogue name `multi30k/train`, a test set of sacreBLEU
-            `sacrebleu:wmt14/en-de`, or `sample:train`. The names in braces are source and target in this order, unless they
-            are the two language codes, which may be in any order. Codes of other languages are an error. `[100:200]` at the
-            end takes these pairs alone, counted from 0; `[:200]` and `[100:]` leave out one end. Of `hf:...[:200]` no other rows
-            are downloaded.
+        locator: `dir/train.{en,de}` or `dir/train` (any compression; also two `.sgm` files), a file with both sides (`.tsv .csv
+            .jsonl .parquet .tmx .xlf .xliff .po`), `x.zip` or `x.zip/train.{en,de}`, `hf:owner/name[/config]:split`, a
+            catalogue name `multi30k/train`, a test set of sacreBLEU `sacrebleu:wmt14/en-de`, or `sample:train`. The names in
+            braces are source and target in this order, unless they begin or end with the two language codes, which may be in
+            any order. Codes of other languages are an error. `[100:200]` at the end takes these pairs alone, counted from 0;
+            `[:200]` and `[100:]` leave out one end. Of `hf:...[:200]` no other rows are
+            downloaded.
         source: language code of the source side.
         target: language code of the target side.
         fetch: whether text may be downloaded. Without, the hub and sacreBLEU are not asked at all.
@@ -101,15 +106,19 @@ def _load(locator: str, source: str, target: str, *, fetch: bool) -> ParallelCor
         return _of_batches(read_hub(locator, languages), locator, languages)
     if locator.startswith("sacrebleu:"):
         return _from_files(*sacrebleu_files(locator, source, target), locator, languages)
-    if is_table(locator):
-        return _of_batches(read_table(locator, languages), locator, languages)
+    if archive := split_archive(locator):
+        return _from_archive(*archive, locator, languages)
+    if holds_pairs(locator):
+        return _of_batches(read_pairs(locator, languages), locator, languages)
     return _from_files(*_find_files(locator, source, target, fetch=fetch), locator, languages)
 
 
-# --- two files --------------------------------------------------------------------------------------------------
+# --- two files, or members of an archive ------------------------------------------------------------------------
 
 
-def _from_files(source: Path, target: Path, name: str, languages: tuple[str, str]) -> ParallelCorpus:
+def _from_files(source: Place, target: Place, name: str, languages: tuple[str, str]) -> ParallelCorpus:
+    if is_sgml(source) and is_sgml(target):
+        return _of_batches(in_batches(read_sgml(source, target), 2), name, languages)
     sides = [collect(_batched(read_lines(path)), 1)[0] for path in (source, target)]
     if len(sides[0]) != len(sides[1]):
         raise DataError(
@@ -140,7 +149,10 @@ def _find_files(locator: str, source: str, target: str, *, fetch: bool) -> tuple
     problem = f"There is no file {missing} (also with {' '.join(COMPRESSIONS[1:])})"
     if is_name and Path(locator).is_file():
         example = f"dir/train.{{{source},{target}}}"
-        raise DataError(f"{problem}: {locator} is one file; name two as in {example}, or a table ({' '.join(TABLES)}).")
+        raise DataError(
+            f"{problem}: {locator} is one file; name two as in {example}, or one that holds both sides "
+            f"({' '.join(PAIR_FILES)} .zip)."
+        )
     raise DataError(problem + (f", and no such name in the catalogue{catalogue.nearest(locator)}" if is_name else "."))
 
 
@@ -158,7 +170,8 @@ def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:
     if (_fits(first, target) or _fits(second, source)) and not (_fits(first, source) or _fits(second, target)):
         first, second = second, first
     for name, code in ((first, source), (second, target)):
-        if base_language(name) in LANGUAGES and base_language(name) != base_language(code):
+        language = _language_in(name)
+        if language is not None and language != base_language(code):
             raise DataError(
                 f"{locator} names {' and '.join(braces.groups())}, but the languages are {source} and {target}: "
                 f"name files of these, as in dir/train.{{{source},{target}}}, or set data.source and data.target to those."
@@ -168,13 +181,25 @@ def _side_names(locator: str, source: str, target: str) -> tuple[str, str]:
 
 
 def _fits(name: str, code: str) -> bool:
-    """Whether a name in braces is a language code or begins with one, as `de.tok` does with `de`."""
-    return name == code or name.startswith((f"{code}-", f"{code}_", f"{code}."))
+    """Whether a name in braces is a language code, begins with one as `de.tok` does with `de`, or ends with one as `src.de` does."""
+    return name == code or name.startswith((f"{code}-", f"{code}_", f"{code}.")) or name.endswith(f".{code}")
 
 
-def base_language(name: str) -> str:
-    """The first part of a name, which may be a language code: `de` of `de`, `de-AT` and `de.tok`."""
-    return re.split(r"[-_.]", name, maxsplit=1)[0].lower()
+def _language_in(name: str) -> str | None:
+    """The language that a name in braces begins or ends with; None if it names none."""
+    codes = base_language(name), name.rpartition(".")[2].lower()
+    return next((code for code in codes if code in LANGUAGES), None)
+
+
+def _from_archive(archive: Path, inside: str, locator: str, languages: tuple[str, str]) -> ParallelCorpus:
+    """Read members of a zip archive: those that the locator names, or the only text."""
+    if not inside:
+        members = find_text(archive, *languages)
+    else:
+        members = find_members(archive, [inside] if holds_pairs(inside) else _side_names(inside, *languages))
+    if len(members) == 1:
+        return _of_batches(read_pairs(members[0], languages), locator, languages)
+    return _from_files(members[0], members[1], locator, languages)
 
 
 # --- tables, the hub and the sample -----------------------------------------------------------------------------

@@ -8,14 +8,18 @@ import bz2
 import gzip
 import io
 import lzma
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
+from nmt.data.members import ZIP_ERRORS, Member
 from nmt.errors import DataError
 
+Place = str | Path | Member
+"""A file, or a member of an archive."""
+
 COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")
+"""The suffixes of compressed files, and none."""
 _BLOCK = 2**20
 
 
@@ -28,36 +32,37 @@ def any_compression(path: Path) -> Path | None:
         raise DataError(f"Cannot look for {path}: {error.strerror or error}.") from None
 
 
-def open_binary(path: str | Path) -> BinaryIO:
+def open_binary(place: Place) -> BinaryIO:
     """Open a file, decompressed by its suffix (.gz .zst .xz .bz2). Raises DataError if it cannot be opened."""
     try:
-        match Path(path).suffix:
+        content: Any = place.open() if isinstance(place, Member) else str(place)
+        match Path(str(place)).suffix:
             case ".gz":
-                return cast(BinaryIO, gzip.open(path))
+                return cast(BinaryIO, gzip.open(content))
             case ".bz2":
-                return cast(BinaryIO, bz2.open(path))
+                return cast(BinaryIO, bz2.open(content))
             case ".xz":
-                return cast(BinaryIO, lzma.open(path))
+                return cast(BinaryIO, lzma.open(content))
             case ".zst":
                 import pyarrow  # not at the top: only this format needs it
 
-                return cast(BinaryIO, io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd")))
+                return cast(BinaryIO, io.BufferedReader(pyarrow.input_stream(content, compression="zstd")))
             case _:
-                return Path(path).open("rb")
+                return cast(BinaryIO, content) if isinstance(place, Member) else Path(place).open("rb")
     except OSError as error:
-        raise DataError(f"Cannot open {path}: {error.strerror or error}.") from None
+        raise DataError(f"Cannot open {place}: {error.strerror or error}.") from None
 
 
-def blocks(path: str | Path) -> Iterator[bytes]:
+def blocks(place: Place) -> Iterator[bytes]:
     """The decompressed bytes of a file in blocks. Raises DataError if it cannot be opened or is damaged."""
-    with open_binary(path) as stream:
-        yield from _blocks(stream, str(path))
+    with open_binary(place) as stream:
+        yield from _blocks(stream, str(place))
 
 
-def read_lines(path: str | Path) -> Iterator[str]:
+def read_lines(place: Place) -> Iterator[str]:
     """The lines of a UTF-8 file without line ends and byte order mark. Raises DataError naming file and line."""
-    with open_binary(path) as stream:
-        yield from lines_of(stream, str(path))
+    with open_binary(place) as stream:
+        yield from lines_of(stream, str(place))
 
 
 def lines_of(stream: BinaryIO, name: str) -> Iterator[str]:
@@ -83,7 +88,7 @@ def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
     try:
         while block := read(_BLOCK):
             yield block
-    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+    except (lzma.LZMAError, *ZIP_ERRORS) as error:
         raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import regex
 
-from nmt.data.corpus import base_language
+from nmt.data.languages import base_language
 from nmt.errors import UsageError
 from nmt.recipe import FiltersConfig
 

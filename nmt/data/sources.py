@@ -15,6 +15,7 @@ from typing import IO
 
 from nmt.data.download import DownloadError, Progress, download
 from nmt.data.entries import Source, TextFormat
+from nmt.data.formats.sgml import segments
 from nmt.data.hub import read_hub
 from nmt.data.lines import open_binary
 from nmt.data.sacrebleu_sets import PREFIX, sacrebleu_files
@@ -110,7 +111,7 @@ def _formatted(blocks: Iterator[bytes], form: TextFormat) -> Iterator[bytes]:
     if form == "talks":
         lines = [line.strip() for line in text.removesuffix(b"\n").split(b"\n") if not _METADATA.match(line)]
     else:
-        lines = [b" ".join(segment.split()) for segment in re.findall(rb"<seg\b[^>]*>(.*?)</seg>", text, re.DOTALL)]
+        lines = [segment.text for segment in segments(text)]
     yield b"".join(line + b"\n" for line in lines)
 
 

@@ -3,43 +3,43 @@
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
 from nmt.data.columns import Column, collect
-from nmt.data.lines import COMPRESSIONS, read_lines
+from nmt.data.languages import LANGUAGES
+from nmt.data.lines import COMPRESSIONS, Place, open_binary, read_lines
+from nmt.data.members import Member
 from nmt.errors import DataError
 
-LANGUAGES = frozenset(
-    """
-    aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo es et
-    eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk
-    kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv ny
-    oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk
-    tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu
-    """.split()
-)
-"""All codes of ISO 639-1."""
 ROWS = 10_000
 """Rows per batch."""
 Batches = Iterator[tuple[list[str], ...]]
 """Batches of rows; each is a tuple with one list per column."""
+Pairs = Iterator[tuple[str, str]]
 
 
 def is_table(path: str | Path) -> bool:
     """Whether the suffix of a file is that of a table."""
-    return _kind(str(path)) is not None
+    return suffix_among(TABLES, path) is not None
 
 
-def read_table(locator: str, names: Sequence[str]) -> Batches:
+def suffix_among(suffixes: Iterable[str], place: Place) -> str | None:
+    """Which of these suffixes a name has, before that of a compression; None if it has none, or braces."""
+    name = str(place)
+    name = next((name.removesuffix(end) for end in COMPRESSIONS[1:] if name.endswith(end)), name)
+    return next((suffix for suffix in suffixes if name.endswith(suffix) and "{" not in name), None)
+
+
+def read_table(place: Place, names: Sequence[str]) -> Batches:
     """Read the columns of these names; line ends inside texts become spaces, so that each text is one line.
 
     Raises DataError if there is no such file or column, or a cell is not text.
     """
-    batches = _READERS[_kind(locator) or ".tsv"](_existing_file(locator), names)
+    batches = _READERS[suffix_among(TABLES, place) or ".tsv"](existing_file(place), names)
     return (tuple(map(one_line, batch)) for batch in batches)
 
 
@@ -49,19 +49,17 @@ def read_column(path: Path, language: str) -> Column:
     return column
 
 
-def _kind(locator: str) -> str | None:
-    name = next((locator.removesuffix(end) for end in COMPRESSIONS[1:] if locator.endswith(end)), locator)
-    return next((kind for kind in _READERS if name.endswith(kind) and "{" not in locator), None)
-
-
-def _existing_file(locator: str) -> Path:
+def existing_file(place: Place) -> Path | Member:
+    """The file of this name, `~` expanded. Raises DataError if there is none."""
+    if isinstance(place, Member):
+        return place
     try:
-        path = Path(locator).expanduser()
+        path = Path(place).expanduser()
         if path.is_file():
             return path
     except (OSError, ValueError, RuntimeError):  # an invalid name, or an unknown home folder
         pass
-    raise DataError(f"There is no file {locator}.")
+    raise DataError(f"There is no file {place}.")
 
 
 def one_line(texts: list[str]) -> list[str]:
@@ -69,7 +67,7 @@ def one_line(texts: list[str]) -> list[str]:
     return [re.sub(r"[\r\n]+", " ", text) if "\n" in text else text for text in texts]
 
 
-def _delimited(path: Path, names: Sequence[str], delimiter: str) -> Batches:
+def _delimited(path: Path | Member, names: Sequence[str], delimiter: str) -> Batches:
     """Read rows of a csv file (quotes as in RFC 4180) or a tsv file (no quotes, header optional)."""
     rows = _csv_rows(path) if delimiter == "," else enumerate((line.split("\t") for line in read_lines(path)), 1)
     first = next(rows, None)
@@ -95,7 +93,7 @@ def _columns(names: Sequence[str], conjunction: str = "and") -> str:
 
 
 def _cells(
-    path: Path, rows: Iterator[tuple[int, list[str]]], width: int, columns: Sequence[int]
+    path: Path | Member, rows: Iterator[tuple[int, list[str]]], width: int, columns: Sequence[int]
 ) -> Iterator[tuple[str, ...]]:
     for line, row in rows:
         if len(row) != width:
@@ -109,7 +107,7 @@ def in_batches(rows: Iterator[tuple[str, ...]], width: int) -> Batches:
         yield tuple([row[column] for row in batch] for column in range(width))
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(path: Path | Member) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(2**31 - 1)
     reader = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
     before = 0
@@ -122,7 +120,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise DataError(f"{path}, line {before + 1}: not valid CSV ({error}).") from None
 
 
-def _json_lines(path: Path, names: Sequence[str]) -> Batches:
+def _json_lines(path: Path | Member, names: Sequence[str]) -> Batches:
     """Read a file with one JSON object per line: `{"en": ..., "de": ...}`, also nested in `"translation"`."""
     example = ", ".join(f'"{name}": ...' for name in names)
 
@@ -161,12 +159,12 @@ def _refuse_surrogates(texts: Sequence[str], where: str) -> None:
             raise DataError(f"{where}: character {match.start() + 1} of {text[:60]!r} is a lone surrogate.")
 
 
-def _parquet(path: Path, names: Sequence[str]) -> Batches:
+def _parquet(path: Path | Member, names: Sequence[str]) -> Batches:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(open_binary(path) if isinstance(path, Member) else path) as file:
             tables = (pa.Table.from_batches([batch]) for batch in file.iter_batches(ROWS))
             yield from arrow_texts(tables, names, str(path))
     except (pa.ArrowException, OSError) as error:
@@ -203,7 +201,7 @@ def _arrow_columns(table: Any, names: Sequence[str], place: str) -> list[Any]:
     return [table.column(name) for name in names]
 
 
-_READERS: dict[str, Callable[[Path, Sequence[str]], Batches]] = {
+_READERS: dict[str, Callable[[Path | Member, Sequence[str]], Batches]] = {
     ".tsv": partial(_delimited, delimiter="\t"),
     ".csv": partial(_delimited, delimiter=","),
     ".jsonl": _json_lines,

@@ -9,7 +9,7 @@ import pytest
 from nmt.data import catalogue
 from nmt.data.catalogue import entries, lookup, names
 from nmt.data.entries import read_entry
-from nmt.data.tables import LANGUAGES
+from nmt.data.languages import LANGUAGES
 from nmt.errors import DataError
 from tests.data.fetching import entry, write_entry
 

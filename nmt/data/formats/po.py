@@ -1,0 +1,112 @@
+"""Read PO files of GNU gettext.
+
+Written here instead of taken from polib, because that reads only whole files from disk, neither compressed nor in an archive.
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nmt.data.languages import is_swapped
+from nmt.data.lines import read_lines
+from nmt.data.members import Member
+from nmt.data.tables import Pairs
+from nmt.errors import DataError
+from nmt.wording import counted, excerpt
+
+_LINE = re.compile(r'(msgctxt|msgid|msgid_plural|msgstr(?:\[[0-9]+\])?)?\s*"((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)")
+_CONTROL = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_SOURCE = "en"
+"""The language of msgid, unless the header has X-Source-Language."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Entry:
+    texts: dict[str, str] = field(default_factory=dict)
+    """By keyword: msgctxt, msgid, msgid_plural, msgstr, msgstr[0], ..."""
+    is_fuzzy: bool = False
+
+    @property
+    def is_translated(self) -> bool:
+        """Whether its last part, a translation, has begun."""
+        return any(key.startswith("msgstr") for key in self.texts)
+
+    @property
+    def is_header(self) -> bool:
+        return self.texts.get("msgid") == "" and "msgctxt" not in self.texts
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """msgid with its translation; the plural with the second form, as in English and German."""
+        texts = self.texts
+        singular = texts["msgid"], texts.get("msgstr", texts.get("msgstr[0]", ""))
+        plural = texts.get("msgid_plural", ""), texts.get("msgstr[1]", "")
+        return [pair for pair in (singular, plural) if all(pair)]
+
+
+def read_po(place: Path | Member, languages: tuple[str, str]) -> Pairs:
+    """Read the translated messages, without fuzzy ones, with swapped sides if the file translates in the other direction.
+
+    Raises:
+        DataError: a line is not one of a PO file, or the file is in other languages.
+    """
+    swapped, skipped = is_swapped((None, None), languages, place), 0
+    for number, entry in enumerate(_entries(place)):
+        if not number:
+            swapped = is_swapped(_languages(entry), languages, place)
+        if entry.is_header:
+            continue
+        pairs = [] if entry.is_fuzzy else entry.pairs()
+        skipped += not pairs
+        for source, target in pairs:
+            yield (target, source) if swapped else (source, target)
+    if skipped:
+        _log.warning("%s: skipped %s without translation, or fuzzy.", place, counted(skipped, "message"))
+
+
+def _languages(first: _Entry) -> tuple[str | None, str | None]:
+    """The languages that the header names, if the first entry is one."""
+    lines = first.texts.get("msgstr", "").split("\n") if first.is_header else []
+    fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    return fields.get("x-source-language") or _SOURCE, fields.get("language") or None
+
+
+def _entries(place: Path | Member) -> Iterator[_Entry]:
+    """The entries in order, without obsolete ones, which are comments."""
+    entry, key, number = _Entry(), "", 0
+    for number, line in enumerate(map(str.strip, read_lines(place)), 1):
+        if not line:
+            continue
+        is_comment, match = line.startswith("#"), _LINE.fullmatch(line)
+        if not is_comment and (match is None or not (match[1] or key)):
+            raise DataError(f"{place}, line {number}: not a line of a PO file: {excerpt(line, 60)!r}.")
+        if entry.is_translated and (is_comment or (match and match[1] in ("msgctxt", "msgid"))):
+            yield entry
+            entry = _Entry()
+        if is_comment or match is None:
+            entry.is_fuzzy |= line.startswith("#,") and "fuzzy" in re.split(r"[\s,]+", line)
+            key = ""
+            continue
+        if match[1]:
+            key = match[1]
+            if key in entry.texts or (key.startswith("msgstr") and "msgid" not in entry.texts):
+                raise DataError(f"{place}, line {number}: {key} {'again' if key in entry.texts else 'without msgid'}.")
+        entry.texts[key] = entry.texts.get(key, "") + _unescaped(match[2])
+    if entry.is_translated:
+        yield entry
+    elif entry.texts:
+        raise DataError(f"{place}, line {number}: the file ends before msgstr.")
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def _character(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] == "x" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    return chr(int(code, 8)) if code[0] in "01234567" else _CONTROL.get(code, code)

@@ -1,0 +1,50 @@
+"""Read translation memories: TMX 1.4 (https://www.gala-global.org/tmx-14b)."""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.data.formats.elements import child_of, local_name, read_elements, text_of
+from nmt.data.languages import best_match
+from nmt.data.members import Member
+from nmt.data.tables import Pairs
+from nmt.errors import DataError
+from nmt.wording import counted
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+_NAMED = 10
+"""Most languages that an error names."""
+_log = logging.getLogger(__name__)
+
+
+def read_tmx(place: Path | Member, languages: tuple[str, str]) -> Pairs:
+    """Read the pairs of two languages, each the first variant in its language. Units without one of them are skipped.
+
+    Raises:
+        DataError: the file is not valid XML, or no unit has both languages.
+    """
+    count, skipped = 0, 0
+    others: dict[str, None] = {}
+    for _, unit in read_elements(place, ends=("tu",)):
+        variants = [child for child in unit if local_name(child) == "tuv"]
+        codes = [variant.get(_LANGUAGE) or variant.get("lang") or "" for variant in variants]
+        source, target = (best_match(codes, *pair) for pair in (languages, languages[::-1]))
+        if source is None or target is None:
+            skipped += 1
+            others |= dict.fromkeys(codes) if len(others) < _NAMED else {}
+        else:
+            count += 1
+            yield _segment(variants[source]), _segment(variants[target])
+    both = " and ".join(languages)
+    if skipped and not count:
+        raise DataError(f"{place} has no unit in {both}, only in {', '.join([*others][:_NAMED]) or 'no language'}.")
+    if skipped:
+        _log.warning("%s: skipped %s that are not in both %s.", place, counted(skipped, "unit"), both)
+
+
+def _segment(variant: "Element") -> str:
+    segment = child_of(variant, "seg")
+    return "" if segment is None else text_of(segment)

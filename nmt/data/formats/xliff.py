@@ -1,0 +1,54 @@
+"""Read XLIFF 1.2 and 2.x."""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.data.formats.elements import child_of, local_name, read_elements, text_of
+from nmt.data.languages import is_swapped
+from nmt.data.members import Member
+from nmt.data.tables import Pairs
+from nmt.errors import DataError
+from nmt.wording import counted
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+_log = logging.getLogger(__name__)
+
+
+def read_xliff(place: Path | Member, languages: tuple[str, str]) -> Pairs:
+    """Read the translated segments, with swapped sides if the file translates in the other direction.
+
+    Raises:
+        DataError: the file is not valid XML, or in other languages.
+    """
+    swapped: bool | None = None
+    skipped = 0
+    for name, element in read_elements(place, starts=("xliff", "file"), ends=("trans-unit", "unit")):
+        if name in ("xliff", "file"):
+            source = element.get("source-language") or element.get("srcLang")
+            target = element.get("target-language") or element.get("trgLang")
+            if source or target:
+                swapped = is_swapped((source, target), languages, place)
+            continue
+        if swapped is None:
+            raise DataError(f"{place} does not name its languages (source-language, or srcLang in version 2).")
+        for holder in _segments(element):
+            source, target = (_side(holder, side) for side in ("source", "target"))
+            if not target:
+                skipped += 1
+            else:
+                yield (target, source) if swapped else (source, target)
+    if skipped:
+        _log.warning("%s: skipped %s without translation.", place, counted(skipped, "unit"))
+
+
+def _segments(unit: "Element") -> "list[Element]":
+    """What holds a source and its target: the unit itself in 1.2, its segments in 2.x."""
+    return [unit] if local_name(unit) == "trans-unit" else [part for part in unit if local_name(part) == "segment"]
+
+
+def _side(segment: "Element", name: str) -> str:
+    side = child_of(segment, name)
+    return "" if side is None else text_of(side)

@@ -11,6 +11,7 @@ import io
 import lzma
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -421,6 +422,34 @@ def test_parquet_tables(tmp_path: Path, parquet: bytes, data: st.DataObject) -> 
     path = tmp_path / "table.parquet"
     path.write_bytes(data.draw(changed(parquet)))
     sentence_or(lambda: load_corpus(str(path), source="en", target="de"))
+
+
+def _packed() -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for code in ("en", "de"):
+            archive.writestr(f"a.{code}", "a cat\n" * 5)
+    return stream.getvalue()
+
+
+BOTH_SIDES: dict[str, bytes] = {
+    "tmx": b"""<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx version="1.4"><body><tu><tuv xml:lang="en"><seg>a
+<ph>x<sub>y</sub></ph></seg></tuv><tuv lang="DE-at"><seg>b</seg></tuv></tu></body></tmx>""",
+    "xlf": b"""<xliff srcLang="en" trgLang="de"><file source-language="en"><unit><segment><source>a</source><target>b</target>
+</segment></unit><trans-unit><source>c</source><target>d</target></trans-unit></file></xliff>""",
+    "po": b"""msgid ""\nmsgstr "Language: de\\n"\n#, fuzzy\nmsgid "a"\nmsgid_plural "b"\nmsgstr[0] "c"\nmsgstr[1] "\\"d\\x41"\n""",
+    "zip": _packed(),
+}
+
+
+@tiny.tries(300)
+@given(data=st.data(), kind=st.sampled_from([*BOTH_SIDES]))
+def test_files_with_both_sides(tmp_path: Path, data: st.DataObject, kind: str) -> None:
+    path = tmp_path / f"text.{kind}"
+    path.write_bytes(data.draw(changed(BOTH_SIDES[kind]) | st.binary(max_size=40)))
+    corpus = sentence_or(lambda: load_corpus(path, source="en", target="de"))
+    if corpus is not None:
+        assert not any("\n" in side for pair in corpus.pairs() for side in pair)
 
 
 @tiny.tries(100)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice, repeat, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -140,7 +140,7 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
 
     Args:
         name: a file in Pharaoh format, also compressed; `gold` for the links of the sample corpus; `hmm` for links learnt
-            from the corpus by `HMMAligner`.
+            from the corpus by `HMMAligner`. They count words without the tags of a mixture; the result counts these too.
         corpus: the sentence pairs.
         source: language code of the source side.
 
@@ -154,14 +154,25 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
         split, rows = split_rows(corpus.name.removeprefix("sample:"))
         return WordLinks.of(sample.links(split, source=source)[rows or slice(None)])
     if name == "hmm":
-        return WordLinks.of(HMMAligner.learn(corpus).links(corpus))
+        plain = corpus.untagged
+        return WordLinks.of(_after_tags(HMMAligner.learn(plain).links(plain), corpus))
     path = expand_home(name)
-    return WordLinks.of(_of_file(any_compression(path) or path, corpus))
+    return WordLinks.of(_after_tags(_of_file(any_compression(path) or path, corpus.untagged), corpus))
+
+
+def _after_tags(links: Iterable[Links], corpus: ParallelCorpus) -> Iterator[Links]:
+    """Move links to the places that source words have after the tag of their part of a mixture."""
+    split = splits_of(corpus)[0]
+    words = chain.from_iterable(
+        repeat(len(split(tag)) if tag else 0, len(part)) for part, tag in zip(corpus.parts, corpus.tags, strict=True)
+    )
+    for own, offset in zip(links, words if any(corpus.tags) else repeat(0), strict=False):
+        yield frozenset((i + offset, j) for i, j in own) if offset else own
 
 
 def splits_of(corpus: ParallelCorpus) -> tuple[Split, Split]:
     """How to split source and target lines into the words that links refer to."""
-    return splitter(corpus.source), splitter(corpus.target)
+    return splitter(corpus.untagged.source), splitter(corpus.target)
 
 
 def _of_file(path: Path, corpus: ParallelCorpus) -> Iterator[Links]:

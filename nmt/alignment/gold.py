@@ -52,10 +52,10 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
 
 
 def aligned_text(data: DataConfig, locator: str) -> str | None:
-    """A text with gold links: the given one, else another split of the training corpus; None if there is none."""
+    """A text with gold links: the given one, else another split of the (first) training corpus; None if there is none."""
     if gold_links(locator, source=data.source) is not None:
         return locator
-    name = data.train.partition("/")[0]
+    name = data.corpora[0].corpus.partition("/")[0]
     corpus = catalogue.lookup(name)
     for file in corpus.files if corpus else ():
         if file.language == _LINKS_EXTENSION:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nmt.model_folder import Bundle
     from nmt.recipe import (
         AttentionConfig,
+        DataConfig,
         DecoderConfig,
         EncoderConfig,
         FiltersConfig,
@@ -91,7 +92,7 @@ def _description(bundle: Bundle, data: DataDescription | None) -> dict[str, str]
     return {
         "name": recipe.name,
         "languages": f"{recipe.data.source} -> {recipe.data.target}",
-        "trained on": recipe.data.train,
+        "trained on": _training_corpora(recipe.data),
         **_start(recipe.training.pretrained),
         **({} if data is None else _texts(data, recipe.data.filters)),
         **_guidance(recipe.training.guided_alignment),
@@ -106,6 +107,12 @@ def _description(bundle: Bundle, data: DataDescription | None) -> dict[str, str]
 def _start(config: PretrainedConfig | None) -> dict[str, str]:
     """The model that training started from, if any."""
     return {} if config is None else {"started from": f"{config.model} ({config.subwords} subwords)"}
+
+
+def _training_corpora(data: DataConfig) -> str:
+    """The locators, with tags and weights."""
+    mixed = "" if data.temperature is None else f", temperature {data.temperature:g}"
+    return " + ".join(map(str, data.corpora)) + mixed
 
 
 def _texts(data: DataDescription, filters: FiltersConfig) -> dict[str, str]:

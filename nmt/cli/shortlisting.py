@@ -70,8 +70,6 @@ def shortlist(
 
 
 def _training_text(bundle: Bundle) -> Iterable[tuple[str, str]]:
-    from nmt.data.corpus import load_corpus
+    from nmt.data.mixture import load_training_corpus
 
-    data = bundle.recipe.data
-    corpus = load_corpus(data.train, source=data.source, target=data.target)
-    return zip(corpus.source, corpus.target, strict=True)
+    return load_training_corpus(bundle.recipe.data).untagged.pairs()

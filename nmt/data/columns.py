@@ -19,6 +19,13 @@ class Column(Sequence[str]):
     def __init__(self, chunks: "pa.ChunkedArray") -> None:
         self._chunks = chunks
 
+    @classmethod
+    def concatenated(cls, columns: "Iterable[Column]") -> "Column":
+        """The texts of several columns, one after the other, not copied."""
+        import pyarrow as pa
+
+        return cls(pa.chunked_array([chunk for column in columns for chunk in column._chunks.chunks], pa.string()))
+
     def __len__(self) -> int:
         return len(self._chunks)
 

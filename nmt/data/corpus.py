@@ -36,6 +36,10 @@ class ParallelCorpus:
     name: str
     languages: tuple[str, str]
     """Language codes of source and target."""
+    parts: tuple["ParallelCorpus", ...] = ()
+    """What a mixture consists of, in order and without tags; empty if this is no mixture."""
+    tags: tuple[str | None, ...] = ()
+    """The word before every source line of each part, if any."""
 
     def __len__(self) -> int:
         return len(self.source)
@@ -46,6 +50,14 @@ class ParallelCorpus:
     def pairs(self) -> Iterator[tuple[str, str]]:
         """The pairs in order."""
         return zip(self.source, self.target, strict=True)
+
+    @cached_property
+    def untagged(self) -> "ParallelCorpus":
+        """The same pairs without the tags of a mixture."""
+        if not any(self.tags):
+            return self
+        sources, targets = zip(*((part.source, part.target) for part in self.parts), strict=True)
+        return ParallelCorpus(Column.concatenated(sources), Column.concatenated(targets), self.name, self.languages)
 
     @cached_property
     def fingerprint(self) -> str:

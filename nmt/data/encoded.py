@@ -8,7 +8,7 @@ import logging
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from itertools import chain
+from itertools import chain, pairwise, starmap
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +62,12 @@ class EncodedCorpus(EncodedPairs):
         self.rows = file.rows
         """The row of each pair in the unfiltered corpus."""
         self._corpus = corpus
+
+    @property
+    def parts(self) -> list[range]:
+        """The rows of each corpus of a mixture."""
+        ends = np.cumsum([0, *(len(part) for part in self._corpus.parts)])
+        return list(starmap(range, pairwise(np.searchsorted(self.rows, ends).tolist())))
 
     def text(self, rows: Sequence[int]) -> list[tuple[str, str]]:
         """The text of both sides of each row."""

@@ -13,7 +13,7 @@ import heapq
 import math
 import re
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -37,6 +37,8 @@ class Vocabulary:
     """The id of characters that no token covers."""
     bytes: Sequence[int]
     """The ids of the 256 byte tokens, which spell such characters; empty without byte fallback."""
+    whole: Collection[str] = ()
+    """Tokens that are never split, such as the tags of a mixture."""
 
     @property
     def is_bpe(self) -> bool:
@@ -61,14 +63,17 @@ class Sampler:
 
     def __init__(self, vocabulary: Vocabulary, alpha: float) -> None:
         crosses_words = any(MARK in token[1:] for token in vocabulary.tokens)
-        self._words = re.compile(".+" if crosses_words else f"{MARK}[^{MARK}]*|[^{MARK}]+", re.DOTALL)
+        whole = "|".join(re.escape(token) for token in sorted(vocabulary.whole, key=len, reverse=True))
+        words = ".+" if crosses_words else f"{MARK}[^{MARK}]*|[^{MARK}]+"
+        self._whole = {token: vocabulary.tokens[token][0] for token in vocabulary.whole}
+        self._words = re.compile(f"{whole}|{words}" if whole else words, re.DOTALL)
         self._segmenter = Merging(vocabulary, alpha) if vocabulary.is_bpe else Lattices(vocabulary, alpha)
 
     def draw(self, text: str, random: Random) -> list[int]:
         """Draw one segmentation of a text, as ids."""
         ids: list[int] = []
         for word in self._words.findall(text):
-            ids += self._segmenter.draw(word, random)
+            ids += [self._whole[word]] if word in self._whole else self._segmenter.draw(word, random)
         return ids
 
 

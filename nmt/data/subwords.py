@@ -10,6 +10,7 @@ There are two exceptions:
 
 import hashlib
 import io
+import math
 import random
 import re
 import unicodedata
@@ -48,15 +49,26 @@ class Subwords:
         self._has_prefix, self._has_suffix = normalised.startswith(_MARK), normalised.endswith(_MARK)
 
     @classmethod
-    def train(cls, lines: Iterable[str], *, kind: Kind, size: int, byte_fallback: bool, seed: int = 1) -> "Subwords":
+    def train(
+        cls,
+        lines: Iterable[str],
+        *,
+        kind: Kind,
+        size: int,
+        byte_fallback: bool,
+        seed: int = 1,
+        tags: Sequence[str] = (),
+    ) -> "Subwords":
         """Train a model of `size` tokens, special ones included. The same lines and seed give the same bytes.
 
-        Of more than two million lines, a random sample of two million is used, drawn with `seed`.
+        Of more than two million lines, a random sample of two million is used, drawn with `seed`. Each of `tags`, such as
+        `<BT>`, is one token wherever it follows a space or begins a line.
 
         Raises:
             DataError: there is no text, or it does not allow this vocabulary size; the message says which size it allows.
         """
         sample = (_escape(line) for line in _sample(lines, TRAINING_LINES, seed))
+        symbols = {"user_defined_symbols": [f"{_MARK}{tag}" for tag in tags]} if tags else {}
         model = io.BytesIO()
         trainer: Any = sentencepiece.SentencePieceTrainer
         try:
@@ -75,6 +87,7 @@ class Subwords:
                 num_threads=_THREADS,
                 minloglevel=3,
                 **_SPECIAL,
+                **symbols,
             )
         except (RuntimeError, UnicodeEncodeError) as error:
             raise DataError(_training_sentence(str(error), kind, size, byte_fallback)) from None
@@ -173,7 +186,9 @@ class Subwords:
         special = (processor.is_control, processor.is_unknown, processor.is_byte, processor.is_unused)
         ordinary = [index for index in ids if not any(is_special(index) for is_special in special)]
         tokens = {processor.id_to_piece(index): (index, processor.get_score(index)) for index in ordinary}
-        return Vocabulary(tokens, UNK, [index for index in ids if processor.is_byte(index)])
+        # Symbols that are never split have score +0; log-probabilities are negative, and the first merge of BPE has -0.
+        whole = {token for token, (_, score) in tokens.items() if score == 0 and math.copysign(1, score) > 0}
+        return Vocabulary(tokens, UNK, [index for index in ids if processor.is_byte(index)], whole)
 
     def decode(self, ids: Sequence[int], *, unknown: Sequence[str | None] | None = None) -> str:
         """The text of token ids. Control ids add nothing; bytes that are not UTF-8 become U+FFFD.

@@ -98,9 +98,14 @@ def _follow(location: tuple[int | str, ...]) -> tuple[list[int | str], Any]:
     node, definitions = schema, schema["$defs"]
     for part in location:
         node = _resolve(node, definitions)
-        tagged = node["discriminator"]["mapping"] if "oneOf" in node else {}
+        tagged = node.get("discriminator", {}).get("mapping", {})
         if part in tagged:
             node = {"$ref": tagged[part]}
+        elif "oneOf" in node and not tagged:  # a locator or a mixture, by their types
+            node = next(case for case in node["oneOf"] if (case["type"] == "array") == (part == "mixture"))
+        elif isinstance(part, int):
+            path.append(part)
+            node = node.get("items", {})
         else:
             path.append(part)
             node = node.get("properties", {}).get(part, {})
@@ -108,7 +113,10 @@ def _follow(location: tuple[int | str, ...]) -> tuple[list[int | str], Any]:
 
 
 def _resolve(node: Any, definitions: Any) -> Any:
-    """Resolve references and sections that may be null."""
+    """Resolve references, and sections that may be null or a short form."""
     while "$ref" in node or "anyOf" in node:
-        node = definitions[node["$ref"].rsplit("/", 1)[-1]] if "$ref" in node else node["anyOf"][0]
+        if "$ref" in node:
+            node = definitions[node["$ref"].rsplit("/", 1)[-1]]
+        else:
+            node = next((case for case in node["anyOf"] if "$ref" in case), node["anyOf"][0])
     return node

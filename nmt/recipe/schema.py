@@ -4,10 +4,22 @@ Defaults of some settings follow from others. Values that contradict each other 
 """
 
 import math
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    SerializerFunctionWrapHandler,
+    Tag,
+    model_serializer,
+    model_validator,
+)
 
 Size = Annotated[int, Field(ge=1, lt=2**31)]
 _WIDEST = 2**16
@@ -95,20 +107,99 @@ class FiltersConfig(Section):
     probabilities: 0.1 removes 0.7 % of the English lines of Tatoeba, 0.5 removes 7 %."""
 
 
+def _from_locator(value: object) -> object:
+    """Accept the locator of a corpus alone."""
+    return {"corpus": value} if isinstance(value, str) else value
+
+
+class CorpusConfig(Section):
+    """A corpus of a mixture; its locator alone has weight 1 and no tag."""
+
+    corpus: str
+    """Its locator."""
+    weight: Ratio = 1.0
+    """How often an epoch shows each pair: 2 twice, 0.5 half of the pairs, and the other half in the next epoch."""
+    tag: Annotated[str, Field(pattern=r"^<[^\s<>\u2581]+>$", max_length=40)] | None = None
+    """A word in angle brackets that is put before every source line, such as `<BT>` for back-translated text (Caswell et al. 2019).
+    It is one token of the subwords that are trained. Validation and test text get no tag."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.tag in ("<s>", "</s>", "<pad>", "<unk>") or (self.tag and re.fullmatch("<0x..>", self.tag)):
+            raise ValueError(f"tag {self.tag} is the name of another token: choose another word, such as <BT>")
+        return self
+
+    def __str__(self) -> str:
+        weight = "" if self.weight == 1 else f" x {self.weight:g}"
+        return f"{self.tag + ' ' if self.tag else ''}{self.corpus}{weight}"
+
+
+def _one_or_several(value: object) -> str | None:
+    """Which alternative of `data.train` a value is meant for."""
+    if isinstance(value, str):
+        return "locator"
+    return "mixture" if isinstance(value, list | tuple) and value else None
+
+
+_CorpusOfMixture = Annotated[CorpusConfig, BeforeValidator(_from_locator, json_schema_input_type=str | CorpusConfig)]
+_TrainingCorpus = Annotated[
+    Annotated[str, Tag("locator")] | Annotated[tuple[_CorpusOfMixture, ...], Tag("mixture")],
+    Discriminator(
+        _one_or_several,
+        custom_error_type="mixture",
+        custom_error_message="It is a locator, or a list of locators and sections {corpus, weight, tag}",
+    ),
+]
+
+
 class DataConfig(Section):
-    """The parallel text, as locators: `dir/train.{en,de}.gz`, a table, `hf:owner/name:split`, `multi30k/train`, `sample:train`,
-    `sacrebleu:wmt14/en-de`. `[:10000]` at the end takes the first 10,000 pairs, `[10000:]` all others.
+    """The parallel text, as locators: `dir/train.{en,de}.gz`, a file with both sides (`.tsv .csv .jsonl .parquet .tmx .xlf .po`), an
+    archive `x.zip`, `hf:owner/name:split`, `multi30k/train`, `sample:train`, `sacrebleu:wmt14/en-de`. `[:10000]` at the end takes
+    the first 10,000 pairs, `[10000:]` all others.
     """
 
     source: str
     """Language code of the source side, as in file names and columns."""
     target: str
     """Language code of the target side."""
-    train: str
+    train: _TrainingCorpus
+    """A corpus, or a mixture: a list of locators and of sections such as `{corpus: LOCATOR, weight: 2, tag: "<BT>"}`."""
+    temperature: Annotated[float, Field(ge=1, le=1000)] | None = None
+    """Mix in proportion to lines^(1/T) instead of by weights, in epochs as long as all corpora together (Arivazhagan et al. 2019,
+    4.2): 1 takes every pair once, 5 is common for many languages, 1000 is almost uniform."""
     valid: str
     test: str | None = None
     """Held-out text for `nmt evaluate`; not used in training."""
     filters: FiltersConfig = FiltersConfig()
+
+    @property
+    def corpora(self) -> tuple[CorpusConfig, ...]:
+        """The training corpora, of which there is one unless they are mixed."""
+        return (CorpusConfig(corpus=self.train),) if isinstance(self.train, str) else self.train
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.temperature is not None and isinstance(self.train, str):
+            raise _ContradictionError(
+                ("temperature", "train"),
+                f"temperature {self.temperature:g} has nothing to mix, because train is one corpus: leave it out or list several",
+            )
+        weighted = next((item for item in self.corpora if item.weight != 1), None)
+        if self.temperature is not None and weighted is not None:
+            raise _ContradictionError(
+                ("temperature", "train"),
+                f"temperature {self.temperature:g} and the weight {weighted.weight:g} of {weighted.corpus} both say how often pairs "
+                "are shown: leave one out",
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_temperature(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out a temperature of null, so that recipes with one corpus stay as they were before there were mixtures."""
+        tree: dict[str, Any] = serialize(self)
+        if tree.get("temperature", 0) is None:
+            del tree["temperature"]
+        return tree
 
 
 class SubwordsConfig(Section):
@@ -955,11 +1046,12 @@ class Recipe(Section):
                 "training.guided_alignment has no attention to guide, because model.attention.score is none: "
                 "leave it out or choose a score",
             )
-        if guided is not None and guided.links == "gold" and not self.data.train.startswith("sample:"):
+        train = self.data.train if isinstance(self.data.train, str) else "a mixture"
+        if guided is not None and guided.links == "gold" and not train.startswith("sample:"):
             raise _ContradictionError(
                 ("training.guided_alignment.links", "data.train"),
                 f"training.guided_alignment.links: gold needs a corpus that has links, sample:train, but data.train is "
-                f"{self.data.train}: name a file of links",
+                f"{train}: name a file of links",
             )
 
 

@@ -9,6 +9,7 @@ from typing import overload
 
 from nmt.data.batching import Plan, Rows, plan_batches, plan_sentence_batches
 from nmt.data.encoded import EncodedCorpus, EncodedPairs
+from nmt.data.mixture import rows_of_epoch
 from nmt.data.sampled import SampledCorpus, Watch
 from nmt.data.subwords import Subwords
 from nmt.device import usable_cores
@@ -60,22 +61,26 @@ def plan_epoch(
     `watch` shows the progress of subword sampling.
     """
     pairs = _pairs_of_epoch(recipe, corpus, source, target, number, watch)
-    return Epoch(pairs, Groups(_plan(recipe, pairs, number), recipe.training.accumulate))
+    rows = None
+    if not isinstance(recipe.data.train, str):
+        rows = rows_of_epoch(recipe.data, corpus.parts, seed=recipe.seed, epoch=number)
+    return Epoch(pairs, Groups(_plan(recipe, pairs, number, rows), recipe.training.accumulate))
 
 
-def _plan(recipe: Recipe, pairs: EncodedPairs, number: int) -> Plan:
-    """The rows of every batch of an epoch."""
+def _plan(recipe: Recipe, pairs: EncodedPairs, number: int, rows: Rows | None) -> Plan:
+    """The rows of every batch of an epoch, which has these rows, or all if None."""
     training = recipe.training
     lengths = (pairs.source_lengths, pairs.target_lengths)
     epoch = 0 if training.shuffle == "once" else number
     if training.batch_sentences is None:
-        return plan_batches(*lengths, batch_tokens=training.batch_tokens, seed=recipe.seed, epoch=epoch)
+        return plan_batches(*lengths, batch_tokens=training.batch_tokens, seed=recipe.seed, epoch=epoch, rows=rows)
     return plan_sentence_batches(
         *lengths,
         batch_sentences=training.batch_sentences,
         sort_within=training.sort_within,
         seed=recipe.seed,
         epoch=epoch,
+        rows=rows,
     )
 
 

@@ -36,6 +36,7 @@ class Overlap:
     @classmethod
     def of(cls, held_out: ParallelCorpus, train: ParallelCorpus) -> Overlap:
         """Compare two texts. It takes the memory of the held-out text, however large the training text is."""
+        train = train.untagged
         rows = train.source.rows_among(set(held_out.source))
         pairs = {(train.source[row], train.target[row]) for row in rows}
         sources = {source for source, _ in pairs}

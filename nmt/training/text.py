@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from nmt.alignment.corpus_links import WordLinks, load_links
 from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.data.mixture import load_training_corpus
 from nmt.data.rules import text_rules
 from nmt.data.subwords import Subwords
 from nmt.recipe import Recipe
@@ -31,7 +32,7 @@ class TrainingText:
         """
         data = recipe.data
         text_rules(data.filters, (data.source, data.target))  # before minutes are spent on subwords
-        train, valid = (load_corpus(text, source=data.source, target=data.target) for text in (data.train, data.valid))
+        train, valid = load_training_corpus(data), load_corpus(data.valid, source=data.source, target=data.target)
         guided = recipe.training.guided_alignment
         return cls(train, valid, None if guided is None else load_links(guided.links, train, source=data.source))
 
@@ -47,13 +48,14 @@ class TrainingText:
         if config.source_model and config.target_model:
             return Subwords.load(config.source_model), Subwords.load(config.target_model)
 
-        def train(lines: Iterable[str]) -> Subwords:
+        def train(lines: Iterable[str], tags: Sequence[str]) -> Subwords:
             byte_fallback = config.byte_fallback
             return Subwords.train(
-                lines, kind=config.kind, size=config.size, byte_fallback=byte_fallback, seed=recipe.seed
+                lines, kind=config.kind, size=config.size, byte_fallback=byte_fallback, seed=recipe.seed, tags=tags
             )
 
+        text, tags = self.train.untagged, list(dict.fromkeys(tag for tag in self.train.tags if tag))
         if config.joint:
-            joint = train(chain(self.train.source, self.train.target))
+            joint = train(chain(text.source, text.target), tags)
             return joint, joint
-        return train(self.train.source), train(self.train.target)
+        return train(text.source, tags), train(text.target, ())

@@ -18,6 +18,7 @@ import torch
 from nmt.alignment.corpus_links import TokenLinks, splits_of
 from nmt.arguments import as_path
 from nmt.data.encoded import encode_corpus
+from nmt.data.mixture import describe_mixture
 from nmt.data.sampled import pairs_of
 from nmt.data.subwords import Subwords
 from nmt.device import as_device, choose_precision
@@ -483,6 +484,8 @@ class Trainer:
     def _log_introduction(self) -> None:
         """Show corpus, metrics, model and machine, and advice if the model is too large."""
         self.log.show(f"{self.text.train.name}: {self.corpus.report}")
+        if mixed := describe_mixture(self.recipe.data, self.corpus.parts):
+            self.log.show(mixed)
         if self.start is not None:
             self.log.show(self.start)
         if self.is_new and not self.log.quiet and (warning := overlap_warning(self.recipe.data, self.text)):

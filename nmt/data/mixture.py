@@ -1,0 +1,99 @@
+"""Mix training corpora: concatenate them, tag their source lines, and say which pairs an epoch shows."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.data.columns import Column, collect
+from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.recipe import DataConfig
+from nmt.wording import counted
+
+
+def load_training_corpus(data: DataConfig) -> ParallelCorpus:
+    """Load `data.train`: one corpus, or the concatenation of several. Raises DataError like `load_corpus`."""
+    if isinstance(data.train, str):
+        return load_corpus(data.train, source=data.source, target=data.target)
+    parts = [load_corpus(item.corpus, source=data.source, target=data.target) for item in data.train]
+    return mix(parts, [item.tag for item in data.train])
+
+
+def mix(parts: Sequence[ParallelCorpus], tags: Sequence[str | None]) -> ParallelCorpus:
+    """Concatenate corpora. Source lines get the tag of their corpus, if it has one; text without a tag is not copied."""
+    sources = [_tagged(part.source, tag) if tag else part.source for part, tag in zip(parts, tags, strict=True)]
+    return ParallelCorpus(
+        Column.concatenated(sources),
+        Column.concatenated(part.target for part in parts),
+        " + ".join(part.name for part in parts),
+        parts[0].languages,
+        tuple(parts),
+        tuple(tags),
+    )
+
+
+def _tagged(lines: Column, tag: str) -> Column:
+    batches = (
+        [f"{tag} {line}" if line else "" for line in batch] for batch in lines.batches()
+    )  # filters drop empty lines
+    return collect(((batch,) for batch in batches), 1)[0]
+
+
+# --- the pairs of an epoch --------------------------------------------------------------------------------------
+
+
+def rows_of_epoch(data: DataConfig, parts: Sequence[range], *, seed: int, epoch: int) -> npt.NDArray[np.int32]:
+    """The rows that an epoch shows, in the order of the corpus; a row that it shows twice is there twice.
+
+    Of a part whose weight is no whole number, each epoch takes other pairs, until every pair has had its turn.
+
+    Args:
+        data: the weights, or the temperature.
+        parts: the rows of each corpus of the mixture, after filtering.
+        seed: with the number of the part, says in which order its pairs have their turn.
+        epoch: number of the epoch, from 0.
+    """
+    counts = pairs_per_epoch(data, [len(rows) for rows in parts])
+    parts_of_epoch = (
+        _rows_of_part(rows, count, np.random.default_rng((seed, number)), epoch)
+        for number, (rows, count) in enumerate(zip(parts, counts, strict=True))
+    )
+    return np.concatenate([*parts_of_epoch]).astype(np.int32)
+
+
+def pairs_per_epoch(data: DataConfig, sizes: Sequence[int]) -> list[int]:
+    """How many pairs of each corpus an epoch shows, from the numbers of pairs that they have.
+
+    By weight w: w n, rounded, but at least one. By temperature T: N n^(1/T) / sum of all n^(1/T), where N is the sum of all n.
+    """
+    if data.temperature is None:
+        weights = [item.weight for item in data.corpora]
+        return [min(size, 1) and max(round(weight * size), 1) for size, weight in zip(sizes, weights, strict=True)]
+    total = sum(sizes)
+    parts = [size ** (1 / data.temperature) if size else 0.0 for size in sizes]
+    exact = [total * part / sum(parts) for part in parts]
+    counts = [int(share) for share in exact]
+    for number in sorted(range(len(exact)), key=lambda number: counts[number] - exact[number])[: total - sum(counts)]:
+        counts[number] += 1  # those with the largest remainders
+    return counts
+
+
+def describe_mixture(data: DataConfig, parts: Sequence[range]) -> str | None:
+    """One sentence on how many pairs of each corpus an epoch shows; None if there is one corpus."""
+    sizes = [len(rows) for rows in parts]
+    if isinstance(data.train, str):
+        return None
+    counts = zip(pairs_per_epoch(data, sizes), sizes, data.train, strict=True)
+    shown = ", ".join(f"{count:,} from {counted(size, 'pair')} of {item.corpus}" for count, size, item in counts)
+    return f"An epoch shows {shown}."
+
+
+def _rows_of_part(rows: range, count: int, generator: np.random.Generator, epoch: int) -> npt.NDArray[np.int64]:
+    """So many rows of a corpus: all of them as often as they fit, and the next ones of a random order that goes round."""
+    if not rows:
+        return np.zeros(0, np.int64)
+    whole, rest = divmod(count, len(rows))
+    times = np.full(len(rows), whole)
+    turns = (epoch * rest + np.arange(rest)) % len(rows)
+    times[generator.permutation(len(rows))[turns]] += 1
+    return np.repeat(np.arange(rows.start, rows.stop), times)

@@ -16,6 +16,7 @@ from nmt.model.build import build_model
 from nmt.recipe import (
     AdditiveScoreConfig,
     AttentionConfig,
+    CorpusConfig,
     Recipe,
     RecurrentModelConfig,
     Tokenizer,
@@ -27,6 +28,40 @@ from nmt.recipe import (
     recipe_schema,
 )
 from tests.recipe.minimal import MINIMAL, refusal
+
+# --- mixtures ---------------------------------------------------------------------------------------------------
+
+
+def test_a_mixture_lists_locators_and_sections(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.yaml"
+    path.write_text(MINIMAL)
+    recipe = load_recipe(path, ["data.train=[a, {corpus: b, weight: 2, tag: <BT>}, {corpus: c}]"])
+    expected = (CorpusConfig(corpus="a"), CorpusConfig(corpus="b", weight=2.0, tag="<BT>"), CorpusConfig(corpus="c"))
+    assert recipe.data.train == recipe.data.corpora == expected
+    path.write_text(dump_recipe(recipe))
+    assert load_recipe(path) == recipe
+    assert load_recipe(path, ["data.train=a"]).data.corpora == expected[:1]
+
+
+def test_a_base_may_give_the_temperature_of_a_mixture(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text(MINIMAL)
+    (tmp_path / "mixed.yaml").write_text("base: base.yaml\nname: mixed\ndata: {train: [a, b], temperature: 5}\n")
+    recipe = load_recipe(tmp_path / "mixed.yaml")
+    assert recipe.data.temperature == 5
+    assert "temperature: 5.0" in dump_recipe(recipe)
+    sentence = refusal(tmp_path / "mixed.yaml", "data.train=[a, {corpus: b, weight: 2}]")
+    assert "temperature 5 and the weight 2 of b both say how often pairs are shown: leave one out" in sentence
+    (tmp_path / "one.yaml").write_text("base: mixed.yaml\ndata: {train: a}\n")
+    assert f"(data.temperature comes from the base {tmp_path / 'mixed.yaml'})" in refusal(tmp_path / "one.yaml")
+
+
+def test_the_recipe_of_one_corpus_is_written_as_before_mixtures(tmp_path: Path) -> None:
+    path = tmp_path / "one.yaml"
+    path.write_text(MINIMAL)
+    written = dump_recipe(load_recipe(path))
+    assert "train: sample:train\n" in written.replace("'", "")
+    assert "temperature" not in written.partition("subwords:")[0]
+
 
 # --- strictness -------------------------------------------------------------------------------------------------
 
@@ -77,7 +112,21 @@ from tests.recipe.minimal import MINIMAL, refusal
         ("training.validation.metrics=[]", "'training.validation.metrics': value should have at least 1 item"),
         ("evaluation.tokenize=flores20", "'evaluation.tokenize' cannot be 'flores20'; did you mean 'flores200'?"),
         ("data.train=null", "'data.train'"),
-        ("data.train=7", "'data.train'"),
+        (
+            "data.train=7",
+            "'data.train': it is a locator, or a list of locators and sections {corpus, weight, tag}, but is 7",
+        ),
+        ("data.train=[]", "'data.train': it is a locator, or a list of"),
+        ("data.train={corpus: a}", "'data.train': it is a locator, or a list of"),
+        ("data.train=[a, 3]", "'data.train.1' is a section with keys of its own, but is 3"),
+        ("data.train=[a, {corpus: b, wieght: 2}]", "unknown key 'data.train.1.wieght'; did you mean 'weight'?"),
+        ("data.train=[{weight: 2}]", "'data.train.0.corpus' is missing"),
+        ("data.train=[{corpus: a, weight: 0}]", "'data.train.0.weight': input should be greater than 0, but is 0"),
+        ("data.train=[{corpus: a, tag: BT}]", "'data.train.0.tag': string should match pattern"),
+        ("data.train=[{corpus: a, tag: <s>}]", "'data.train.0': tag <s> is the name of another token"),
+        ("data.train=[{corpus: a, tag: <0x41>}]", "'data.train.0': tag <0x41> is the name of another token"),
+        ("data.temperature=2", "'data': temperature 2 has nothing to mix, because train is one corpus"),
+        ("data.temperature=0.5", "'data.temperature': input should be greater than or equal to 1, but is 0.5"),
         ("name=../elsewhere", "'name'"),
         ("seed=1e3", "'seed'"),
     ],

@@ -1,0 +1,221 @@
+"""Training on mixtures: plans, tags as tokens, links, resuming, and that one corpus is planned as ever."""
+
+import json
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt.alignment.corpus_links import load_links
+from nmt.data.encoded import encode_corpus
+from nmt.data.mixture import load_training_corpus
+from nmt.data.subwords import Subwords
+from nmt.errors import DataError, UsageError
+from nmt.recipe import FiltersConfig, Recipe, load_recipe
+from nmt.training.epoch import plan_epoch
+from nmt.training.overlap import overlap_warning
+from nmt.training.text import TrainingText
+from nmt.training.trainer import train
+from tests.commands import good, nmt
+from tests.training.runs import outcome
+from tests.training.toy import recipe as toy_recipe
+from tests.training.toy import write_reversal
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """train.{src,tgt} with 100 pairs, and its first 40 and last 60 as first.{src,tgt} and last.{src,tgt}."""
+    write_reversal(tmp_path, pairs=100)
+    for code in ("src", "tgt"):
+        lines = (tmp_path / f"train.{code}").read_text().splitlines(keepends=True)
+        (tmp_path / f"first.{code}").write_text("".join(lines[:40]))
+        (tmp_path / f"last.{code}").write_text("".join(lines[40:]))
+    return tmp_path
+
+
+def mixture(folder: Path, *parts: Any, subwords: dict[str, Any] | None = None, **sections: Any) -> Recipe:
+    """The toy recipe for a mixture of first and last, each a name or its settings."""
+    listed = [
+        f"{folder}/{part}" if isinstance(part, str) else {**part, "corpus": f"{folder}/{part['corpus']}"}
+        for part in parts
+    ]
+    data = {"source": "src", "target": "tgt", "train": listed, "valid": f"{folder}/valid"}
+    own = {"kind": "word", "size": 12, "byte_fallback": False} | (subwords or {})
+    return toy_recipe(folder, data=data | sections.pop("data", {}), subwords=own, **sections)
+
+
+def plans(recipe: Recipe, filters: FiltersConfig | None = None) -> list[list[list[list[int]]]]:
+    """The groups of the first two epochs."""
+    text = TrainingText.load(recipe)
+    subwords = text.subwords(recipe)
+    corpus = encode_corpus(text.train, *subwords, filters)
+    return [plan_epoch(recipe, corpus, *subwords, number).groups for number in (0, 1)]
+
+
+def times(groups: list[list[list[int]]]) -> Counter[int]:
+    return Counter(row for group in groups for batch in group for row in batch)
+
+
+BACK = {"corpus": "last", "tag": "<BT>", "weight": 0.5}
+
+
+@pytest.mark.parametrize("training", [{}, {"batch_sentences": 7}, {"batch_sentences": 7, "sort_within": 2}])
+def test_a_mixture_of_equal_weights_is_planned_as_its_concatenation(folder: Path, training: dict[str, Any]) -> None:
+    mixed = mixture(folder, "first", "last", training=training)
+    whole = toy_recipe(folder, training=training)
+    assert plans(mixed) == plans(whole)
+    texts = [TrainingText.load(recipe) for recipe in (mixed, whole)]
+    assert texts[0].fingerprints == texts[1].fingerprints
+    assert texts[0].subwords(mixed)[0].serialized == texts[1].subwords(whole)[0].serialized
+
+
+def test_weights_count_the_pairs_of_each_epoch(folder: Path) -> None:
+    recipe = mixture(folder, {"corpus": "first", "weight": 2}, BACK)
+    first, second = map(times, plans(recipe))
+    for shown in (first, second):
+        assert [shown[row] for row in range(40)] == [2] * 40
+        assert sum(shown[row] for row in range(40, 100)) == 30
+    assert {*first} | {*second} == {*range(100)}
+    assert plans(recipe) == plans(recipe)
+
+
+def test_weights_count_pairs_after_filtering(folder: Path) -> None:
+    filters = FiltersConfig(max_length=4)
+    recipe = mixture(folder, {"corpus": "first", "weight": 2}, BACK)
+    text = TrainingText.load(recipe)
+    corpus = encode_corpus(text.train, *text.subwords(recipe), filters)
+    sizes = [len(part) for part in corpus.parts]
+    assert sum(sizes) == corpus.report.kept < 100
+    assert corpus.originals([corpus.parts[1].start - 1])[0] < 40 <= corpus.originals([corpus.parts[1].start])[0]
+    expected = 2 * sizes[0] + round(0.5 * sizes[1])
+    assert [sum(times(groups).values()) for groups in plans(recipe, filters)] == [expected, expected]
+
+
+def test_temperature_mixes_by_the_root_of_the_sizes(folder: Path) -> None:
+    shown = times(plans(mixture(folder, "first", "last", data={"temperature": 5}))[0])
+    roots = np.array([40, 60]) ** 0.2
+    expected = 100 * roots / roots.sum()
+    actual = [sum(shown[row] for row in range(40)), sum(shown[row] for row in range(40, 100))]
+    assert sum(actual) == 100
+    assert np.abs(actual - expected).max() < 1
+
+
+# --- tags -------------------------------------------------------------------------------------------------------
+
+KINDS: list[dict[str, Any]] = [
+    {"kind": "word", "size": 14},
+    {"kind": "char", "size": 15},
+    {"kind": "bpe", "size": 20},
+    {"kind": "unigram", "size": 20},
+    {"kind": "bpe", "size": 274, "byte_fallback": True, "joint": False},
+]
+
+
+@pytest.mark.parametrize("subwords", KINDS)
+def test_a_tag_is_one_token(folder: Path, subwords: dict[str, Any]) -> None:
+    recipe = mixture(folder, {"corpus": "first", "tag": "<a,b>"}, BACK, subwords=subwords)
+    text = TrainingText.load(recipe)
+    source, target = text.subwords(recipe)
+    corpus = encode_corpus(text.train, source, target, None)
+    tags = {source.tokens(corpus[[row]][0][0][:1])[0] for row in range(40)}
+    assert tags == {"▁<a,b>"}
+    assert {source.tokens(corpus[[row]][0][0][:1])[0] for row in range(40, 100)} == {"▁<BT>"}
+    for row in (0, 99):
+        assert source.decode(corpus[[row]][0][0]) == text.train.source[row]
+        plain = text.train.untagged.source[row]
+        assert source.encode(plain) == corpus[[row]][0][0][1:]
+    if source is not target:
+        assert not {"▁<a,b>", "▁<BT>"} & {*target.tokens(range(len(target)))}
+
+
+@pytest.mark.parametrize("subwords", [case for case in KINDS if case["kind"] in ("bpe", "unigram")])
+def test_a_tag_is_one_token_of_every_sampled_segmentation(folder: Path, subwords: dict[str, Any]) -> None:
+    recipe = mixture(folder, "first", BACK, subwords=subwords)
+    source = TrainingText.load(recipe).subwords(recipe)[0]
+    ids = source.sample_batch(["<BT> a b a b c d"] * 50, 0.3, seed=2)
+    assert {source.tokens(own.tolist())[0] for own in ids} == {"▁<BT>"}
+    assert {source.decode(own.tolist()) for own in ids} == {"<BT> a b a b c d"}
+
+
+def test_without_tags_the_model_is_the_same() -> None:
+    train_model = partial(Subwords.train, ["a dog", "a cat"] * 5, kind="unigram", size=12, byte_fallback=False)
+    assert train_model().serialized == train_model(tags=()).serialized != train_model(tags=("<X>",)).serialized
+
+
+def test_held_out_text_gets_no_tag_and_is_compared_without(folder: Path) -> None:
+    recipe = mixture(folder, "first", BACK, data={"valid": f"{folder}/last"})
+    text = TrainingText.load(recipe)
+    assert text.valid.source[0] == text.train.source[40].removeprefix("<BT> ")
+    warning = overlap_warning(recipe.data, text)
+    assert warning is not None
+    assert "60 pairs and 60 sources of the 60 of data.valid (such as line 1:" in warning
+    assert "<BT>" not in warning
+
+
+# --- links ------------------------------------------------------------------------------------------------------
+
+
+def test_links_of_a_file_count_words_without_the_tag(folder: Path) -> None:
+    plain, tagged = mixture(folder, "first", "last"), mixture(folder, "first", BACK)
+    before, after = (
+        load_links(f"{folder}/train.align", load_training_corpus(recipe.data), source="src")
+        for recipe in (plain, tagged)
+    )
+    for row in range(100):
+        assert after[row].tolist() == (before[row] + [[0, 0] if row < 40 else [1, 0]]).tolist()
+    (folder / "few.align").write_text("0-0\n")
+    with pytest.raises(DataError, match=r"few\.align has 1 line, but .*first \+ .*last has 100 pairs"):
+        load_links(f"{folder}/few.align", load_training_corpus(tagged.data), source="src")
+
+
+def test_links_are_learnt_from_text_without_tags(folder: Path) -> None:
+    plain, tagged = (load_training_corpus(mixture(folder, "first", last).data) for last in ("last", BACK))
+    before, after = (load_links("hmm", corpus, source="src") for corpus in (plain, tagged))
+    assert after[0].tolist() == before[0].tolist()
+    assert [row[0] - 1 for row in after[99].tolist()] == [row[0] for row in before[99].tolist()]
+
+
+# --- runs -------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_resumes_to_the_same_bytes(folder: Path) -> None:
+    guided = {"guided_alignment": {"links": f"{folder}/train.align"}}
+    whole = mixture(folder, {"corpus": "first", "weight": 1.5}, BACK, training=guided)
+    train(whole, folder / "whole", device="cpu", quiet=True)
+    short = mixture(folder, {"corpus": "first", "weight": 1.5}, BACK, training={**guided, "epochs": 1})
+    train(short, folder / "parts", device="cpu", quiet=True)
+    train(whole, folder / "parts", device="cpu", quiet=True, resume=True, force=True)
+    weights = [outcome(folder / run)["weights.safetensors"] for run in ("whole", "parts")]
+    assert weights[0] == weights[1]
+    described = json.loads((folder / "whole/data.json").read_text())["train"]
+    assert (described["lines"], described["locator"]) == (100, f"{folder}/first + {folder}/last")
+    assert load_recipe(folder / "whole/recipe.yaml") == whole
+
+
+def test_a_resumed_run_must_have_the_same_mixture(folder: Path) -> None:
+    recipe = mixture(folder, "first", BACK, training={"epochs": 1})
+    train(recipe, folder / "run", device="cpu", quiet=True)
+    with pytest.raises(UsageError, match=r"differs from that of the run in .* in data\.train: undo that"):
+        train(mixture(folder, "first", "last", training={"epochs": 1}), folder / "run", quiet=True, resume=True)
+    with (folder / "last.src").open("a") as source, (folder / "last.tgt").open("a") as target:
+        source.write("a\n")
+        target.write("a\n")
+    with pytest.raises(DataError, match=r"^What data\.train name has changed"):
+        train(recipe, folder / "run", device="cpu", quiet=True, resume=True)
+
+
+def test_the_commands_take_a_mixture(folder: Path) -> None:
+    (folder / "base.yaml").write_text(toy_recipe(folder, training={"epochs": 1}).model_dump_json())
+    (folder / "mine.yaml").write_text(
+        "base: base.yaml\nname: mine\ndata: {train: [last, {corpus: first, weight: 0.5, tag: <BT>}]}\n"
+    )
+    ended = nmt("train", "mine.yaml", "--out", "run", "--device", "cpu", "--threads", 1, cwd=folder)
+    assert b"An epoch shows 60 from 60 pairs of last, 20 from 40 pairs of first." in ended.stderr
+    good(ended)
+    assert "last + <BT> first x 0.5" in good(nmt("info", "run", cwd=folder))
+    good(nmt("shortlist", "run", cwd=folder))
+    arguments = ["--set", "data.train=[first,last]", "--set", "data.temperature=2", "--dump-recipe"]
+    assert "temperature: 2" in good(nmt("train", "mine.yaml", *arguments, cwd=folder))

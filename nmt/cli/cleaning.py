@@ -22,7 +22,9 @@ _WIDTH = 60
 def clean_corpus(
     locator: Annotated[
         str,
-        typer.Argument(metavar="LOCATOR", help="Text as in a recipe, such as web/train.tsv.gz.", show_default=False),
+        typer.Argument(
+            metavar="LOCATOR", help="Text as in a recipe, such as web.tmx or en-de.txt.zip.", show_default=False
+        ),
     ],
     source: SourceLanguage,
     target: TargetLanguage,

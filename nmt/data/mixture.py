@@ -58,7 +58,7 @@ def rows_of_epoch(data: DataConfig, parts: Sequence[range], *, seed: int, epoch:
         _rows_of_part(rows, count, np.random.default_rng((seed, number)), epoch)
         for number, (rows, count) in enumerate(zip(parts, counts, strict=True))
     )
-    return np.concatenate([*parts_of_epoch]).astype(np.int32)
+    return np.concatenate([*parts_of_epoch])
 
 
 def pairs_per_epoch(data: DataConfig, sizes: Sequence[int]) -> list[int]:
@@ -88,12 +88,15 @@ def describe_mixture(data: DataConfig, parts: Sequence[range]) -> str | None:
     return f"An epoch shows {shown}."
 
 
-def _rows_of_part(rows: range, count: int, generator: np.random.Generator, epoch: int) -> npt.NDArray[np.int64]:
+def _rows_of_part(rows: range, count: int, generator: np.random.Generator, epoch: int) -> npt.NDArray[np.int32]:
     """So many rows of a corpus: all of them as often as they fit, and the next ones of a random order that goes round."""
     if not rows:
-        return np.zeros(0, np.int64)
-    whole, rest = divmod(count, len(rows))
-    times = np.full(len(rows), whole)
+        return np.zeros(0, np.int32)
+    every = np.arange(rows.start, rows.stop, dtype=np.int32)
+    times, rest = divmod(count, len(rows))
+    if not rest:
+        return np.repeat(every, times)
+    shown = np.full(len(rows), times)
     turns = (epoch * rest + np.arange(rest)) % len(rows)
-    times[generator.permutation(len(rows))[turns]] += 1
-    return np.repeat(np.arange(rows.start, rows.stop), times)
+    shown[generator.permutation(len(rows))[turns]] += 1
+    return np.repeat(every, shown)

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from nmt.data.members import ZIP_ERRORS, Member
+from nmt.data.archive_members import ZIP_ERRORS, ArchiveMember
 from nmt.errors import DataError
 
-Place = str | Path | Member
+Place = str | Path | ArchiveMember
 """A file, or a member of an archive."""
 
 COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")
@@ -35,7 +35,7 @@ def any_compression(path: Path) -> Path | None:
 def open_binary(place: Place) -> BinaryIO:
     """Open a file, decompressed by its suffix (.gz .zst .xz .bz2). Raises DataError if it cannot be opened."""
     try:
-        content: Any = place.open() if isinstance(place, Member) else str(place)
+        content: Any = place.open() if isinstance(place, ArchiveMember) else str(place)
         match Path(str(place)).suffix:
             case ".gz":
                 return cast(BinaryIO, gzip.open(content))
@@ -48,7 +48,7 @@ def open_binary(place: Place) -> BinaryIO:
 
                 return cast(BinaryIO, io.BufferedReader(pyarrow.input_stream(content, compression="zstd")))
             case _:
-                return cast(BinaryIO, content) if isinstance(place, Member) else Path(place).open("rb")
+                return cast(BinaryIO, content) if isinstance(place, ArchiveMember) else Path(place).open("rb")
     except OSError as error:
         raise DataError(f"Cannot open {place}: {error.strerror or error}.") from None
 

@@ -9,10 +9,10 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
+from nmt.data.archive_members import ArchiveMember
 from nmt.data.columns import Column, collect
 from nmt.data.languages import LANGUAGES
 from nmt.data.lines import COMPRESSIONS, Place, open_binary, read_lines
-from nmt.data.members import Member
 from nmt.errors import DataError
 
 ROWS = 10_000
@@ -49,9 +49,9 @@ def read_column(path: Path, language: str) -> Column:
     return column
 
 
-def existing_file(place: Place) -> Path | Member:
+def existing_file(place: Place) -> Path | ArchiveMember:
     """The file of this name, `~` expanded. Raises DataError if there is none."""
-    if isinstance(place, Member):
+    if isinstance(place, ArchiveMember):
         return place
     try:
         path = Path(place).expanduser()
@@ -67,7 +67,7 @@ def one_line(texts: list[str]) -> list[str]:
     return [re.sub(r"[\r\n]+", " ", text) if "\n" in text else text for text in texts]
 
 
-def _delimited(path: Path | Member, names: Sequence[str], delimiter: str) -> Batches:
+def _delimited(path: Path | ArchiveMember, names: Sequence[str], delimiter: str) -> Batches:
     """Read rows of a csv file (quotes as in RFC 4180) or a tsv file (no quotes, header optional)."""
     rows = _csv_rows(path) if delimiter == "," else enumerate((line.split("\t") for line in read_lines(path)), 1)
     first = next(rows, None)
@@ -93,7 +93,7 @@ def _columns(names: Sequence[str], conjunction: str = "and") -> str:
 
 
 def _cells(
-    path: Path | Member, rows: Iterator[tuple[int, list[str]]], width: int, columns: Sequence[int]
+    path: Path | ArchiveMember, rows: Iterator[tuple[int, list[str]]], width: int, columns: Sequence[int]
 ) -> Iterator[tuple[str, ...]]:
     for line, row in rows:
         if len(row) != width:
@@ -107,7 +107,7 @@ def in_batches(rows: Iterator[tuple[str, ...]], width: int) -> Batches:
         yield tuple([row[column] for row in batch] for column in range(width))
 
 
-def _csv_rows(path: Path | Member) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(path: Path | ArchiveMember) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(2**31 - 1)
     reader = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
     before = 0
@@ -120,7 +120,7 @@ def _csv_rows(path: Path | Member) -> Iterator[tuple[int, list[str]]]:
         raise DataError(f"{path}, line {before + 1}: not valid CSV ({error}).") from None
 
 
-def _json_lines(path: Path | Member, names: Sequence[str]) -> Batches:
+def _json_lines(path: Path | ArchiveMember, names: Sequence[str]) -> Batches:
     """Read a file with one JSON object per line: `{"en": ..., "de": ...}`, also nested in `"translation"`."""
     example = ", ".join(f'"{name}": ...' for name in names)
 
@@ -159,12 +159,12 @@ def _refuse_surrogates(texts: Sequence[str], where: str) -> None:
             raise DataError(f"{where}: character {match.start() + 1} of {text[:60]!r} is a lone surrogate.")
 
 
-def _parquet(path: Path | Member, names: Sequence[str]) -> Batches:
+def _parquet(path: Path | ArchiveMember, names: Sequence[str]) -> Batches:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(open_binary(path) if isinstance(path, Member) else path) as file:
+        with pq.ParquetFile(open_binary(path) if isinstance(path, ArchiveMember) else path) as file:
             tables = (pa.Table.from_batches([batch]) for batch in file.iter_batches(ROWS))
             yield from arrow_texts(tables, names, str(path))
     except (pa.ArrowException, OSError) as error:
@@ -201,7 +201,7 @@ def _arrow_columns(table: Any, names: Sequence[str], place: str) -> list[Any]:
     return [table.column(name) for name in names]
 
 
-_READERS: dict[str, Callable[[Path | Member, Sequence[str]], Batches]] = {
+_READERS: dict[str, Callable[[Path | ArchiveMember, Sequence[str]], Batches]] = {
     ".tsv": partial(_delimited, delimiter="\t"),
     ".csv": partial(_delimited, delimiter=","),
     ".jsonl": _json_lines,

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
+from nmt.data.archive_members import ArchiveMember, member_names
 from nmt.data.formats import PAIR_FILES, holds_pairs
 from nmt.data.lines import COMPRESSIONS
-from nmt.data.members import Member, member_names
 from nmt.errors import DataError
 
 _NAMED = 6
@@ -25,7 +25,7 @@ def split_archive(locator: str) -> tuple[Path, str] | None:
     return None
 
 
-def find_text(archive: Path, source: str, target: str) -> list[Member]:
+def find_text(archive: Path, source: str, target: str) -> list[ArchiveMember]:
     """The only text in an archive: two members `X.en` and `X.de`, or one that holds both sides.
 
     Raises:
@@ -38,7 +38,7 @@ def find_text(archive: Path, source: str, target: str) -> list[Member]:
     texts |= {f"{archive}/{name}": (name,) for name in names if holds_pairs(name)}
     if len(texts) == 1:
         [members] = texts.values()
-        return [Member(archive, name) for name in members]
+        return [ArchiveMember(archive, name) for name in members]
     if not texts:
         raise DataError(
             f"{archive} has no two files that end in .{source} and .{target}, and none that holds both sides "
@@ -47,7 +47,7 @@ def find_text(archive: Path, source: str, target: str) -> list[Member]:
     raise DataError(f"{archive} has several texts, so name one: {_listed([*texts])}.")
 
 
-def find_members(archive: Path, names: Sequence[str]) -> list[Member]:
+def find_members(archive: Path, names: Sequence[str]) -> list[ArchiveMember]:
     """The members of these names, or with a suffix of a compression. Raises DataError if there is no such member."""
     known = member_names(archive)
     members = []
@@ -55,7 +55,7 @@ def find_members(archive: Path, names: Sequence[str]) -> list[Member]:
         match = next((f"{name}{end}" for end in COMPRESSIONS if f"{name}{end}" in known), None)
         if match is None:
             raise DataError(f"{archive} has no file {name}, only {_listed(known)}.")
-        members.append(Member(archive, match))
+        members.append(ArchiveMember(archive, match))
     return members
 
 

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nmt.data.archive_members import ArchiveMember
 from nmt.data.lines import blocks
-from nmt.data.members import Member
 from nmt.errors import DataError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
 
 
 def read_elements(
-    place: Path | Member, *, starts: Collection[str] = (), ends: Collection[str] = ()
+    place: Path | ArchiveMember, *, starts: Collection[str] = (), ends: Collection[str] = ()
 ) -> "Iterator[tuple[str, Element]]":
     """Yield the elements of these names, without namespaces: with attributes alone at their start, or complete at their end.
 

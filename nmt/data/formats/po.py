@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nmt.data.archive_members import ArchiveMember
 from nmt.data.languages import is_swapped
 from nmt.data.lines import read_lines
-from nmt.data.members import Member
 from nmt.data.tables import Pairs
 from nmt.errors import DataError
 from nmt.wording import counted, excerpt
@@ -47,7 +47,7 @@ class _Entry:
         return [pair for pair in (singular, plural) if all(pair)]
 
 
-def read_po(place: Path | Member, languages: tuple[str, str]) -> Pairs:
+def read_po(place: Path | ArchiveMember, languages: tuple[str, str]) -> Pairs:
     """Read the translated messages, without fuzzy ones, with swapped sides if the file translates in the other direction.
 
     Raises:
@@ -74,7 +74,7 @@ def _languages(first: _Entry) -> tuple[str | None, str | None]:
     return fields.get("x-source-language") or _SOURCE, fields.get("language") or None
 
 
-def _entries(place: Path | Member) -> Iterator[_Entry]:
+def _entries(place: Path | ArchiveMember) -> Iterator[_Entry]:
     """The entries in order, without obsolete ones, which are comments."""
     entry, key, number = _Entry(), "", 0
     for number, line in enumerate(map(str.strip, read_lines(place)), 1):

@@ -4,9 +4,9 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nmt.data.archive_members import ArchiveMember
 from nmt.data.formats.elements import child_of, local_name, read_elements, text_of
 from nmt.data.languages import best_match
-from nmt.data.members import Member
 from nmt.data.tables import Pairs
 from nmt.errors import DataError
 from nmt.wording import counted
@@ -20,7 +20,7 @@ _NAMED = 10
 _log = logging.getLogger(__name__)
 
 
-def read_tmx(place: Path | Member, languages: tuple[str, str]) -> Pairs:
+def read_tmx(place: Path | ArchiveMember, languages: tuple[str, str]) -> Pairs:
     """Read the pairs of two languages, each the first variant in its language. Units without one of them are skipped.
 
     Raises:

@@ -4,9 +4,9 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nmt.data.archive_members import ArchiveMember
 from nmt.data.formats.elements import child_of, local_name, read_elements, text_of
 from nmt.data.languages import is_swapped
-from nmt.data.members import Member
 from nmt.data.tables import Pairs
 from nmt.errors import DataError
 from nmt.wording import counted
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def read_xliff(place: Path | Member, languages: tuple[str, str]) -> Pairs:
+def read_xliff(place: Path | ArchiveMember, languages: tuple[str, str]) -> Pairs:
     """Read the translated segments, with swapped sides if the file translates in the other direction.
 
     Raises:

@@ -14,7 +14,7 @@ _ENCRYPTED = 0x1
 
 
 @dataclass(frozen=True)
-class Member:
+class ArchiveMember:
     """A file in a zip archive."""
 
     archive: Path

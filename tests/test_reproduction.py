@@ -29,6 +29,7 @@ from nmt.recipe import (
     parse_recipe,
     shipped_recipes,
 )
+from nmt.training.text import TrainingText
 from tests.commands import Running, bad, good, nmt
 from tests.training import toy
 
@@ -234,6 +235,18 @@ def test_a_smoke_recipe_takes_the_first_of_the_rows(corpus: Path, rows: str, exp
     assert smoke_recipe(parse_recipe(own, "x")).data.train == f"{corpus}/train{expected}"
 
 
+def test_a_smoke_recipe_takes_the_first_pairs_of_each_corpus_of_a_mixture(corpus: Path) -> None:
+    own = tree(corpus)
+    back = {"corpus": own["data"]["train"], "weight": 0.5, "tag": "<BT>"}
+    own["data"]["train"] = [f"{corpus}/train[100:]", back]
+    small = smoke_recipe(parse_recipe(own, "x"))
+    assert [str(item) for item in small.data.corpora] == [
+        f"{corpus}/train[100:300]",
+        f"<BT> {corpus}/train.{{src,tgt}}[0:200] x 0.5",
+    ]
+    assert len(TrainingText.load(small).subwords(small)[0]) == small.subwords.size
+
+
 @pytest.mark.parametrize(("links", "expected"), [("hmm", "hmm"), ("file", "hmm"), ("gold", "gold")])
 def test_a_smoke_recipe_is_guided_by_links_of_its_own_text(corpus: Path, links: str, expected: str) -> None:
     own = tree(corpus)
@@ -373,7 +386,7 @@ def test_every_shipped_recipe_passes_a_smoke_run(
     data = load_recipe(shipped_recipes()[name]).data
     options = []
     try:
-        for locator in (data.train, data.valid, data.test or data.valid):
+        for locator in (*(item.corpus for item in data.corpora), data.valid, data.test or data.valid):
             load_corpus(locator, source=data.source, target=data.target, fetch=False)
     except DataError:
         settings = {"source": "en", "target": "de", "train": "sample:train", "valid": "sample:valid"}

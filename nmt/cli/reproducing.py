@@ -163,7 +163,7 @@ def _fetch(recipe: Recipe) -> None:
     from nmt.data.corpus import split_rows
 
     data = recipe.data
-    locators = [text for text in (data.train, data.valid, data.test) if isinstance(text, str)]
+    locators = [text for text in (*(item.corpus for item in data.corpora), data.valid, data.test) if text]
     places = [catalogue.split_name(split_rows(text)[0]) for text in locators]
     with showing_downloads() as show:
         for corpus, split in filter(None, places):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -31,7 +31,7 @@ def smoke_recipe(recipe: Recipe) -> Recipe:
     tree: dict[str, Any] = json.loads(recipe.model_dump_json())
     for split, count in PAIRS.items():
         if locator := tree["data"][split]:
-            tree["data"][split] = _first(locator, count)
+            tree["data"][split] = _first(locator, count) if isinstance(locator, str) else _first_of_each(locator, count)
     training = tree["training"]
     training.update(epochs=UPDATES, updates=UPDATES, log_every=UPDATES // 2)
     training["validation"].update(every=UPDATES // 2, patience=None)
@@ -58,10 +58,15 @@ def _first(locator: str, count: int) -> str:
     return f"{place}[{start}:{stop}]"
 
 
+def _first_of_each(mixture: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """The same mixture of the first pairs of its corpora, together as many."""
+    return [{**item, "corpus": _first(item["corpus"], max(count // len(mixture), 1))} for item in mixture]
+
+
 def _vocabulary_size(config: SubwordsConfig, text: TrainingText) -> int:
     """A vocabulary size that a small training text allows."""
-    sides: list[Iterable[str]] = [text.train.source, text.train.target]
-    base = _SPECIAL + (_BYTES if config.byte_fallback else 0)
+    sides: list[Iterable[str]] = [text.train.untagged.source, text.train.target]
+    base = _SPECIAL + (_BYTES if config.byte_fallback else 0) + len({*text.train.tags} - {None})
     return base + min(_units(config, lines) for lines in ([chain(*sides)] if config.joint else sides))
 
 

@@ -221,5 +221,10 @@ def test_the_commands_take_a_mixture(folder: Path) -> None:
     good(ended)
     assert "last + <BT> first x 0.5" in good(nmt("info", "run", cwd=folder))
     good(nmt("shortlist", "run", cwd=folder))
+    variants = "".join(f'<tuv xml:lang="{code}"><seg>a b</seg></tuv>' for code in ("src", "tgt"))
+    (folder / "held.tmx").write_text(f"<tmx><body><tu>{variants}</tu></body></tmx>")
+    assert "BLEU" in good(nmt("evaluate", "run", "--split", "held.tmx", "--threads", 1, cwd=folder))
+    good(nmt("corpora", "export", "held.tmx", "--source", "src", "--target", "tgt", "-o", "held", cwd=folder))
+    assert (folder / "held.tgt").read_text() == "a b\n"
     arguments = ["--set", "data.train=[first,last]", "--set", "data.temperature=2", "--dump-recipe"]
     assert "temperature: 2" in good(nmt("train", "mine.yaml", *arguments, cwd=folder))

@@ -19,7 +19,7 @@ from subprocess import PIPE
 import pytest
 import yaml
 
-from nmt.cli import progress
+from nmt import progress
 from nmt.cli.inspecting import info
 from nmt.data.catalogue import entries
 from nmt.data.subwords import Subwords

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import progress
+from nmt import progress
 from nmt.training.log import Log
 
 RECORD = {

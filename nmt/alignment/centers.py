@@ -10,7 +10,7 @@ import torch
 
 from nmt.alignment.weights import Matrix
 from nmt.data.subwords import BOS, EOS
-from nmt.decoding.lines import words_of
+from nmt.data.words import words_of
 from nmt.model.interface import TranslationModel, device_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from nmt.alignment.extraction import AlignedPair, Extraction
 from nmt.alignment.hypothesis_alignment import token_alignment, word_alignment
 from nmt.alignment.weights import Alignment
-from nmt.decoding.lines import clean, has_tokens_as_words
+from nmt.data.words import clean, has_tokens_as_words
 from nmt.wording import counted
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 from nmt.alignment.links import GoldLinks
 from nmt.alignment.weights import Alignment, Matrix, merge_to_words
-from nmt.decoding.lines import words_of
+from nmt.data.words import words_of
 from nmt.errors import DataError
 
 if TYPE_CHECKING:

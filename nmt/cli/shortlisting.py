@@ -58,7 +58,7 @@ def shortlist(
         raise UsageError("A text has two sides: give --source and --target, or neither.")
     check_not_input(output, [path for path in (source, target) if path])
     set_up()
-    from nmt.alignment.shortlist_learning import learn_shortlist
+    from nmt.decoding.shortlist_learning import learn_shortlist
     from nmt.model_folder import Bundle
 
     bundle = Bundle.load(model, weights=False)

@@ -13,10 +13,10 @@ from torch import Tensor
 from nmt import recipe
 from nmt.data.batching import pad
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
+from nmt.data.words import clean
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.finished_fast import FastFinishedHypotheses
 from nmt.decoding.hypothesis import Hypothesis, Penalties
-from nmt.decoding.lines import clean
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.search import beam_search, greedy, sample
 from nmt.decoding.translation import TranslationHypothesis

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nmt.data.subwords import Subwords
+from nmt.data.words import clean
 from nmt.decoding.hypothesis import Hypothesis
-from nmt.decoding.lines import clean
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,10 +16,11 @@ from nmt import recipe
 from nmt.arguments import check_choice, check_counts, check_flags
 from nmt.bucketing import largest_bucket_within
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
+from nmt.data.words import clean
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import NEG_INF
-from nmt.decoding.lines import clean, read_ahead
+from nmt.decoding.lines import read_ahead
 from nmt.decoding.members import Member, PlainMember, checked_members, own_decoding
 from nmt.decoding.options import (
     Pair,

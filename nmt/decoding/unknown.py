@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from nmt.data.subwords import UNK, Subwords
+from nmt.data.words import clean, words_of
 from nmt.decoding.hypothesis import Hypothesis
-from nmt.decoding.lines import clean, words_of
 from nmt.errors import DataError
 
 Lexicon = Mapping[str, str]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.subwords import BOS, EOS, PAD, UNK, Kind, Subwords
-from nmt.decoding.lines import clean
+from nmt.data.words import clean
 from nmt.errors import DataError
 
 LINES = [

@@ -15,8 +15,8 @@ import torch
 
 from nmt import recipe
 from nmt.data.subwords import BOS, EOS, UNK, Subwords
+from nmt.data.words import clean
 from nmt.decoding.hypothesis import Penalties
-from nmt.decoding.lines import clean
 from nmt.decoding.options import Options
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.shortlist import Shortlist

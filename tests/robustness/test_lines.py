@@ -27,7 +27,7 @@ from nmt.cli.aligning import align
 from nmt.cli.linking import links
 from nmt.cli.streams import text_lines
 from nmt.cli.translating import score, translate
-from nmt.decoding.lines import clean
+from nmt.data.words import clean
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from tests.robustness import tiny

@@ -15,7 +15,7 @@ from nmt.alignment.statistical.ibm1 import learn_counts
 from nmt.data.encoded import EncodedPairs, id_type
 from nmt.data.flat import collect_lists, flatten
 from nmt.data.subwords import EOS, Subwords
-from nmt.decoding.lines import clean
+from nmt.data.words import clean
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError, UsageError
 

@@ -9,7 +9,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,10 @@ import torch
 
 import nmt
 from nmt.alignment.weights import Alignment
-from nmt.decoding.options import Options
+from nmt.decoding.options import CallOptions, Options, TranslationSettings
 from nmt.decoding.translator import Translator
 from nmt.errors import UsageError
-from nmt.recipe import dump_recipe
+from nmt.recipe import DecodingConfig, dump_recipe
 from tests.commands import ROOT
 from tests.robustness import tiny
 from tests.training import toy
@@ -71,7 +71,7 @@ def test_what_is_no_text_is_refused_before_anything_is_done(folder: Path, lines:
 
 def test_lines_that_come_one_by_one_are_checked_as_they_come(folder: Path) -> None:
     lines: Iterator[Any] = iter(["a cat", 3])
-    translations = nmt.load(folder, window=1).translate(lines)
+    translations = nmt.load(folder, window=1).stream(lines)
     assert next(translations).source == "a cat"
     with pytest.raises(UsageError, match="Line 2 must be a str"):
         next(translations)
@@ -132,7 +132,16 @@ REFUSALS: dict[str, str] = {
     "nmt.load([model, 3])": "A model folder must be a path, as a str or a Path, but is 3 (int).",
     "nmt.load([])": "A translator needs at least one model, but got none.",
     "nmt.Translator('runs/mine')": "A Translator takes bundles (nmt.load takes folders), but got 'runs/mine' (str).",
-    "nmt.Translator(nmt.Bundle.load(model), beam_size=3)": 'beam_size is one of the decoding settings: give decoding={"beam_size": ...}.',
+    "nmt.load(model, beam_sise=3)": "There is no option 'beam_sise'; did you mean 'beam_size'?",
+    "nmt.load(model, beam_size=0)": "Options: 'decoding.beam_size': input should be greater than or equal to 1, but is 0.",
+    "nmt.load(model, beam_size=2, n_best=3)": "n_best must be between 1 and beam_size, which is 2, but is 3.",
+    "nmt.load(model).translate('a', beam=3)": "There is no option 'beam'; did you mean 'beam_size'?",
+    "nmt.load(model).translate('a', n_best=3)": "n_best must be between 1 and beam_size, which is 2, but is 3.",
+    "nmt.load(model).score(('a', 'b'), batch_tokens=0)": "batch_tokens must be at least 1, but is 0.",
+    "nmt.load(model).stream(['a'], precision='int8')": "precision decides how the weights are packed, once: give it to nmt.load.",
+    "nmt.load(model).stream('a')": "stream takes an iterable of lines, each a str, but got 'a' (str).",
+    "nmt.load(model).stream_scores('a')": "stream_scores takes an iterable of pairs (source, target), but got 'a' (str).",
+    "nmt.load(model).plot(['a', 'b', 'c'])": "plot takes a sentence or a pair (source, target), but got ['a', 'b', 'c'] (list).",
     "nmt.Bundle.load(3)": "The model folder must be a path, as a str or a Path, but is 3 (int).",
     "nmt.Subwords.load(3)": "The SentencePiece model must be a path, as a str or a Path, but is 3 (int).",
     "nmt.plot_alignment(None, 'x.png')": "What is drawn must be an Alignment, but is None.",
@@ -172,11 +181,9 @@ def test_what_cannot_be_is_refused_in_a_sentence(folder: Path, tmp_path: Path) -
     assert not wrong
 
 
-def test_the_options_of_load_are_those_of_a_translator() -> None:
-    import inspect
-
-    parameters = inspect.signature(Translator).parameters.values()
-    assert [each.name for each in parameters if each.kind is each.KEYWORD_ONLY] == list(Options.__annotations__)
+def test_every_option_is_described_at_load() -> None:
+    assert {*DecodingConfig.model_fields} < {*CallOptions.__annotations__} < {*Options.__annotations__}
+    assert {field.name for field in fields(TranslationSettings)} < {*CallOptions.__annotations__}
     assert nmt.load.__doc__
     assert all(f"        {name}: " in nmt.load.__doc__ for name in Options.__annotations__)
 
@@ -189,7 +196,7 @@ def test_a_column_of_a_corpus_is_translated_as_it_is_read(folder: Path) -> None:
         def __getitem__(self, index: Any) -> Any:
             return "a cat"
 
-    assert next(nmt.load(folder, window=2).translate(Lines())).source == "a cat"
+    assert next(nmt.load(folder, window=2).stream(Lines())).source == "a cat"
 
 
 def test_results_can_be_compared(folder: Path) -> None:

@@ -149,8 +149,8 @@ def test_attention_or_what_the_word_tells_of_it_is_linked(folder: Path) -> None:
     assert weights("--weights", "posterior") == posterior != attention
     model = Bundle.load(folder / "en-de")
     for form, shown in ((True, posterior), (False, attention)):
-        found = Translator([model], posterior=form).score(zip(SOURCE[:1], TARGET[:1], strict=True))
-        np.testing.assert_allclose(shown[0], word_alignment(next(found), model).weights, atol=1e-4)
+        [found] = Translator([model], posterior=form).score(zip(SOURCE[:1], TARGET[:1], strict=True))
+        np.testing.assert_allclose(shown[0], word_alignment(found, model).weights, atol=1e-4)
 
 
 def test_tokens_are_linked_on_request(folder: Path) -> None:

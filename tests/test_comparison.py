@@ -400,13 +400,13 @@ def test_all_sizes_are_warm_before_the_clock_starts(
     trained: tuple[list[Candidate], Seen, dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = trained[0][0]
-    text, passes, translate = HeldOut.load(good.recipe, "test", None), [], Translator.translate
+    text, passes, translate = HeldOut.load(good.recipe, "test", None), [], Translator.stream
 
     def watched(self: Translator, lines: Iterable[str]) -> Iterator[Translation]:
         passes.append(list(lines))
         return translate(self, passes[-1])
 
-    monkeypatch.setattr(Translator, "translate", watched)
+    monkeypatch.setattr(Translator, "stream", watched)
     measure(good, text, "here", device=torch.device("cpu"), progress=unshown)
     warm, *timed = passes
     assert len(timed) == 3

@@ -88,8 +88,8 @@ class AlignedPair:
     links: Links
 
 
-def fitting_extraction(recipe: Recipe, *, posterior: bool = False) -> Extraction:
-    """The extraction that fits a model.
+def fitting_extraction(recipe: Recipe | None, *, posterior: bool = False) -> Extraction:
+    """The extraction that fits a model; without its recipe, one that was trained without guidance.
 
     * Posterior: `mutual`, and the geometric mean of two directions. Posteriors are sharp, but several target words may put
       their weight on the same source word.
@@ -98,7 +98,8 @@ def fitting_extraction(recipe: Recipe, *, posterior: bool = False) -> Extraction
     """
     if posterior:
         return Extraction("mutual", joining="geometric")
-    return Extraction("threshold" if recipe.training.guided_alignment else "argmax")
+    is_guided = recipe is not None and recipe.training.guided_alignment is not None
+    return Extraction("threshold" if is_guided else "argmax")
 
 
 def word_links(alignment: Alignment, recipe: Recipe, *, posterior: bool = False) -> Links:

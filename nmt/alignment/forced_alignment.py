@@ -47,7 +47,7 @@ class ForcedAligner:
     def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
         """The alignment of each pair."""
         alignment_of = word_alignment if self.level == "words" else token_alignment
-        for translation in self.translator.score(pairs):
+        for translation in self.translator.stream_scores(pairs):
             yield alignment_of(translation, self.bundle, shift=self.shift)
 
     def length(self, source: str, target: str) -> int:

@@ -8,10 +8,11 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nmt.alignment.links import GoldLinks
 from nmt.alignment.weights import Alignment, Matrix, merge_to_words
-from nmt.data.words import words_of
+from nmt.data.words import WordsOfTokens, words_of
 from nmt.errors import DataError
 
 if TYPE_CHECKING:
@@ -33,14 +34,21 @@ def word_alignment(translation: Translation, bundle: Bundle, rank: int = 0, *, s
     """
     hypothesis = _aligned_hypothesis(translation, rank)
     rows = _shifted(hypothesis.alignment.numpy(), shift)
+    source = words_of(bundle.source, translation.source_ids, translation.source)
+    target = words_of(bundle.target, hypothesis.ids, hypothesis.text)
+    return between_words(rows, source, target)
+
+
+def between_words(weights: ArrayLike, source: WordsOfTokens, target: WordsOfTokens) -> Alignment:
+    """The alignment between words, from weights between tokens [T S] and the words of both sides (`words_of`)."""
+    rows = np.asarray(weights)
     # End marks of both sides; an unfinished target has none, and a blank line has none at all.
-    target_marks, source_marks = rows.shape[0] - len(hypothesis.ids), rows.shape[1] - len(translation.source_ids)
-    target, target_word_of = words_of(bundle.target, hypothesis.ids, hypothesis.text)
-    source, source_word_of = words_of(bundle.source, translation.source_ids, translation.source)
-    target_word_of += [-1] * target_marks
-    source_word_of += [-1] * source_marks
-    weights = merge_to_words(rows, source_word_of, target_word_of, size=(len(target), len(source)))
-    return Alignment(weights, source, target)
+    words_by_side = [
+        [*word_of, *[-1] * (count - len(word_of))]
+        for count, (_, word_of) in zip(rows.shape, (target, source), strict=True)
+    ]
+    size = len(target[0]), len(source[0])
+    return Alignment(merge_to_words(rows, words_by_side[1], words_by_side[0], size=size), source[0], target[0])
 
 
 def token_alignment(translation: Translation, bundle: Bundle, rank: int = 0, *, shift: int = 0) -> Alignment:

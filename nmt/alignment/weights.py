@@ -45,6 +45,12 @@ class Alignment(EqualByValue):
         object.__setattr__(self, "source", tuple(self.source))
         object.__setattr__(self, "target", tuple(self.target))
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from nmt.alignment.html import matrix_html
+
+        return matrix_html(self)
+
 
 def merge_to_words(
     weights: ArrayLike,

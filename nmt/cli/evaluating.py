@@ -267,7 +267,7 @@ def _corpus(bundle: Bundle, split: str) -> ParallelCorpus:
 
 def _translate(bundle: Bundle, corpus: ParallelCorpus, *, quiet: bool, **options: Any) -> list[str]:
     translator = build_translator([bundle], alignments=False, **options)
-    translations = translator.translate(corpus.source)
+    translations = translator.stream(corpus.source)
     return [item.text for item in with_progress(translations, "translating", total=len(corpus), quiet=quiet)]
 
 
@@ -284,7 +284,7 @@ def _alignment_error_rate(
     if gold is None or not bundle.recipe.model.has_attention:
         return None
     translator = build_translator([bundle], **options)
-    references = with_progress(translator.score(corpus.pairs()), "aligning", total=len(corpus), quiet=quiet)
+    references = with_progress(translator.stream_scores(corpus.pairs()), "aligning", total=len(corpus), quiet=quiet)
     links = [word_links(word_alignment(item, bundle), bundle.recipe) for item in references]
     return error_rate(links, gold, bootstrap=bootstrap)
 

@@ -240,7 +240,7 @@ def translate(
         total = None if is_hidden else len(lines) if lines is not None else count_lines(source)
         own = texts if lines is None else islice(texts, lines.start, lines.stop)
         translations = with_progress(
-            translator.translate(own, first_line=first), "translating", total=total, quiet=is_hidden
+            translator.stream(own, first_line=first), "translating", total=total, quiet=is_hidden
         )
         writer = _Writer(form, n_best=n_best, scores=scores, aligned_by=aligned_by)
         text_file.writelines(writer.header() if first == 1 else ())
@@ -404,7 +404,7 @@ def score(
     translator = build_translator(
         load_models([model], device), precision=precision, batch_tokens=batch_tokens, alignments=False
     )
-    summary = _print_scores(translator.score(pairs), normalise=normalise)
+    summary = _print_scores(translator.stream_scores(pairs), normalise=normalise)
     if not quiet:
         typer.echo(summary, err=True)
 

@@ -218,9 +218,9 @@ def _translation_figures(
     """BLEU, chrF, BLEU by length, and decoding speed."""
     corpus, decoding = text.corpus, candidate.recipe.decoding
     translator = Translator([bundle], decoding=decoding, alignments=False)
-    list(translator.translate(corpus.source[:: -(-len(corpus) // _WARM_UP)]))
+    list(translator.stream(corpus.source[:: -(-len(corpus) // _WARM_UP)]))
     lines, seconds = fastest(
-        lambda: [item.text for item in progress(translator.translate(corpus.source), "translating", len(corpus))]
+        lambda: [item.text for item in progress(translator.stream(corpus.source), "translating", len(corpus))]
     )
     references = list(corpus.target)
     tokenizer = tokenizer_of(candidate.recipe)
@@ -262,7 +262,7 @@ def _reference_figures(
 ) -> dict[str, Any]:
     """Perplexity, entropy and alignment error rates, by forced decoding of the references."""
     translator = Translator([bundle], decoding=candidate.recipe.decoding)
-    references = list(progress(translator.score(text.corpus.pairs()), "reading", len(text.corpus)))
+    references = list(progress(translator.stream_scores(text.corpus.pairs()), "reading", len(text.corpus)))
     figures: dict[str, Any] = _perplexity(references)
     figures.update(dict.fromkeys(("entropy", "aer", "precision", "recall", "posterior_aer")))
     if not candidate.recipe.model.has_attention:
@@ -271,11 +271,11 @@ def _reference_figures(
     figures["entropy"] = _mean_entropy(alignments)
     if text.gold is not None:
         if text.aligned is not text.corpus:
-            alignments = [word_alignment(item, bundle) for item in translator.score(text.aligned.pairs())]
+            alignments = [word_alignment(item, bundle) for item in translator.stream_scores(text.aligned.pairs())]
         errors = error_rate([word_links(alignment, bundle.recipe) for alignment in alignments], text.gold)
         figures.update(aer=errors.aer, precision=errors.precision, recall=errors.recall)
         aligner = Translator([bundle], decoding=candidate.recipe.decoding, posterior=True)
-        posteriors = progress(aligner.score(text.aligned.pairs()), "aligning", len(text.aligned))
+        posteriors = progress(aligner.stream_scores(text.aligned.pairs()), "aligning", len(text.aligned))
         links = [word_links(word_alignment(item, bundle), bundle.recipe, posterior=True) for item in posteriors]
         figures["posterior_aer"] = error_rate(links, text.gold).aer
     return figures

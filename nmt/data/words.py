@@ -12,6 +12,9 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SPACES = re.compile(r" {2,}")
 
+WordsOfTokens = tuple[tuple[str, ...], list[int]]
+"""The words of a text, and the index of the word that each of its tokens belongs to (-1 for none)."""
+
 
 def clean(text: str) -> str:
     """Replace control characters and lone surrogates, and remove outer and repeated spaces.
@@ -22,7 +25,7 @@ def clean(text: str) -> str:
     return _SPACES.sub(" ", text).strip()
 
 
-def words_of(subwords: Subwords, ids: Sequence[int], text: str) -> tuple[tuple[str, ...], list[int]]:
+def words_of(subwords: Subwords, ids: Sequence[int], text: str) -> WordsOfTokens:
     """The words of a text, and the index of the word that each of its tokens belongs to (-1 for none).
 
     The words are those of the text itself, which may have characters that the subwords lack. If the decoded ids have another
@@ -40,7 +43,7 @@ def has_tokens_as_words(subwords: Subwords, text: str) -> bool:
     return lacks_spaces(text) and not subwords.is_spaced
 
 
-def _tokens_as_words(subwords: Subwords, ids: Sequence[int]) -> tuple[tuple[str, ...], list[int]]:
+def _tokens_as_words(subwords: Subwords, ids: Sequence[int]) -> WordsOfTokens:
     """The result of `words_of` where each visible token is a word. The byte tokens of one character form one word."""
     words: list[list[int]] = []
     word_of = []

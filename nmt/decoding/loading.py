@@ -10,10 +10,9 @@ from typing import Unpack
 import torch
 
 from nmt.arguments import as_path
-from nmt.decoding.options import Options
+from nmt.decoding.options import Options, check_attention
 from nmt.decoding.translator import Translator
 from nmt.device import as_device
-from nmt.errors import UsageError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
 from nmt.model_folder import Bundle, choose_attention
@@ -32,9 +31,9 @@ def load(
 ) -> Translator:
     """Load the model in a folder, or an ensemble of several.
 
-        translator = nmt.load("runs/mine", decoding={"beam_size": 10})
+        translator = nmt.load("runs/mine", beam_size=10)
         translator.translate("A man is riding a horse.").text
-        [translation.text for translation in translator.translate(open("test.en"))]
+        translator.translate(["A cat.", "Two dogs."], n_best=3)
 
     The translator can be sent to another process (`multiprocessing` with `spawn`), which loads the folders again. After a fork
     of a process that has translated, the child computes with one thread.
@@ -48,8 +47,14 @@ def load(
             recipe's `alignment_layer`.
         head: the head of that layer, from 1. Default: the mean of its heads; if no layer is given either, the recipe's
             `alignment_head`.
-        decoding: beam size, penalties, longest output. A dict such as `{"beam_size": 10}` changes single settings of the
-            (first) model's recipe; a `DecodingConfig` replaces them all. Default: the recipe's.
+        beam_size: hypotheses per sentence that search keeps; 1 is greedy search. Default: that of the (first) model's
+            recipe, as for the next five.
+        length_penalty: alpha of Wu et al. 2016, eq. 14.
+        coverage_penalty: beta of the same equation.
+        max_ratio: longest output, as a multiple of the source length in tokens, plus 10.
+        horizon: stop a search that no hypothesis could win by ending within so many tokens; None never does.
+        prune: drop hypotheses that are so many nats less probable than the best; None drops none.
+        decoding: a `DecodingConfig`, which replaces these settings of the recipe, or a dict, which changes some of them.
         n_best: most hypotheses per line, up to the beam size; with `sampling`, the number of samples. Default: 1.
         alignments: whether hypotheses carry their alignment. Default: True.
         posterior: whether the alignment is the posterior given the target tokens (see `posterior_alignment`), not the
@@ -77,9 +82,10 @@ def load(
     members = folders if isinstance(folders, Sequence) and not isinstance(folders, str | bytes) else [folders]
     paths = [as_path(folder, "A model folder").absolute() for folder in members]
     device = as_device(device)
-    if options.get("posterior") and (layer is not None or head is not None):
-        raise UsageError("layer and head choose attention weights: leave them out, or posterior=True.")
+    chooses_attention = layer is not None or head is not None
+    check_attention(posterior=bool(options.get("posterior")), is_chosen=chooses_attention)
     bundles = [Bundle.load(path, device, build_model=build_model) for path in paths]
     translator = Translator(choose_attention(bundles, layer, head), **options)
+    translator.chooses_attention = chooses_attention
     translator.reload = partial(load, paths, str(device), build_model=build_model, layer=layer, head=head, **options)
     return translator

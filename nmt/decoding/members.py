@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from nmt import recipe
+from nmt.alignment.extraction import Extraction, fitting_extraction
 from nmt.arguments import described
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
@@ -45,6 +46,11 @@ class PlainMember:
 def own_decoding(member: Member) -> recipe.DecodingConfig:
     """The decoding settings of its recipe, or the default ones."""
     return member.recipe.decoding if isinstance(member, RecipeMember) else recipe.DecodingConfig()
+
+
+def own_extraction(member: Member, *, posterior: bool) -> Extraction:
+    """How links are extracted from its alignment."""
+    return fitting_extraction(member.recipe if isinstance(member, RecipeMember) else None, posterior=posterior)
 
 
 def checked_members(members: object) -> tuple[Member, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeGuard, TypeVar
 
-from nmt.arguments import as_path, described
+from nmt.arguments import as_path, check_counts, check_flags, described
 from nmt.data.subwords import Subwords
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.shortlist import Shortlist
@@ -23,33 +24,98 @@ Pair = tuple[str, str | Sequence[int]]
 """A source and its translation, as text or as token ids."""
 
 
-class Options(TypedDict, total=False):
-    """The options of a `Translator`, described at `nmt.load`."""
+class CallOptions(TypedDict, total=False):
+    """The options that `nmt.load` and each call of a `Translator` take, described at `nmt.load`."""
 
+    beam_size: int
+    length_penalty: float
+    coverage_penalty: float
+    max_ratio: float
+    horizon: int | None
+    prune: float | None
     decoding: DecodingConfig | Mapping[str, Any] | None
     n_best: int
-    batch_tokens: int
-    window: int
-    max_source: int
+    sampling: Sampling | None
     alignments: bool
     posterior: bool
     replace_unknown: Lexicon | None
+    batch_tokens: int
+    window: int
+    max_source: int
+    processes: int
+
+
+class Options(CallOptions, total=False):
+    """All options of a `Translator`. The last ones decide how weights are packed, so a call cannot change them."""
+
     shortlist: Shortlist | str | Path | None
     precision: DecodingPrecision | Literal["auto"]
-    processes: int
-    sampling: Sampling | None
 
 
-def check_names(names: Iterable[str]) -> None:
-    """Raise UsageError for names that are not options of a translator."""
+@dataclass(frozen=True)
+class TranslationSettings:
+    """What a call may change, checked: each field is an option of `nmt.load`.
+
+    Raises:
+        UsageError: a value is out of range.
+    """
+
+    decoding: DecodingConfig
+    n_best: int = 1
+    sampling: Sampling | None = None
+    alignments: bool = True
+    posterior: bool = False
+    replace_unknown: Lexicon | None = None
+    batch_tokens: int = 8192
+    window: int = 2000
+    max_source: int = 500
+    processes: int = 1
+
+    def __post_init__(self) -> None:
+        check_counts({name: getattr(self, name) for name in _COUNTS})
+        check_flags({"alignments": self.alignments, "posterior": self.posterior})
+        _check_lexicon(self.replace_unknown)
+        if self.sampling is None and self.n_best > self.decoding.beam_size:
+            raise UsageError(
+                f"n_best must be between 1 and beam_size, which is {self.decoding.beam_size}, but is {self.n_best}."
+            )
+
+    @property
+    def beam_size(self) -> int:
+        """Hypotheses per sentence that are decoded at a time."""
+        return self.decoding.beam_size if self.sampling is None else self.n_best
+
+    def changed(self, options: Mapping[str, Any]) -> TranslationSettings:
+        """The same settings but for some options. Raises UsageError for one that does not exist or is out of range."""
+        _check_names(options)
+        _check_sampling(options.get("sampling"))
+        single = {name: value for name, value in options.items() if name in DecodingConfig.model_fields}
+        others = {name: value for name, value in options.items() if name not in single}
+        decoding = _override(_override(self.decoding, others.pop("decoding", None)), single or None)
+        return replace(self, decoding=decoding, **others)
+
+
+_COUNTS = ("n_best", "batch_tokens", "window", "max_source", "processes")
+
+
+def check_attention(*, posterior: bool, is_chosen: bool) -> None:
+    """Raise UsageError if both the posterior and the attention of a layer or head are wanted."""
+    if posterior and is_chosen:
+        raise UsageError("layer and head choose attention weights: leave them out, or posterior=True.")
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """Raise UsageError for names that are not options of a call."""
     for name in names:
-        if name in DecodingConfig.model_fields:
-            raise UsageError(f'{name} is one of the decoding settings: give decoding={{"{name}": ...}}.')
+        if name in CallOptions.__annotations__:
+            continue
+        if name in Options.__annotations__:
+            raise UsageError(f"{name} decides how the weights are packed, once: give it to nmt.load.")
         guess = difflib.get_close_matches(name, Options.__annotations__, n=1)
         raise UsageError(f"There is no option '{name}'" + (f"; did you mean '{guess[0]}'?" if guess else "."))
 
 
-def override_decoding(own: DecodingConfig, decoding: object) -> DecodingConfig:
+def _override(own: DecodingConfig, decoding: object) -> DecodingConfig:
     """Replace all of a model's decoding settings (by a DecodingConfig) or some of them (by a mapping). Raises UsageError."""
     if decoding is None or isinstance(decoding, DecodingConfig):
         return decoding or own
@@ -65,7 +131,7 @@ def as_shortlist(shortlist: object, source: Subwords, target: Subwords) -> Short
     return Shortlist.load(as_path(shortlist, "shortlist"), source, target)
 
 
-def check_lexicon(lexicon: object) -> None:
+def _check_lexicon(lexicon: object) -> None:
     """Raise UsageError unless the lexicon is None or a mapping of words to words."""
     if lexicon is None:
         return
@@ -79,7 +145,7 @@ def check_lexicon(lexicon: object) -> None:
             raise UsageError(f"replace_unknown must have a str for each word, but has {described(word)}.")
 
 
-def check_sampling(sampling: object) -> None:
+def _check_sampling(sampling: object) -> None:
     """Raise UsageError unless `sampling` is None or a Sampling."""
     if sampling is not None and not isinstance(sampling, Sampling):
         raise UsageError(f"sampling must be a Sampling, such as nmt.Sampling(top_k=10), but is {described(sampling)}.")
@@ -94,7 +160,7 @@ def checked_items(items: object, check: Callable[[int, object], ItemT], expected
         expected: what was expected, the start of the error message if `items` is not iterable.
     """
     if not isinstance(items, Iterable) or isinstance(items, str | bytes | bytearray):
-        raise UsageError(f"{expected} or an iterable of them, but got {described(items)}.")
+        raise UsageError(f"{expected}, but got {described(items)}.")
     checked = (check(number, item) for number, item in enumerate(items, start=1))
     return list(checked) if isinstance(items, list | tuple) else checked
 

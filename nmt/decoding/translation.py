@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from nmt.alignment.extraction import Extraction
+from nmt.alignment.html import as_html
+from nmt.alignment.hypothesis_alignment import between_words
+from nmt.alignment.links import Links
+from nmt.alignment.weights import Alignment, Matrix
 from nmt.data.subwords import Subwords
-from nmt.data.words import clean
+from nmt.data.words import WordsOfTokens, clean, words_of
 from nmt.decoding.hypothesis import Hypothesis
+from nmt.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from nmt.plotting.heatmap import Gold, Style
+    from nmt.plotting.style import Picture
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +56,19 @@ class TranslationHypothesis(Hypothesis):
 
 
 @dataclass(frozen=True)
+class WordReader:
+    """Reads words and links off the tokens of a translation, as fits its (first) model."""
+
+    subwords: tuple[Subwords, Subwords] | None
+    """Of source and target; None after pickling, which stores the words in their place."""
+    extraction: Extraction
+    posterior: bool
+    """Whether the alignment is the posterior, not the attention."""
+
+
+@dataclass(frozen=True, repr=False)
 class Translation:
-    """A line with its translations."""
+    """A line with its translations. Words and links are those of the best one, and are computed when they are read."""
 
     source: str
     """The original line, without its line end."""
@@ -52,6 +76,8 @@ class Translation:
     """Token ids that the (first) model read, without end mark."""
     hypotheses: tuple[TranslationHypothesis, ...]
     """At least one, best first."""
+    reader: WordReader | None = field(default=None, compare=False)
+    """What words and links are read with."""
 
     @property
     def text(self) -> str:
@@ -63,9 +89,103 @@ class Translation:
         """The score of the best translation."""
         return self.hypotheses[0].score
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the best translation: what spaces separate, or tokens in a language without spaces."""
+        return self._words[1][0]
+
+    @property
+    def source_words(self) -> tuple[str, ...]:
+        """The words of the line."""
+        return self._words[0][0]
+
+    @property
+    def alignment(self) -> Matrix:
+        """The weight of each source word for each target word, [T S]: a NumPy array, see `word_alignment`."""
+        return self.word_alignment().weights
+
+    @property
+    def links(self) -> Links:
+        """Pairs (source word, target word), from 0, see `word_links`."""
+        return self.word_links()
+
     def is_aligned(self, rank: int = 0) -> bool:
         """Whether a hypothesis has an alignment; one that was too long has none."""
         return not self.source_ids or self.hypotheses[rank].alignment.shape[1] > 0
+
+    def word_alignment(self, rank: int = 0) -> Alignment:
+        """The alignment between the words of the line and of one of its hypotheses, the best being 0.
+
+        Raises:
+            DataError: there is none: alignments were switched off, or the line is too long.
+        """
+        if not self.is_aligned(rank):
+            raise DataError(
+                "This translation has no alignment: its line is longer than 4,096 tokens, or alignments=False was given."
+            )
+        source, *targets = self._words
+        return between_words(self.hypotheses[rank].alignment, source, targets[rank])
+
+    def word_links(self, rank: int = 0) -> Links:
+        """The links of that alignment, extracted as `nmt align` does. Raises DataError as `word_alignment` does."""
+        return self._known_reader.extraction.pair(self.word_alignment(rank)).links
+
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        rank: int = 0,
+        title: str | None = None,
+        gold: Gold | None = None,
+        style: Style = "color",
+        font: str | Path | None = None,
+        dpi: float = 150,
+    ) -> Picture:
+        """Draw `word_alignment(rank)`; arguments and errors are those of `nmt.plot_alignment`.
+
+        Returns:
+            The picture, which a notebook shows.
+        """
+        from nmt.plotting.heatmap import plot_alignment  # the only import from a higher layer: a result draws itself
+
+        alignment = self.word_alignment(rank)
+        weights = "posterior weight" if self._known_reader.posterior else "attention weight"
+        return plot_alignment(alignment, path, weights=weights, title=title, gold=gold, style=style, font=font, dpi=dpi)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        others = len(self.hypotheses) - 1
+        return (
+            f"Translation({self.source!r} -> {self.text!r}, score={self.score:.4f}{f', {others} more' * (others > 0)})"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: text, score, other hypotheses, and the alignment."""
+        alignment = self.word_alignment() if self.is_aligned() else None
+        return as_html([(item.text, item.score) for item in self.hypotheses], alignment, source=self.source)
+
+    @cached_property
+    def _words(self) -> tuple[WordsOfTokens, ...]:
+        """The words of the line, then of each hypothesis."""
+        subwords = self._known_reader.subwords
+        assert subwords is not None, "pickling stores the words"
+        source, target = subwords
+        words = words_of(source, self.source_ids, self.source)
+        return words, *(words_of(target, item.ids, item.text) for item in self.hypotheses)
+
+    @property
+    def _known_reader(self) -> WordReader:
+        if self.reader is None:
+            raise UsageError("The words of a Translation are known only if a Translator made it.")
+        return self.reader
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the words and without the subwords, which would take hundreds of kilobytes."""
+        if self.reader is None:
+            return self.__dict__
+        return {**self.__dict__, "_words": self._words, "reader": replace(self.reader, subwords=None)}
 
 
 def empty_hypothesis() -> TranslationHypothesis:

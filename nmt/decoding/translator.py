@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
 import numpy as np
 
 from nmt import recipe
-from nmt.arguments import check_choice, check_counts, check_flags
+from nmt.arguments import check_choice, described
 from nmt.bucketing import largest_bucket_within
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
 from nmt.data.words import clean
@@ -21,28 +22,36 @@ from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import NEG_INF
 from nmt.decoding.lines import read_ahead
-from nmt.decoding.members import Member, PlainMember, checked_members, own_decoding
+from nmt.decoding.members import Member, PlainMember, checked_members, own_decoding, own_extraction
 from nmt.decoding.options import (
+    CallOptions,
     Pair,
+    TranslationSettings,
     as_line,
     as_pair,
     as_shortlist,
-    check_lexicon,
-    check_names,
-    check_sampling,
+    check_attention,
     checked_items,
     is_pair,
-    override_decoding,
 )
 from nmt.decoding.parts import join, join_ranked, split_text
-from nmt.decoding.sampling import Sampling
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.translation import Translation, TranslationHypothesis, empty_hypothesis, unscored_hypothesis
-from nmt.decoding.unknown import Lexicon, UnknownWords
+from nmt.decoding.translation import (
+    Translation,
+    TranslationHypothesis,
+    WordReader,
+    empty_hypothesis,
+    unscored_hypothesis,
+)
+from nmt.decoding.unknown import UnknownWords
 from nmt.device import DTYPES, DecodingPrecision, choose_precision
 from nmt.errors import DataError, UsageError
 from nmt.model.interface import TranslationModel, device_of
 from nmt.workers import Workers
+
+if TYPE_CHECKING:
+    from nmt.plotting.heatmap import Gold, Style
+    from nmt.plotting.style import Picture
 
 __all__ = ["Translation", "TranslationHypothesis", "Translator"]
 
@@ -90,72 +99,83 @@ class _EncodedPair:
         return (self.sentence.length + 1) * (len(self.ids) + 1) <= _MAX_WEIGHTS
 
 
+def _reload_with(reload: Callable[[], Translator], options: CallOptions) -> Translator:
+    """The translator that `with_options` makes of a reloaded one."""
+    return reload().with_options(**options)
+
+
 class Translator:
     """Translates lines with one model, or with an ensemble that averages probabilities. `nmt.load` makes one.
 
     A line gets the same translation, score and alignment whatever lines it is batched with, up to rounding (scores in fp32
-    agree to about 1e-6 per token).
+    agree to about 1e-6 per token). Several threads may call a translator at the same time.
     """
 
     def __init__(
         self,
         members: Member | Sequence[Member],
         *,
-        decoding: recipe.DecodingConfig | Mapping[str, Any] | None = None,
-        n_best: int = 1,
-        batch_tokens: int = 8192,
-        window: int = 2000,
-        max_source: int = 500,
-        alignments: bool = True,
-        posterior: bool = False,
-        replace_unknown: Lexicon | None = None,
         shortlist: Shortlist | str | Path | None = None,
         precision: DecodingPrecision | Literal["auto"] = "fp32",
-        processes: int = 1,
-        sampling: Sampling | None = None,
-        **unknown: object,
+        **options: Unpack[CallOptions],
     ) -> None:
         """Check the options and copy the models, on the device where they are.
 
         Args:
             members: bundles with the same target vocabulary; their source subwords may differ.
-            decoding: this and all other options are described at `nmt.load`.
+            shortlist: this and all other options are described at `nmt.load`.
 
         Raises:
             DataError: the target vocabularies differ, or the shortlist file cannot be used.
             UsageError: an option does not exist or is out of range, or the device cannot compute in int8.
         """
-        check_names(unknown)
-        sizes = {"batch_tokens": batch_tokens, "window": window, "max_source": max_source, "processes": processes}
-        check_counts({"n_best": n_best, **sizes})
-        check_flags({"alignments": alignments, "posterior": posterior})
         check_choice("precision", precision, ("auto", *DTYPES))
-        check_lexicon(replace_unknown)
-        check_sampling(sampling)
         self._members = checked_members(members)
-        settings = override_decoding(own_decoding(self._members[0]), decoding)
-        if sampling is None and n_best > settings.beam_size:
-            raise UsageError(f"n_best must be between 1 and beam_size, which is {settings.beam_size}, but is {n_best}.")
-        self._batch_tokens, self._window, self._max_source = batch_tokens, window, max_source
-        self._beam_size, self._processes = settings.beam_size if sampling is None else n_best, processes
-        self.reload: Callable[[], Translator] | None = None
+        settings = TranslationSettings(own_decoding(self._members[0])).changed(options)
         source, target = self._members[0].source, self._members[0].target
-        ensemble = Ensemble(
+        self._ensemble = Ensemble(
             [member.model for member in self._members],
             same_source=len({member.source.fingerprint for member in self._members}) == 1,
             precision=choose_precision(precision, device_of(self._members[0].model)),
             shortlist=as_shortlist(shortlist, source, target),
         )
+        self.reload: Callable[[], Translator] | None = None
+        """Loads the same translator in another process; None if its models are only in memory."""
+        self.chooses_attention = False
+        """Whether a layer or head was chosen as the alignment of a Transformer."""
+        self._set(settings)
+
+    def _set(self, settings: TranslationSettings) -> None:
+        """Decode with these settings."""
+        member, lexicon = self._members[0], settings.replace_unknown
+        self._settings = settings
+        extraction = own_extraction(member, posterior=settings.posterior)
+        self._reader = WordReader((member.source, member.target), extraction, settings.posterior)
         self._decoder = BatchDecoder(
-            ensemble,
-            target,
-            decoding=settings,
-            n_best=n_best,
-            alignments=alignments,
-            posterior=posterior,
-            unknown=None if replace_unknown is None else UnknownWords(source, target, replace_unknown),
-            sampling=sampling,
+            self._ensemble,
+            member.target,
+            decoding=settings.decoding,
+            n_best=settings.n_best,
+            alignments=settings.alignments,
+            posterior=settings.posterior,
+            unknown=None if lexicon is None else UnknownWords(member.source, member.target, lexicon),
+            sampling=settings.sampling,
         )
+
+    def with_options(self, **options: Unpack[CallOptions]) -> Translator:
+        """The same models with some options changed, at once: nothing is loaded or packed again.
+
+        Raises:
+            UsageError: an option does not exist or is out of range.
+        """
+        if not options:
+            return self
+        check_attention(posterior=bool(options.get("posterior")), is_chosen=self.chooses_attention)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._set(self._settings.changed(options))
+        other.reload = None if self.reload is None else partial(_reload_with, self.reload, options)
+        return other
 
     def __reduce__(self) -> tuple[Callable[[], Translator], tuple[()]]:
         """Pickle the call of `nmt.load`, so that another process loads the models itself.
@@ -191,59 +211,153 @@ class Translator:
         )
 
     @overload
-    def translate(self, lines: str) -> Translation: ...  # type: ignore[overload-overlap] # a str is no iterable here
+    def translate(  # type: ignore[overload-overlap] # a str is no iterable here
+        self, lines: str, *, first_line: int = 1, **options: Unpack[CallOptions]
+    ) -> Translation: ...
     @overload
-    def translate(self, lines: Iterable[str], *, first_line: int = 1) -> Iterator[Translation]: ...
-    def translate(self, lines: object, *, first_line: int = 1) -> Translation | Iterator[Translation]:
-        """Translate a sentence (a str) or an iterable of lines, in order.
+    def translate(
+        self, lines: Iterable[str], *, first_line: int = 1, **options: Unpack[CallOptions]
+    ) -> list[Translation]: ...
+    def translate(
+        self, lines: object, *, first_line: int = 1, **options: Unpack[CallOptions]
+    ) -> Translation | list[Translation]:
+        """Translate a sentence, or several.
 
-        * At most one window of lines is in memory, two with several processes.
+            translator.translate("A man is riding a horse.").text
+            translator.translate(["A cat.", "Two dogs."], beam_size=10, n_best=3)[1].hypotheses[2].text
+
         * A blank line has an empty translation.
         * Control characters are read as spaces, lone surrogates as U+FFFD. Translations have neither, so each is one line.
-        * `first_line` is the number of the first line, for warnings and samples.
+
+        Args:
+            lines: a str, which is one sentence, or an iterable of lines. More lines than fit the memory: `stream`.
+            first_line: the number of the first line, for warnings and samples.
+            options: options of `nmt.load`, for this call only; all but `precision` and `shortlist`.
 
         Returns:
-            One translation for a str; a lazy iterator of translations for an iterable.
+            A `Translation` for a str; else a list of them, in the order of the lines.
 
         Raises:
-            UsageError: `lines` is neither, or a line is not a str.
+            UsageError: `lines` is neither, a line is not a str, or an option does not exist or is out of range.
         """
+        translator = self.with_options(**options)
         if isinstance(lines, str):
-            [translation] = self._translate([lines])
+            [translation] = translator._translate([lines], first_line)
             return translation
-        items = checked_items(lines, as_line, "translate takes a str, which is one sentence,")
-        return self._translate(items, first_line)
+        items = checked_items(lines, as_line, "translate takes a str, which is one sentence, or an iterable of them")
+        return list(translator._translate(items, first_line))
+
+    def stream(
+        self, lines: Iterable[str], *, first_line: int = 1, **options: Unpack[CallOptions]
+    ) -> Iterator[Translation]:
+        """Translate lines as they are read, in their order.
+
+            with open("news.en") as lines:
+                for translation in translator.stream(lines):
+                    print(translation.text)
+
+        At most one window of lines is in memory, two with several processes.
+
+        Args and errors are those of `translate`.
+        """
+        items = checked_items(lines, as_line, "stream takes an iterable of lines, each a str")
+        return self.with_options(**options)._translate(items, first_line)
 
     @overload
-    def score(self, pairs: Pair) -> Translation: ...
+    def score(self, pairs: Pair, **options: Unpack[CallOptions]) -> Translation: ...
     @overload
-    def score(self, pairs: Iterable[Pair]) -> Iterator[Translation]: ...
-    def score(self, pairs: object) -> Translation | Iterator[Translation]:
-        """Score known translations by forced decoding: log-probability, score and alignment, in the order of the pairs.
+    def score(self, pairs: Iterable[Pair], **options: Unpack[CallOptions]) -> list[Translation]: ...
+    def score(self, pairs: object, **options: Unpack[CallOptions]) -> Translation | list[Translation]:
+        """Score known translations by forced decoding: log-probability, score and alignment.
 
-        * A target is text, which the target subwords split, or a list of token ids.
+            translator.score(("A cat.", "Eine Katze.")).hypotheses[0].log_probability
+
         * A source is never split into parts.
         * A pair with more than 67 million attention weights (8,000 tokens on both sides) is not scored: its figures are nan,
           it has no alignment, and a warning gives its line.
 
+        Args:
+            pairs: a pair (source, target) or an iterable of pairs. A target is text, which the target subwords split, or a
+                list of token ids. More pairs than fit the memory: `stream_scores`.
+            options: options of `nmt.load`, for this call only.
+
         Returns:
-            One result for a single pair (source, target); a lazy iterator of results for an iterable of pairs.
+            A `Translation` for a single pair; else a list of them, in the order of the pairs.
 
         Raises:
-            UsageError: `pairs` is neither, or an id is a special token or beyond the vocabulary.
+            UsageError: `pairs` is neither, an id is a special token or beyond the vocabulary, or an option is wrong.
             DataError: the model's probabilities are nan.
         """
+        translator = self.with_options(**options)
         if is_pair(pairs):
-            [translation] = self._score([as_pair(1, pairs)])
+            [translation] = translator._score([as_pair(1, pairs)])
             return translation
-        return self._score(checked_items(pairs, as_pair, "score takes a pair (source, target)"))
+        items = checked_items(pairs, as_pair, "score takes a pair (source, target) or an iterable of them")
+        return list(translator._score(items))
+
+    def stream_scores(self, pairs: Iterable[Pair], **options: Unpack[CallOptions]) -> Iterator[Translation]:
+        """Score pairs as they are read, in their order. Args and errors are those of `score`."""
+        items = checked_items(pairs, as_pair, "stream_scores takes an iterable of pairs (source, target)")
+        return self.with_options(**options)._score(items)
+
+    @overload
+    def align(self, pairs: Pair, **options: Unpack[CallOptions]) -> Translation: ...
+    @overload
+    def align(self, pairs: Iterable[Pair], **options: Unpack[CallOptions]) -> list[Translation]: ...
+    def align(self, pairs: Any, **options: Unpack[CallOptions]) -> Translation | list[Translation]:
+        """Align known translations, by the posterior: `score` with `posterior=True`.
+
+            sorted(translator.align(("A cat.", "Eine Katze.")).links)  # [(0, 0), (1, 1)]
+
+        The posterior has a third of the errors of the attention, which `posterior=False` chooses; so do `layer` and `head`
+        of `nmt.load`.
+
+        Args, result and errors are those of `score`.
+        """
+        options.setdefault("posterior", self._settings.posterior or not self.chooses_attention)
+        translations: Translation | list[Translation] = self.score(pairs, **options)
+        return translations
+
+    def plot(
+        self,
+        sentence: str | Pair,
+        path: str | Path | None = None,
+        *,
+        title: str | None = None,
+        gold: Gold | None = None,
+        style: Style = "color",
+        font: str | Path | None = None,
+        dpi: float = 150,
+        **options: Unpack[CallOptions],
+    ) -> Picture:
+        """Draw the alignment of a sentence with its translation, or of a given pair.
+
+            translator.plot("A man is riding a horse.", "alignment.png")
+
+        Args:
+            sentence: a sentence to `translate`, or a pair (source, target) to `align`.
+            path, title, gold, style, font, dpi: as for `nmt.plot_alignment`.
+            options: options of `nmt.load`, for this call only.
+
+        Returns:
+            The picture, which a notebook shows.
+
+        Raises:
+            UsageError, DataError: as for `nmt.plot_alignment`, `translate` and `align`.
+        """
+        if not isinstance(sentence, str) and not is_pair(sentence):
+            raise UsageError(f"plot takes a sentence or a pair (source, target), but got {described(sentence)}.")
+        translation: Translation = (
+            self.translate(sentence, **options) if isinstance(sentence, str) else self.align(sentence, **options)
+        )
+        return translation.plot(path, title=title, gold=gold, style=style, font=font, dpi=dpi)
 
     def _translate(self, lines: Iterable[str], first_line: int = 1) -> Iterator[Translation]:
         windows = (
             self._line_tasks(numbers, [line.rstrip("\r\n") for line in part])
             for numbers, part in self._read(lines, len, first_line)
         )
-        for window, results in self._decode(windows, self._decoder.search, self._beam_size):
+        for window, results in self._decode(windows, self._decoder.search, self._settings.beam_size):
             yield from self._translations(window, results)
 
     def _score(self, pairs: Iterable[Pair]) -> Iterator[Translation]:
@@ -256,7 +370,7 @@ class Translator:
         self, items: Iterable[ItemT], size: Callable[[ItemT], int], first: int = 1
     ) -> Iterator[tuple[range, Sequence[ItemT]]]:
         """Windows of consecutive items, with their line numbers."""
-        for part in read_ahead(items, self._window, size=size):
+        for part in read_ahead(items, self._settings.window, size=size):
             yield range(first, first + len(part)), part
             first += len(part)
 
@@ -275,7 +389,7 @@ class Translator:
                 pending.append((window, batches))
                 yield [[window.tasks[row] for row in rows] for rows in batches]
 
-        with Workers(run, self._processes, lost=_LOST) as workers:
+        with Workers(run, self._settings.processes, lost=_LOST) as workers:
             for outputs in workers.map(batches_of_windows()):
                 window, batches = pending.popleft()
                 results: dict[int, ResultT] = {}
@@ -307,14 +421,14 @@ class Translator:
             parts = [next(results) for _ in sentences]
             hypotheses = self._join(parts) if parts else (empty_hypothesis(),)
             failures += hypotheses[0].score == NEG_INF
-            yield Translation(line, source_ids, hypotheses)
+            yield Translation(line, source_ids, hypotheses, self._reader)
         if failures:
             first, last = window.numbers[0], window.numbers[-1]
             logger.warning("%s, so %d of lines %d to %d are empty.", _NOT_NUMBERS, failures, first, last)
 
     def _join(self, parts: Sequence[Sequence[TranslationHypothesis]]) -> tuple[TranslationHypothesis, ...]:
         """Join the hypotheses of a line's parts: their best combinations, or sample n of each part."""
-        if self._decoder.sampling is None:
+        if self._settings.sampling is None:
             return join_ranked(parts, self._decoder.penalties, self._decoder.n_best)
         return tuple(join(sample, self._decoder.penalties) for sample in zip(*parts, strict=True))
 
@@ -344,7 +458,7 @@ class Translator:
             if isinstance(item.target, str):
                 text = clean(item.target)
                 hypothesis = TranslationHypothesis.of(hypothesis, text=text, alignment=hypothesis.alignment)
-            yield Translation(item.source.rstrip("\r\n"), item.sentence.ids[0], (hypothesis,))
+            yield Translation(item.source.rstrip("\r\n"), item.sentence.ids[0], (hypothesis,), self._reader)
 
     def _sentences_of_lines(self, lines: Sequence[str], first_number: int) -> list[list[SourceSentence]]:
         """The sentences of each line: none if it is blank, one if it fits, else one per part."""
@@ -361,13 +475,13 @@ class Translator:
             "Line %d has %d tokens, but a model reads at most %d at a time: it is translated in %d parts.",
             number,
             length,
-            self._max_source,
+            self._settings.max_source,
             len(parts),
         )
         return parts
 
     def _fits(self, sentence: SourceSentence) -> bool:
-        return sentence.length <= self._max_source
+        return sentence.length <= self._settings.max_source
 
     def _encode(self, texts: Sequence[str]) -> list[SourceSentence]:
         members = [member.source.encode_batch(texts) for member in self._members]
@@ -394,7 +508,7 @@ class Translator:
         order = np.argsort(-sizes, kind="stable")
         batches, start = [], 0
         while start < len(order):
-            rows = max(self._batch_tokens // (int(sizes[order[start]]) * beam_size), 1)
+            rows = max(self._settings.batch_tokens // (int(sizes[order[start]]) * beam_size), 1)
             end = start + largest_bucket_within(rows)
             batches.append(order[start:end].tolist())
             start = end

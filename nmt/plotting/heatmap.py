@@ -1,7 +1,10 @@
 """Draw alignment heatmaps like figure 3 of Bahdanau et al. (2015): source words on top, target words on the left."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -21,7 +24,17 @@ from nmt.arguments import as_path, described
 from nmt.errors import DataError, UsageError
 from nmt.plotting.fonts import add_font, choose_families, label, text_width
 from nmt.plotting.layout import LABEL_PAD, TITLE_SIZE, Layout, Panel, measure_panels
-from nmt.plotting.style import INK, MAGENTA, ORANGE, file_format, house_style, save, save_pages
+from nmt.plotting.style import (
+    INK,
+    MAGENTA,
+    ORANGE,
+    Picture,
+    file_format,
+    house_style,
+    render,
+    save,
+    save_pages,
+)
 from nmt.wording import counted
 
 Gold = GoldLinks | AbstractSet[tuple[int, int]]
@@ -30,6 +43,7 @@ Mark = Literal["sure", "possible", "center"]
 T = TypeVar("T")
 
 LEGEND_SIZE, LEGEND_UNIT = 9.0, 0.2  # font size in points, side of a mark in inches
+_WEIGHTS = "attention weight"
 ANNOTATED_UP_TO = 12  # words; larger matrices have no numbers in the cells
 
 _BLUES = LinearSegmentedColormap.from_list(
@@ -78,27 +92,32 @@ class Heatmap:
 
 def plot_alignment(
     alignment: Alignment | Sequence[Alignment],
-    path: str | Path,
+    path: str | Path | None = None,
     *,
+    weights: str = _WEIGHTS,
     title: str | Sequence[str] | None = None,
     gold: Gold | Sequence[Gold | None] | None = None,
     style: Style = "color",
     font: str | Path | None = None,
     dpi: float = 150,
-) -> None:
-    """Draw alignment matrices, alpha_ij of target word i and source word j (Bahdanau et al. 2015, eq. 6), to a file.
+) -> Picture:
+    """Draw alignment matrices, alpha_ij of target word i and source word j (Bahdanau et al. 2015, eq. 6).
 
     Cells are square, and colours always range from 0 to 1, so figures are comparable. The figure grows with the number of
     words. Small matrices show their weights in the cells.
 
     Args:
         alignment: one matrix [T S] with its words, or several for panels side by side.
-        path: .png, .pdf or .svg; the suffix chooses the format.
+        path: .png, .pdf or .svg; the suffix chooses the format. Default: a PNG in memory.
+        weights: label of the colour bar.
         title: the title of each panel; a single one is for the first panel.
         gold: the gold links of each panel, likewise; drawn as squares, dashed if only possible.
         style: `color`, or `grey` as in the paper (black is 0, white is 1).
         font: a font file for the words; installed fonts supply characters it lacks.
         dpi: dots per inch of a PNG.
+
+    Returns:
+        The picture, which a notebook shows.
 
     Raises:
         UsageError: the suffix or style is unknown, or the resolution out of range.
@@ -113,15 +132,18 @@ def plot_alignment(
     golds = [gold] if isinstance(gold, GoldLinks | AbstractSet) else list(gold or ())
     count = len(alignments)
     panels = zip(alignments, _padded(titles, "", count), _padded(golds, None, count), strict=True)
-    output, font_file = as_path(path, "The picture"), None if font is None else as_path(font, "The font")
-    plot_heatmaps([[Heatmap(*panel) for panel in panels]], output, style=style, font=font_file, dpi=dpi)
+    output = None if path is None else as_path(path, "The picture")
+    font_file = None if font is None else as_path(font, "The font")
+    kind, page = "png" if output is None else file_format(output), [Heatmap(*panel) for panel in panels]
+    with _drawing([page], _Look.of(style), font_file, kind, weights) as [figure]:
+        return render(figure, kind, dpi=dpi) if output is None else save(figure, output, dpi=dpi)
 
 
 def plot_heatmaps(
     pages: Sequence[Sequence[Heatmap]],
     path: Path,
     *,
-    weights: str = "attention weight",
+    weights: str = _WEIGHTS,
     style: Style = "color",
     font: Path | None = None,
     dpi: float = 150,
@@ -138,20 +160,28 @@ def plot_heatmaps(
         DataError: there is nothing to draw; or as for `plot_alignment`.
     """
     kind, look = file_format(path), _Look.of(style)
-    if not pages or not all(pages):
-        raise DataError("There is nothing to draw: a picture needs at least one alignment.")
     if len(pages) > 1 and kind != "pdf":
         raise UsageError(f"A .{kind} has one page, but there are {len(pages)}: write a .pdf.")
+    with _drawing(pages, look, font, kind, weights) as figures:
+        if len(pages) > 1:
+            save_pages(figures, path, dpi=dpi)
+        else:
+            save(next(figures), path, dpi=dpi)
+
+
+@contextmanager
+def _drawing(
+    pages: Sequence[Sequence[Heatmap]], look: _Look, font: Path | None, kind: str, weights: str
+) -> Iterator[Iterator[Figure]]:
+    """The figures of the pages, drawn one by one, within `house_style`. Raises DataError if there is nothing to draw."""
+    if not pages or not all(pages):
+        raise DataError("There is nothing to draw: a picture needs at least one alignment.")
     words = [label(word) for item in chain(*pages) for word in item.alignment.source + item.alignment.target]
     texts = [*words, *(item.title for item in chain(*pages))]
     # The viewer of an SVG uses its own fonts, which may have glyphs that are missing here.
     families = choose_families(texts, first=[add_font(font)] if font else [], warn=kind != "svg")
     with house_style(families):
-        figures = (_draw(page, look, families, weights) for page in pages)
-        if len(pages) > 1:
-            save_pages(figures, path, dpi=dpi)
-        else:
-            save(next(figures), path, dpi=dpi)
+        yield (_draw(page, look, families, weights) for page in pages)
 
 
 def _padded(values: Sequence[T], filler: T, count: int) -> list[T]:

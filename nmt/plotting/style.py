@@ -8,12 +8,14 @@ import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from matplotlib import style
 from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 
+from nmt.arguments import as_path
 from nmt.errors import UsageError
 from nmt.files import write_atomically
 
@@ -70,18 +72,50 @@ def house_style(families: Sequence[str]) -> Iterator[None]:
         yield
 
 
-def save(figure: Figure, path: Path, *, dpi: float) -> None:
+@dataclass(frozen=True)
+class Picture:
+    """A drawn figure, which a notebook shows if it is a PNG or an SVG."""
+
+    kind: str
+    """png, svg or pdf."""
+    content: bytes = field(repr=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file. Raises UsageError if the suffix is of another format, DataError if it cannot be written."""
+        file = as_path(path, "The picture")
+        if file_format(file) != self.kind:
+            raise UsageError(f"This picture is a .{self.kind}, not what {file} says: draw it again in that format.")
+        write_atomically(file, lambda beside: beside.write_bytes(self.content))
+
+    def _repr_png_(self) -> bytes | None:
+        return self.content if self.kind == "png" else None
+
+    def _repr_svg_(self) -> str | None:
+        return self.content.decode() if self.kind == "svg" else None
+
+
+def render(figure: Figure, kind: str, *, dpi: float) -> Picture:
+    """Draw the figure in a format; call it within `house_style`.
+
+    Raises:
+        UsageError: the resolution makes the picture too large or too small.
+    """
+    _check_resolution(figure, kind, dpi)
+    picture = io.BytesIO()
+    figure.savefig(picture, format=kind, dpi=dpi, metadata=_METADATA[kind])
+    return Picture(kind, picture.getvalue())
+
+
+def save(figure: Figure, path: Path, *, dpi: float) -> Picture:
     """Write the figure in the format of the suffix; call it within `house_style`.
 
     Raises:
         UsageError: the suffix is unknown, or the resolution makes the picture too large or too small.
         DataError: the file cannot be written.
     """
-    kind = file_format(path)
-    _check_resolution(figure, kind, dpi)
-    picture = io.BytesIO()
-    figure.savefig(picture, format=kind, dpi=dpi, metadata=_METADATA[kind])
-    _write(path, picture)
+    picture = render(figure, file_format(path), dpi=dpi)
+    picture.save(path)
+    return picture
 
 
 def save_pages(figures: Iterable[Figure], path: Path, *, dpi: float) -> None:
@@ -91,7 +125,7 @@ def save_pages(figures: Iterable[Figure], path: Path, *, dpi: float) -> None:
         for figure in figures:
             _check_resolution(figure, "pdf", dpi)
             pages.savefig(figure, dpi=dpi)
-    _write(path, picture)
+    write_atomically(path, lambda beside: beside.write_bytes(picture.getvalue()))
 
 
 def _check_resolution(figure: Figure, kind: str, dpi: float) -> None:
@@ -100,7 +134,3 @@ def _check_resolution(figure: Figure, kind: str, dpi: float) -> None:
     if not 10 <= dpi <= 2400 or (kind == "png" and side > _LARGEST_SIDE):
         limits = f"choose 10 to 2400 dots per inch and at most {_LARGEST_SIDE:,} pixels"
         raise UsageError(f"A picture with {dpi:g} dots per inch would be {side:,.0f} pixels long: {limits}.")
-
-
-def _write(path: Path, picture: io.BytesIO) -> None:
-    write_atomically(path, lambda beside: beside.write_bytes(picture.getvalue()))

@@ -112,7 +112,7 @@ class Validator:
             alignments=False,
         )
         lines = self.ranks.share(range(len(self.text)))
-        own = [translation.text for translation in translator.translate(self.text.source[line] for line in lines)]
+        own = [translation.text for translation in translator.stream(self.text.source[line] for line in lines)]
         translations = [""] * len(self.text)
         for rank, texts in enumerate(self.ranks.gather(own)):
             translations[rank :: self.ranks.count] = texts

@@ -113,7 +113,7 @@ def test_a_translator_gives_it_for_known_translations_and_for_its_own() -> None:
     plain, posterior = Translator([member]), Translator([member], posterior=True)
     for one, other in zip(plain.translate(LINES[5:]), posterior.translate(LINES[5:]), strict=True):
         assert (one.text, one.score) == (other.text, other.score)
-        again = next(posterior.score([(other.source, other.hypotheses[0].ids)])).hypotheses[0].alignment
+        again = next(posterior.stream_scores([(other.source, other.hypotheses[0].ids)])).hypotheses[0].alignment
         mine = other.hypotheses[0].alignment
         assert mine.shape == one.hypotheses[0].alignment.shape
         torch.testing.assert_close(mine, again[: len(mine)], atol=1e-5, rtol=0)
@@ -124,5 +124,7 @@ def test_a_translator_gives_it_for_known_translations_and_for_its_own() -> None:
 
 def test_an_ensemble_shows_the_mean_of_its_members() -> None:
     member = bundle(ATTENTIVE[0])
-    alone, twice = (next(Translator([member] * n, posterior=True).score([(LINES[0], TARGETS[0])])) for n in (1, 2))
+    alone, twice = (
+        next(Translator([member] * n, posterior=True).stream_scores([(LINES[0], TARGETS[0])])) for n in (1, 2)
+    )
     torch.testing.assert_close(alone.hypotheses[0].alignment, twice.hypotheses[0].alignment, atol=1e-6, rtol=0)

@@ -362,7 +362,7 @@ def test_lines_are_answered_as_soon_as_the_window_is_full() -> None:
             requests.append(number)
             yield line
 
-    answers = Translator([bundle()], window=1).translate(lines())
+    answers = Translator([bundle()], window=1).stream(lines())
     next(answers)
     assert requests == [0]
     next(answers)
@@ -377,7 +377,8 @@ def test_an_ensemble_is_the_mean_of_probabilities(names: tuple[str, str]) -> Non
         if not hypothesis.finished:
             continue
         forced = [
-            next(Translator([member]).score([(translation.source, hypothesis.ids)])).hypotheses[0] for member in members
+            next(Translator([member]).stream_scores([(translation.source, hypothesis.ids)])).hypotheses[0]
+            for member in members
         ]
         for together, one, two in zip(
             hypothesis.token_log_probs, forced[0].token_log_probs, forced[1].token_log_probs, strict=True
@@ -385,7 +386,7 @@ def test_an_ensemble_is_the_mean_of_probabilities(names: tuple[str, str]) -> Non
             assert math.exp(together) == pytest.approx((math.exp(one) + math.exp(two)) / 2, abs=1e-5)
         mean = (forced[0].alignment + forced[1].alignment) / 2
         torch.testing.assert_close(hypothesis.alignment, mean, atol=1e-5, rtol=0)
-        check_same(next(Translator(members).score([(translation.source, hypothesis.ids)])), translation)
+        check_same(next(Translator(members).stream_scores([(translation.source, hypothesis.ids)])), translation)
 
 
 def test_a_model_twice_is_the_model_once() -> None:
@@ -400,8 +401,8 @@ def test_members_may_cut_the_source_differently() -> None:
         hypothesis = translation.hypotheses[0]
         assert hypothesis.alignment.shape[1] == len(translation.source_ids) + 1
         if hypothesis.finished:
-            check_same(next(Translator(members).score([(translation.source, hypothesis.ids)])), translation)
-            first = next(Translator(members[:1]).score([(translation.source, hypothesis.ids)]))
+            check_same(next(Translator(members).stream_scores([(translation.source, hypothesis.ids)])), translation)
+            first = next(Translator(members[:1]).stream_scores([(translation.source, hypothesis.ids)]))
             torch.testing.assert_close(hypothesis.alignment, first.hypotheses[0].alignment, atol=1e-5, rtol=0)
 
 
@@ -423,7 +424,7 @@ def test_scoring_text_keeps_order_and_takes_empty_sides() -> None:
     assert [item.source for item in together[:4]] == ["a cat", "", "a cat", "three ships"]
     assert [item.text for item in together[:4]] == ["the dog", "a", "", "we saw ships"]
     for pair, translation in zip(pairs, together, strict=True):
-        check_same(translation, next(Translator([bundle("luong")]).score([pair])))
+        check_same(translation, next(Translator([bundle("luong")]).stream_scores([pair])))
         hypothesis = translation.hypotheses[0]
         assert hypothesis.ids == tuple(subwords().encode(clean(pair[1])))
         assert sum(hypothesis.token_log_probs) == pytest.approx(hypothesis.log_probability, abs=1e-4)

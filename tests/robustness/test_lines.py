@@ -290,4 +290,4 @@ finally:
 
 def _expected(line: bytes) -> str:
     translator = Translator([tiny.bundle()], decoding=recipe.DecodingConfig(beam_size=1, max_ratio=0.1))
-    return next(translator.translate([line.decode(errors="replace")])).text
+    return next(translator.stream([line.decode(errors="replace")])).text

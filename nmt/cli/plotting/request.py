@@ -67,9 +67,9 @@ class Request:
     def read(self, translator: Translator, label: str, *, quiet: bool) -> Iterator[Translation]:
         """Translate each sentence, or score its reference if forced, with a progress bar."""
         if self.forced and self.references is not None:
-            translations = translator.score(zip(self.sources, self.references, strict=True))
+            translations = translator.stream_scores(zip(self.sources, self.references, strict=True))
         else:
-            translations = translator.translate(self.sources)
+            translations = translator.stream(self.sources)
         return with_progress(translations, label, total=len(self.sources), quiet=quiet)
 
 

@@ -2,6 +2,9 @@
 
 A step of search consists of hundreds of operations too small to parallelise: one process with two threads leaves a third of
 two cores idle, two processes do not. Forked processes share the memory of the weights, and of text.
+
+Several threads may use workers at the same time. A forked process inherits the locks that other threads hold at that moment, and nobody
+would release them there, so no thread computes while another one forks.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -51,6 +55,37 @@ def can_fork(*, computes: bool = True) -> bool:
     return sys.platform == "linux" and not uses_cuda and not multiprocessing.current_process().daemon
 
 
+class _ForkGate:
+    """Lets any number of threads compute, or one of them fork."""
+
+    def __init__(self) -> None:
+        self.condition = threading.Condition()
+        """Whoever holds it neither forks nor begins to compute."""
+        self._computing = 0
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        with self.condition:
+            self._computing += 1
+        try:
+            yield
+        finally:
+            with self.condition:
+                self._computing -= 1
+                self.condition.notify_all()
+
+    @contextmanager
+    def forking(self) -> Iterator[None]:
+        with self.condition:
+            self.condition.wait_for(lambda: self._computing == 0)
+            yield
+
+
+_gate = _ForkGate()
+_open_ends: set[Connection] = set()
+"""Our ends of all pipes. A new process closes its copies: a pipe is closed only when all copies of its end are."""
+
+
 class Workers(Generic[TaskT, ResultT]):
     """Runs a function on tasks in up to `max_processes` processes.
 
@@ -86,10 +121,12 @@ class Workers(Generic[TaskT, ResultT]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the pipes, upon which idle processes end. After an exception kill them."""
-        for end, process in zip(self._ends, self._processes, strict=True):
-            if kind is not None:
-                process.kill()
-            end.close()
+        with _gate.condition:
+            for end, process in zip(self._ends, self._processes, strict=True):
+                if kind is not None:
+                    process.kill()
+                end.close()
+                _open_ends.discard(end)
         for process in self._processes:
             process.join()
         self._ends, self._processes = [], []
@@ -110,19 +147,25 @@ class Workers(Generic[TaskT, ResultT]):
             if self._ends:
                 yield from self._parallel(chain([group], remaining))
             else:
-                yield [self._run(task) for task in group]
+                yield [self._run_here(task) for task in group]
+
+    def _run_here(self, task: TaskT) -> ResultT:
+        with _gate.computing():
+            return self._run(task)
 
     def _start(self, count: int) -> None:
         if count < 2:
             return
         forks = multiprocessing.get_context("fork")
-        for _ in range(count):
-            ours, theirs = forks.Pipe()
-            self._ends.append(ours)
-            process = forks.Process(target=_serve, args=(self._run, theirs, tuple(self._ends)), daemon=True)
-            process.start()
-            self._processes.append(process)
-            theirs.close()
+        with _gate.forking():
+            for _ in range(count):
+                ours, theirs = forks.Pipe()
+                self._ends.append(ours)
+                _open_ends.add(ours)
+                process = forks.Process(target=_serve, args=(self._run, theirs, tuple(_open_ends)), daemon=True)
+                process.start()
+                self._processes.append(process)
+                theirs.close()
 
     def _parallel(self, groups: Iterator[Sequence[TaskT]]) -> Iterator[list[ResultT]]:
         """Give each process one task at a time, and the next one when it is done."""

@@ -1,0 +1,110 @@
+"""Several threads use one translator at the same time, with options of their own: results are those of calls in turn."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from nmt.decoding.sampling import Sampling
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
+from nmt.workers import Workers
+from tests.decoding.test_translator import LINES, bundle, check_same
+
+THREADS = 8
+CALLS: list[dict[str, Any]] = [
+    {"beam_size": 1},
+    {"beam_size": 3, "n_best": 3, "length_penalty": 0.3},
+    {"beam_size": 4, "prune": 2.0, "alignments": False},
+    {"sampling": Sampling(seed=3), "n_best": 2},
+    {"posterior": True, "batch_tokens": 60},
+    {"replace_unknown": {}, "window": 3},
+]
+
+
+def called(translator: Translator, number: int) -> Sequence[Translation]:
+    """One of the calls: translations, or scores for every seventh."""
+    if number % 7 == 6:
+        return translator.score([(line, "das ist gut") for line in LINES[number % 5 :]])
+    return translator.translate(LINES[number % 5 :], **CALLS[number % len(CALLS)])
+
+
+@pytest.mark.parametrize("fast", ["1", "0"])
+@pytest.mark.parametrize("name", ["bahdanau", "luong"])
+def test_calls_of_several_threads_equal_calls_in_turn(name: str, fast: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NMT_FAST", fast)
+    in_turn, shared = Translator([bundle(name)]), Translator([bundle(name)])
+    numbers = range(3 * THREADS)
+    expected = [called(in_turn, number) for number in numbers]
+    barrier = threading.Barrier(THREADS)
+
+    def call(number: int) -> Sequence[Translation]:
+        if number < THREADS:
+            barrier.wait()  # all begin at once, with empty tables
+        return called(shared, number)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(THREADS) as pool:
+            actual = list(pool.map(call, numbers))
+    finally:
+        sys.setswitchinterval(before)
+    for ours, theirs in zip(actual, expected, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            check_same(one, other)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there are no forks")
+def test_threads_with_processes_of_their_own_end() -> None:
+    translator = Translator([bundle()], processes=2, batch_tokens=40, beam_size=2)
+    expected = translator.translate(LINES, processes=1)
+    with ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(lambda _: translator.translate(LINES), range(6)))
+    for result in results:
+        for one, other in zip(result, expected, strict=True):
+            check_same(one, other)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there are no forks")
+def test_streams_with_processes_of_their_own_end_in_any_order() -> None:
+    """The processes of the second stream inherit the pipes of the first, which end nevertheless."""
+    translator = Translator([bundle()], processes=2, batch_tokens=40, beam_size=2)
+    first, second = translator.stream(LINES), translator.stream(LINES)
+    assert next(first).source == next(second).source
+    start = time.monotonic()
+    assert len(list(first)) == len(LINES) - 1
+    assert len(list(second)) == len(LINES) - 1
+    assert time.monotonic() - start < 60
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there are no forks")
+def test_no_process_is_forked_while_a_thread_computes() -> None:
+    """A child would inherit the locks of that moment."""
+    lock, has_begun = threading.Lock(), threading.Event()
+
+    def slowly(_: int) -> bool:
+        with lock:
+            has_begun.set()
+            time.sleep(0.3)
+        return True
+
+    def is_locked(_: int) -> bool:
+        return lock.locked()
+
+    def compute() -> list[list[bool]]:
+        with Workers(slowly, 1, lost="lost") as workers:
+            return list(workers.map([[0]]))
+
+    with ThreadPoolExecutor(1) as pool:
+        computing = pool.submit(compute)
+        assert has_begun.wait(10)
+        with Workers(is_locked, 2, lost="lost") as forked:
+            assert list(forked.map([[0] * 4])) == [[False] * 4]
+        assert computing.result() == [[True]]

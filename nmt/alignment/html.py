@@ -15,7 +15,7 @@ _MOST_WORDS = 60
 """Words of a side beyond which the matrix is left out."""
 _LEAST_WEIGHT = 0.005
 """The least weight that is shown as a number: smaller ones would be 0.00."""
-_TABLE = "border-collapse:collapse;margin:0.5em 0;font-size:90%"
+_TABLE = "color:inherit;border-collapse:collapse;margin:0.5em 0;font-size:90%"
 _CELL = "min-width:2.2em;padding:0.15em 0.3em;text-align:center;border:1px solid rgba(128,128,128,.3)"
 _COLUMN = "vertical-align:bottom;padding:0.15em 0.3em;text-align:center;font-weight:normal"
 _ROW = "padding:0.15em 0.6em 0.15em 0;text-align:right;font-weight:normal"

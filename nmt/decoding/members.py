@@ -43,14 +43,20 @@ class PlainMember:
     model: TranslationModel[Any, Any]
 
 
+def own_recipe(member: Member) -> recipe.Recipe | None:
+    """Its recipe; None if it has none."""
+    return member.recipe if isinstance(member, RecipeMember) else None
+
+
 def own_decoding(member: Member) -> recipe.DecodingConfig:
     """The decoding settings of its recipe, or the default ones."""
-    return member.recipe.decoding if isinstance(member, RecipeMember) else recipe.DecodingConfig()
+    own = own_recipe(member)
+    return recipe.DecodingConfig() if own is None else own.decoding
 
 
 def own_extraction(member: Member, *, posterior: bool) -> Extraction:
     """How links are extracted from its alignment."""
-    return fitting_extraction(member.recipe if isinstance(member, RecipeMember) else None, posterior=posterior)
+    return fitting_extraction(own_recipe(member), posterior=posterior)
 
 
 def checked_members(members: object) -> tuple[Member, ...]:

@@ -24,7 +24,7 @@ from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from nmt.plotting.heatmap import Gold, Style
-    from nmt.plotting.style import Picture
+    from nmt.plotting.style import Drawing
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class Translation:
         style: Style = "color",
         font: str | Path | None = None,
         dpi: float = 150,
-    ) -> Picture:
+    ) -> Drawing:
         """Draw `word_alignment(rank)`; arguments and errors are those of `nmt.plot_alignment`.
 
         Returns:

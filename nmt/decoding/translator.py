@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overlo
 
 import numpy as np
 
-from nmt import recipe
 from nmt.arguments import check_choice, described
 from nmt.bucketing import largest_bucket_within
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
@@ -22,7 +21,7 @@ from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import NEG_INF
 from nmt.decoding.lines import read_ahead
-from nmt.decoding.members import Member, PlainMember, checked_members, own_decoding, own_extraction
+from nmt.decoding.members import Member, PlainMember, checked_members, own_decoding, own_extraction, own_recipe
 from nmt.decoding.options import (
     CallOptions,
     Pair,
@@ -47,11 +46,12 @@ from nmt.decoding.unknown import UnknownWords
 from nmt.device import DTYPES, DecodingPrecision, choose_precision
 from nmt.errors import DataError, UsageError
 from nmt.model.interface import TranslationModel, device_of
+from nmt.recipe import DecodingConfig, Recipe
 from nmt.workers import Workers
 
 if TYPE_CHECKING:
     from nmt.plotting.heatmap import Gold, Style
-    from nmt.plotting.style import Picture
+    from nmt.plotting.style import Drawing
 
 __all__ = ["Translation", "TranslationHypothesis", "Translator"]
 
@@ -162,6 +162,11 @@ class Translator:
             sampling=settings.sampling,
         )
 
+    @property
+    def recipe(self) -> Recipe | None:
+        """The recipe of the (first) model; None for a model without a folder."""
+        return own_recipe(self._members[0])
+
     def with_options(self, **options: Unpack[CallOptions]) -> Translator:
         """The same models with some options changed, at once: nothing is loaded or packed again.
 
@@ -196,7 +201,7 @@ class Translator:
         source: Subwords,
         target: Subwords,
         *,
-        decoding: recipe.DecodingConfig,
+        decoding: DecodingConfig,
         batch_tokens: int = 8192,
         alignments: bool = True,
         precision: DecodingPrecision = "fp32",
@@ -253,8 +258,7 @@ class Translator:
         """Translate lines as they are read, in their order.
 
             with open("news.en") as lines:
-                for translation in translator.stream(lines):
-                    print(translation.text)
+                texts = [translation.text for translation in translator.stream(lines)]
 
         At most one window of lines is in memory, two with several processes.
 
@@ -329,7 +333,7 @@ class Translator:
         font: str | Path | None = None,
         dpi: float = 150,
         **options: Unpack[CallOptions],
-    ) -> Picture:
+    ) -> Drawing:
         """Draw the alignment of a sentence with its translation, or of a given pair.
 
             translator.plot("A man is riding a horse.", "alignment.png")

@@ -28,7 +28,7 @@ from nmt.plotting.style import (
     INK,
     MAGENTA,
     ORANGE,
-    Picture,
+    Drawing,
     file_format,
     house_style,
     render,
@@ -100,7 +100,7 @@ def plot_alignment(
     style: Style = "color",
     font: str | Path | None = None,
     dpi: float = 150,
-) -> Picture:
+) -> Drawing:
     """Draw alignment matrices, alpha_ij of target word i and source word j (Bahdanau et al. 2015, eq. 6).
 
     Cells are square, and colours always range from 0 to 1, so figures are comparable. The figure grows with the number of
@@ -135,7 +135,7 @@ def plot_alignment(
     output = None if path is None else as_path(path, "The picture")
     font_file = None if font is None else as_path(font, "The font")
     kind, page = "png" if output is None else file_format(output), [Heatmap(*panel) for panel in panels]
-    with _drawing([page], _Look.of(style), font_file, kind, weights) as [figure]:
+    with _figures([page], _Look.of(style), font_file, kind, weights) as [figure]:
         return render(figure, kind, dpi=dpi) if output is None else save(figure, output, dpi=dpi)
 
 
@@ -162,7 +162,7 @@ def plot_heatmaps(
     kind, look = file_format(path), _Look.of(style)
     if len(pages) > 1 and kind != "pdf":
         raise UsageError(f"A .{kind} has one page, but there are {len(pages)}: write a .pdf.")
-    with _drawing(pages, look, font, kind, weights) as figures:
+    with _figures(pages, look, font, kind, weights) as figures:
         if len(pages) > 1:
             save_pages(figures, path, dpi=dpi)
         else:
@@ -170,7 +170,7 @@ def plot_heatmaps(
 
 
 @contextmanager
-def _drawing(
+def _figures(
     pages: Sequence[Sequence[Heatmap]], look: _Look, font: Path | None, kind: str, weights: str
 ) -> Iterator[Iterator[Figure]]:
     """The figures of the pages, drawn one by one, within `house_style`. Raises DataError if there is nothing to draw."""

@@ -73,7 +73,7 @@ def house_style(families: Sequence[str]) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Drawing:
     """A drawn figure, which a notebook shows if it is a PNG or an SVG."""
 
     kind: str
@@ -94,7 +94,7 @@ class Picture:
         return self.content.decode() if self.kind == "svg" else None
 
 
-def render(figure: Figure, kind: str, *, dpi: float) -> Picture:
+def render(figure: Figure, kind: str, *, dpi: float) -> Drawing:
     """Draw the figure in a format; call it within `house_style`.
 
     Raises:
@@ -103,10 +103,10 @@ def render(figure: Figure, kind: str, *, dpi: float) -> Picture:
     _check_resolution(figure, kind, dpi)
     picture = io.BytesIO()
     figure.savefig(picture, format=kind, dpi=dpi, metadata=_METADATA[kind])
-    return Picture(kind, picture.getvalue())
+    return Drawing(kind, picture.getvalue())
 
 
-def save(figure: Figure, path: Path, *, dpi: float) -> Picture:
+def save(figure: Figure, path: Path, *, dpi: float) -> Drawing:
     """Write the figure in the format of the suffix; call it within `house_style`.
 
     Raises:

@@ -1,0 +1,154 @@
+"""A translation knows its words, alignment and links, draws itself, and shows itself in a notebook."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.alignment.extraction import word_links
+from nmt.alignment.hypothesis_alignment import word_alignment
+from nmt.alignment.weights import Alignment
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError, UsageError
+from tests.robustness import tiny
+
+LINE = "the dog sees a cat ."
+VOID = {"meta", "br"}
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return Translator([tiny.bundle()])
+
+
+class Balanced(HTMLParser):
+    """Collects text and tags, and checks that what opens closes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.text = ""
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.add(tag)
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_words_alignment_and_links_are_those_of_the_commands(translator: Translator) -> None:
+    bundle = tiny.bundle()
+    for translation in translator.translate([LINE, "a cat", ""], n_best=2):
+        for rank in range(len(translation.hypotheses)):
+            expected = word_alignment(translation, bundle, rank)
+            assert translation.word_alignment(rank) == expected
+            assert translation.word_links(rank) == word_links(expected, bundle.recipe)
+        assert translation.words == tuple(translation.text.split())
+        assert translation.source_words == tuple(translation.source.split())
+        assert isinstance(translation.alignment, np.ndarray)
+        assert translation.alignment.shape == (len(translation.words), len(translation.source_words))
+        assert translation.links == translation.word_links(0)
+
+
+def test_given_pairs_are_aligned_by_the_posterior(translator: Translator) -> None:
+    pair = (LINE, "a cat sleeps")
+    aligned, [listed] = translator.align(pair), translator.align([pair])
+    expected = translator.score(pair, posterior=True)
+    assert aligned == listed == expected
+    assert aligned.links == word_links(aligned.word_alignment(), tiny.bundle().recipe, posterior=True)
+    assert aligned.words == ("a", "cat", "sleeps")
+    attention = translator.align(pair, posterior=False)
+    assert attention == translator.score(pair)
+    assert not np.allclose(attention.alignment, aligned.alignment)
+
+
+def test_without_an_alignment_there_are_words_and_a_sentence(translator: Translator) -> None:
+    translation = translator.translate(LINE, alignments=False)
+    assert translation.words == tuple(translation.text.split())
+    with pytest.raises(DataError, match="has no alignment: its line is longer than 4,096 tokens, or alignments=False"):
+        _ = translation.links
+    assert "<table" not in translation._repr_html_()
+
+
+def test_pickling_keeps_the_words_and_leaves_the_subwords(translator: Translator) -> None:
+    translation = translator.translate(LINE, n_best=2)
+    stored = pickle.dumps(translation)
+    assert len(stored) < len(tiny.bundle().source.serialized)
+    again = pickle.loads(stored)
+    assert again == translation
+    assert (again.words, again.links) == (translation.words, translation.links)
+    assert again.word_alignment(1) == translation.word_alignment(1)
+    assert pickle.loads(pickle.dumps(again)).links == translation.links
+    with pytest.raises(UsageError, match="known only if a Translator made it"):
+        _ = replace(translation, reader=None).words
+
+
+def test_it_prints_as_its_text(translator: Translator) -> None:
+    translation = translator.translate(LINE, n_best=2)
+    assert str(translation) == translation.text
+    assert repr(translation).startswith(f"Translation('{LINE}' -> ")
+    assert repr(translation).endswith(", 1 more)")
+
+
+def test_it_draws_itself(translator: Translator, tmp_path: Path) -> None:
+    picture = translator.plot((LINE, "a cat"), tmp_path / "pair.svg", title="$x$", gold={(0, 0)})
+    assert (tmp_path / "pair.svg").read_bytes() == picture.content
+    assert picture._repr_png_() is None
+    assert "posterior weight" in str(picture._repr_svg_())
+    again = translator.align((LINE, "a cat")).plot()
+    assert str(again) == "Drawing(kind='png')"
+    assert again._repr_svg_() is None
+    assert str(again._repr_png_()).startswith(r"b'\x89PNG")
+    again.save(tmp_path / "again.png")
+    assert (tmp_path / "again.png").read_bytes() == again.content
+    with pytest.raises(UsageError, match=r"This picture is a \.png, not what .*again\.svg says"):
+        again.save(tmp_path / "again.svg")
+    with pytest.raises(DataError, match="nothing to draw"):
+        translator.plot("")
+
+
+def shown(source: str, text: str, translator: Translator) -> str:
+    return translator.score((source, text))._repr_html_()
+
+
+def test_a_notebook_shows_text_score_and_alignment(translator: Translator) -> None:
+    page = Balanced(translator.align((LINE, "a cat"))._repr_html_())
+    assert {"table", "caption", "th", "strong"} <= page.tags
+    assert "a cat" in page.text
+    assert "score -" in page.text
+    several = Balanced(translator.translate(LINE, n_best=2)._repr_html_())
+    assert "li" in several.tags
+
+
+def test_what_a_notebook_shows_is_inert(translator: Translator) -> None:
+    hostile = "<script>alert(1)</script> & <img src=x onerror=y>"
+    page = Balanced(shown(hostile, hostile, translator))
+    assert not page.tags & {"script", "img"}
+    assert page.text.count("alert(1)") == 4  # as text, translation, column and row
+
+
+def test_a_notebook_shows_no_huge_matrix() -> None:
+    words = tuple("abcdefg" * 10)
+    assert Alignment(np.zeros((70, 70)), words, words)._repr_html_() == ""
+    assert "0.75" in Alignment(np.array([[0.25, 0.75]]), ("a", "b"), ("c",))._repr_html_()
+
+
+def test_one_that_was_made_by_hand_has_no_words(translator: Translator) -> None:
+    translation = translator.translate(LINE)
+    plain = Translation(translation.source, translation.source_ids, translation.hypotheses)
+    assert plain == translation
+    with pytest.raises(UsageError, match="known only if a Translator made it"):
+        _ = plain.links

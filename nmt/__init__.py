@@ -4,8 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nmt.alignment.weights import Alignment
+    from nmt.comparison.evaluation import evaluate
+    from nmt.comparison.scores import Evaluation
     from nmt.data.corpus import ParallelCorpus, load_corpus
     from nmt.data.subwords import Subwords
+    from nmt.decoding import search
     from nmt.decoding.loading import load
     from nmt.decoding.sampling import Sampling
     from nmt.decoding.translator import Translation, Translator
@@ -22,6 +25,7 @@ __all__ = [
     "Alignment",
     "Bundle",
     "DataError",
+    "Evaluation",
     "NmtError",
     "ParallelCorpus",
     "Recipe",
@@ -30,11 +34,13 @@ __all__ = [
     "Translation",
     "Translator",
     "UsageError",
+    "evaluate",
     "load",
     "load_corpus",
     "load_recipe",
     "plot_alignment",
     "plot_importances",
+    "search",
     "train",
 ]
 
@@ -42,6 +48,7 @@ _HOME = {
     "Alignment": "nmt.alignment.weights",
     "Bundle": "nmt.model_folder",
     "DataError": "nmt.errors",
+    "Evaluation": "nmt.comparison.scores",
     "NmtError": "nmt.errors",
     "ParallelCorpus": "nmt.data.corpus",
     "Recipe": "nmt.recipe",
@@ -50,11 +57,13 @@ _HOME = {
     "Translation": "nmt.decoding.translator",
     "Translator": "nmt.decoding.translator",
     "UsageError": "nmt.errors",
+    "evaluate": "nmt.comparison.evaluation",
     "load": "nmt.decoding.loading",
     "load_corpus": "nmt.data.corpus",
     "load_recipe": "nmt.recipe",
     "plot_alignment": "nmt.plotting.heatmap",
     "plot_importances": "nmt.plotting.importances",
+    "search": "nmt.decoding",
     "train": "nmt.training.trainer",
 }
 """Where each public name lives; it is imported when first asked for, so that `import nmt` stays instant."""

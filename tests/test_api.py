@@ -21,9 +21,10 @@ import nmt
 from nmt.alignment.weights import Alignment
 from nmt.decoding.options import CallOptions, Options, TranslationSettings
 from nmt.decoding.translator import Translator
-from nmt.errors import UsageError
+from nmt.errors import DataError, UsageError
 from nmt.recipe import DecodingConfig, dump_recipe
-from tests.commands import ROOT
+from tests.commands import ROOT, good
+from tests.commands import nmt as run_command
 from tests.robustness import tiny
 from tests.training import toy
 
@@ -255,6 +256,66 @@ def test_a_translator_pickles_by_loading_its_folder_anew(folder: Path, monkeypat
     again = pickle.loads(stored)
     assert again.translate(LINE) == translator.translate(LINE)
     assert pickle.loads(pickle.dumps(again)).translate(LINE) == translator.translate(LINE)
+
+
+def test_options_of_a_call_are_those_of_load_for_that_call(folder: Path) -> None:
+    translator = nmt.load(folder, "cpu", length_penalty=0.5)
+    options: CallOptions = {"beam_size": 4, "n_best": 3, "max_ratio": 0.5, "alignments": False}
+    expected = nmt.load(folder, "cpu", **options).with_options(length_penalty=0.5)
+    assert translator.translate(LINE, **options) == expected.translate(LINE)
+    assert list(translator.stream([LINE], **options)) == expected.translate([LINE])
+    assert translator.translate(LINE) == nmt.load(folder, "cpu", length_penalty=0.5).translate(LINE)
+    pair = (LINE, "a dog")
+    assert translator.score(pair, length_penalty=0.0) == nmt.load(folder, "cpu", length_penalty=0).score(pair)
+    assert translator.translate(LINE, decoding={"beam_size": 4}, n_best=3).hypotheses[2]
+
+
+def test_a_call_with_options_packs_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    translator = nmt.load(folder, "cpu")
+    monkeypatch.setattr("nmt.decoding.ensemble.pack", None)
+    assert len(translator.translate(LINE, beam_size=3, n_best=3).hypotheses) == 3
+    with pytest.raises(TypeError):
+        nmt.load(folder, "cpu")
+
+
+def test_a_translator_with_options_pickles_with_them(folder: Path) -> None:
+    translator = nmt.load(folder, "cpu").with_options(beam_size=3, n_best=2).with_options(length_penalty=0.0)
+    again = pickle.loads(pickle.dumps(translator))
+    assert again.translate(LINE) == translator.translate(LINE)
+    assert pickle.loads(pickle.dumps(again)).translate(LINE) == translator.translate(LINE)
+
+
+def test_a_corpus_is_evaluated_as_the_command_does(folder: Path, tmp_path: Path) -> None:
+    for side in ("en", "de"):
+        (tmp_path / f"test.{side}").write_text("".join(f"{line}\n" for line in tiny.TEXT))
+    (tmp_path / "test.align").write_text("0-0\n" * len(tiny.TEXT))
+    locator = str(tmp_path / "test.{en,de}")
+    printed = good(run_command("evaluate", folder, "--split", locator, "--bootstrap", "20", "--beam-size", "3"))
+    result = nmt.evaluate(folder, locator, bootstrap=20, beam_size=3, device="cpu")
+    assert str(result) + "\n" == printed
+    assert "AER" in printed
+    corpus = nmt.load_corpus(locator, source="en", target="de")
+    translator = nmt.load(folder, "cpu")
+    again = nmt.evaluate(translator, corpus, bootstrap=20, beam_size=3, baseline=tiny.TEXT)
+    assert again.scores == result.scores
+    assert again.translations == [item.text for item in translator.stream(tiny.TEXT, beam_size=3)]
+    assert [item.system for item in again.comparisons] == ["baseline", "system"] * 3
+    assert (again.bleu.metric, again.chrf.metric, again.ter.metric) == ("BLEU", "chrF2", "TER")
+    with pytest.raises(DataError, match=r"The baseline has 1 line, but .* has 4: the lines do not correspond\."):
+        nmt.evaluate(translator, corpus, baseline=["a"])
+    with pytest.raises(UsageError, match="names no data"):
+        nmt.evaluate(translator)
+    with pytest.raises(UsageError, match="There is no tokeniser 'x'"):
+        nmt.evaluate(translator, corpus, tokenize="x")
+    with pytest.raises(UsageError, match="published has its own tokeniser"):
+        nmt.evaluate(translator, corpus, tokenize="13a", published=True)
+    with pytest.raises(UsageError, match="This model has no recipe"):
+        nmt.evaluate(translator_without_recipe(), corpus)
+
+
+def translator_without_recipe() -> Translator:
+    bundle = tiny.bundle()
+    return Translator.of(bundle.model, bundle.source, bundle.target, decoding=DecodingConfig())
 
 
 @pytest.mark.slow

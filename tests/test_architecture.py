@@ -69,6 +69,7 @@ def test_the_public_names_are_these() -> None:
         "Alignment",
         "Bundle",
         "DataError",
+        "Evaluation",
         "NmtError",
         "ParallelCorpus",
         "Recipe",
@@ -77,11 +78,13 @@ def test_the_public_names_are_these() -> None:
         "Translation",
         "Translator",
         "UsageError",
+        "evaluate",
         "load",
         "load_corpus",
         "load_recipe",
         "plot_alignment",
         "plot_importances",
+        "search",
         "train",
     ]
 

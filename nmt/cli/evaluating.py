@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,33 +33,9 @@ from nmt.progress import with_progress
 from nmt.wording import counted
 
 if TYPE_CHECKING:
-    from nmt.alignment.error_rate import AlignmentErrorRate
-    from nmt.data.corpus import ParallelCorpus
-    from nmt.evaluation.metrics import Comparison, MetricScore
-    from nmt.model_folder import Bundle
-
-
-_log = logging.getLogger(__name__)
+    from nmt.comparison.scores import Evaluation
 
 _SCORES = "Scores"
-
-
-@dataclass(frozen=True)
-class _Text:
-    """The text to score: translations, their references, and perhaps the translations of a baseline."""
-
-    name: str
-    language: str | None
-    system: str
-    translations: list[str]
-    references: list[list[str]]
-    baseline: list[str] | None = None
-
-    def map(self, change: Callable[[list[str]], list[str]]) -> _Text:
-        """Apply a function to all lines."""
-        baseline = None if self.baseline is None else change(self.baseline)
-        references = [change(lines) for lines in self.references]
-        return replace(self, translations=change(self.translations), references=references, baseline=baseline)
 
 
 def evaluate(
@@ -150,47 +125,54 @@ def evaluate(
     """
     set_up(quiet=quiet, threads=threads)
     _check_options(tokenize, language, published=published, compares=baseline is not None, bootstrap=bootstrap)
-    errors: AlignmentErrorRate | None = None
     if model is None:
         _check_replacing(lexicon, replace=replace_unknown)
-        text = _from_files(hyp, ref, language, baseline)
+        text, other = _from_files(hyp, ref, baseline)
+        result = text.scored(
+            baseline=other,
+            language=language,
+            tokenize=tokenize,
+            lowercase=lowercase,
+            published=published,
+            bootstrap=bootstrap,
+        )
     elif hyp or ref:
         raise UsageError("Give a MODEL, or --hyp with --ref, but not both.")
     elif language is not None:
         raise UsageError("--language is that of --hyp; that of what a MODEL writes is known: leave it out.")
     else:
+        from nmt.comparison.evaluation import evaluate as evaluate_model
+        from nmt.comparison.evaluation import held_out
+
         [bundle] = load_models([model], device)
-        if published:
-            _published_form(bundle.recipe.data.target)(["a"])
-        else:
-            tokenize = tokenize or bundle.recipe.evaluation.tokenize
-            _check_tokenizer(tokenize)
-        corpus = _corpus(bundle, split)
-        other = (
-            None if baseline is None else _matching(baseline, len(corpus), corpus.name)
-        )  # fails before any work is done
-        settings: dict[str, Any] = {"precision": precision, "batch_tokens": batch_tokens}
-        changed = {
-            "decoding": {
+        corpus = held_out(bundle.recipe, split)
+        translator = build_translator(
+            [bundle],
+            precision=precision,
+            batch_tokens=batch_tokens,
+            decoding={
                 "beam_size": beam_size,
                 "length_penalty": length_penalty,
                 "horizon": horizon,
                 "prune": prune,
             },
-            "replace_unknown": unknown_words(bundle, model, lexicon, replace=replace_unknown),
-        }
-        translations = _translate(bundle, corpus, quiet=quiet, **changed, **settings)
-        language = bundle.recipe.data.target
-        text = _Text(corpus.name, language, str(model), translations, [list(corpus.target)], other)
-        errors = _alignment_error_rate(bundle, corpus, quiet=quiet, bootstrap=bootstrap, **settings)
-    options: dict[str, Any] = {"language": text.language, "lowercase": lowercase, "bootstrap": bootstrap}
-    if published:
-        _report(text.map(_published_form(text.language)), errors, as_json=as_json, tokenize="none", **options)
-    else:
-        _report(text, errors, as_json=as_json, tokenize=tokenize, **options)
+            replace_unknown=unknown_words(bundle, model, lexicon, replace=replace_unknown),
+        )
+        result = evaluate_model(
+            translator,
+            corpus,
+            baseline=None if baseline is None else _matching(baseline, len(corpus), corpus.name),
+            tokenize=tokenize,
+            lowercase=lowercase,
+            published=published,
+            bootstrap=bootstrap,
+            progress=lambda items, what, total: with_progress(items, what, total=total, quiet=quiet),
+        )
+        result = replace(result, system=str(model))
+    typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2) if as_json else str(result))
     if output is not None:
         with open_output(output) as stream:
-            stream.writelines(line.encode("utf-8", "replace") + b"\n" for line in text.translations)
+            stream.writelines(line.encode("utf-8", "replace") + b"\n" for line in result.translations)
 
 
 def _check_options(
@@ -227,13 +209,18 @@ def _check_replacing(lexicon: Path | None, *, replace: bool) -> None:
 # --- reading the text -------------------------------------------------------------------------------------------
 
 
-def _from_files(hyp: Path | None, ref: Sequence[Path] | None, language: str | None, baseline: Path | None) -> _Text:
+def _from_files(
+    hyp: Path | None, ref: Sequence[Path] | None, baseline: Path | None
+) -> tuple[Evaluation, list[str] | None]:
+    """Translations with their references, not yet scored, and those of the baseline."""
+    from nmt.comparison.scores import Evaluation
+
     if hyp is None or not ref:
         raise UsageError("There is nothing to evaluate: give a MODEL, or --hyp and --ref.")
     translations = _read(hyp)
     references = [_matching(path, len(translations), hyp) for path in ref]
     other = None if baseline is None else _matching(baseline, len(translations), hyp)
-    return _Text(" ".join(map(str, ref)), language, str(hyp), translations, references, other)
+    return Evaluation(" ".join(map(str, ref)), str(hyp), translations, references), other
 
 
 def _read(path: Path) -> list[str]:
@@ -252,86 +239,3 @@ def _matching(path: Path, count: int, other: Path | str) -> list[str]:
             f"{path} has {counted(len(lines), 'line')}, but {other} has {count:,}: the lines do not correspond."
         )
     return lines
-
-
-def _corpus(bundle: Bundle, split: str) -> ParallelCorpus:
-    """Load the text of `test`, `valid` or a locator."""
-    from nmt.data.corpus import load_corpus
-
-    data = bundle.recipe.data
-    locator = {"test": data.test, "valid": data.valid}.get(split, split)
-    if locator is None:
-        raise UsageError("The recipe of this model names no data.test: give --split valid or the locator of a corpus.")
-    return load_corpus(locator, source=data.source, target=data.target)
-
-
-def _translate(bundle: Bundle, corpus: ParallelCorpus, *, quiet: bool, **options: Any) -> list[str]:
-    translator = build_translator([bundle], alignments=False, **options)
-    translations = translator.stream(corpus.source)
-    return [item.text for item in with_progress(translations, "translating", total=len(corpus), quiet=quiet)]
-
-
-def _alignment_error_rate(
-    bundle: Bundle, corpus: ParallelCorpus, *, quiet: bool, bootstrap: int, **options: Any
-) -> AlignmentErrorRate | None:
-    """The AER of the attention when the model is forced to produce the references; None without gold links."""
-    from nmt.alignment.error_rate import error_rate
-    from nmt.alignment.extraction import word_links
-    from nmt.alignment.gold import gold_links
-    from nmt.alignment.hypothesis_alignment import word_alignment
-
-    gold = gold_links(corpus.name, source=bundle.recipe.data.source)
-    if gold is None or not bundle.recipe.model.has_attention:
-        return None
-    translator = build_translator([bundle], **options)
-    references = with_progress(translator.stream_scores(corpus.pairs()), "aligning", total=len(corpus), quiet=quiet)
-    links = [word_links(word_alignment(item, bundle), bundle.recipe) for item in references]
-    return error_rate(links, gold, bootstrap=bootstrap)
-
-
-# --- printing ---------------------------------------------------------------------------------------------------
-
-
-def _published_form(language: str | None) -> Callable[[list[str]], list[str]]:
-    from nmt.evaluation.metrics import published_form
-
-    if language is None:
-        raise UsageError("--published needs the target language: give --language, for instance --language de.")
-    return lambda lines: published_form(lines, language)
-
-
-def _report(
-    text: _Text, errors: AlignmentErrorRate | None, *, as_json: bool, tokenize: str | None, **options: Any
-) -> None:
-    from nmt.evaluation import metrics
-
-    options["tokenize"] = metrics.choose_tokenizer(text.language, tokenize)
-    lines = [*text.translations, *text.references[0]]
-    if warning := metrics.tokenizer_warning(lines, options["tokenize"]):
-        _log.warning("%s", warning)
-    scores = metrics.evaluate(text.translations, text.references, **options)
-    comparisons: tuple[Comparison, ...] = ()
-    if text.baseline is not None:
-        systems = {"baseline": text.baseline, "system": text.translations}
-        comparisons = metrics.compare(systems, text.references, **options)
-    if as_json:
-        typer.echo(json.dumps(_as_json(text, scores, comparisons, errors), ensure_ascii=False, indent=2))
-        return
-    typer.echo(metrics.format_scores(scores))
-    if errors is not None:
-        typer.echo(str(errors))
-    if comparisons:
-        typer.echo("\n" + metrics.format_comparison(comparisons))
-
-
-def _as_json(
-    text: _Text, scores: Sequence[MetricScore], comparisons: Sequence[Comparison], errors: AlignmentErrorRate | None
-) -> dict[str, Any]:
-    return {
-        "text": text.name,
-        "system": text.system,
-        "sentences": len(text.references[0]),
-        "scores": [score.to_dict() for score in scores],
-        "comparison": [item.to_dict() for item in comparisons],
-        "alignment": None if errors is None else asdict(errors),
-    }

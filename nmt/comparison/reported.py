@@ -205,7 +205,7 @@ def _translate(
         processes=processes,
         window=_WINDOW * processes,
     )
-    lines = progress(translator.translate(text.corpus.source), item.way, len(text.corpus))
+    lines = progress(translator.stream(text.corpus.source), item.way, len(text.corpus))
     return [line.text for line in lines]
 
 
@@ -236,7 +236,7 @@ def _alignment_score(item: Measurement, bundle: Bundle, text: HeldOut, progress:
     """The alignment error rate of the links of forced decoding, in percent."""
     posterior = item.weights == "posterior"
     aligner = Translator([bundle], posterior=posterior)
-    pairs = progress(aligner.score(text.aligned.pairs()), f"{item.weights} links", len(text.aligned))
+    pairs = progress(aligner.stream_scores(text.aligned.pairs()), f"{item.weights} links", len(text.aligned))
     links = [word_links(word_alignment(pair, bundle), bundle.recipe, posterior=posterior) for pair in pairs]
     errors = error_rate(links, text.gold or [], bootstrap=_RESAMPLES)
     low, high = errors.interval or (errors.aer, errors.aer)

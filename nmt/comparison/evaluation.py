@@ -1,0 +1,123 @@
+"""Score a model's translations of a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Unpack
+
+import torch
+
+from nmt.alignment.error_rate import AlignmentErrorRate, error_rate
+from nmt.alignment.gold import gold_links
+from nmt.comparison.measure import WithProgress
+from nmt.comparison.scores import Evaluation, published_form
+from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.decoding.loading import Folder, load
+from nmt.decoding.options import Options
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError, UsageError
+from nmt.evaluation import metrics
+from nmt.recipe import Recipe
+from nmt.wording import counted
+
+
+def _translator(
+    model: Translator | Folder | Sequence[Folder], device: str | torch.device, options: Mapping[str, Any]
+) -> Translator:
+    return model.with_options(**options) if isinstance(model, Translator) else load(model, device, **options)
+
+
+def _unwatched(items: Iterable[Any], _: str, __: int) -> Iterator[Any]:
+    return iter(items)
+
+
+def evaluate(
+    model: Translator | Folder | Sequence[Folder],
+    corpus: str | ParallelCorpus = "test",
+    *,
+    baseline: Sequence[str] | None = None,
+    tokenize: str | None = None,
+    lowercase: bool = False,
+    published: bool = False,
+    bootstrap: int = 1000,
+    device: str | torch.device = "auto",
+    progress: WithProgress[Any] = _unwatched,
+    **options: Unpack[Options],
+) -> Evaluation:
+    """Translate a corpus, and score the translations: BLEU, chrF and TER by sacreBLEU, as `nmt evaluate` does.
+
+        result = nmt.evaluate("runs/mine", "test", beam_size=10)
+        str(result)  # what the command prints
+        result.bleu.score, result.bleu.margin, result.bleu.signature
+
+    Args:
+        model: a `Translator`, or what `nmt.load` takes: a model folder, or several for an ensemble.
+        corpus: `test` or `valid` of the (first) model's recipe, the locator of a corpus, or one from `nmt.load_corpus`.
+        baseline: translations by another system, to compare with by a paired bootstrap test.
+        tokenize: sacreBLEU's tokeniser for BLEU. Default: the recipe's, else by language.
+        lowercase: compute BLEU and chrF in lower case.
+        published: score as Multi30k papers do, lowercased and as Moses tokens.
+        bootstrap: number of resamples for confidence intervals; 0 for none.
+        device: where to compute, if a folder is loaded.
+        progress: shows the progress; by default nothing does.
+        options: options of `nmt.load`.
+
+    Returns:
+        The scores and the translations; for text with gold links, also the alignment error rate of the attention.
+
+    Raises:
+        DataError: a folder or corpus cannot be used, or `baseline` has another number of lines.
+        UsageError: an option is wrong, a tokeniser cannot be used, or the recipe names no such text.
+    """
+    translator = _translator(model, device, options)
+    recipe = translator.recipe
+    if recipe is None:
+        raise UsageError("This model has no recipe, which names its languages: save it, and evaluate its folder.")
+    if published and tokenize is not None:
+        raise UsageError("published has its own tokeniser: leave out tokenize.")
+    if published:
+        published_form(recipe.data.target)(["a"])  # fails before any work is done
+    else:
+        tokenize = metrics.choose_tokenizer(recipe.data.target, tokenize or recipe.evaluation.tokenize)
+        metrics.check_tokenizer(tokenize)
+    text = corpus if isinstance(corpus, ParallelCorpus) else held_out(recipe, corpus)
+    if baseline is not None and len(baseline) != len(text):
+        lines = counted(len(baseline), "line")
+        raise DataError(f"The baseline has {lines}, but {text.name} has {len(text):,}: the lines do not correspond.")
+    items = progress(translator.with_options(alignments=False).stream(text.source), "translating", len(text))
+    translations = [item.text for item in items]
+    system = "translator" if isinstance(model, Translator) else str(model)
+    errors = attention_error_rate(translator, text, bootstrap=bootstrap, progress=progress)
+    evaluation = Evaluation(text.name, system, translations, [list(text.target)], alignment=errors)
+    return evaluation.scored(
+        baseline=baseline,
+        language=recipe.data.target,
+        tokenize=tokenize,
+        lowercase=lowercase,
+        published=published,
+        bootstrap=bootstrap,
+    )
+
+
+def held_out(recipe: Recipe, name: str) -> ParallelCorpus:
+    """The text of `test`, `valid` or a locator. Raises UsageError if the recipe names no test text, and DataError."""
+    data = recipe.data
+    locator = {"test": data.test, "valid": data.valid}.get(name, name)
+    if locator is None:
+        raise UsageError(
+            "The recipe of this model names no data.test: evaluate valid (--split valid), or give the locator of a corpus."
+        )
+    return load_corpus(locator, source=data.source, target=data.target)
+
+
+def attention_error_rate(
+    translator: Translator, corpus: ParallelCorpus, *, bootstrap: int, progress: WithProgress[Any] = _unwatched
+) -> AlignmentErrorRate | None:
+    """The AER of the attention when the model is forced to produce the references; None without gold links."""
+    recipe = translator.recipe
+    gold = None if recipe is None else gold_links(corpus.name, source=recipe.data.source)
+    if gold is None or recipe is None or not recipe.model.has_attention:
+        return None
+    scores = translator.with_options(posterior=False).stream_scores(corpus.pairs())
+    links = [item.links for item in progress(scores, "aligning", len(corpus))]
+    return error_rate(links, gold, bootstrap=bootstrap)

@@ -1,0 +1,107 @@
+"""The scores of translations, wherever they come from. This module needs no PyTorch."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from nmt.alignment.error_rate import AlignmentErrorRate
+from nmt.errors import UsageError
+from nmt.evaluation import metrics
+from nmt.evaluation.metrics import Comparison, MetricScore
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The scores of translations. `print` shows them as `nmt evaluate` does.
+
+    Attributes:
+        text: name of the text.
+        system: what translated it.
+        translations: the translations.
+        references: one list of references, or several.
+        scores: BLEU, chrF and TER, with signatures and confidence intervals.
+        comparisons: the same scores beside those of a baseline, with p-values.
+        alignment: error rate of the attention on the references; None for text without gold links.
+    """
+
+    text: str
+    system: str
+    translations: list[str]
+    references: list[list[str]]
+    scores: tuple[MetricScore, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    alignment: AlignmentErrorRate | None = None
+
+    @property
+    def bleu(self) -> MetricScore:
+        """BLEU."""
+        return self.scores[0]
+
+    @property
+    def chrf(self) -> MetricScore:
+        """chrF."""
+        return self.scores[1]
+
+    @property
+    def ter(self) -> MetricScore:
+        """TER; lower is better."""
+        return self.scores[2]
+
+    def __str__(self) -> str:
+        lines = [metrics.format_scores(self.scores)]
+        lines += [] if self.alignment is None else [str(self.alignment)]
+        lines += ["", metrics.format_comparison(self.comparisons)] if self.comparisons else []
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "text": self.text,
+            "system": self.system,
+            "sentences": len(self.references[0]),
+            "scores": [score.to_dict() for score in self.scores],
+            "comparison": [item.to_dict() for item in self.comparisons],
+            "alignment": None if self.alignment is None else asdict(self.alignment),
+        }
+
+    def scored(
+        self,
+        *,
+        baseline: Sequence[str] | None = None,
+        language: str | None = None,
+        tokenize: str | None = None,
+        lowercase: bool = False,
+        published: bool = False,
+        bootstrap: int = 1000,
+    ) -> Evaluation:
+        """The same with scores; arguments as for `evaluate`. Raises UsageError and DataError."""
+        lines, references = self.translations, self.references
+        systems = {} if baseline is None else {"baseline": list(baseline), "system": lines}
+        if published:
+            form = published_form(language)
+            tokenize, lines, references = "none", form(lines), [form(side) for side in references]
+            systems = {name: form(side) for name, side in systems.items()}
+        options: dict[str, Any] = {
+            "language": language,
+            "tokenize": metrics.choose_tokenizer(language, tokenize),
+            "lowercase": lowercase,
+            "bootstrap": bootstrap,
+        }
+        if warning := metrics.tokenizer_warning([*lines, *references[0]], options["tokenize"]):
+            logger.warning("%s", warning)
+        scores = metrics.evaluate(lines, references, **options)
+        return replace(
+            self, scores=scores, comparisons=metrics.compare(systems, references, **options) if systems else ()
+        )
+
+
+def published_form(language: str | None) -> Callable[[list[str]], list[str]]:
+    """A function that brings lines into the form of published results. Raises UsageError without a language."""
+    if language is None:
+        raise UsageError("--published needs the target language: give --language, for instance --language de.")
+    return lambda lines: metrics.published_form(lines, language)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nmt.cli.interactive import is_conversation, show_alignment, typed_lines
 from nmt.cli.options import (
     MACHINE,
     WINDOW,
@@ -107,7 +108,7 @@ def translate(
     ] = None,
     alignments: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also write the word links to a file.", show_default="none"),
+        typer.Option(metavar="FILE", help="Write word links; at a terminal, - shows them.", show_default="none"),
     ] = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
@@ -192,7 +193,9 @@ def translate(
     en. --n-best writes `line TAB score TAB translation`, --alignments `i-j ...`: source word i, target word j, from 0.
     Unfinished output: FILE.part. For speed: --precision int8, --shortlist, --prune 2 --horizon 2; a few words then differ.
     """
-    _check_files(source, output, alignments, lexicon)
+    is_typed = is_conversation(source, output)
+    is_shown = is_typed and alignments == STANDARD
+    _check_files(source, output, None if is_shown else alignments, lexicon)
     sampling = _sampling(
         {"temperature": temperature, "top_k": top_k, "seed": seed},
         is_sampling=sampled,
@@ -229,11 +232,14 @@ def translate(
     language = bundles[0].recipe.data.source
     source = input_file(source, bundles[0].recipe.data)
     with ExitStack() as stack:
-        merged = [] if shard else [output] if alignments is None else [output, alignments]
+        links_path = None if is_shown else alignments
+        merged = [] if shard else [output] if links_path is None else [output, links_path]
         place = stack.enter_context(merging(merged))
-        texts = stack.enter_context(open_texts(source, language))
+        if is_typed and not quiet:
+            _greet(models, bundles[0])
+        texts = typed_lines(f"{language}> ") if is_typed else stack.enter_context(open_texts(source, language))
         text_file = stack.enter_context(open_output(place(output), keep_part=True))
-        links_file = alignments and stack.enter_context(open_output(place(alignments), keep_part=True))
+        links_file = links_path and stack.enter_context(open_output(place(links_path), keep_part=True))
         is_hidden = quiet or not is_watched(quiet=quiet) or is_terminal(source) or text_file.isatty()
         lines = None if part.is_whole else part.lines(_length(source, texts))
         first = 1 if lines is None else lines.start + 1
@@ -251,6 +257,14 @@ def translate(
             if links_file:
                 links_file.writelines(writer.pharaoh(links))
                 links_file.flush()
+            for rank in range(len(translation.hypotheses) if is_shown else 0):
+                show_alignment(translation, rank)
+
+
+def _greet(models: Sequence[Path], bundle: Bundle) -> None:
+    """Say what a terminal is for now."""
+    data, names = bundle.recipe.data, " and ".join(map(str, models))
+    typer.echo(f"{names}: {data.source} to {data.target}. Type a line to translate it; Ctrl-D ends.", err=True)
 
 
 def _length(source: Path, texts: Iterable[str]) -> int:

@@ -1,0 +1,69 @@
+"""`nmt translate` at a terminal: a prompt, and a translation after each line."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.cli.streams import STANDARD, is_terminal
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from nmt.decoding.translation import Translation
+
+_COLORS = (32, 161, 29, 130, 98, 100)
+"""Terminal colours with a contrast of at least 3.8 to black and to white: blue, red, green, brown, purple, olive."""
+
+
+def is_conversation(source: Path, output: Path) -> bool:
+    """Whether lines are typed at a terminal, and their translations are shown there."""
+    return is_terminal(source) and output == STANDARD and sys.stdout is not None and sys.stdout.isatty()
+
+
+def typed_lines(prompt: str) -> Iterator[str]:
+    """Lines that are typed after a prompt, until Ctrl-D."""
+    with suppress(ImportError):
+        import readline  # noqa: F401 -- with it `input` edits lines and keeps a history
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+    while True:
+        try:
+            line = input(prompt)
+        except EOFError:
+            print(file=sys.stderr)
+            return
+        yield line
+
+
+def show_alignment(translation: Translation, rank: int) -> None:
+    """Print the words of a hypothesis with the source words that they are linked to: `der(the) Hund(dog)`."""
+    from rich.console import Console
+
+    if translation.is_aligned(rank) and translation.hypotheses[rank].text:
+        Console(soft_wrap=True, highlight=False).print(aligned_words(translation, rank))
+
+
+def aligned_words(translation: Translation, rank: int) -> Text:
+    """The same as text, each word in the colour of its first source word."""
+    from rich.text import Text
+
+    alignment, links = translation.word_alignment(rank), translation.word_links(rank)
+    text = Text("  ")
+    for number, word in enumerate(alignment.target):
+        sources = sorted(source for source, target in links if target == number)
+        text.append(word, _color(sources[0]) if sources else "")
+        for place, source in enumerate(sources):
+            text.append(" " if place else "(")
+            text.append(alignment.source[source], _color(source))
+        text.append(") " if sources else " ")
+    text.rstrip()
+    return text
+
+
+def _color(source: int) -> str:
+    return f"color({_COLORS[source % len(_COLORS)]})"

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -89,6 +90,15 @@ def test_ones_own_text_is_translated(folder: Path) -> None:
     for command in commands_of(section("Translate your own language pair")):
         run(command, folder)
     assert len((folder / "test.hyp").read_text(encoding="utf-8").splitlines()) == SIZES["test"]
+
+
+def test_the_example_in_python_runs(folder: Path) -> None:
+    if not (folder / "runs/mine").exists():
+        run("nmt train mine.yaml", folder)
+    [example] = blocks("python")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", example], check=True, cwd=folder, env=environment)
+    assert (folder / "dog.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_alignments_are_seen_and_measured(folder: Path) -> None:

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from jaxtyping import install_import_hook
 
@@ -15,6 +16,10 @@ _training = [f"nmt.training.{name}" for name in ("guidance", "sampling")]
 _data = ["nmt.alignment.corpus_links", "nmt.data.batching"]
 _checked = ["nmt.model", "nmt.fast", *_data, "classifier", "nmt.decoding", "nmt.bucketing", "nmt.segments", *_training]
 _hook = install_import_hook(_checked, "tests.shapes.check_first_calls")
+
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 # A shell's background ignores SIGINT and nohup SIGHUP; what tests start would inherit that.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):

@@ -22,7 +22,7 @@ def all_cases(factors: dict[str, list[int]]) -> list[Case]:
 sizes = st.lists(st.integers(1, 3), min_size=2, max_size=4)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(sizes, st.integers(0, 9), st.integers(2, 9))
 def test_every_possible_pair_is_in_some_case_and_no_case_is_impossible(sizes: list[int], first: int, each: int) -> None:
     factors = {f"factor {number}": list(range(size)) for number, size in enumerate(sizes)}

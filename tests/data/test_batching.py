@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from nmt.data import batching
@@ -55,7 +54,6 @@ def test_an_empty_side_is_its_end_mark() -> None:
 ids = st.lists(st.integers(4, 30), max_size=9)
 
 
-@hypothesis_settings(deadline=None)
 @given(st.lists(st.tuples(ids, ids), min_size=1, max_size=6))
 def test_the_pairs_can_be_read_back_out_of_a_batch(pairs: list[tuple[list[int], list[int]]]) -> None:
     batch = make_batch(pairs)
@@ -79,7 +77,6 @@ def test_moving_a_batch_moves_every_tensor_and_keeps_the_rows() -> None:
 # --- the plan of an epoch -----------------------------------------------------------------------------------------
 
 
-@hypothesis_settings(deadline=None)
 @given(lengths, st.integers(1, 300), st.integers(0, 2**32), st.integers(0, 50))
 def test_every_row_stands_in_one_batch_once(
     pairs: list[tuple[int, int]], batch_tokens: int, seed: int, epoch: int
@@ -89,7 +86,6 @@ def test_every_row_stands_in_one_batch_once(
     assert sorted(int(row) for rows in batches for row in rows) == list(range(len(pairs)))
 
 
-@hypothesis_settings(deadline=None)
 @given(lengths, st.integers(1, 300), st.integers(0, 2**32))
 def test_a_batch_keeps_to_its_budget_unless_it_is_one_row(
     pairs: list[tuple[int, int]], batch_tokens: int, seed: int
@@ -106,7 +102,6 @@ def test_a_row_longer_than_the_budget_has_a_batch_of_its_own() -> None:
     assert sorted(sorted(rows.tolist()) for rows in batches) == [[0, 2], [1], [3]]
 
 
-@hypothesis_settings(deadline=None)
 @given(lengths, st.integers(0, 2**32), st.integers(0, 50))
 def test_the_plan_is_a_pure_function_of_seed_and_epoch(pairs: list[tuple[int, int]], seed: int, epoch: int) -> None:
     np.random.seed(epoch)  # noqa: NPY002 -- the global generator must not matter
@@ -160,7 +155,6 @@ def loop_cut(source: list[int], target: list[int], batch_tokens: int) -> list[in
     return [*starts, len(target)] if target else [0]
 
 
-@hypothesis_settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=300), st.integers(1, 3000), st.booleans())
 def test_rows_are_cut_where_a_loop_cuts_them(pairs: list[tuple[int, int]], batch_tokens: int, ordered: bool) -> None:
     pairs = sorted(pairs) if ordered else pairs
@@ -180,7 +174,6 @@ def loop_plan(source: np.ndarray, target: np.ndarray, *, batch_tokens: int, seed
     return [batches[number] for number in generator.permutation(len(batches))]
 
 
-@hypothesis_settings(deadline=None)
 @given(lengths, st.integers(1, 300), st.integers(0, 2**32), st.integers(0, 50))
 def test_the_plan_is_that_of_a_loop(pairs: list[tuple[int, int]], batch_tokens: int, seed: int, epoch: int) -> None:
     source, target = (np.array([pair[side] for pair in pairs], dtype=np.int32) for side in (0, 1))
@@ -251,7 +244,6 @@ def sentence_plan(
     return [rows.tolist() for rows in plan]
 
 
-@hypothesis_settings(deadline=None)
 @given(lengths, st.sampled_from([None, 1, 3]), st.integers(0, 2**32), st.integers(0, 50))
 def test_batches_of_sentences_hold_every_row_once(
     pairs: list[tuple[int, int]], sort_within: int | None, seed: int, epoch: int

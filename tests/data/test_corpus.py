@@ -165,7 +165,7 @@ class _Trickle(io.BytesIO):
     step=st.integers(1, 9),
     mark=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_lines_do_not_depend_on_how_the_bytes_arrive(lines: list[str], step: int, mark: bool) -> None:
     content = ("\ufeff" * mark + "".join(line + "\n" for line in lines)).encode()
     assert list(lines_of(_Trickle(content, step), "pipe")) == [line.removesuffix("\r") for line in lines]

@@ -36,7 +36,7 @@ def test_each_pair_is_counted_under_its_first_reason() -> None:
 
 
 @given(rows=lengths, max_length=st.integers(1, 12), max_ratio=st.none() | st.floats(1, 13), duplicates=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_filters_agree_with_a_plain_reading(
     rows: list[tuple[int, int, bool]], max_length: int, max_ratio: float | None, duplicates: bool
 ) -> None:

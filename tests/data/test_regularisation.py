@@ -88,7 +88,7 @@ def test_the_likeliest_unigram_segmentation_is_that_of_sentencepiece(models: dic
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\U0010ffff")), seed=st.integers())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_every_sample_spells_its_text(models: dict[str, Subwords], text: str, seed: int) -> None:
     for model in models.values():
         [ids] = model.sample([text], 0.3, seed=seed)

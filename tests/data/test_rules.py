@@ -18,7 +18,7 @@ ALL: list[TextRule] = [NoCopies(), MaxWordLength(5), MinLetters(0.5), OwnScripts
 
 
 @given(source=texts, target=texts)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_rules_agree_with_a_plain_reading(source: str, target: str) -> None:
     sides = (source, target)
     assert NoCopies().removes(*sides) == (source.split() == target.split())
@@ -31,7 +31,7 @@ def test_rules_agree_with_a_plain_reading(source: str, target: str) -> None:
 
 
 @given(source=texts, target=texts)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_rule_on_each_side_does_not_care_which_side_breaks_it(source: str, target: str) -> None:
     for rule in ALL[:3]:
         assert rule.removes(source, target) == rule.removes(target, source)

@@ -47,7 +47,7 @@ def unigram(models: dict[str, Subwords]) -> Subwords:
 
 
 @given(text=texts)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_every_text_comes_back(models: dict[str, Subwords], text: str) -> None:
     for kind, model in models.items():
         ids = model.encode(text)
@@ -56,7 +56,7 @@ def test_every_text_comes_back(models: dict[str, Subwords], text: str) -> None:
 
 
 @given(text=texts)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_tokens_are_assigned_to_words_in_order(models: dict[str, Subwords], text: str) -> None:
     for model in models.values():
         ids = model.encode(text)
@@ -67,7 +67,7 @@ def test_tokens_are_assigned_to_words_in_order(models: dict[str, Subwords], text
 
 
 @given(ids=st.lists(st.integers(0, 279), max_size=30))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_ids_a_model_may_produce_have_words(models: dict[str, Subwords], ids: list[int]) -> None:
     for model in models.values():
         words = model.word_of(ids)

@@ -43,7 +43,7 @@ lists = st.lists(
 
 
 @given(st.lists(st.lists(st.integers(-9, 9), min_size=1, max_size=4), max_size=4), st.integers(1, 300))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_choices_come_once_each_in_falling_order_of_their_sums(values: list[list[int]], count: int) -> None:
     rows = [sorted(map(float, row), reverse=True) for row in values]
     choices = list(islice(largest_sums(rows), count))
@@ -53,7 +53,7 @@ def test_choices_come_once_each_in_falling_order_of_their_sums(values: list[list
 
 
 @given(values=lists, count=st.integers(1, 6), coverage=st.sampled_from([0.0, 0.5]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_without_a_length_penalty_they_are_the_best_of_all(
     values: list[list[tuple[int, float, float]]], count: int, coverage: float
 ) -> None:
@@ -67,7 +67,7 @@ def test_without_a_length_penalty_they_are_the_best_of_all(
 
 
 @given(values=lists, count=st.integers(1, 6), finished=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_with_one_the_first_is_no_worse_than_the_best_of_each_part(
     values: list[list[tuple[int, float, float]]], count: int, finished: bool
 ) -> None:

@@ -106,7 +106,7 @@ def sentences(size: int, longest: int) -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(0, size - 1), min_size=1, max_size=longest)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     model_trees(),
     st.lists(st.tuples(sentences(SOURCE_SIZE, 16), sentences(TARGET_SIZE, 4)), min_size=1, max_size=3),

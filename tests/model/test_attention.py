@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import gradcheck
@@ -181,7 +180,6 @@ def test_gradients_are_those_of_the_function(score: str, window: str, heads: int
 attentions = st.sampled_from([pair for pair in ATTENTIONS if pair[0] != "none"])
 
 
-@hypothesis_settings(deadline=None)
 @given(
     attentions,
     st.lists(st.integers(1, 9), min_size=1, max_size=4),

@@ -321,7 +321,7 @@ GIVEN = {
 """Keys of a model, with values that get in each other's way."""
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(draw=st.data())
 def test_a_few_keys_make_a_model_or_contradict_each_other(draw: st.DataObject) -> None:
     """What is refused is refused for what its author wrote: the sentence names no other key."""

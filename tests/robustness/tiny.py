@@ -25,7 +25,7 @@ EFFORT = int(os.environ.get("NMT_TEST_EFFORT", "1"))
 def tries(few: int) -> settings:
     """So many examples, or NMT_TEST_EFFORT times as many; each may take the time it takes."""
     fixtures = HealthCheck.function_scoped_fixture, HealthCheck.too_slow
-    return settings(max_examples=few * EFFORT, deadline=None, suppress_health_check=fixtures)
+    return settings(max_examples=few * EFFORT, suppress_health_check=fixtures)
 
 
 @cache

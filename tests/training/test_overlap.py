@@ -24,7 +24,7 @@ def corpus(pairs: list[tuple[str, str]]) -> ParallelCorpus:
 
 
 @given(held_out=texts, train=texts)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_overlaps_agree_with_a_plain_reading(held_out: list[tuple[str, str]], train: list[tuple[str, str]]) -> None:
     overlap = Overlap.of(corpus(held_out), corpus(train))
     pairs = [pair in train for pair in held_out]

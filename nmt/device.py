@@ -1,10 +1,8 @@
-"""Choose the device, the precision and the number of threads."""
+"""Choose the device and the precision."""
 
 from __future__ import annotations
 
 import difflib
-import logging
-import os
 import platform
 import re
 from contextlib import AbstractContextManager, suppress
@@ -15,9 +13,6 @@ import torch
 
 from nmt.arguments import described
 from nmt.errors import UsageError
-from nmt.wording import counted
-
-logger = logging.getLogger(__name__)
 
 Precision = Literal["fp32", "bf16"]
 """Precision of matrix products in training."""
@@ -63,21 +58,6 @@ def _missing(name: str) -> str | None:
         return "PyTorch finds no CUDA device; look for the driver with nvidia-smi, or use --device cpu"
     count = torch.cuda.device_count()
     return f"PyTorch finds {count} CUDA devices, numbered from 0" if int(number or 0) >= count else None
-
-
-def usable_cores() -> int:
-    """The number of CPU cores this process may use; all cores where the system does not say."""
-    if hasattr(os, "sched_getaffinity"):  # Linux
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def at_most_cores(threads: int) -> int:
-    """Limit the number of threads to the usable cores, with a warning if that lowers it."""
-    cores = usable_cores()
-    if threads > cores:
-        logger.warning("This process may use %s: %d threads become %d.", counted(cores, "core"), threads, cores)
-    return min(threads, cores)
 
 
 def as_device(device: object) -> torch.device:

@@ -7,8 +7,9 @@ import os
 import pytest
 import torch
 
-from nmt import device
-from nmt.device import choose_device, choose_precision, processor, usable_cores
+from nmt import cores, device
+from nmt.cores import usable_cores
+from nmt.device import choose_device, choose_precision, processor
 from nmt.errors import UsageError
 
 CPU = torch.device("cpu")
@@ -102,7 +103,7 @@ def test_threads_beyond_the_cores_are_left_out_with_a_note(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3}, raising=False)
-    assert [device.at_most_cores(threads) for threads in (1, 2)] == [1, 2]
+    assert [cores.at_most_cores(threads) for threads in (1, 2)] == [1, 2]
     assert not caplog.records
-    assert device.at_most_cores(10_000) == 2
+    assert cores.at_most_cores(10_000) == 2
     assert caplog.messages == ["This process may use 2 cores: 10000 threads become 2."]

@@ -63,7 +63,7 @@ def _write(options: argparse.Namespace, session: Session, sections: list[Section
 
 
 def _options() -> argparse.Namespace:
-    from nmt.device import usable_cores
+    from nmt.cores import usable_cores
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument

@@ -16,6 +16,7 @@ from nmt.cli.inspecting import info, recipe_app
 from nmt.cli.linking import links
 from nmt.cli.plotting.plot import plot
 from nmt.cli.reproducing import reproduce
+from nmt.cli.serving import serve
 from nmt.cli.shortlisting import shortlist
 from nmt.cli.training import average, train
 from nmt.cli.translating import score, translate
@@ -31,7 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _panel, _functions in (
-    (_USE, (train, average, shortlist, translate, evaluate, score, align, links, plot)),
+    (_USE, (train, average, shortlist, translate, serve, evaluate, score, align, links, plot)),
     (_INSPECT, (compare, reproduce, info)),
 ):
     for _function in _functions:

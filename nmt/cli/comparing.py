@@ -118,7 +118,8 @@ def _check_baseline(baseline: str | None, candidates: Sequence[Candidate]) -> No
 def _share(jobs: int, threads: int | None, device: str) -> Share:
     """The resources of each training."""
     from nmt.comparison.runs import Share
-    from nmt.device import at_most_cores, choose_device, processor, usable_cores
+    from nmt.cores import at_most_cores, usable_cores
+    from nmt.device import choose_device, processor
 
     each = max(1, usable_cores() // jobs) if threads is None else at_most_cores(threads)
     return Share(jobs, each, device, processor(choose_device(device)))
@@ -134,7 +135,7 @@ def _measured(
     import torch
 
     from nmt.comparison.table import Row
-    from nmt.device import usable_cores
+    from nmt.cores import usable_cores
 
     torch.set_num_threads(min(share.threads * share.jobs, usable_cores()))
     rows = []

@@ -229,7 +229,7 @@ def set_up(*, quiet: bool = False, threads: int | None = None) -> None:
     if threads is not None:
         import torch
 
-        from nmt.device import at_most_cores
+        from nmt.cores import at_most_cores
 
         torch.set_num_threads(at_most_cores(threads))
 

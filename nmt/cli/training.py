@@ -106,7 +106,7 @@ def threads_of_rank() -> int | None:
     """The share of the cores of one of several ranks; None for a process alone, which takes them all."""
     if count_of_ranks() == 1:
         return None
-    from nmt.device import usable_cores
+    from nmt.cores import usable_cores
 
     return max(usable_cores() // ranks_on_this_machine(), 1)
 

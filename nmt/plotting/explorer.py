@@ -28,7 +28,8 @@ SUFFIXES = (".html", ".htm")
 MOST_SENTENCES = 500
 FIGURES = ("length", "bleu", "aer", "entropy", "score")
 _MOST_MODELS = 2
-_SCRIPTS = ("drawing.js", "list.js", "script.js")
+_STYLES = ("shared.css", "style.css")
+_SCRIPTS = ("drawing.js", "pointing.js", "list.js", "script.js")
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
 # In a script element only `<` and `&` can begin markup; older browsers read the two separators as line ends.
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
@@ -164,7 +165,7 @@ def _units(alignment: Alignment) -> dict[str, Any]:
 
 def _fill(title: str, data: str) -> str:
     """Fill the template's slots, all at once so that a slot's name in the corpus stays text."""
-    style, script = _read("style.css"), "\n".join(map(_read, _SCRIPTS))
+    style, script = ("\n".join(map(page_file, names)) for names in (_STYLES, _SCRIPTS))
     slots = {
         "policy": _policy(style, script),
         "title": html.escape(title),
@@ -172,7 +173,7 @@ def _fill(title: str, data: str) -> str:
         "script": script,
         "data": data.translate(_ESCAPES),
     }
-    page = _SLOT.sub(lambda slot: slots[slot[1]], _read("page.html"))
+    page = _SLOT.sub(lambda slot: slots[slot[1]], page_file("page.html"))
     return page.encode("utf-8", "replace").decode()  # a lone surrogate cannot be written
 
 
@@ -187,5 +188,6 @@ def _digest(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _read(name: str) -> str:
+def page_file(name: str) -> str:
+    """The text of a file that pages are made of."""
     return (resources.files("nmt.plotting") / "page" / name).read_text(encoding="utf-8")

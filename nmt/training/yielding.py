@@ -21,7 +21,7 @@ from typing import Self
 
 import torch
 
-from nmt.device import usable_cores
+from nmt.cores import usable_cores
 from nmt.fast.kernels.build import openmp_libraries
 
 INTERVAL = 1.0

@@ -106,6 +106,14 @@ function drawTable(view, languages) {
   return table;
 }
 
+/** What the marks of the matrix mean. */
+function drawKey(gold, linked) {
+  const entries = ["target words down, source words along"];
+  if (linked) entries.push("dot: the strongest link");
+  if (gold) entries.push("orange: gold link, dashed if only possible");
+  return make("p", { class: "key" }, ...entries.map((text) => make("span", {}, text)));
+}
+
 function drawLabel(text, at, language) {
   return make(
     "th",

@@ -14,8 +14,6 @@ const state = {
   current: 0,
   upwards: true,
   unit: "words",
-  pinned: null,
-  views: [],
 };
 
 const sentence = () => data.sentences[state.current];
@@ -23,7 +21,7 @@ const sentence = () => data.sentences[state.current];
 // --- the sentence ---------------------------------------------------------------------------------------------------
 
 function showSentence() {
-  state.pinned = null;
+  shown.pinned = null;
   const { reference, readings, number } = sentence();
   element("reference").hidden = !reference;
   element("reference").querySelector("bdi").textContent = reference;
@@ -31,9 +29,9 @@ function showSentence() {
   element("announcement").textContent = `Sentence ${number}: ${readings[0].words.source.join(" ")}`;
   // Gold links are between words, and so is their switch.
   element("gold-choice").hidden = state.unit !== "words" || !data.sentences.some(({ gold }) => gold);
-  state.views = [];
+  shown.views = [];
   element("readings").replaceChildren(...readings.map(showReading));
-  state.views.forEach(placeRibbons);
+  shown.views.forEach(placeRibbons);
   showThreshold();
   showPlace();
 }
@@ -51,13 +49,13 @@ function showReading(reading, model) {
   const units = reading[state.unit] ?? reading.words;
   const [links, gold] = state.unit === "words" ? [reading.links, sentence().gold] : [[], null];
   const view = drawReading(units, { links }, gold, data.languages);
-  state.views.push(view);
+  shown.views.push(view);
   listen(view);
   const parts = [
     showFigures(reading.figures),
     view.figure,
     view.readout,
-    ...(view.cells.flat().length ? [make("div", { class: "scroll" }, view.table), showKey(gold)] : []),
+    ...(view.cells.flat().length ? [make("div", { class: "scroll" }, view.table), drawKey(gold, state.unit === "words")] : []),
   ];
   return make("section", { class: "reading" }, make("h2", { dir: "auto" }, data.models[model]), ...parts);
 }
@@ -70,17 +68,10 @@ function showFigures(figures) {
   return make("dl", { class: "figures" }, ...pairs);
 }
 
-function showKey(gold) {
-  const entries = ["target words down, source words along"];
-  if (state.unit === "words") entries.push("dot: the strongest link");
-  if (gold) entries.push("orange: gold link, dashed if only possible");
-  return make("p", { class: "key" }, ...entries.map((text) => make("span", {}, text)));
-}
-
 function showThreshold() {
   const threshold = Number(element("threshold").value);
   element("threshold-value").textContent = threshold.toFixed(2);
-  for (const view of state.views) applyThreshold(view, threshold);
+  for (const view of shown.views) applyThreshold(view, threshold);
 }
 
 /** Show a sentence of the list, by its place, and let the address name it. */
@@ -99,96 +90,12 @@ function openAddress() {
     fillList();
   }
   const index = named >= 0 ? named : (state.order[0] ?? state.current);
-  if (index === state.current && state.views.length) return;
+  if (index === state.current && shown.views.length) return;
   state.current = index;
   showSentence();
 }
 
-// --- pointing at words ----------------------------------------------------------------------------------------------
-
-/** The other model's view follows where it shows the same words. */
-function point(view, focus) {
-  for (const other of state.views) highlight(other, other === view ? focus : shared(view, other, focus));
-}
-
-function shared(view, other, focus) {
-  if (focus === null) return null;
-  const kept = SIDES.filter(
-    (side) => focus[side] !== undefined && String(view.units[side]) === String(other.units[side]),
-  );
-  return kept.length ? Object.fromEntries(kept.map((side) => [side, focus[side]])) : null;
-}
-
-/** What an element stands for: {source}, {target}, both, or null. */
-function focusOf(node) {
-  const word = node.closest?.(".word[data-at]");
-  if (word) return { [word.parentElement.dataset.side]: Number(word.dataset.at) };
-  const place = node.closest?.("[data-source], [data-target]");
-  if (!place) return null;
-  return Object.fromEntries(Object.entries({ ...place.dataset }).map(([side, at]) => [side, Number(at)]));
-}
-
-function restore() {
-  const { view, focus } = state.pinned ?? { view: state.views[0], focus: null };
-  point(view, focus);
-}
-
-function pin(view, focus) {
-  const again = JSON.stringify(state.pinned?.focus) === JSON.stringify(focus) && state.pinned?.view === view;
-  state.pinned = again || !focus ? null : { view, focus };
-  restore();
-}
-
-function listen(view) {
-  for (const part of [view.figure, view.table]) {
-    part.addEventListener("pointerover", (event) => {
-      const focus = event.pointerType === "touch" ? null : focusOf(event.target);
-      if (focus) point(view, focus);
-    });
-    part.addEventListener("pointerleave", restore);
-    part.addEventListener("click", (event) => pin(view, focusOf(event.target)));
-  }
-  view.figure.addEventListener("focusin", (event) => {
-    if (event.target.matches(":focus-visible")) point(view, focusOf(event.target));
-  });
-  view.figure.addEventListener("focusout", restore);
-  view.figure.addEventListener("keydown", (event) => moveWord(view, event));
-}
-
 // --- keys -----------------------------------------------------------------------------------------------------------
-
-/** Arrow keys go where they point, whichever way the words run. */
-function moveWord(view, event) {
-  const { side } = event.target.parentElement.dataset;
-  const step = stepOf(
-    event.key,
-    view.figure.classList.contains("across"),
-    getComputedStyle(event.target.parentElement).direction,
-  );
-  if (!side || step === null) return;
-  event.preventDefault();
-  event.stopPropagation();
-  const at = Number(event.target.dataset.at);
-  const last = view.words[side].length - 1;
-  if (step === "over") focusWord(view, OTHER[side], partnersOf(view, side, at)[0]?.at);
-  else focusWord(view, side, Math.min(Math.max(at + step, 0), last));
-}
-
-function stepOf(key, across, direction) {
-  const [back, on] = across ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"];
-  const turned = across && direction === "rtl" ? -1 : 1;
-  const steps = { [back]: -turned, [on]: turned, Home: -Infinity, End: Infinity };
-  return steps[key] ?? (key.startsWith("Arrow") ? "over" : null);
-}
-
-/** One word of a row is reached by Tab, the others by arrow keys. */
-function focusWord(view, side, at) {
-  if (at === undefined) return;
-  view.words[side].forEach((word, other) => {
-    word.tabIndex = other === at ? 0 : -1;
-  });
-  view.words[side][at].focus();
-}
 
 function moveSentence(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -197,22 +104,13 @@ function moveSentence(event) {
     ? { ArrowUp: -1, ArrowDown: 1, Home: -Infinity, End: Infinity, PageUp: -10, PageDown: 10 }
     : { ArrowLeft: -1, ArrowRight: 1 };
   const free = event.target.closest("input, select, .word, .scroll") === null;
-  if (event.key === "Escape") pin(state.views[0], null);
+  if (event.key === "Escape") pin(shown.views[0], null);
   if (!free || !(event.key in steps)) return;
   event.preventDefault();
   go(placeOf(state.current) + steps[event.key]);
 }
 
 // --- the rest -------------------------------------------------------------------------------------------------------
-
-function isDark() {
-  const { theme } = document.documentElement.dataset;
-  return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-}
-
-function showTheme() {
-  element("theme").setAttribute("aria-pressed", isDark());
-}
 
 function start() {
   const count = data.sentences.length;
@@ -222,7 +120,6 @@ function start() {
   state.sortings = sortings();
   element("sort").append(...state.sortings.map(({ name }, at) => make("option", { value: at }, name)));
   listenToPage();
-  showTheme();
   fillList();
   openAddress();
 }
@@ -245,17 +142,13 @@ function listenToPage() {
   element("gold").addEventListener("change", (event) =>
     document.body.classList.toggle("without-gold", !event.target.checked),
   );
-  element("theme").addEventListener("click", () => {
-    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-    showTheme();
-  });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showTheme);
+  listenToTheme(element("theme"));
   element("list").addEventListener("click", (event) => {
     const entry = event.target.closest("li");
     if (entry) go(Number(entry.dataset.place));
   });
   document.addEventListener("keydown", moveSentence);
-  new ResizeObserver(() => state.views.forEach(placeRibbons)).observe(element("readings"));
+  new ResizeObserver(() => shown.views.forEach(placeRibbons)).observe(element("readings"));
 }
 
 start();

@@ -1,0 +1,138 @@
+"""`nmt serve`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nmt.cli.memory import keep_freed_memory, keep_kernels
+from nmt.cli.options import MACHINE, Device, Precision, Quiet
+from nmt.cli.streams import open_input, text_lines
+from nmt.errors import DataError, UsageError
+from nmt.wording import counted
+
+_LIMITS = "Limits"
+_KEY = "NMT_API_KEY"
+_MOST_PROCESSES = 4
+"""Processes by default, if there are more cores: each has a copy of the models."""
+_LONGEST_BATCH = 60.0
+"""Least seconds after which a batch is given up."""
+_INTERRUPTED = 130
+
+
+def serve(
+    models: Annotated[
+        list[Path],
+        typer.Argument(metavar="MODEL", help="Model folders, to choose from and compare.", show_default=False),
+    ],
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 is any free one.")] = 5000,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Also answer to this host name; may be repeated.",
+            show_default="all but on a loopback address",
+        ),
+    ] = None,
+    api_key_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help=f"API key that requests must name; or ${_KEY}.", show_default="none"),
+    ] = None,
+    max_characters: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Characters per request.", rich_help_panel=_LIMITS)
+    ] = 5000,
+    max_queue: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Lines that wait.", rich_help_panel=_LIMITS)
+    ] = 1000,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Time per request.", rich_help_panel=_LIMITS)
+    ] = 30.0,
+    device: Device = "auto",
+    precision: Precision = "fp32",
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Processes that decode, with one thread and a copy of the models each.",
+            show_default=f"one per core, at most {_MOST_PROCESSES}",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Serve models: a page that translates as you type, and an HTTP API.
+
+    Examples:
+      nmt serve runs/bahdanau
+      nmt serve runs/bahdanau runs/luong --port 8000 --api-key-file key.txt
+
+    Details:
+
+    Needs `pip install "nmt[serve]"`. The page shows alternatives and alignments, and compares two models. The API is that of
+    LibreTranslate (POST /translate, GET /languages) with n_best, beam_size and alignment; GET /openapi.json describes it,
+    GET /metrics is for Prometheus, GET /health for a load balancer.
+
+    Requests beyond --max-queue get status 503 with Retry-After. Ctrl-C or SIGTERM finishes what was accepted. The log on
+    stderr has one JSON object per request, without texts. There is no encryption: beyond this machine, use a proxy.
+    """
+    logging.basicConfig(format="nmt: %(message)s", level=logging.ERROR if quiet else logging.WARNING, stream=sys.stderr)
+    try:
+        from nmt.serving.listening import bind
+    except ModuleNotFoundError as error:
+        raise UsageError(f'`nmt serve` needs the package {error.name}: pip install "nmt[serve]".') from None
+    from nmt.cores import at_most_cores, usable_cores
+    from nmt.serving.decoder_process import ProcessOptions
+    from nmt.serving.guard import LOOPBACK, Access, write_log
+    from nmt.serving.running import ServerOptions, run_server
+    from nmt.serving.service import Limits
+    from nmt.serving.work import EngineOptions
+
+    access = Access(_hosts(host, allow_host or [], LOOPBACK), _api_key(api_key_file))
+    engine = EngineOptions(tuple(models), device, precision)
+    keep_kernels()
+    options = ServerOptions(
+        ProcessOptions(engine, timeout=max(4 * timeout, _LONGEST_BATCH), prepare=keep_freed_memory),
+        min(usable_cores(), _MOST_PROCESSES) if threads is None else at_most_cores(threads),
+        Limits(max_characters, max_queue, timeout),
+        access,
+    )
+    with bind(host, port) as listener:
+        address = _address(host, listener.getsockname()[1])
+
+        def announce() -> None:
+            write_log(logging.ERROR if quiet else logging.INFO)
+            print(
+                f"nmt: serving {counted(len(models), 'model')} on {address} (Ctrl-C stops)", file=sys.stderr, flush=True
+            )
+
+        if run_server(listener, options, on_start=announce):
+            raise typer.Exit(_INTERRUPTED)
+
+
+def _hosts(host: str, extra: list[str], loopback: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The host names to answer to; None for all, which is for addresses that other machines reach."""
+    if host not in loopback:
+        return (host, *loopback, *extra) if extra else None
+    return (*loopback, *(name.lower() for name in extra))
+
+
+def _api_key(path: Path | None) -> str | None:
+    """The key: the first line of the file, else the environment's. Raises DataError."""
+    if path is None:
+        return os.environ.get(_KEY) or None
+    with open_input(path) as stream:
+        key = next(iter(text_lines(stream, path)), "").strip()
+    if not key:
+        raise DataError(f"{path} has no key: its first line must be the API key.")
+    return key
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,1 @@
+"""Translation over HTTP: a page to type into, and an API compatible with LibreTranslate."""

@@ -1,0 +1,268 @@
+"""The ASGI application: routes of the API and of the page."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from nmt.serving import metrics, schemas
+from nmt.serving.drawings import Drawer
+from nmt.serving.guard import Access, Guard
+from nmt.serving.languages import language_name
+from nmt.serving.pages import ASSETS, render_page
+from nmt.serving.schemas import (
+    PICTURES,
+    DetectInput,
+    HealthOutput,
+    InvalidRequestError,
+    Picture,
+    PictureInput,
+    ScoreInput,
+    TranslateInput,
+    model_description,
+    read_input,
+)
+from nmt.serving.service import RefusedError, Service
+from nmt.wording import counted
+
+InputT = TypeVar("InputT", bound=BaseModel)
+ResultT = TypeVar("ResultT")
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+_BYTES_PER_CHARACTER = 12
+"""A character takes at most 4 bytes of UTF-8, 12 as two `\\uXXXX` or percent-encoded."""
+_BODY_OVERHEAD = 10_000
+_BODY_SECONDS = 10.0
+
+
+class App:
+    """The endpoints, around one service."""
+
+    def __init__(self, service: Service, access: Access) -> None:
+        self._service, self._access = service, access
+        self._drawer = Drawer(service)
+        self._most_bytes = _BYTES_PER_CHARACTER * service.limits.characters + _BODY_OVERHEAD
+        self._is_stopping = False
+
+    def asgi(self) -> Guard:
+        """The application for a server such as uvicorn."""
+        routes = self._routes()
+        app = Starlette(
+            routes=[Route(path, endpoint, methods=[method]) for path, method, endpoint in routes],
+            exception_handlers={HTTPException: _not_here},
+            lifespan=self._lifespan,
+        )
+        return Guard(app, self._access, self._service.metrics, [path for path, _, _ in routes])
+
+    def stop(self) -> None:
+        """Say in `/health` that no more connections are taken."""
+        self._is_stopping = True
+
+    def _routes(self) -> list[tuple[str, str, Endpoint]]:
+        pictures = [(f"/alignment.{form}", "POST", self._picture(form)) for form in PICTURES]
+        assets = [(f"/static/{name}", "GET", _asset(name)) for name in ASSETS]
+        return [
+            ("/", "GET", self._page),
+            ("/", "POST", self._form),
+            ("/translate", "POST", self._translate),
+            ("/score", "POST", self._score),
+            ("/detect", "POST", self._detect),
+            ("/languages", "GET", self._languages),
+            ("/models", "GET", self._models),
+            ("/health", "GET", self._health),
+            ("/frontend/settings", "GET", self._settings),
+            ("/metrics", "GET", self._metrics),
+            ("/openapi.json", "GET", self._openapi),
+            *pictures,
+            *assets,
+        ]
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        yield
+        self._drawer.close()
+
+    # --- the API ----------------------------------------------------------------------------------------------------
+
+    async def _translate(self, request: Request) -> Response:
+        item = await self._read(request, TranslateInput)
+        request.scope["nmt"].update(characters=sum(map(len, item.texts)), texts=len(item.texts))
+        answer = await _unless_gone(request, self._service.translate(item))
+        request.scope["nmt"]["model"] = answer.model
+        return _json(answer.model_dump(exclude_none=True) if not item.is_detailed else _without_nothing(answer))
+
+    async def _score(self, request: Request) -> Response:
+        item = await self._read(request, ScoreInput)
+        request.scope["nmt"].update(characters=len(item.q) + len(item.translation))
+        return _json((await _unless_gone(request, self._service.score(item))).model_dump())
+
+    async def _detect(self, request: Request) -> Response:
+        item = await self._read(request, DetectInput)
+        return _json([language.model_dump() for language in self._service.detect(item)])
+
+    async def _languages(self, _: Request) -> Response:
+        return _json([language.model_dump() for language in self._service.languages()])
+
+    async def _models(self, _: Request) -> Response:
+        return _json([model_description(model).model_dump() for model in self._service.models])
+
+    async def _health(self, _: Request) -> Response:
+        return _json(HealthOutput(status="stopping" if self._is_stopping else "ok").model_dump())
+
+    async def _settings(self, _: Request) -> Response:
+        first = self._service.languages()[0]
+        target = first.targets[0]
+        return _json(
+            {
+                "charLimit": self._service.limits.characters,
+                "frontendTimeout": 500,
+                "apiKeys": self._access.api_key is not None,
+                "keyRequired": self._access.api_key is not None,
+                "suggestions": False,
+                "filesTranslation": False,
+                "supportedFilesFormat": [],
+                "language": {
+                    "source": {"code": first.code, "name": first.name},
+                    "target": {"code": target, "name": language_name(target)},
+                },
+            }
+        )
+
+    async def _metrics(self, request: Request) -> Response:
+        self._access.check_key(_header_key(request))
+        return Response(self._service.exposition, media_type=metrics.CONTENT_TYPE)
+
+    async def _openapi(self, _: Request) -> Response:
+        return _json(schemas.openapi())
+
+    def _picture(self, form: Picture) -> Endpoint:
+        async def draw(request: Request) -> Response:
+            item = await self._read(request, PictureInput)
+            content, media_type = await _unless_gone(request, self._drawer.draw(item, form))
+            disposition = {"content-disposition": f'attachment; filename="alignment.{form}"'}
+            return Response(content, media_type=media_type, headers=disposition)
+
+        return draw
+
+    # --- the page ---------------------------------------------------------------------------------------------------
+
+    async def _page(self, _: Request) -> Response:
+        return self._html()
+
+    async def _form(self, request: Request) -> Response:
+        """The page with a translation in it, for browsers without JavaScript."""
+        text, model = "", None
+        try:
+            item = await self._read(request, TranslateInput)
+            text, model = item.texts[0], item.model
+            answer = await _unless_gone(request, self._service.translate(item))
+        except RefusedError as error:
+            return self._html(text=text, model=model, problem=error)
+        return self._html(text=text, model=model, translation=str(answer.translatedText))
+
+    def _html(
+        self, *, text: str = "", model: str | None = None, translation: str = "", problem: RefusedError | None = None
+    ) -> Response:
+        page = render_page(
+            self._service.models,
+            characters=self._service.limits.characters,
+            needs_key=self._access.api_key is not None,
+            text=text,
+            model=model,
+            translation=translation,
+            problem=str(problem or ""),
+        )
+        headers = {"retry-after": str(problem.retry_after)} if problem and problem.retry_after else {}
+        status = 200 if problem is None else problem.status
+        return Response(page.encode("utf-8", "replace"), status, headers, "text/html; charset=utf-8")
+
+    # --- reading a request ------------------------------------------------------------------------------------------
+
+    async def _read(self, request: Request, kind: type[InputT]) -> InputT:
+        """The checked body. Raises RefusedError, also without the right key."""
+        content_type = request.headers.get("content-type", "application/json")
+        if content_type.lower().startswith("multipart/"):
+            raise RefusedError(415, "Send a JSON object, or a form as application/x-www-form-urlencoded.")
+        body = await self._body(request)
+        try:
+            item = read_input(kind, content_type, body)
+        except InvalidRequestError as error:
+            self._access.check_key(_header_key(request) or self._access.api_key)
+            raise RefusedError(400, str(error)) from None
+        self._access.check_key(_header_key(request) or getattr(item, "api_key", None))
+        return item
+
+    async def _body(self, request: Request) -> bytes:
+        """The body, within its limits of size and time."""
+        too_long = RefusedError(413, f"The request is longer than {counted(self._most_bytes, 'byte')}.")
+        length = request.headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > self._most_bytes:
+            raise too_long
+        body = bytearray()
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > self._most_bytes:
+                        raise too_long
+        except TimeoutError:
+            raise RefusedError(408, f"The request took longer than {_BODY_SECONDS:g} s to arrive.") from None
+        except ClientDisconnect:
+            raise RefusedError(400, "The request is incomplete.") from None
+        return bytes(body)
+
+
+async def _unless_gone(request: Request, coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """The result of a coroutine, which is cancelled if the client leaves meanwhile."""
+    work = asyncio.ensure_future(coroutine)
+    leaving = asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise RefusedError(499, "The client has left.")
+        return work.result()
+    finally:
+        for task in (work, leaving):
+            task.cancel()
+
+
+def _header_key(request: Request) -> str | None:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return request.headers.get("x-api-key") or (token.strip() if scheme.lower() == "bearer" else None)
+
+
+def _json(content: Any) -> Response:
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Response(text.encode("utf-8", "replace"), media_type="application/json")
+
+
+def _without_nothing(answer: BaseModel) -> dict[str, Any]:
+    """The fields of a detailed answer; figures and alignments may be null, but parts that were not asked for are left out."""
+    return {name: value for name, value in answer.model_dump().items() if value is not None}
+
+
+def _asset(name: str) -> Endpoint:
+    content, media_type = ASSETS[name]
+
+    async def answer(_: Request) -> Response:
+        return Response(content, media_type=media_type, headers={"cache-control": "no-cache"})
+
+    return answer
+
+
+async def _not_here(_: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    text = {404: "There is nothing here.", 405: "This address takes another method."}.get(status, "The request failed.")
+    response = _json({"error": text})
+    response.status_code = status
+    return response

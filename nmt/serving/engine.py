@@ -1,0 +1,135 @@
+"""Translate and score batches of lines with several models: the work of a process that decodes."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.alignment.extraction import AlignedPair, word_links
+from nmt.alignment.hypothesis_alignment import word_alignment
+from nmt.decoding.lines import clean
+from nmt.decoding.translator import Translator
+from nmt.device import choose_device
+from nmt.model_folder import Bundle
+from nmt.serving.work import EngineDescription, EngineOptions, LineResult, LineTask, ScoredLine, ServedModel, Setting
+
+if TYPE_CHECKING:
+    from nmt.decoding.translation import Translation
+
+MOST_WEIGHTS = 40_000
+"""Most pairs of words in an alignment; a larger one would be megabytes of JSON."""
+MOST_SCORED_TOKENS = 500
+"""Most tokens per side of a pair to score, as for `nmt align`: memory grows with the product of both."""
+_TRANSLATORS = 8
+"""Translators kept, one per model, number of hypotheses and beam size. Each has packed weights of its own."""
+
+
+class Engine:
+    """Models, and what they are asked for."""
+
+    def __init__(self, options: EngineOptions) -> None:
+        """Load the models. Raises DataError or UsageError."""
+        device = choose_device(options.device)
+        self._options = options
+        self._bundles = [Bundle.load(folder, device) for folder in options.folders]
+        self._translators = OrderedDict[tuple[int, int, int], Translator]()
+        self.description = EngineDescription(describe(self._bundles, options.folders), device.type)
+        for model in range(len(self._bundles)):
+            self.run(Setting(model), [LineTask("a")])  # the first line compiles kernels and fills caches
+
+    def run(self, setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult]:
+        """Translate or score lines, in one batch as far as it fits. Raises DataError if a model is damaged."""
+        translator = self._translator(setting)
+        if setting.kind == "translate":
+            translations = translator.translate([task.source for task in tasks])
+            return [
+                self._result(setting, task, translation) for task, translation in zip(tasks, translations, strict=True)
+            ]
+        bundle = self._bundles[setting.model]
+        short = [_is_short(task, bundle) for task in tasks]
+        pairs = [(task.source, task.target) for task, fits in zip(tasks, short, strict=True) if fits]
+        scored = iter(translator.score(pairs))
+        return [
+            self._result(setting, task, next(scored)) if fits else () for task, fits in zip(tasks, short, strict=True)
+        ]
+
+    def _translator(self, setting: Setting) -> Translator:
+        """A translator for this setting; the one that was used least recently makes room for a new one."""
+        bundle = self._bundles[setting.model]
+        beam_size = setting.beam_size or max(bundle.recipe.decoding.beam_size, setting.n_best)
+        key = setting.model, beam_size, setting.n_best
+        if key not in self._translators:
+            if len(self._translators) == _TRANSLATORS:
+                self._translators.popitem(last=False)
+            self._translators[key] = Translator(
+                bundle,
+                decoding={"beam_size": beam_size},
+                n_best=setting.n_best,
+                precision=self._options.precision,
+                batch_tokens=self._options.batch_tokens,
+                alignments=bundle.recipe.model.has_attention,
+            )
+        self._translators.move_to_end(key)
+        return self._translators[key]
+
+    def _result(self, setting: Setting, task: LineTask, translation: Translation) -> LineResult:
+        return tuple(
+            ScoredLine(
+                text=hypothesis.text,
+                score=hypothesis.score,
+                log_probability=hypothesis.log_probability,
+                tokens=hypothesis.length,
+                pair=self._pair(setting, translation, rank) if task.aligned else None,
+            )
+            for rank, hypothesis in enumerate(translation.hypotheses)
+        )
+
+    def _pair(self, setting: Setting, translation: Translation, rank: int) -> AlignedPair | None:
+        """The alignment between words and its links; None without attention, or if it is too large."""
+        bundle = self._bundles[setting.model]
+        size = len(translation.source.split()) * len(translation.hypotheses[rank].text.split())
+        if not bundle.recipe.model.has_attention or not translation.is_aligned(rank) or size > MOST_WEIGHTS:
+            return None
+        alignment = word_alignment(translation, bundle, rank)
+        if alignment.weights.size > MOST_WEIGHTS:  # in text without spaces every token is a word
+            return None
+        return AlignedPair(alignment, word_links(alignment, bundle.recipe))
+
+
+def _is_short(task: LineTask, bundle: Bundle) -> bool:
+    sides = bundle.source.encode(clean(task.source)), bundle.target.encode(clean(task.target))
+    return max(map(len, sides)) <= MOST_SCORED_TOKENS
+
+
+def describe(bundles: Sequence[Bundle], folders: Sequence[Path]) -> tuple[ServedModel, ...]:
+    """What clients learn of the models. Names are those of the folders, numbered where two are the same."""
+    names = unique([folder.resolve().name or "model" for folder in folders], " ({})")
+    identifiers = unique([_slug(folder.resolve().name) for folder in folders], "-{}")
+    return tuple(
+        ServedModel(
+            identifier=identifier,
+            name=name,
+            source=bundle.recipe.data.source,
+            target=bundle.recipe.data.target,
+            aligns=bundle.recipe.model.has_attention,
+            beam_size=bundle.recipe.decoding.beam_size,
+            parameters=sum(parameter.numel() for parameter in bundle.model.parameters()),
+        )
+        for identifier, name, bundle in zip(identifiers, names, bundles, strict=True)
+    )
+
+
+def unique(names: Sequence[str], suffix: str) -> list[str]:
+    """Append a numbered suffix to each name that occurred before."""
+    result: list[str] = []
+    for name in names:
+        candidates = (name + (suffix.format(number) if number > 1 else "") for number in range(1, len(names) + 1))
+        result.append(next(candidate for candidate in candidates if candidate not in result))
+    return result
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "model"

@@ -1,0 +1,164 @@
+"""What every request passes: checks of its origin, security headers, a log line without texts, metrics, and errors as JSON."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from nmt.serving.service import RefusedError, ServiceMetrics
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+logger = logging.getLogger("nmt.serving.requests")
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may use the server.
+
+    Attributes:
+        hosts: host names it answers to, None for all. Without the check a page of another site could have its own name
+            point here, and read answers (DNS rebinding).
+        api_key: what requests must name; None for nothing.
+    """
+
+    hosts: tuple[str, ...] | None = LOOPBACK
+    api_key: str | None = None
+
+    def check_key(self, key: str | None) -> None:
+        """Raise RefusedError unless the key is right. The comparison takes the same time wherever they differ."""
+        if self.api_key is None:
+            return
+        if key is None:
+            raise RefusedError(403, "This server needs an API key: send it as api_key, or as header X-API-Key.")
+        if not hmac.compare_digest(key.encode("utf-8", "replace"), self.api_key.encode()):
+            raise RefusedError(403, "Invalid API key.")
+
+    def check_origin(self, host: str | None, origin: str | None, method: str) -> None:
+        """Raise RefusedError for another host name, and for what a page of another site sends."""
+        name = _host_name(f"//{host}") if host else None
+        if self.hosts is not None and name not in self.hosts:
+            raise RefusedError(421, f"This server answers to {self.hosts[0]} only: --allow-host adds a name.")
+        if method == "POST" and origin and _is_page(origin) and origin.partition("://")[2] != host:
+            raise RefusedError(403, "Pages of other sites may not use this server.")
+
+
+def _is_page(origin: str) -> bool:
+    """Whether the origin is that of a page; a browser's extension has another scheme."""
+    return origin.partition("://")[0].lower() in ("http", "https", "null")
+
+
+def _host_name(address: str) -> str | None:
+    try:
+        return urlsplit(address).hostname
+    except ValueError:
+        return None
+
+
+class Guard:
+    """An ASGI application around another one."""
+
+    def __init__(self, app: ASGIApp, access: Access, metrics: ServiceMetrics, paths: Sequence[str]) -> None:
+        self._app, self._access, self._metrics, self._paths = app, access, metrics, frozenset(paths)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, whatever happens."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.monotonic()
+        status = 0
+
+        async def send_guarded(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                own = {name for name, _ in message["headers"]}
+                extra = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in own]
+                message = {**message, "headers": [*message["headers"], *extra]}
+            await send(message)
+
+        facts: dict[str, Any] = {}
+        scope["nmt"] = facts
+        try:
+            headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+            self._access.check_origin(headers.get(b"host"), headers.get(b"origin"), scope["method"])
+            await self._app(scope, receive, send_guarded)
+        except RefusedError as error:
+            if not status:
+                await send_error(send_guarded, error)
+        except Exception as error:  # noqa: BLE001 -- logged; one request must not end the server
+            logger.error("failed", extra={"facts": _place(error)})
+            if not status:
+                await send_error(send_guarded, RefusedError(500, "The server failed: its log says where."))
+        finally:
+            self._record(scope, status, time.monotonic() - started, facts)
+
+    def _record(self, scope: Scope, status: int, seconds: float, facts: dict[str, Any]) -> None:
+        path = scope["path"] if scope["path"] in self._paths else "other"
+        self._metrics.requests.add(path, str(status or "gone"))
+        self._metrics.seconds.observe(seconds, path)
+        client = scope["client"][0] if scope.get("client") else None
+        known = {"client": client, "method": scope["method"][:10], "path": path, "status": status or None}
+        logger.info("request", extra={"facts": {**known, "ms": round(1000 * seconds, 1), **facts}})
+
+
+async def send_error(send: Send, error: RefusedError) -> None:
+    """Send an error as LibreTranslate does, and close the connection if what was sent may not have been read."""
+    body = json.dumps({"error": str(error)}, ensure_ascii=False).encode("utf-8", "replace")
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if error.retry_after is not None:
+        headers.append((b"retry-after", str(error.retry_after).encode()))
+    if error.status in (408, 413, 421):
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _place(error: Exception) -> dict[str, Any]:
+    """Kind and place of an error; its message might quote a text."""
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    return {"error": type(error).__name__, "at": [f"{frame.name}:{frame.lineno}" for frame in frames]}
+
+
+class LogLines(logging.Formatter):
+    """One JSON object per record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as a line."""
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        time_field = f"{moment}.{int(record.msecs):03d}Z"
+        fields = {"time": time_field, "level": record.levelname.lower(), "event": record.getMessage()}
+        return json.dumps({**fields, **getattr(record, "facts", {})}, ensure_ascii=True)
+
+
+def write_log(level: int) -> None:
+    """Write what happens to standard error, one JSON object per line."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(LogLines())
+    logger.handlers[:] = [handler]
+    logger.setLevel(level)
+    logger.propagate = False

@@ -1,0 +1,22 @@
+"""English names of languages, by ISO 639-1 code."""
+
+_NAMES = """
+af Afrikaans|am Amharic|ar Arabic|az Azerbaijani|be Belarusian|bg Bulgarian|bn Bengali|bs Bosnian|ca Catalan|cs Czech|cy Welsh|da Danish
+de German|el Greek|en English|eo Esperanto|es Spanish|et Estonian|eu Basque|fa Persian|fi Finnish|fr French|ga Irish|gl Galician|gu Gujarati
+ha Hausa|he Hebrew|hi Hindi|hr Croatian|hu Hungarian|hy Armenian|id Indonesian|ig Igbo|is Icelandic|it Italian|ja Japanese|ka Georgian
+kk Kazakh|km Khmer|kn Kannada|ko Korean|ky Kyrgyz|la Latin|lb Luxembourgish|lo Lao|lt Lithuanian|lv Latvian|mg Malagasy|mk Macedonian
+ml Malayalam|mn Mongolian|mr Marathi|ms Malay|mt Maltese|my Burmese|nb Norwegian Bokmål|ne Nepali|nl Dutch|nn Norwegian Nynorsk|no Norwegian
+oc Occitan|pa Punjabi|pl Polish|ps Pashto|pt Portuguese|ro Romanian|ru Russian|sd Sindhi|se Northern Sami|si Sinhala|sk Slovak|sl Slovenian
+so Somali|sq Albanian|sr Serbian|sv Swedish|sw Swahili|ta Tamil|te Telugu|tg Tajik|th Thai|tk Turkmen|tl Tagalog|tr Turkish|ug Uyghur
+uk Ukrainian|ur Urdu|uz Uzbek|vi Vietnamese|wo Wolof|xh Xhosa|yi Yiddish|yo Yoruba|zh Chinese|zu Zulu
+"""
+_BY_CODE = {
+    code: name for entry in _NAMES.replace("\n", "|").split("|") if entry for code, name in [entry.split(" ", 1)]
+}
+
+
+def language_name(code: str) -> str:
+    """The English name of a language; the code itself if it is unknown. A region or script (`pt-BR`) stands in brackets."""
+    base, separator, rest = code.replace("_", "-").partition("-")
+    name = _BY_CODE.get(base.lower())
+    return code if name is None else f"{name} ({rest})" if separator else name

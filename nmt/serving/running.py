@@ -1,0 +1,64 @@
+"""Put the parts of the server together, and run it until a signal ends it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nmt.serving.app import App
+from nmt.serving.batching import Batcher
+from nmt.serving.decoder_process import ProcessOptions, start_decoders
+from nmt.serving.guard import Access
+from nmt.serving.listening import HttpServer
+from nmt.serving.service import Limits, Service, ServiceMetrics
+from nmt.serving.work import LineTask, Setting
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """How a server is run: the processes that decode and their number, what it takes, and from whom."""
+
+    process: ProcessOptions
+    processes: int
+    limits: Limits
+    access: Access
+
+
+def run_server(listener: socket.socket, options: ServerOptions, *, on_start: Callable[[], None] = lambda: None) -> bool:
+    """Load the models, then answer requests until a signal, and finish what was accepted.
+
+    Args:
+        listener: a bound socket.
+        options: all settings.
+        on_start: called once the models are loaded.
+
+    Returns:
+        Whether Ctrl-C ended it.
+
+    Raises:
+        DataError: a model cannot be loaded.
+        UsageError: the device or precision cannot be used.
+    """
+    decoders, description = start_decoders(options.process, options.processes)
+    try:
+        models, limits, metrics = description.models, options.limits, ServiceMetrics()
+
+        def size(setting: Setting, task: LineTask) -> int:
+            return task.size * (setting.beam_size or max(models[setting.model].beam_size, setting.n_best))
+
+        def count(setting: Setting, lines: int, seconds: float) -> None:
+            metrics.lines.add(models[setting.model].identifier, amount=lines)
+            metrics.batches.observe(lines)
+            metrics.decoding.observe(seconds)
+
+        batcher = Batcher([each.run for each in decoders], max_queue=limits.queue, size=size, on_batch=count)
+        app = App(Service(models, batcher, limits, metrics), options.access)
+        server = HttpServer(app.asgi(), timeout=limits.timeout, on_stop=app.stop)
+        on_start()
+        server.run(sockets=[listener])
+        batcher.close(timeout=0 if server.force_exit else limits.timeout)
+    finally:
+        for decoder in decoders:
+            decoder.close()
+    return server.was_interrupted

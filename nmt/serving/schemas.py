@@ -1,0 +1,352 @@
+"""Requests and answers of the API, checked by pydantic, and their OpenAPI document."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal, TypeVar, get_args
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.json_schema import models_json_schema
+
+from nmt import __version__
+from nmt.serving.work import LineResult, ScoredLine, ServedModel
+
+AUTO = "auto"
+"""The source language of clients that leave it to the server."""
+MOST_HYPOTHESES = 10
+WIDEST_BEAM = 20
+_DIGITS = 4
+_MOST_FIELDS = 1000
+InputT = TypeVar("InputT", bound=BaseModel)
+Picture = Literal["png", "svg", "html", "json"]
+PICTURES: tuple[Picture, ...] = get_args(Picture)
+
+
+class InvalidRequestError(Exception):
+    """A request that cannot be read. The text is one sentence, without what was sent."""
+
+
+def _none_if_blank(value: object) -> object:
+    """Forms send empty fields for those left out."""
+    return None if value == "" else value
+
+
+Identifier = Annotated[str | None, BeforeValidator(_none_if_blank), Field(max_length=200)]
+
+
+class _Input(BaseModel):
+    """What all requests have in common. Unknown fields are ignored, as LibreTranslate ignores them."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    source: str = Field(AUTO, max_length=50, description="Source language; `auto` if there is only one.")
+    target: str = Field("", max_length=50, description="Target language; may be left out if a model is named.")
+    model: Identifier = Field(
+        None, description="Identifier of a model, from `GET /models`. Default: the first that fits."
+    )
+    api_key: Identifier = Field(None, description="The key, if the server needs one; also as header `X-API-Key`.")
+
+
+class TranslateInput(_Input):
+    """A text to translate, or several. Each line is translated as one sentence."""
+
+    q: str | list[str] = Field(description="The text, or a list of texts.")
+    format: Literal["text", "html"] = Field("text", description="`html` translates the text between tags.")
+    alternatives: int = Field(0, ge=0, lt=MOST_HYPOTHESES, description="Other translations to return.")
+    alignment: bool = Field(False, description="Whether to return the alignment of each line.")
+    n_best: Annotated[int | None, BeforeValidator(_none_if_blank)] = Field(
+        None, ge=1, le=MOST_HYPOTHESES, description="Return this many hypotheses of each line, with scores."
+    )
+    beam_size: Annotated[int | None, BeforeValidator(_none_if_blank)] = Field(
+        None, ge=1, le=WIDEST_BEAM, description="Beam size. Default: that of the model's recipe."
+    )
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts, one if `q` is a str."""
+        return [self.q] if isinstance(self.q, str) else self.q
+
+    @property
+    def hypotheses(self) -> int:
+        """Number of hypotheses to search for."""
+        return max(self.n_best or 1, self.alternatives + 1)
+
+    @property
+    def is_detailed(self) -> bool:
+        """Whether the answer has scores or alignments of each line."""
+        return self.alignment or self.n_best is not None
+
+
+class ScoreInput(_Input):
+    """A line and a translation of it, to score and align."""
+
+    q: str = Field(description="The source, one line.")
+    translation: str = Field(description="Its translation, one line.")
+
+
+class DetectInput(BaseModel):
+    """A text whose language is asked for."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    q: str
+    api_key: Identifier = None
+
+
+class PictureInput(ScoreInput):
+    """A line and a translation of it, to draw; with a second model, to compare."""
+
+    compared: Identifier = Field(None, description="Identifier of a second model.")
+    compared_translation: str | None = Field(None, description="The second model's translation. Default: the same.")
+
+
+class WordAlignmentOutput(BaseModel):
+    """Weights between words, one row per target word and one column per source word; links are (source, target), from 0."""
+
+    source: list[str]
+    target: list[str]
+    weights: list[list[float]]
+    links: list[tuple[int, int]]
+
+
+class HypothesisOutput(BaseModel):
+    """A translation of a line, with the figures of `nmt translate --format jsonl`."""
+
+    text: str
+    score: float | None = Field(description="What hypotheses are ranked by.")
+    log_probability: float | None = Field(description="Natural logarithm of the probability of the whole translation.")
+    tokens: int = Field(description="Tokens of the translation, end mark included.")
+    alignment: WordAlignmentOutput | None = Field(
+        None, description="Null without attention, or for lines with more than 40,000 pairs of words."
+    )
+
+
+class LineOutput(BaseModel):
+    """A line and its translations, best first."""
+
+    source: str
+    hypotheses: list[HypothesisOutput]
+
+
+class DetectedLanguage(BaseModel):
+    """A source language; the confidence is always 100, since it is the only one of this server."""
+
+    language: str
+    confidence: float
+
+
+class TranslateOutput(BaseModel):
+    """The translation; if `q` was a list, all fields are lists."""
+
+    translatedText: str | list[str]  # noqa: N815 -- the name of LibreTranslate
+    alternatives: list[str] | list[list[str]] | None = Field(None, description="Only if `alternatives` was given.")
+    detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = Field(  # noqa: N815
+        None, description="Only if the source language was `auto`."
+    )
+    lines: list[LineOutput] | list[list[LineOutput]] | None = Field(
+        None, description="Only with `n_best` or `alignment`: the lines of the text, without blank ones' alignments."
+    )
+    model: str = Field(description="Identifier of the model.")
+
+
+class ScoreOutput(HypothesisOutput):
+    """Score and alignment of a given translation."""
+
+    model: str
+
+
+class LanguageOutput(BaseModel):
+    """A source language and what it can be translated to."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+class ModelDescription(BaseModel):
+    """A model of this server."""
+
+    id: str
+    name: str
+    source: str
+    target: str
+    alignment: bool
+    beam_size: int
+    parameters: int
+
+
+class HealthOutput(BaseModel):
+    """`ok` while the server takes requests."""
+
+    status: Literal["ok", "stopping"]
+
+
+class ErrorOutput(BaseModel):
+    """What is wrong, in one sentence."""
+
+    error: str
+
+
+# --- reading requests -----------------------------------------------------------------------------------------------
+
+
+def read_input(kind: type[InputT], content_type: str, body: bytes) -> InputT:
+    """Read a request body, which is JSON or a form. Raises InvalidRequestError."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    try:
+        if media_type == "application/x-www-form-urlencoded":
+            fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+            return kind.model_validate(_gathered(fields))
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        raise InvalidRequestError(_sentence(error)) from None
+    except UnicodeDecodeError:
+        raise InvalidRequestError("The request is not UTF-8.") from None
+    except ValueError:
+        raise InvalidRequestError(f"The form has more than {_MOST_FIELDS:,} fields.") from None
+
+
+def _gathered(fields: list[tuple[str, str]]) -> dict[str, str | list[str]]:
+    """The fields of a form; several `q` are a list of texts, of any other field the last one counts."""
+    texts = [value for name, value in fields if name == "q"]
+    result: dict[str, str | list[str]] = dict(fields)
+    return {**result, "q": texts} if len(texts) > 1 else result
+
+
+def _sentence(error: ValidationError) -> str:
+    """What is wrong with a request, without what was sent."""
+    [first, *_] = error.errors(include_url=False, include_context=False, include_input=False)
+    name = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "json_invalid":
+        return "The request is neither a JSON object nor a form."
+    if first["type"] == "missing":
+        return f"Invalid request: missing {name} parameter."
+    message = first["msg"][:1].lower() + first["msg"][1:]
+    return f"Invalid request: {name}: {message}." if name else f"Invalid request: {message}."
+
+
+# --- answers --------------------------------------------------------------------------------------------------------
+
+
+def hypothesis_output(line: ScoredLine) -> HypothesisOutput:
+    """A hypothesis as it is sent, with figures rounded as `nmt translate` rounds them."""
+    return HypothesisOutput(
+        text=line.text,
+        score=_finite(line.score),
+        log_probability=_finite(line.log_probability),
+        tokens=line.tokens,
+        alignment=_alignment_output(line),
+    )
+
+
+def _alignment_output(line: ScoredLine) -> WordAlignmentOutput | None:
+    if line.pair is None:
+        return None
+    alignment = line.pair.alignment
+    return WordAlignmentOutput.model_construct(  # it is ours, and large: nothing to check
+        source=list(alignment.source),
+        target=list(alignment.target),
+        weights=alignment.weights.round(_DIGITS).tolist(),
+        links=sorted(line.pair.links),
+    )
+
+
+def line_output(source: str, result: LineResult, most: int) -> LineOutput:
+    """A line with at most so many hypotheses."""
+    return LineOutput(source=source, hypotheses=[hypothesis_output(line) for line in result[:most]])
+
+
+def model_description(model: ServedModel) -> ModelDescription:
+    """A model as it is sent."""
+    return ModelDescription(
+        id=model.identifier,
+        name=model.name,
+        source=model.source,
+        target=model.target,
+        alignment=model.aligns,
+        beam_size=model.beam_size,
+        parameters=model.parameters,
+    )
+
+
+def _finite(value: float) -> float | None:
+    return round(value, _DIGITS) if math.isfinite(value) else None
+
+
+# --- the OpenAPI document -------------------------------------------------------------------------------------------
+
+_ERRORS = {
+    400: "The request is invalid.",
+    403: "The key is missing or wrong, or the request comes from a page of another site.",
+    408: "The request did not arrive in time.",
+    413: "The text is too long.",
+    421: "The server does not answer to this host name.",
+    503: "There is too much to do: try again after `Retry-After` seconds.",
+}
+_OPERATIONS: dict[str, tuple[str, str, type[BaseModel] | None, str | None]] = {
+    "/translate": ("post", "Translate a text", TranslateInput, "TranslateOutput"),
+    "/score": ("post", "Score and align a given translation", ScoreInput, "ScoreOutput"),
+    "/detect": ("post", "The source language, if there is only one", DetectInput, "DetectedLanguage[]"),
+    **{
+        f"/alignment.{form}": ("post", f"Alignment of a given translation as {form.upper()}", PictureInput, None)
+        for form in PICTURES
+    },
+    "/languages": ("get", "Languages and what they can be translated to", None, "LanguageOutput[]"),
+    "/models": ("get", "Models of this server", None, "ModelDescription[]"),
+    "/health": ("get", "Whether the server takes requests", None, "HealthOutput"),
+    "/frontend/settings": ("get", "Limits, as LibreTranslate tells them to its page", None, ""),
+    "/metrics": ("get", "Metrics in the text format of Prometheus", None, None),
+}
+_SCHEMAS: tuple[type[BaseModel], ...] = (
+    TranslateInput, ScoreInput, DetectInput, PictureInput, TranslateOutput, ScoreOutput, DetectedLanguage, LanguageOutput,
+    ModelDescription, HealthOutput, ErrorOutput,
+)  # fmt: skip
+
+
+def openapi() -> dict[str, Any]:
+    """The OpenAPI 3.1 document."""
+    _, schemas = models_json_schema(
+        [(schema, "validation") for schema in _SCHEMAS], ref_template="#/components/schemas/{model}"
+    )
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "nmt",
+            "version": __version__,
+            "description": "Translation by the models of this server. Compatible with the API of LibreTranslate.",
+        },
+        "paths": {path: {entry[0]: _operation(path, *entry[1:])} for path, entry in _OPERATIONS.items()},
+        "components": {
+            "schemas": schemas["$defs"],
+            "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
+        },
+    }
+
+
+def _operation(path: str, summary: str, body: type[BaseModel] | None, answer: str | None) -> dict[str, Any]:
+    name = path.strip("/").replace("/", "_").replace(".", "_")
+    good = {"description": summary, **_answer_content(path, answer)}
+    operation: dict[str, Any] = {"operationId": name, "summary": summary, "responses": {"200": good}}
+    if body is None:
+        return operation
+    schema = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}
+    content = {"application/json": schema, "application/x-www-form-urlencoded": schema}
+    operation["requestBody"] = {"required": True, "content": content}
+    error = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorOutput"}}}
+    for status, text in _ERRORS.items():
+        operation["responses"][str(status)] = {"description": text, "content": error}
+    operation["responses"]["503"]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
+    operation["security"] = [{}, {"key": []}]
+    return operation
+
+
+def _answer_content(path: str, answer: str | None) -> dict[str, Any]:
+    if answer is None:
+        media = {"png": "image/png", "svg": "image/svg+xml", "html": "text/html", "json": "application/json"}
+        return {"content": {media.get(path.rpartition(".")[2], "text/plain"): {}}}
+    if not answer:
+        return {"content": {"application/json": {}}}
+    reference: dict[str, Any] = {"$ref": f"#/components/schemas/{answer.removesuffix('[]')}"}
+    schema = {"type": "array", "items": reference} if answer.endswith("[]") else reference
+    return {"content": {"application/json": {"schema": schema}}}

@@ -1,0 +1,220 @@
+"""The API without HTTP: checked requests in, answers out, with the limits of the server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nmt.serving.batching import Batcher, ClosedError, QueueFullError
+from nmt.serving.decoder_process import LostDecoderError
+from nmt.serving.languages import language_name
+from nmt.serving.metrics import SECONDS, SENTENCES, Counter, Gauge, Histogram, exposition
+from nmt.serving.schemas import (
+    AUTO,
+    DetectedLanguage,
+    DetectInput,
+    LanguageOutput,
+    LineOutput,
+    ScoreInput,
+    ScoreOutput,
+    TranslateInput,
+    TranslateOutput,
+    hypothesis_output,
+    line_output,
+)
+from nmt.serving.texts import SplitText, split_html, split_lines
+from nmt.serving.work import LineResult, LineTask, ScoredLine, ServedModel, Setting
+from nmt.wording import counted
+
+
+class RefusedError(Exception):
+    """A request that is not answered as it is. The text is one sentence for the client."""
+
+    def __init__(self, status: int, sentence: str, *, retry_after: int | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the server takes.
+
+    Attributes:
+        characters: most characters per request.
+        queue: most lines that wait; a request of more lines is refused for good.
+        timeout: most seconds that a request takes.
+    """
+
+    characters: int = 5000
+    queue: int = 1000
+    timeout: float = 30.0
+
+
+class ServiceMetrics:
+    """What is measured of requests and batches."""
+
+    def __init__(self) -> None:
+        self.requests = Counter("nmt_requests_total", "Requests, by path and status.", ("path", "status"))
+        self.seconds = Histogram("nmt_request_seconds", "Seconds per request, by path.", SECONDS, ("path",))
+        self.lines = Counter("nmt_lines_total", "Lines decoded, by model.", ("model",))
+        self.characters = Counter("nmt_characters_total", "Characters of the lines accepted, by model.", ("model",))
+        self.batches = Histogram("nmt_batch_lines", "Lines per batch.", SENTENCES)
+        self.decoding = Histogram("nmt_batch_seconds", "Seconds per batch.", SECONDS)
+
+
+class Service:
+    """Translates and scores for many clients at once."""
+
+    def __init__(
+        self,
+        models: Sequence[ServedModel],
+        batcher: Batcher[Setting, LineTask, LineResult],
+        limits: Limits,
+        metrics: ServiceMetrics,
+    ) -> None:
+        self.models = tuple(models)
+        self.limits = limits
+        self.metrics = metrics
+        self._batcher = batcher
+        self._waiting = Gauge("nmt_queue_lines", "Lines that wait to be decoded.", lambda: float(batcher.waiting))
+        self._by_identifier = {model.identifier: index for index, model in enumerate(self.models)}
+
+    @property
+    def exposition(self) -> str:
+        """The metrics as text."""
+        metrics = self.metrics
+        counters = metrics.requests, metrics.seconds, metrics.lines, metrics.characters
+        return exposition([*counters, self._waiting, metrics.batches, metrics.decoding])
+
+    async def translate(self, request: TranslateInput) -> TranslateOutput:
+        """Translate the lines of one text or several. Raises RefusedError."""
+        index = self.choose(request.source, request.target, request.model)
+        if request.format == "html" and request.alternatives:
+            raise RefusedError(400, "Invalid request: alternatives: HTML has none.")
+        split = split_html if request.format == "html" else split_lines
+        self._check_length(sum(map(len, request.texts)))
+        texts = [split(text) for text in request.texts]
+        tasks = [LineTask(line, aligned=request.alignment) for text in texts for line in text.lines]
+        setting = Setting(index, "translate", request.hypotheses, request.beam_size)
+        results = iter(await self._decode(setting, tasks))
+        answers = [self._answer(request, text, [next(results) for _ in text.lines]) for text in texts]
+        model = self.models[index]
+        if isinstance(request.q, str):
+            [(translation, alternatives, lines)] = answers
+            return TranslateOutput(
+                translatedText=translation,
+                alternatives=alternatives if request.alternatives else None,
+                detectedLanguage=_only(model.source) if request.source == AUTO else None,
+                lines=lines if request.is_detailed else None,
+                model=model.identifier,
+            )
+        return TranslateOutput(
+            translatedText=[translation for translation, _, _ in answers],
+            alternatives=[alternatives for _, alternatives, _ in answers] if request.alternatives else None,
+            detectedLanguage=[_only(model.source) for _ in answers] if request.source == AUTO else None,
+            lines=[lines for _, _, lines in answers] if request.is_detailed else None,
+            model=model.identifier,
+        )
+
+    def _answer(
+        self, request: TranslateInput, text: SplitText, results: Sequence[LineResult]
+    ) -> tuple[str, list[str], list[LineOutput]]:
+        """The translation of a text, its alternatives, and its lines in detail."""
+        ranked = [text.join([_at(result, rank).text for result in results]) for rank in range(request.alternatives + 1)]
+        alternatives = [other for other in dict.fromkeys(ranked) if other != ranked[0]]
+        most = request.n_best or 1
+        pairs = zip(text.lines, results, strict=True)
+        lines = [line_output(line, result, most) for line, result in pairs] if request.is_detailed else []
+        return ranked[0], alternatives, lines
+
+    async def score(self, request: ScoreInput) -> ScoreOutput:
+        """Score and align a translation. Raises RefusedError."""
+        index = self.choose(request.source, request.target, request.model)
+        line = await self.score_line(index, request.q, request.translation)
+        return ScoreOutput(**dict(hypothesis_output(line)), model=self.models[index].identifier)
+
+    async def score_line(self, index: int, source: str, translation: str) -> ScoredLine:
+        """Score and align a translation by a model. Raises RefusedError."""
+        self._check_length(len(source) + len(translation))
+        if not source.strip():
+            raise RefusedError(400, "Invalid request: q: the source is blank.")
+        [result] = await self._decode(Setting(index, "score"), [LineTask(source, translation, aligned=True)])
+        if not result:
+            raise RefusedError(413, "A line and its translation can be scored up to 500 tokens each.")
+        return result[0]
+
+    def detect(self, request: DetectInput) -> list[DetectedLanguage]:
+        """The source language, if there is only one. Raises RefusedError."""
+        self._check_length(len(request.q))
+        return [_only(self._source(AUTO))]
+
+    def languages(self) -> list[LanguageOutput]:
+        """The source languages, with their targets."""
+        codes = dict.fromkeys(model.source for model in self.models)
+        return [LanguageOutput(code=code, name=language_name(code), targets=self._targets(code)) for code in codes]
+
+    def choose(self, source: str, target: str, identifier: str | None) -> int:
+        """The index of the model that is named, or of the first that translates so. Raises RefusedError."""
+        if identifier is not None:
+            index = self._by_identifier.get(identifier)
+            if index is None:
+                raise RefusedError(400, "There is no such model: GET /models lists them.")
+            model = self.models[index]
+            if source not in (AUTO, model.source) or target not in ("", model.target):
+                raise RefusedError(400, f"This model translates from {model.source} to {model.target}.")
+            return index
+        source = self._source(source)
+        if not target:
+            raise RefusedError(400, "Invalid request: missing target parameter.")
+        for index, model in enumerate(self.models):
+            if (model.source, model.target) == (source, target):
+                return index
+        raise RefusedError(400, f"From {source} this server translates to {' and '.join(self._targets(source))} only.")
+
+    def _source(self, code: str) -> str:
+        """A source language, checked."""
+        codes = list(dict.fromkeys(model.source for model in self.models))
+        if code == AUTO and len(codes) > 1:
+            raise RefusedError(400, f"This server does not detect languages: name the source, {' or '.join(codes)}.")
+        if code != AUTO and code not in codes:
+            raise RefusedError(400, f"This server translates from {' and '.join(codes)} only.")
+        return codes[0] if code == AUTO else code
+
+    def _targets(self, source: str) -> list[str]:
+        return list(dict.fromkeys(model.target for model in self.models if model.source == source))
+
+    def _check_length(self, characters: int) -> None:
+        if characters > self.limits.characters:
+            most = f"{self.limits.characters:,}"
+            raise RefusedError(413, f"The text has {counted(characters, 'character')}, but at most {most} are allowed.")
+
+    async def _decode(self, setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult]:
+        if len(tasks) > self.limits.queue:
+            most = f"{self.limits.queue:,}"
+            raise RefusedError(413, f"The text has {counted(len(tasks), 'line')}, but at most {most} are allowed.")
+        try:
+            future = self._batcher.submit(setting, tasks)
+        except QueueFullError as error:
+            raise RefusedError(503, "The server is busy.", retry_after=error.retry_after) from None
+        except ClosedError:
+            raise RefusedError(503, "The server is stopping.", retry_after=5) from None
+        model = self.models[setting.model].identifier
+        self.metrics.characters.add(model, amount=sum(len(task.source) for task in tasks))
+        try:
+            async with asyncio.timeout(self.limits.timeout):
+                return await asyncio.wrap_future(future)
+        except TimeoutError:
+            raise RefusedError(503, "The server is too busy to answer in time.", retry_after=5) from None
+        except LostDecoderError:
+            raise RefusedError(503, "The server lost what it was computing.", retry_after=5) from None
+
+
+def _at(result: LineResult, rank: int) -> ScoredLine:
+    """A hypothesis of a line; the best one if it has fewer."""
+    return result[rank] if rank < len(result) else result[0]
+
+
+def _only(code: str) -> DetectedLanguage:
+    return DetectedLanguage(language=code, confidence=100)

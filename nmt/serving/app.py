@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from nmt.serving import metrics, schemas
 from nmt.serving.drawings import Drawer
-from nmt.serving.guard import Access, Guard
+from nmt.serving.guard import Access, Guard, error_response
 from nmt.serving.languages import language_name
 from nmt.serving.pages import ASSETS, render_page
 from nmt.serving.schemas import (
@@ -59,7 +59,7 @@ class App:
         routes = self._routes()
         app = Starlette(
             routes=[Route(path, endpoint, methods=[method]) for path, method, endpoint in routes],
-            exception_handlers={HTTPException: _not_here},
+            exception_handlers={RefusedError: _refused, HTTPException: _not_here, Exception: _failed},
             lifespan=self._lifespan,
         )
         return Guard(app, self._access, self._service.metrics, [path for path, _, _ in routes])
@@ -189,7 +189,7 @@ class App:
     # --- reading a request ------------------------------------------------------------------------------------------
 
     async def _read(self, request: Request, kind: type[InputT]) -> InputT:
-        """The checked body. Raises RefusedError, also without the right key."""
+        """The checked body. Raises RefusedError, also for a wrong key."""
         content_type = request.headers.get("content-type", "application/json")
         if content_type.lower().startswith("multipart/"):
             raise RefusedError(415, "Send a JSON object, or a form as application/x-www-form-urlencoded.")
@@ -197,7 +197,6 @@ class App:
         try:
             item = read_input(kind, content_type, body)
         except InvalidRequestError as error:
-            self._access.check_key(_header_key(request) or self._access.api_key)
             raise RefusedError(400, str(error)) from None
         self._access.check_key(_header_key(request) or getattr(item, "api_key", None))
         return item
@@ -238,7 +237,8 @@ async def _unless_gone(request: Request, coroutine: Coroutine[Any, Any, ResultT]
 
 def _header_key(request: Request) -> str | None:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return request.headers.get("x-api-key") or (token.strip() if scheme.lower() == "bearer" else None)
+    key = request.headers.get("x-api-key") or (token.strip() if scheme.lower() == "bearer" else None)
+    return None if key is None else key.encode("latin-1").decode("utf-8", "replace")  # as Starlette decodes headers
 
 
 def _json(content: Any) -> Response:
@@ -260,9 +260,17 @@ def _asset(name: str) -> Endpoint:
     return answer
 
 
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RefusedError)
+    return error_response(error)
+
+
 async def _not_here(_: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    text = {404: "There is nothing here.", 405: "This address takes another method."}.get(status, "The request failed.")
-    response = _json({"error": text})
-    response.status_code = status
-    return response
+    assert isinstance(error, HTTPException)
+    texts = {404: "There is nothing here.", 405: "This address takes another method."}
+    return error_response(RefusedError(error.status_code, texts.get(error.status_code, "The request failed.")))
+
+
+async def _failed(_: Request, __: Exception) -> Response:
+    """The answer to a request that failed; the guard logs the error."""
+    return error_response(RefusedError(500, "The server failed: its log says where."))

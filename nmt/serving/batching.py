@@ -25,6 +25,8 @@ Decode = Callable[[SettingT, Sequence[TaskT]], Sequence[ResultT]]
 
 _LONGEST_WAIT = 60
 """Most seconds that a refused client is told to wait."""
+_SMALL_BATCH = 8
+"""Tasks that are decoded in little more time than one, so that they are not divided for decoders that are busy."""
 _RATE_MEMORY = 0.9
 """Weight of the past in the measured number of tasks per second."""
 
@@ -177,7 +179,7 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
         """A batch for the oldest job and others of its setting, a task of each in turn, with a share left for idle decoders."""
         setting = self._jobs[0].setting
         jobs = deque(job for job in self._jobs if job.setting == setting)
-        most = min(math.ceil(sum(job.waiting for job in jobs) / self._idle), self._max_batch)
+        most = min(self._fair_share(sum(job.waiting for job in jobs)), self._max_batch)
         batch: list[_Share[SettingT, TaskT, ResultT]] = []
         total = 0
         while jobs and len(batch) < most:
@@ -196,6 +198,12 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
         rest = [job for job in self._jobs if job.waiting]
         self._jobs = deque(sorted(rest, key=lambda job: id(job) in served))
         return batch
+
+    def _fair_share(self, waiting: int) -> int:
+        """How many of the tasks that wait this decoder takes. It leaves as many to each other one, idle or soon idle."""
+        if self._idle > 1:
+            return math.ceil(waiting / self._idle)
+        return max(math.ceil(waiting / self._decoders), _SMALL_BATCH)
 
     def _decode(
         self, decode: Decode[SettingT, TaskT, ResultT], batch: Sequence[_Share[SettingT, TaskT, ResultT]]

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from starlette.responses import Response
+
 from nmt.serving.service import RefusedError, ServiceMetrics
 
 if TYPE_CHECKING:
@@ -108,12 +110,9 @@ class Guard:
             self._access.check_origin(headers.get(b"host"), headers.get(b"origin"), scope["method"])
             await self._app(scope, receive, send_guarded)
         except RefusedError as error:
-            if not status:
-                await send_error(send_guarded, error)
-        except Exception as error:  # noqa: BLE001 -- logged; one request must not end the server
+            await error_response(error)(scope, receive, send_guarded)
+        except Exception as error:  # noqa: BLE001 -- answered by the application; one request must not end the server
             logger.error("failed", extra={"facts": _place(error)})
-            if not status:
-                await send_error(send_guarded, RefusedError(500, "The server failed: its log says where."))
         finally:
             self._record(scope, status, time.monotonic() - started, facts)
 
@@ -126,16 +125,13 @@ class Guard:
         logger.info("request", extra={"facts": {**known, "ms": round(1000 * seconds, 1), **facts}})
 
 
-async def send_error(send: Send, error: RefusedError) -> None:
-    """Send an error as LibreTranslate does, and close the connection if what was sent may not have been read."""
-    body = json.dumps({"error": str(error)}, ensure_ascii=False).encode("utf-8", "replace")
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if error.retry_after is not None:
-        headers.append((b"retry-after", str(error.retry_after).encode()))
+def error_response(error: RefusedError) -> Response:
+    """An error as LibreTranslate sends it. The connection is closed where the request may not have been read to its end."""
+    headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
     if error.status in (408, 413, 421):
-        headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+        headers["connection"] = "close"
+    body = json.dumps({"error": str(error)}, ensure_ascii=False).encode("utf-8", "replace")
+    return Response(body, error.status, headers, "application/json")
 
 
 def _place(error: Exception) -> dict[str, Any]:

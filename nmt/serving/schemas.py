@@ -32,7 +32,9 @@ def _none_if_blank(value: object) -> object:
     return None if value == "" else value
 
 
-Identifier = Annotated[str | None, BeforeValidator(_none_if_blank), Field(max_length=200)]
+Identifier = Annotated[Annotated[str, Field(max_length=200)] | None, BeforeValidator(_none_if_blank)]
+NumberOfHypotheses = Annotated[int, Field(ge=1, le=MOST_HYPOTHESES)]
+BeamSize = Annotated[int, Field(ge=1, le=WIDEST_BEAM)]
 
 
 class _Input(BaseModel):
@@ -55,11 +57,11 @@ class TranslateInput(_Input):
     format: Literal["text", "html"] = Field("text", description="`html` translates the text between tags.")
     alternatives: int = Field(0, ge=0, lt=MOST_HYPOTHESES, description="Other translations to return.")
     alignment: bool = Field(False, description="Whether to return the alignment of each line.")
-    n_best: Annotated[int | None, BeforeValidator(_none_if_blank)] = Field(
-        None, ge=1, le=MOST_HYPOTHESES, description="Return this many hypotheses of each line, with scores."
+    n_best: Annotated[NumberOfHypotheses | None, BeforeValidator(_none_if_blank)] = Field(
+        None, description="Return this many hypotheses of each line, with scores."
     )
-    beam_size: Annotated[int | None, BeforeValidator(_none_if_blank)] = Field(
-        None, ge=1, le=WIDEST_BEAM, description="Beam size. Default: that of the model's recipe."
+    beam_size: Annotated[BeamSize | None, BeforeValidator(_none_if_blank)] = Field(
+        None, description="Beam size. Default: that of the model's recipe."
     )
 
     @property

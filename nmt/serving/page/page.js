@@ -70,7 +70,6 @@ function makeColumn(number, model) {
   const column = { number, model, root, area: part("textarea"), status: part(".status"), details: part(".details") };
   Object.assign(column, { choices: [], copy: part(".copy"), label: part("label"), abort: null, timer: null, drawn: "" });
   column.area.readOnly = false;
-  column.copy.hidden = false;
   column.area.addEventListener("input", () => editTranslation(column));
   for (const event of ["click", "keyup"]) column.area.addEventListener(event, () => followCaret(column.area));
   column.copy.addEventListener("click", () => copyTranslation(column));
@@ -148,6 +147,7 @@ function chosenOf(column, at) {
 function showTranslation(column) {
   const text = state.lines.map((_, at) => chosenOf(column, at)?.text ?? "").join("\n");
   if (column.area.value !== text) column.area.value = text;
+  column.copy.hidden = !text.trim();
   showDetails(column);
   announce();
 }
@@ -253,9 +253,14 @@ function drawCard(column, chosen) {
   const perToken = chosen.tokens ? figure(chosen.log_probability / chosen.tokens) : "–";
   const entries = [["score", figure(chosen.score)], ["log-probability", figure(chosen.log_probability)], ["per token", perToken]];
   const figures = entries.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)));
-  const matrix = view.cells.flat().length ? [make("div", { class: "scroll" }, view.table), drawKey(null, true)] : [];
-  const parts = [make("dl", { class: "figures" }, ...figures), view.figure, view.readout, ...matrix];
-  return make("section", { class: "card" }, make("h2", {}, `Alignment${named(column)}`), ...parts);
+  const words = make("div", { class: "words" }, view.figure, view.readout);
+  const drawn = make("div", { class: "drawn" }, words);
+  if (view.cells.flat().length) {
+    const scroll = make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Matrix" }, view.table);
+    drawn.append(make("div", { class: "matrix" }, scroll, drawKey(null, true)));
+  }
+  const title = make("h2", {}, `Alignment${named(column)}`);
+  return make("section", { class: "card" }, title, make("dl", { class: "figures" }, ...figures), drawn);
 }
 
 const named = (column) => (state.columns.length > 1 ? `, ${column.model.name}` : "");

@@ -1,9 +1,11 @@
 """What every test shares: checked shapes, one thread, a cache of its own, and the public corpora where they are at hand."""
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -61,3 +63,18 @@ def corpora() -> Path:
     if not root.is_dir():
         pytest.skip(f"needs the public corpora: there is no folder {root}; set NMT_CORPORA")
     return root
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless Chromium, which `$NMT_CHROMIUM` or the search path names; without one the test is skipped."""
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    path = os.environ.get("NMT_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip("needs a Chromium: set NMT_CHROMIUM or install one")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()

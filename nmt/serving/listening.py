@@ -108,12 +108,20 @@ def bind(host: str, port: int) -> socket.socket:
 class HttpServer(uvicorn.Server):
     """Serves until a signal: the first one finishes what was accepted, a second one ends at once."""
 
-    def __init__(self, app: ASGIApp, *, timeout: float, on_stop: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        timeout: float,
+        on_start: Callable[[], None] = lambda: None,
+        on_stop: Callable[[], None] = lambda: None,
+    ) -> None:
         """Configure it.
 
         Args:
             app: what answers.
             timeout: most seconds to finish what was accepted.
+            on_start: called once connections are taken.
             on_stop: called when no more connections are taken.
         """
         config = uvicorn.Config(
@@ -134,7 +142,7 @@ class HttpServer(uvicorn.Server):
         super().__init__(config)
         self.was_interrupted = False
         """Whether it was Ctrl-C that ended it."""
-        self._on_stop = on_stop
+        self._on_start, self._on_stop = on_start, on_stop
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -155,6 +163,11 @@ class HttpServer(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
         self.was_interrupted |= sig == signal.SIGINT
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take connections."""
+        await super().startup(sockets)
+        self._on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more connections and finish the open ones."""

@@ -31,7 +31,7 @@ def run_server(listener: socket.socket, options: ServerOptions, *, on_start: Cal
     Args:
         listener: a bound socket.
         options: all settings.
-        on_start: called once the models are loaded.
+        on_start: called once it answers.
 
     Returns:
         Whether Ctrl-C ended it.
@@ -54,8 +54,7 @@ def run_server(listener: socket.socket, options: ServerOptions, *, on_start: Cal
 
         batcher = Batcher([each.run for each in decoders], max_queue=limits.queue, size=size, on_batch=count)
         app = App(Service(models, batcher, limits, metrics), options.access)
-        server = HttpServer(app.asgi(), timeout=limits.timeout, on_stop=app.stop)
-        on_start()
+        server = HttpServer(app.asgi(), timeout=limits.timeout, on_start=on_start, on_stop=app.stop)
         server.run(sockets=[listener])
         batcher.close(timeout=0 if server.force_exit else limits.timeout)
     finally:

@@ -5,20 +5,17 @@ all is skipped. Screenshots go to `$NMT_SCREENSHOTS`, or are thrown away.
 """
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import sync_playwright
 
 from nmt.alignment.links import GoldLinks, argmax_links
 from nmt.alignment.weights import Alignment
 from nmt.plotting.explorer import Explored, Reading, explorer_page
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 HOSTILE = "</script><script>document.title='owned'</script>"
 LONG = " ".join(f"word{number}" for number in range(40))
 Open = Callable[..., Any]
@@ -51,17 +48,6 @@ def sentences(models: int = 1) -> list[Explored]:
     others = [hostile, even("הכלב ישן עכשיו", "the dog sleeps"), even(LONG, LONG)]
     rest = [explored(number, words, bleu=60.0 - number, models=models) for number, words in enumerate(others, start=2)]
     return [explored(1, known, bleu=50.0, models=models, gold=gold), *rest]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    path = os.environ.get("NMT_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        pytest.skip("needs a Chromium: set NMT_CHROMIUM or install one")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

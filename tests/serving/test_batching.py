@@ -95,7 +95,7 @@ def test_a_batch_has_a_bounded_size_but_at_least_one_task() -> None:
 def test_decoders_share_what_waits() -> None:
     gates = Gate(), Gate()
     queue = batcher(*gates)
-    for gate in gates:
+    for _ in gates:
         queue.submit("s", [0])
     for gate in gates:
         assert gate.entered.acquire(timeout=10)

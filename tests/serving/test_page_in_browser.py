@@ -1,0 +1,332 @@
+"""The page of the server in a headless Chromium, used as a person uses it, and judged by axe-core.
+
+Needs a Chromium (see `tests/conftest.py`). Screenshots go to `$NMT_SCREENSHOTS`, or are thrown away.
+"""
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.serving.guard import Access
+from nmt.serving.service import Limits
+from nmt.serving.work import LineResult, LineTask, Setting
+from tests.serving.fakes import MODELS, Running, decode, serving
+
+HOSTILE = "<img src=x onerror=document.title='owned'> </textarea><script>document.title='owned'</script>"
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with serving(models=MODELS[:2]) as running:
+        yield running
+
+
+@pytest.fixture
+def visit(browser: Any, server: Running) -> Iterator[Open]:
+    """Opens the page; whatever it complains of, or asks another host for, fails the test."""
+    complaints: list[str] = []
+    contexts: list[Any] = []
+
+    def visit(*, running: Running = server, width: int = 1200, height: int = 900, **options: Any) -> Any:
+        contexts.append(browser.new_context(viewport={"width": width, "height": height}, **options))
+        page = contexts[-1].new_page()
+        address = f"http://127.0.0.1:{running.port}/"
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda message: complaints.extend([message.text] * _is_complaint(message)),
+        )
+        page.on(
+            "request",
+            lambda request: complaints.extend(
+                [request.url] * (not request.url.startswith((address, "blob:", "data:")))
+            ),
+        )
+        page.goto(address)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def _is_complaint(message: Any) -> bool:
+    """An error or a warning, but not that a request was refused, which some tests mean."""
+    return message.type in ("error", "warning") and "the server responded with" not in message.text
+
+
+def type_text(page: Any, text: str, translation: str) -> None:
+    """Type into the source and wait for the translation."""
+    page.fill("#q", text)
+    await_translation(page, translation)
+
+
+def await_translation(page: Any, translation: str, column: int = 0) -> None:
+    page.wait_for_function(
+        "([id, text]) => document.getElementById(id).value === text", arg=[f"translation-{column}", translation]
+    )
+
+
+def take(page: Any, name: str) -> None:
+    if folder := os.environ.get("NMT_SCREENSHOTS"):
+        page.screenshot(path=str(Path(folder) / f"{name}.png"))
+
+
+def violations(page: Any) -> list[str]:
+    """What axe-core calls serious or critical."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{item['id']}: {node['html'][:200]}"
+        for item in found
+        if item["impact"] in ("serious", "critical")
+        for node in item["nodes"]
+    ]
+
+
+def test_typing_translates_and_draws(visit: Open) -> None:
+    page = visit()
+    assert page.evaluate("document.activeElement.id") == "q"
+    page.keyboard.type("one two three")
+    await_translation(page, "three two one")
+    assert page.inner_text("#count") == "13 / 5,000"
+    assert page.locator(".alternatives input").count() == 5
+    assert page.locator(".alternatives .score").all_inner_texts()[:2] == ["−0.25", "−1.25"]
+    assert page.locator(".source .word").all_inner_texts() == ["one", "two", "three"]
+    assert page.locator(".target .word").all_inner_texts() == ["three", "two", "one"]
+    assert page.locator("td").count() == 9
+    take(page, "served")
+    page.fill("#q", "")
+    await_translation(page, "")
+    assert page.locator(".card").count() == 0
+    assert page.is_hidden("#tools")
+
+
+def test_an_alternative_is_picked_by_pointer_and_by_keys(visit: Open) -> None:
+    page = visit()
+    type_text(page, "a b", "b a")
+    page.click(".alternatives label >> nth=2")
+    await_translation(page, "b a-2")
+    assert page.locator(".target .word").all_inner_texts() == ["b", "a-2"]
+    assert page.locator(".alternatives mark").all_inner_texts() == ["a-1", "a-2", "a-3", "a-4"]
+    page.keyboard.press("ArrowDown")
+    await_translation(page, "b a-3")
+    assert page.evaluate("document.activeElement.checked")
+
+
+def test_pointing_at_a_word_lights_up_its_partners(visit: Open) -> None:
+    page = visit()
+    type_text(page, "a b c", "c b a")
+    lit = page.locator(".ribbon:not([hidden]):not(.dim)")
+    assert lit.count() == 9
+    page.hover(".source .word >> nth=0")
+    assert lit.count() == 3
+    assert page.inner_text(".readout") == "\u2068a\u2069 → a 0.80, c 0.10, b 0.10"
+    page.hover("h1")
+    assert lit.count() == 9
+    page.locator("#threshold").fill("0.5")
+    assert lit.count() == 3
+    page.focus(".source .word >> nth=0")
+    page.keyboard.press("ArrowDown")  # across its strongest ribbon
+    assert page.evaluate("document.activeElement.textContent") == "a"
+
+
+def test_an_edited_translation_is_scored_and_drawn(visit: Open) -> None:
+    page = visit()
+    type_text(page, "a b", "b a")
+    page.fill("#translation-0", "my own words")
+    page.wait_for_selector(".alternatives .score:has-text('yours −5.00')")
+    assert page.locator(".target .word").all_inner_texts() == ["my", "own", "words"]
+    assert page.locator(".alternatives input").count() == 6
+    assert page.locator(".alternatives input").nth(5).is_checked()
+    take(page, "edited")
+    page.fill("#translation-0", "b a-1")  # which is the second hypothesis
+    page.wait_for_function("() => document.querySelectorAll('.alternatives input').length === 5")
+    assert page.locator(".alternatives input").nth(1).is_checked()
+    page.fill("#translation-0", "two\nlines")
+    assert "one line per line" in page.inner_text(".status")
+    page.fill("#q", "c d")
+    await_translation(page, "d c")
+
+
+def test_the_line_with_the_caret_is_drawn(visit: Open) -> None:
+    page = visit()
+    type_text(page, "a b\n\nc d e", "b a\n\ne d c")
+    assert page.inner_text("#place") == "3 / 3"
+    assert page.locator(".source .word").all_inner_texts() == ["c", "d", "e"]
+    page.click("#previous")
+    page.click("#previous")
+    page.wait_for_function("() => document.querySelectorAll('.source .word').length === 2")
+    assert page.is_disabled("#previous")
+    page.fill("#translation-0", "b a\n\nmine")
+    page.wait_for_selector(".alternatives .score:has-text('yours')")
+    assert page.inner_text("#place") == "3 / 3"
+    page.click("#previous")
+    page.click("#previous")
+    page.wait_for_function("() => document.querySelectorAll('.target .word').length === 2")
+    assert page.input_value("#translation-0") == "b a\n\nmine"
+
+
+def test_two_models_side_by_side(visit: Open) -> None:
+    page = visit()
+    type_text(page, "a b", "b a")
+    page.select_option("#compare", label="two")
+    await_translation(page, "B A", column=1)
+    page.wait_for_function("() => document.querySelectorAll('.ribbons').length === 2")
+    assert page.locator(".bar label").all_inner_texts() == ["English", "German, one", "German, two"]
+    page.hover("#column-0 .source .word >> nth=0")
+    assert page.locator(".word.chosen").count() == 2  # the other model follows
+    take(page, "compared")
+    page.hover("h1")
+    assert violations(page) == []
+    page.select_option("#model", label="two (en → de)")
+    await_translation(page, "B A")
+    page.wait_for_function("() => document.querySelectorAll('.ribbons').length === 1")
+    assert page.locator(".column").count() == 1
+    assert page.locator(".bar label").all_inner_texts() == ["English", "German"]
+
+
+def test_downloads(visit: Open) -> None:
+    page = visit()
+    type_text(page, "a b", "b a")
+    for form, start in (("PNG", b"\x89PNG"), ("SVG", b"<?xml"), ("HTML", b"<!doctype"), ("JSON", b"{")):
+        with page.expect_download() as download:
+            page.click(f".downloads button:has-text('{form}')")
+        assert download.value.suggested_filename == f"alignment.{form.lower()}"
+        assert Path(download.value.path()).read_bytes().startswith(start)
+
+
+def test_copying(visit: Open) -> None:
+    page = visit(permissions=["clipboard-read", "clipboard-write"])
+    assert page.is_hidden(".copy")
+    type_text(page, "a b", "b a")
+    page.click(".copy")
+    page.wait_for_function("() => document.querySelector('.copy').textContent === 'Copied'")
+    assert page.evaluate("navigator.clipboard.readText()") == "b a"
+
+
+def test_hostile_text_is_shown_and_does_nothing(visit: Open) -> None:
+    page = visit()
+    type_text(page, HOSTILE, " ".join(reversed(HOSTILE.split())))
+    assert page.locator(".source .word").all_inner_texts() == HOSTILE.split()
+    assert page.locator("img").count() == 0
+    assert page.title() == "Translate English to German"
+
+
+def test_typing_does_not_chatter(visit: Open) -> None:
+    page = visit()
+    page.evaluate("""() => {
+      window.said = [];
+      new MutationObserver(() => window.said.push(document.getElementById("announcement").textContent))
+        .observe(document.getElementById("announcement"), { childList: true, subtree: true, characterData: true });
+    }""")
+    for text in ("a", "a b", "a b c"):
+        type_text(page, text, " ".join(reversed(text.split())))
+    page.wait_for_function("() => window.said.length > 0")
+    assert page.evaluate("window.said") == ["c b a"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1200])
+def test_axe_finds_nothing_serious(visit: Open, scheme: str, width: int) -> None:
+    page = visit(width=width, color_scheme=scheme)
+    assert violations(page) == []
+    type_text(page, "one two three four five six seven eight", "eight seven six five four three two one")
+    page.fill("#translation-0", "eight seven")
+    page.wait_for_selector(".alternatives .score:has-text('yours −')")
+    assert violations(page) == []
+    page.hover(".target .word >> nth=0")
+    assert [item for item in violations(page) if not item.startswith("color-contrast")] == []  # dimmed cells are meant
+
+
+def test_keys_reach_everything_in_order(visit: Open) -> None:
+    page = visit()
+    type_text(page, "a b", "b a")
+    page.focus("#model")
+    names = []
+    for _ in range(15):
+        page.keyboard.press("Tab")
+        name = "document.activeElement.id || document.activeElement.className || document.activeElement.value"
+        names.append(page.evaluate(name).split()[0])
+        outline = page.evaluate(
+            "(element => getComputedStyle(element).outlineStyle !== 'none' || element.tagName === 'TEXTAREA'"
+            " || element.type === 'radio')(document.activeElement)"
+        )
+        assert outline, names
+    assert names == [
+        "compare", "theme", "q", "copy", "translation-0", "on", "word", "word", "scroll", "threshold",
+        "png", "svg", "html", "json", names[-1],
+    ]  # fmt: skip
+
+
+def test_a_phone_needs_no_sideways_scrolling(visit: Open) -> None:
+    page = visit(width=390, height=844, has_touch=True, is_mobile=True)
+    text = " ".join(f"word{number}" for number in range(12))
+    type_text(page, text, " ".join(reversed(text.split())))
+    page.select_option("#compare", label="two")
+    await_translation(page, " ".join(reversed(text.split())).upper(), column=1)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.locator(".ribbons.down").count() == 2
+    page.tap("#column-0 .target .word >> nth=0")
+    assert page.locator("#column-0 .word.chosen").count() == 1
+    take(page, "served-phone")
+
+
+def test_dark_and_light(visit: Open) -> None:
+    page = visit(color_scheme="dark")
+    ground = "getComputedStyle(document.querySelector('#source')).backgroundColor"
+    assert page.evaluate(ground) == "rgb(21, 24, 28)"
+    take(page, "served-dark")
+    page.click("#theme")
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+
+
+def test_without_scripts_the_form_translates(visit: Open) -> None:
+    page = visit(java_script_enabled=False)
+    page.fill("#q", "a b\nc <d>")
+    page.select_option("#model", "two")
+    page.click("noscript button")
+    assert page.input_value("#translation-0") == "B A\n<D> C"
+    assert page.input_value("#q") == "a b\nc <d>"
+    assert page.input_value("#model") == "two"
+    assert page.is_hidden("#theme")
+    assert page.is_hidden("#tools")
+
+
+def test_a_busy_server_is_asked_again(visit: Open) -> None:
+    entered, free = threading.Event(), threading.Event()
+
+    def held(setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult]:
+        entered.set()
+        assert free.wait(20)
+        return decode(setting, tasks)
+
+    with serving([held], models=MODELS[:1], limits=Limits(timeout=0.5)) as running:
+        page = visit(running=running)
+        page.fill("#q", "a b")
+        page.wait_for_selector(".status.problem")
+        assert page.inner_text(".status") == "The server is too busy to answer in time. Trying again in 5 s."
+        free.set()
+        await_translation(page, "b a")
+        assert page.inner_text(".status") == ""
+
+
+def test_the_key_is_asked_for(visit: Open) -> None:
+    with serving(models=MODELS[:1], access=Access(api_key="secret")) as running:
+        page = visit(running=running)
+        page.fill("#q", "a b")
+        page.wait_for_selector(".status.problem")
+        assert "needs an API key" in page.inner_text(".status")
+        page.fill("#key", "secret")
+        page.keyboard.press("Tab")
+        await_translation(page, "b a")
+        assert violations(page) == []
+        assert json.loads(running.ask("/models").body)[0]["id"] == "one"

@@ -1,0 +1,255 @@
+"""`nmt serve` as a process: the same results as the command line, its messages, and how it ends."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import nmt as toolkit
+from nmt.data.subwords import Subwords
+from nmt.errors import DataError
+from nmt.model_folder import Bundle
+from nmt.serving.decoder_process import DecoderProcess, LostDecoderError, ProcessOptions, start_decoders
+from nmt.serving.engine import Engine, unique
+from nmt.serving.work import EngineOptions, LineTask, Setting
+from tests.commands import NMT, ROOT, bad, good, nmt
+from tests.serving.fakes import wait_until
+from tests.test_model_folder import TEXT, small_recipe
+
+LINES = ["a dog runs", "the cat", "", "a dog and a cat run and run"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that was not trained, whose outputs are short."""
+    folder = tmp_path_factory.mktemp("serve") / "model"
+    torch.manual_seed(1)
+    subwords = Subwords.train(TEXT, kind="char", size=20, byte_fallback=False)
+    Bundle.fresh(small_recipe(), subwords, subwords).save(folder)
+    return folder
+
+
+class Served:
+    """A running `nmt serve`."""
+
+    def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
+        self.process, self.port = process, port
+
+    def ask(self, path: str, content: object) -> Any:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request("POST", path, json.dumps(content), {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            assert response.status == 200, response.read()
+            return json.loads(response.read())
+        finally:
+            connection.close()
+
+    def read(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60) as answer:
+            return str(answer.read().decode())
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal; returns the exit status and the rest of stderr."""
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=60)
+        return self.process.returncode, errors
+
+
+@contextmanager
+def served(*arguments: object, **variables: str) -> Iterator[Served]:
+    command = [*NMT, "serve", *map(str, arguments), "--port", "0", "--threads", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        address = re.fullmatch(r"nmt: serving [12] models? on http://127\.0\.0\.1:(\d+) \(Ctrl-C stops\)\n", line)
+        assert address, line + process.stderr.read()
+        yield Served(process, int(address[1]))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_api_http_and_the_command_line_agree(model: Path) -> None:
+    written = good(nmt("translate", model, "--format", "jsonl", "--n-best", "3", stdin="\n".join(LINES).encode()))
+    by_command = [json.loads(line)["hypotheses"] for line in written.splitlines()]
+    by_python = list(toolkit.load(model, device="cpu", n_best=3, decoding={"beam_size": 3}).translate(LINES))
+    with served(model) as server:
+        fields = {"source": "en", "target": "de", "n_best": 3, "alignment": True}
+        texts = server.ask("/translate", {"q": LINES, **fields})
+        text = server.ask("/translate", {"q": "\n".join(LINES), **fields})
+        scored = server.ask("/score", {"q": LINES[0], "translation": by_command[0][-1]["text"], "target": "de"})
+        status, errors = server.end()
+    assert status == 0
+    by_http = [lines[0]["hypotheses"] if lines else [] for lines in texts["lines"]]
+    for command, python, http_ in zip(by_command, by_python, by_http, strict=True):
+        if python.source:
+            assert [item["text"] for item in command] == [item["text"] for item in http_]
+            assert [item.text for item in python.hypotheses] == [item["text"] for item in http_]
+            for one, other, third in zip(command, http_, python.hypotheses, strict=True):
+                assert one["score"] == pytest.approx(other["score"], abs=2e-4)
+                assert third.score == pytest.approx(other["score"], abs=2e-4)
+                assert one["log_probability"] == pytest.approx(other["log_probability"], abs=2e-4)
+                assert one["alignment"] == other["alignment"]["links"]
+    assert text["translatedText"] == "\n".join(texts["translatedText"])
+    assert scored["log_probability"] == pytest.approx(_forced(model, LINES[0], by_command[0][-1]["text"]), abs=2e-4)
+    events = [json.loads(line) for line in errors.splitlines()]
+    assert [event["path"] for event in events] == ["/translate", "/translate", "/score"]
+
+
+def _forced(model: Path, source: str, target: str) -> float:
+    return float(toolkit.load(model, device="cpu").score((source, target)).hypotheses[0].log_probability)
+
+
+def test_two_folders_of_one_name_are_told_apart(model: Path, tmp_path: Path) -> None:
+    other = tmp_path / "model"
+    Bundle.load(model, torch.device("cpu")).save(other)
+    engine = Engine(EngineOptions((model, other), "cpu"))
+    assert [(each.identifier, each.name) for each in engine.description.models] == [
+        ("model", "model"),
+        ("model-2", "model (2)"),
+    ]
+    assert unique(["a", "a-2", "a"], "-{}") == ["a", "a-2", "a-3"]
+
+
+def test_beam_sizes_are_kept_up_to_a_number(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.serving.engine._TRANSLATORS", 2)
+    engine = Engine(EngineOptions((model,), "cpu"))
+    for beam_size in (1, 2, 3, 1):
+        [result] = engine.run(Setting(0, beam_size=beam_size), [LineTask("a dog")])
+        assert len(result) == 1
+    assert len(engine._translators) == 2
+
+
+def test_what_is_too_long_is_not_scored_or_aligned(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(EngineOptions((model,), "cpu"))
+    long = LineTask("a " * 600, "a", aligned=True)
+    short = LineTask("a dog", "a cat", aligned=True)
+    results = engine.run(Setting(0, "score"), [long, short])
+    assert results[0] == ()
+    assert results[1][0].pair is not None
+    monkeypatch.setattr("nmt.serving.engine.MOST_WEIGHTS", 3)
+    assert engine.run(Setting(0, "score"), [short])[0][0].pair is None
+
+
+def test_signals_finish_what_was_accepted(model: Path) -> None:
+    with served(model, "--quiet") as server, ThreadPoolExecutor(1) as thread:
+        fields = {"q": "\n".join(["a dog and a cat"] * 200), "source": "en", "target": "de"}
+        answer = thread.submit(server.ask, "/translate", fields)
+        wait_until(lambda: 'nmt_characters_total{model="model"}' in server.read("/metrics"))
+        status, errors = server.end(signal.SIGINT)
+        assert len(answer.result(60)["translatedText"].splitlines()) == 200
+    assert (status, errors) == (130, "")
+
+
+def test_the_key_comes_from_a_file_or_the_environment(model: Path, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("secret\nanother\n", encoding="utf-8")
+    for arguments, variables in (([f"--api-key-file={key}"], {}), ([], {"NMT_API_KEY": "secret"})):
+        with served(model, *arguments, **variables) as server:
+            assert server.ask("/translate", {"q": "a", "target": "de", "api_key": "secret"})["model"] == "model"
+            with pytest.raises(AssertionError, match="needs an API key"):
+                server.ask("/translate", {"q": "a", "target": "de"})
+    key.write_text("\nsecret", encoding="utf-8")
+    assert (
+        bad(nmt("serve", model, "--api-key-file", key), 1) == f"{key} has no key: its first line must be the API key."
+    )
+
+
+def test_messages(model: Path, tmp_path: Path) -> None:
+    assert "no-model" in bad(nmt("serve", tmp_path / "no-model", "--port", "0"), 1)
+    assert "Choose others with --host and --port." in bad(nmt("serve", model, "--host", "192.0.2.1"), 1)
+    assert "no-device" in bad(nmt("serve", model, "--device", "no-device", "--port", "0"), 2)
+
+
+def test_without_the_extra_a_sentence_says_what_to_install(model: Path) -> None:
+    code = (
+        "import sys; sys.modules['uvicorn'] = None; "
+        f"sys.argv = ['nmt', 'serve', {str(model)!r}]; from nmt.cli import main; main()"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    assert ended.returncode == 2
+    assert ended.stderr == 'nmt: `nmt serve` needs the package uvicorn: pip install "nmt[serve]".\n'
+
+
+def test_the_process_that_answers_imports_no_torch() -> None:
+    code = (
+        "import sys, nmt.serving.running, nmt.serving.listening; "
+        "print(sorted({'torch', 'datasets', 'sentencepiece'} & set(sys.modules)))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert ended.stdout == "[]\n"
+
+
+@pytest.fixture
+def decoder(model: Path) -> Iterator[DecoderProcess]:
+    decoders, description = start_decoders(ProcessOptions(EngineOptions((model,), "cpu")), 1)
+    assert description.device == "cpu"
+    yield decoders[0]
+    decoders[0].close()
+
+
+def test_a_killed_process_is_replaced(decoder: DecoderProcess) -> None:
+    first = decoder._process.pid
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(LostDecoderError):
+        decoder.run(Setting(0), [LineTask("a dog")])
+    assert decoder._process.pid != first
+    assert len(decoder.run(Setting(0), [LineTask("a dog")])) == 1
+
+
+def test_a_process_that_takes_too_long_is_replaced(model: Path) -> None:
+    options = ProcessOptions(EngineOptions((model,), "cpu"), timeout=0.001)
+    [decoder], _ = start_decoders(options, 1)
+    try:
+        with pytest.raises(LostDecoderError):
+            decoder.run(Setting(0), [LineTask("a dog and a cat")] * 50)
+        assert decoder._process.is_alive()
+    finally:
+        decoder.close()
+    assert not decoder._process.is_alive()
+
+
+def test_an_error_in_a_batch_is_raised_and_the_process_goes_on(decoder: DecoderProcess) -> None:
+    with pytest.raises(IndexError):
+        decoder.run(Setting(5), [LineTask("a")])
+    assert len(decoder.run(Setting(0), [LineTask("a")])) == 1
+
+
+def test_a_process_does_not_outlive_the_server(model: Path) -> None:
+    with served(model) as server:
+        children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+        if not children.exists():
+            pytest.skip("needs Linux")
+        processes = [Path("/proc") / number for number in children.read_text().split()]
+        assert processes
+        server.process.kill()
+        server.process.wait()
+        wait_until(
+            lambda: not any((each / "cmdline").exists() and (each / "cmdline").read_bytes() for each in processes)
+        )
+
+
+def test_a_model_that_cannot_be_loaded_is_said(tmp_path: Path) -> None:
+    before = threading.active_count()
+    with pytest.raises(DataError, match="no-model"):
+        start_decoders(ProcessOptions(EngineOptions((tmp_path / "no-model",), "cpu")), 1)
+    assert threading.active_count() == before

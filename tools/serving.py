@@ -171,7 +171,7 @@ def _python_loop(model: Path, lines: Sequence[str]) -> float:
     ended = subprocess.run(
         command, input=json.dumps([str(model), *lines]), check=True, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
     )
-    return statistics.median(json.loads(ended.stdout))
+    return float(statistics.median(json.loads(ended.stdout)))
 
 
 def _translate(connection: http.client.HTTPConnection, line: str) -> str:

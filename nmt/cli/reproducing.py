@@ -39,7 +39,8 @@ class _Machine:
         """The device of this name; as many threads as cores, or as asked."""
         import torch
 
-        from nmt.device import choose_device, usable_cores
+        from nmt.cores import usable_cores
+        from nmt.device import choose_device
 
         share = torch.get_num_threads() if processes == 1 else max(usable_cores() // processes, 1)
         return cls(choose_device(device), processes, threads or share)

@@ -62,6 +62,7 @@ class App:
             exception_handlers={RefusedError: _refused, HTTPException: _not_here, Exception: _failed},
             lifespan=self._lifespan,
         )
+        app.router.redirect_slashes = False
         return Guard(app, self._access, self._service.metrics, [path for path, _, _ in routes])
 
     def stop(self) -> None:

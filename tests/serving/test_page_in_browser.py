@@ -254,7 +254,7 @@ def test_keys_reach_everything_in_order(visit: Open) -> None:
     names = []
     for _ in range(15):
         page.keyboard.press("Tab")
-        name = "document.activeElement.id || document.activeElement.className || document.activeElement.value"
+        name = "(({ id, className, value, tagName }) => id || className || value || tagName)(document.activeElement)"
         names.append(page.evaluate(name).split()[0])
         outline = page.evaluate(
             "(element => getComputedStyle(element).outlineStyle !== 'none' || element.tagName === 'TEXTAREA'"

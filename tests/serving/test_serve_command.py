@@ -88,7 +88,7 @@ def served(*arguments: object, **variables: str) -> Iterator[Served]:
 def test_the_api_http_and_the_command_line_agree(model: Path) -> None:
     written = good(nmt("translate", model, "--format", "jsonl", "--n-best", "3", stdin="\n".join(LINES).encode()))
     by_command = [json.loads(line)["hypotheses"] for line in written.splitlines()]
-    by_python = list(toolkit.load(model, device="cpu", n_best=3, decoding={"beam_size": 3}).translate(LINES))
+    by_python = list(toolkit.load(model, device="cpu", n_best=3).translate(LINES))
     with served(model) as server:
         fields = {"source": "en", "target": "de", "n_best": 3, "alignment": True}
         texts = server.ask("/translate", {"q": LINES, **fields})

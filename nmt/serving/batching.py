@@ -1,7 +1,9 @@
 """Batch the lines of concurrent requests: a bounded queue, and one thread per decoder that takes what has accumulated.
 
 An idle decoder takes a line at once, so a lone line never waits for company. While all decoders are busy, lines accumulate, and
-the next batch has a line of each request in turn: a long text does not hold up a short one.
+the next batch has a line of each request in turn: a long text does not hold up a short one. After a batch of several lines, a
+decoder waits a moment for clients that send their next line as soon as they have an answer: a batch of 32 takes far less time
+than two of 16.
 """
 
 from __future__ import annotations
@@ -27,6 +29,10 @@ _LONGEST_WAIT = 60
 """Most seconds that a refused client is told to wait."""
 _SMALL_BATCH = 8
 """Tasks that are decoded in little more time than one, so that they are not divided for decoders that are busy."""
+_PAUSE = 0.005
+"""Seconds without a new request after which no more are waited for."""
+_LONGEST_GATHERING, _SHARE_GATHERING = 0.05, 0.25
+"""Most seconds to wait for more requests, and as a share of the last batch's time."""
 _RATE_MEMORY = 0.9
 """Weight of the past in the measured number of tasks per second."""
 
@@ -98,6 +104,7 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
         self._max_batch, self._max_size, self._size, self._on_batch = max_batch, max_size, size, on_batch
         self._jobs = deque[_Job[SettingT, TaskT, ResultT]]()
         self._waiting = 0
+        self._running = 0
         self._idle = 0
         self._decoders = len(decoders)
         self._rate = 0.0
@@ -133,7 +140,7 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
                 raise QueueFullError(self._seconds_until_room())
             self._jobs.append(job)
             self._waiting += len(tasks)
-            self._changed.notify(len(tasks))
+            self._changed.notify_all()
         job.future.add_done_callback(lambda future: self._withdraw(job) if future.cancelled() else None)
         return job.future
 
@@ -158,28 +165,46 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
     # --- in the threads ---------------------------------------------------------------------------------------------
 
     def _serve(self, decode: Decode[SettingT, TaskT, ResultT]) -> None:
-        while batch := self._next_batch():
+        done, seconds = 0, 0.0
+        while batch := self._next_batch(done, seconds):
             started = time.monotonic()
             self._decode(decode, batch)
-            seconds = time.monotonic() - started
-            self._measure(len(batch), seconds)
-            self._on_batch(batch[0].job.setting, len(batch), seconds)
+            done, seconds = len(batch), time.monotonic() - started
+            self._measure(done, seconds)
+            self._on_batch(batch[0].job.setting, done, seconds)
 
-    def _next_batch(self) -> list[_Share[SettingT, TaskT, ResultT]]:
-        """Wait for tasks and take a batch of them; empty once the batcher is closed and has no more."""
+    def _next_batch(self, done: int, seconds: float) -> list[_Share[SettingT, TaskT, ResultT]]:
+        """Wait for tasks and take a batch of them; empty once the batcher is closed and has no more.
+
+        Args:
+            done: number of tasks of the last batch.
+            seconds: how long it took.
+        """
         with self._changed:
+            self._running -= done
             self._idle += 1
+            if done > 1:
+                self._gather(done, min(_SHARE_GATHERING * seconds, _LONGEST_GATHERING))
             while not self._jobs and not self._closed:
                 self._changed.wait()
             batch = self._take() if self._jobs else []
             self._idle -= 1
+            self._running += len(batch)
             return batch
+
+    def _gather(self, count: int, seconds: float) -> None:
+        """Wait until so many more tasks are there, unless they take too long or no more come."""
+        enough, deadline = self._waiting + count, time.monotonic() + seconds
+        while not self._closed and self._waiting < enough:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 or not self._changed.wait(min(remaining, _PAUSE)):
+                return
 
     def _take(self) -> list[_Share[SettingT, TaskT, ResultT]]:
         """A batch for the oldest job and others of its setting, a task of each in turn, with a share left for idle decoders."""
         setting = self._jobs[0].setting
         jobs = deque(job for job in self._jobs if job.setting == setting)
-        most = min(self._fair_share(sum(job.waiting for job in jobs)), self._max_batch)
+        most = min(self._fair_share(), self._max_batch)
         batch: list[_Share[SettingT, TaskT, ResultT]] = []
         total = 0
         while jobs and len(batch) < most:
@@ -199,11 +224,11 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
         self._jobs = deque(sorted(rest, key=lambda job: id(job) in served))
         return batch
 
-    def _fair_share(self, waiting: int) -> int:
-        """How many of the tasks that wait this decoder takes. It leaves as many to each other one, idle or soon idle."""
+    def _fair_share(self) -> int:
+        """How many tasks this decoder takes, so that all decoders have as many."""
         if self._idle > 1:
-            return math.ceil(waiting / self._idle)
-        return max(math.ceil(waiting / self._decoders), _SMALL_BATCH)
+            return math.ceil(self._waiting / self._idle)
+        return max(math.ceil((self._waiting + self._running) / self._decoders), _SMALL_BATCH)
 
     def _decode(
         self, decode: Decode[SettingT, TaskT, ResultT], batch: Sequence[_Share[SettingT, TaskT, ResultT]]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.alignment.extraction import AlignedPair, word_links
-from nmt.alignment.hypothesis_alignment import word_alignment
-from nmt.decoding.lines import clean
+from nmt.alignment.extraction import AlignedPair
+from nmt.data.words import clean
 from nmt.decoding.translator import Translator
 from nmt.device import choose_device
 from nmt.model_folder import Bundle
@@ -23,8 +21,6 @@ MOST_WEIGHTS = 40_000
 """Most pairs of words in an alignment; a larger one would be megabytes of JSON."""
 MOST_SCORED_TOKENS = 500
 """Most tokens per side of a pair to score, as for `nmt align`: memory grows with the product of both."""
-_TRANSLATORS = 8
-"""Translators kept, one per model, number of hypotheses and beam size. Each has packed weights of its own."""
 
 
 class Engine:
@@ -33,47 +29,37 @@ class Engine:
     def __init__(self, options: EngineOptions) -> None:
         """Load the models. Raises DataError or UsageError."""
         device = choose_device(options.device)
-        self._options = options
         self._bundles = [Bundle.load(folder, device) for folder in options.folders]
-        self._translators = OrderedDict[tuple[int, int, int], Translator]()
+        self._translators = [
+            Translator(
+                bundle,
+                precision=options.precision,
+                batch_tokens=options.batch_tokens,
+                alignments=bundle.recipe.model.has_attention,
+            )
+            for bundle in self._bundles
+        ]
         self.description = EngineDescription(describe(self._bundles, options.folders), device.type)
         for model in range(len(self._bundles)):
             self.run(Setting(model), [LineTask("a")])  # the first line compiles kernels and fills caches
 
     def run(self, setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult]:
         """Translate or score lines, in one batch as far as it fits. Raises DataError if a model is damaged."""
-        translator = self._translator(setting)
+        bundle, translator = self._bundles[setting.model], self._translators[setting.model]
         if setting.kind == "translate":
-            translations = translator.translate([task.source for task in tasks])
+            beam_size = setting.beam_size or max(bundle.recipe.decoding.beam_size, setting.n_best)
+            translations = translator.translate(
+                [task.source for task in tasks], beam_size=beam_size, n_best=setting.n_best
+            )
             return [
                 self._result(setting, task, translation) for task, translation in zip(tasks, translations, strict=True)
             ]
-        bundle = self._bundles[setting.model]
         short = [_is_short(task, bundle) for task in tasks]
         pairs = [(task.source, task.target) for task, fits in zip(tasks, short, strict=True) if fits]
         scored = iter(translator.score(pairs))
         return [
             self._result(setting, task, next(scored)) if fits else () for task, fits in zip(tasks, short, strict=True)
         ]
-
-    def _translator(self, setting: Setting) -> Translator:
-        """A translator for this setting; the one that was used least recently makes room for a new one."""
-        bundle = self._bundles[setting.model]
-        beam_size = setting.beam_size or max(bundle.recipe.decoding.beam_size, setting.n_best)
-        key = setting.model, beam_size, setting.n_best
-        if key not in self._translators:
-            if len(self._translators) == _TRANSLATORS:
-                self._translators.popitem(last=False)
-            self._translators[key] = Translator(
-                bundle,
-                decoding={"beam_size": beam_size},
-                n_best=setting.n_best,
-                precision=self._options.precision,
-                batch_tokens=self._options.batch_tokens,
-                alignments=bundle.recipe.model.has_attention,
-            )
-        self._translators.move_to_end(key)
-        return self._translators[key]
 
     def _result(self, setting: Setting, task: LineTask, translation: Translation) -> LineResult:
         return tuple(
@@ -93,10 +79,10 @@ class Engine:
         size = len(translation.source.split()) * len(translation.hypotheses[rank].text.split())
         if not bundle.recipe.model.has_attention or not translation.is_aligned(rank) or size > MOST_WEIGHTS:
             return None
-        alignment = word_alignment(translation, bundle, rank)
+        alignment = translation.word_alignment(rank)
         if alignment.weights.size > MOST_WEIGHTS:  # in text without spaces every token is a word
             return None
-        return AlignedPair(alignment, word_links(alignment, bundle.recipe))
+        return AlignedPair(alignment, translation.word_links(rank))
 
 
 def _is_short(task: LineTask, bundle: Bundle) -> bool:

@@ -20,7 +20,7 @@ import torch
 
 import nmt as toolkit
 from nmt.data.subwords import Subwords
-from nmt.errors import DataError
+from nmt.errors import DataError, UsageError
 from nmt.model_folder import Bundle
 from nmt.serving.decoder_process import DecoderProcess, LostDecoderError, ProcessOptions, start_decoders
 from nmt.serving.engine import Engine, unique
@@ -127,13 +127,11 @@ def test_two_folders_of_one_name_are_told_apart(model: Path, tmp_path: Path) -> 
     assert unique(["a", "a-2", "a"], "-{}") == ["a", "a-2", "a-3"]
 
 
-def test_beam_sizes_are_kept_up_to_a_number(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.serving.engine._TRANSLATORS", 2)
+def test_a_beam_narrower_than_the_list_is_refused(model: Path) -> None:
     engine = Engine(EngineOptions((model,), "cpu"))
-    for beam_size in (1, 2, 3, 1):
-        [result] = engine.run(Setting(0, beam_size=beam_size), [LineTask("a dog")])
-        assert len(result) == 1
-    assert len(engine._translators) == 2
+    assert len(engine.run(Setting(0, n_best=2, beam_size=2), [LineTask("the cat")])[0]) == 2
+    with pytest.raises(UsageError, match="n_best"):
+        engine.run(Setting(0, n_best=3, beam_size=2), [LineTask("a dog")])
 
 
 def test_what_is_too_long_is_not_scored_or_aligned(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,6 +154,7 @@ def test_metrics_count_requests_by_path(server: Running) -> None:
         ({"q": "a", "model": "plain", "target": "de"}, 400, "This model translates from en to fr."),
         ({"q": "a", "target": "de", "n_best": 11}, 400, "Invalid request: n_best: input should be less than or equal to 10."),
         ({"q": "a", "target": "de", "beam_size": 0}, 400, "Invalid request: beam_size: input should be greater than or equal to 1."),
+        ({"q": "a", "target": "de", "n_best": 3, "beam_size": 2}, 400, "Invalid request: a beam of 2 has fewer than 3 hypotheses."),
         ({"q": "a", "target": "de", "format": "pdf"}, 400, "Invalid request: format: input should be 'text' or 'html'."),
         ({"q": "a", "target": "de", "format": "html", "alternatives": 1}, 400, "Invalid request: alternatives: HTML has none."),
         ({"q": "a" * 5001, "target": "de"}, 413, "The text has 5,001 characters, but at most 5,000 are allowed."),

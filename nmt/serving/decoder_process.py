@@ -36,13 +36,11 @@ class ProcessOptions:
 
     Attributes:
         engine: its models.
-        threads: threads of its matrix products.
         timeout: most seconds per batch.
         prepare: called in the process before anything is loaded; a function of a module.
     """
 
     engine: EngineOptions
-    threads: int = 1
     timeout: float = 120.0
     prepare: Callable[[], None] | None = None
 
@@ -156,7 +154,7 @@ def start_decoders(options: ProcessOptions, count: int) -> tuple[list[DecoderPro
 def _serve(end: Connection, options: ProcessOptions) -> None:
     """Load the models, then decode batches until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ["OMP_NUM_THREADS"] = str(options.threads)
+    os.environ["OMP_NUM_THREADS"] = "1"
     logging.basicConfig(level=logging.ERROR)  # warnings tell of lines by numbers, which mean nothing here
     if options.prepare is not None:
         options.prepare()
@@ -173,11 +171,8 @@ def _serve(end: Connection, options: ProcessOptions) -> None:
 
 
 def _load(options: ProcessOptions) -> Engine:
-    import torch
-
     from nmt.serving.engine import Engine
 
-    torch.set_num_threads(options.threads)
     return Engine(options.engine)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
+
 from nmt.alignment.extraction import AlignedPair
 from nmt.data.words import clean
 from nmt.decoding.translator import Translator
@@ -28,6 +30,7 @@ class Engine:
 
     def __init__(self, options: EngineOptions) -> None:
         """Load the models. Raises DataError or UsageError."""
+        torch.set_num_threads(1)  # several processes use the cores better
         device = choose_device(options.device)
         self._bundles = [Bundle.load(folder, device) for folder in options.folders]
         self._translators = [

@@ -94,7 +94,9 @@ class Service:
         if request.format == "html" and request.alternatives:
             raise RefusedError(400, "Invalid request: alternatives: HTML has none.")
         if request.beam_size is not None and request.hypotheses > request.beam_size:
-            raise RefusedError(400, f"Invalid request: a beam of {request.beam_size} has fewer than {request.hypotheses} hypotheses.")
+            raise RefusedError(
+                400, f"Invalid request: a beam of {request.beam_size} has fewer than {request.hypotheses} hypotheses."
+            )
         split = split_html if request.format == "html" else split_lines
         self._check_length(sum(map(len, request.texts)))
         texts = [split(text) for text in request.texts]

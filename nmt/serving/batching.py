@@ -66,7 +66,7 @@ class _Job(Generic[SettingT, TaskT, ResultT]):
 
 
 @dataclass(frozen=True)
-class _Share(Generic[SettingT, TaskT, ResultT]):
+class _Turn(Generic[SettingT, TaskT, ResultT]):
     """A task of a batch: task `number` of the job."""
 
     job: _Job[SettingT, TaskT, ResultT]
@@ -173,7 +173,7 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
             self._measure(done, seconds)
             self._on_batch(batch[0].job.setting, done, seconds)
 
-    def _next_batch(self, done: int, seconds: float) -> list[_Share[SettingT, TaskT, ResultT]]:
+    def _next_batch(self, done: int, seconds: float) -> list[_Turn[SettingT, TaskT, ResultT]]:
         """Wait for tasks and take a batch of them; empty once the batcher is closed and has no more.
 
         Args:
@@ -200,12 +200,12 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
             if remaining <= 0 or not self._changed.wait(min(remaining, _PAUSE)):
                 return
 
-    def _take(self) -> list[_Share[SettingT, TaskT, ResultT]]:
+    def _take(self) -> list[_Turn[SettingT, TaskT, ResultT]]:
         """A batch for the oldest job and others of its setting, a task of each in turn, with a share left for idle decoders."""
         setting = self._jobs[0].setting
         jobs = deque(job for job in self._jobs if job.setting == setting)
         most = min(self._fair_share(), self._max_batch)
-        batch: list[_Share[SettingT, TaskT, ResultT]] = []
+        batch: list[_Turn[SettingT, TaskT, ResultT]] = []
         total = 0
         while jobs and len(batch) < most:
             job = jobs.popleft()
@@ -213,13 +213,13 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
             if batch and total + size > self._max_size:
                 break
             total += size
-            batch.append(_Share(job, job.taken))
+            batch.append(_Turn(job, job.taken))
             job.taken += 1
             if job.waiting:
                 jobs.append(job)
         self._waiting -= len(batch)
         # Those that had a turn go behind those that had none.
-        served = {id(share.job) for share in batch}
+        served = {id(turn.job) for turn in batch}
         rest = [job for job in self._jobs if job.waiting]
         self._jobs = deque(sorted(rest, key=lambda job: id(job) in served))
         return batch
@@ -231,22 +231,22 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
         return max(math.ceil((self._waiting + self._running) / self._decoders), _SMALL_BATCH)
 
     def _decode(
-        self, decode: Decode[SettingT, TaskT, ResultT], batch: Sequence[_Share[SettingT, TaskT, ResultT]]
+        self, decode: Decode[SettingT, TaskT, ResultT], batch: Sequence[_Turn[SettingT, TaskT, ResultT]]
     ) -> None:
         """Decode a batch. If that fails, decode the tasks of each request alone, so that none fails for another's."""
         try:
-            results = decode(batch[0].job.setting, [share.task for share in batch])
+            results = decode(batch[0].job.setting, [turn.task for turn in batch])
         except Exception as error:  # noqa: BLE001 -- raised again by the future
-            jobs = {id(share.job): share.job for share in batch}
+            jobs = {id(turn.job): turn.job for turn in batch}
             if len(jobs) == 1:
                 self._fail(batch[0].job, error)
                 return
             for key in jobs:
-                self._decode(decode, [share for share in batch if id(share.job) == key])
+                self._decode(decode, [share for turn in batch if id(turn.job) == key])
             return
-        for share, result in zip(batch, results, strict=True):
-            share.job.results[share.number] = result
-        for job in {id(share.job): share.job for share in batch}.values():
+        for turn, result in zip(batch, results, strict=True):
+            turn.job.results[turn.number] = result
+        for job in {id(turn.job): turn.job for turn in batch}.values():
             if len(job.results) == len(job.tasks):
                 with suppress(InvalidStateError):  # it was cancelled
                     job.future.set_result([job.results[number] for number in range(len(job.tasks))])

@@ -242,7 +242,7 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
                 self._fail(batch[0].job, error)
                 return
             for key in jobs:
-                self._decode(decode, [share for turn in batch if id(turn.job) == key])
+                self._decode(decode, [turn for turn in batch if id(turn.job) == key])
             return
         for turn, result in zip(batch, results, strict=True):
             turn.job.results[turn.number] = result

@@ -38,7 +38,7 @@ class EngineOptions:
     folders: tuple[Path, ...]
     device: str = "auto"
     precision: Literal["auto", "fp32", "bf16", "int8"] = "fp32"
-    batch_tokens: int = 8192
+    batch_tokens: int = 4096
 
 
 @dataclass(frozen=True)

@@ -81,12 +81,11 @@ def take(page: Any, name: str) -> None:
 
 def violations(page: Any) -> list[str]:
     """What axe-core calls serious or critical."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    found = Axe().run(page).response["violations"]
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core judges the page")
+    items = axe.Axe().run(page).response["violations"]
     return [
         f"{item['id']}: {node['html'][:200]}"
-        for item in found
+        for item in items
         if item["impact"] in ("serious", "critical")
         for node in item["nodes"]
     ]

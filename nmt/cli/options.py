@@ -92,6 +92,27 @@ Bootstrap = Annotated[
         min=0, metavar="N", help="Resamples for the 95 % interval of the AER; 0: none.", rich_help_panel=_EVALUATION
     ),
 ]
+RecipeName = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE",
+        help="YAML file, or a recipe that ships with nmt (`nmt recipe list`).",
+        show_default=False,
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change one setting; may be repeated.",
+        show_default=THE_RECIPES,
+    ),
+]
+Processes = Annotated[
+    int,
+    typer.Option(min=1, metavar="N", help="Processes that train together, each on a share.", rich_help_panel=MACHINE),
+]
 Device = Annotated[
     str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:N or mps (Apple).", rich_help_panel=MACHINE)
 ]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nmt.cli.options import MACHINE, THE_RECIPES, Device, Quiet, Threads, set_up
+from nmt.cli.options import Device, Processes, Quiet, RecipeName, Settings, Threads, set_up
 from nmt.errors import DataError, UsageError
 from nmt.progress import showing_downloads, with_progress
 
@@ -53,23 +53,8 @@ class _Machine:
 
 
 def reproduce(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="RECIPE",
-            help="YAML file, or a recipe that ships with nmt (`nmt recipe list`).",
-            show_default=False,
-        ),
-    ],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Change one setting; may be repeated.",
-            show_default=THE_RECIPES,
-        ),
-    ] = None,
+    name: RecipeName,
+    settings: Settings = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -86,12 +71,7 @@ def reproduce(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     device: Device = "auto",
     threads: Threads = None,
-    processes: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="N", help="Processes that train together, each on a share.", rich_help_panel=MACHINE
-        ),
-    ] = 1,
+    processes: Processes = 1,
     quiet: Quiet = False,
 ) -> None:
     """Train a recipe and print reported against achieved scores.

@@ -7,29 +7,14 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import MACHINE, THE_RECIPES, Device, Quiet, Threads, set_up
+from nmt.cli.options import Device, Processes, Quiet, RecipeName, Settings, Threads, set_up
 from nmt.training.launch import count_of_ranks, launch, rank_of_process, ranks_on_this_machine
 from nmt.wording import counted
 
 
 def train(
-    recipe: Annotated[
-        str,
-        typer.Argument(
-            metavar="RECIPE",
-            help="YAML file, or a recipe that ships with nmt (`nmt recipe list`).",
-            show_default=False,
-        ),
-    ],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Change one setting; may be repeated.",
-            show_default=THE_RECIPES,
-        ),
-    ] = None,
+    recipe: RecipeName,
+    settings: Settings = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Run folder.", show_default="runs/NAME, by the recipe's name"),
@@ -41,12 +26,7 @@ def train(
     ] = False,
     device: Device = "auto",
     threads: Threads = None,
-    processes: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="N", help="Processes that train together, each on a share.", rich_help_panel=MACHINE
-        ),
-    ] = 1,
+    processes: Processes = 1,
     quiet: Quiet = False,
 ) -> None:
     """Train the model of a recipe.

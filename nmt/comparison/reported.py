@@ -52,15 +52,15 @@ class Measurement:
     @classmethod
     def like(cls, reported: ReportedScore, recipe: Recipe) -> Measurement:
         """The measurement that a reported score compares with."""
-        given = reported.decoding
-        changes = {key: value for key in ("beam_size", "length_penalty") if (value := getattr(given, key)) is not None}
+        search = reported.decoding
+        changes = {key: value for key in ("beam_size", "length_penalty") if (value := getattr(search, key)) is not None}
         decoding = change_decoding(recipe.decoding, changes, f"{recipe.name}, reported of {reported.system}")
         is_search = reported.metric != "aer"
         return cls(
             reported.metric,
             reported.scoring if is_search or reported.scoring == "other" else "gold links",
             decoding if is_search else None,
-            is_search and given.replace_unknown,
+            is_search and search.replace_unknown,
             reported.weights,
             reported,
         )

@@ -21,6 +21,8 @@ class Segments:
     """The segment of each row, in rising order."""
     count: int
     """G."""
+    rows_each: int | None = None
+    """The number of rows in every segment that has any, if it is the same. On a GPU nothing need be read back then."""
 
     @cached_property
     def lengths(self) -> Int[Tensor, " G"]:
@@ -30,13 +32,25 @@ class Segments:
     @cached_property
     def width(self) -> int:
         """W."""
+        if self.rows_each is not None:
+            return self.rows_each
         return int(self.lengths.max()) if self.count else 0
 
     @cached_property
     def positions(self) -> Int[Tensor, " N"]:
         """The position of each row in its segment."""
+        numbers = torch.arange(len(self.segment_ids), device=self.segment_ids.device)
+        if self.rows_each is not None:
+            return numbers % self.rows_each
         starts = self.lengths.cumsum(0) - self.lengths
-        return torch.arange(len(self.segment_ids), device=self.segment_ids.device) - starts[self.segment_ids]
+        return numbers - starts[self.segment_ids]
+
+    @cached_property
+    def present(self) -> Int[Tensor, " M"]:
+        """The segments that have rows, in rising order."""
+        if self.rows_each is not None:
+            return self.segment_ids[:: self.rows_each].contiguous()
+        return torch.unique_consecutive(self.segment_ids)
 
     @cached_property
     def density(self) -> float:

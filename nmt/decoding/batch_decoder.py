@@ -23,6 +23,10 @@ from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.unknown import UnknownWords
 
 
+CHECK_EVERY = 8
+"""Steps of a search on a GPU between looks at what has ended: each look has the CPU wait for the GPU."""
+
+
 @dataclass(frozen=True)
 class SourceSentence:
     """A line to translate, or a part of one that is too long."""
@@ -110,7 +114,9 @@ class BatchDecoder:
         memory = self.ensemble.encode(sources)
         state = self.ensemble.start(memory)
         shared: dict[str, Any] = {
-            "max_lengths": torch.tensor(max_lengths, device=self.ensemble.device),
+            "max_lengths": torch.tensor(max_lengths),
+            "device": self.ensemble.device,
+            "check_every": 1 if self.ensemble.device.type == "cpu" else CHECK_EVERY,
             "length_penalty": self.penalties.length,
             "coverage_penalty": self.penalties.coverage,
             "source_mask": sources[0] != PAD,

@@ -14,7 +14,7 @@ from nmt.decoding.hypothesis import NEG_INF
 from nmt.segments import Segments
 
 ROWS_AT_ONCE = 512
-"""Rows of log-probabilities [n V] in memory at a time."""
+"""Rows of log-probabilities [n V] that are computed at a time."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,10 @@ def top_tokens(
 
 
 def row_chunks(log_probs: IndexedLogProbs) -> Iterator[Float[Tensor, "n V"]]:
-    """All rows, `ROWS_AT_ONCE` at a time."""
+    """All rows, `ROWS_AT_ONCE` at a time if they are computed on demand."""
+    if isinstance(log_probs, Tensor):
+        yield log_probs
+        return
     for start in range(0, len(log_probs), ROWS_AT_ONCE):
         yield log_probs[start : start + ROWS_AT_ONCE]
 

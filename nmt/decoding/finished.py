@@ -18,29 +18,42 @@ class SearchSettings:
     """What stays the same during a search."""
 
     max_lengths: Int[Tensor, " B"]
-    """Most tokens of each output, end mark included."""
+    """Most tokens of each output, end mark included; on the CPU, or on the device of the search."""
     penalties: Penalties
     source_mask: Bool[Tensor, "B S"] | None
     n_best: int
     bos: int
     eos: int
     horizon: int | None = None
+    device: torch.device | None = None
+    """Where the search runs; None stands for the device of `max_lengths`."""
+    check_every: int = 1
+    """Steps between looks at which hypotheses have ended."""
 
     @cached_property
-    def smallest_max_length(self) -> int:
+    def limits(self) -> Int[Tensor, " B"]:
+        """`max_lengths` on the device of the search."""
+        return self.max_lengths if self.device is None else self.max_lengths.to(self.device)
+
+    @cached_property
+    def shortest(self) -> int:
         return int(self.max_lengths.min())
+
+    @cached_property
+    def longest(self) -> int:
+        return int(self.max_lengths.max())
 
     @cached_property
     def length_penalties(self) -> Float[Tensor, " L"]:
         """lp(y) of each length, from 0 to the largest maximum length."""
-        return self.penalties.length_penalties(int(self.max_lengths.max()), self.max_lengths.device)
+        return self.penalties.length_penalties(self.longest, self.limits.device)
 
     def horizon_lengths(self, time: int) -> Int[Tensor, " B"] | int:
         """The length by which a hypothesis that is live after step `time` is assumed to end, per sentence or for all."""
         if self.horizon is None:
-            return self.max_lengths
+            return self.limits
         length = time + 1 + self.horizon
-        return length if length <= self.smallest_max_length else self.max_lengths.clamp(max=length)
+        return length if length <= self.shortest else self.limits.clamp(max=length)
 
 
 class FinishedHypotheses:
@@ -50,7 +63,7 @@ class FinishedHypotheses:
     """
 
     def __init__(self, settings: SearchSettings) -> None:
-        self.settings, device = settings, settings.max_lengths.device
+        self.settings, device = settings, settings.limits.device
         shape = len(settings.max_lengths), settings.n_best
         self.scores = torch.full(shape, NEG_INF, device=device)
         """[B n_best]; -inf marks an empty place."""
@@ -79,9 +92,9 @@ class FinishedHypotheses:
         """Add the candidates that end; return the log-probabilities of the others."""
         settings = self.settings
         ended = (candidates.tokens == settings.eos) & (candidates.log_probs > NEG_INF)
-        if time + 1 < settings.smallest_max_length and not bool(ended.any()):
+        if settings.check_every == 1 and time + 1 < settings.shortest and not bool(ended.any()):
             return candidates.log_probs
-        is_last_step = settings.max_lengths <= time + 1
+        is_last_step = settings.limits <= time + 1
         mask = None if settings.source_mask is None else settings.source_mask[:, None, :]
         scores = settings.penalties.score(candidates.log_probs, time + 1, coverage, mask)
         self.insert(scores, first_node=first_node, ended=ended, is_last_step=is_last_step)

@@ -25,7 +25,7 @@ class FastFinishedHypotheses(FinishedHypotheses):
             candidates.tokens,
             self.scores,
             self.nodes,
-            settings.max_lengths,
+            settings.limits,
             settings.length_penalties,
             first=first_node,
             length=time + 1,

@@ -7,7 +7,9 @@ All three are one loop, and differ only in how they select candidates:
     finished.update(candidates)                         those that end leave the beam
     beam = the candidates that stay live                a sentence that cannot improve has none
 
-Hypotheses are rows of flat tensors [N], sorted by sentence, so that no step is spent on what has ended.
+Hypotheses are rows of flat tensors [N], sorted by sentence, so that no step is spent on what has ended. On a GPU that would have the
+CPU wait for every step, so it looks only every so many steps; until then what has ended stays, at log P = -inf, where it counts for
+nothing.
 """
 
 from __future__ import annotations
@@ -75,12 +77,16 @@ def greedy(
     bos: int = 2,
     eos: int = 3,
     forbid: tuple[int, ...] = (0, 2),
+    device: torch.device | None = None,
+    check_every: int = 1,
     finished_type: type[FinishedHypotheses] = FinishedHypotheses,
 ) -> list[Hypothesis]:
     """Take the most probable token at every step; ties go to the lowest id. Arguments as in `beam_search`."""
     penalties = _checked_penalties(batch, max_lengths, length_penalty, coverage_penalty)
     select = partial(top_candidates, size=1, forbid=forbid)
-    settings = SearchSettings(max_lengths, penalties, source_mask, n_best=1, bos=bos, eos=eos)
+    settings = SearchSettings(
+        max_lengths, penalties, source_mask, n_best=1, bos=bos, eos=eos, device=device, check_every=check_every
+    )
     return [best for [best] in _search(step, state, memory, select, settings, finished_type)]
 
 
@@ -101,6 +107,8 @@ def beam_search(
     bos: int = 2,
     eos: int = 3,
     forbid: tuple[int, ...] = (0, 2),
+    device: torch.device | None = None,
+    check_every: int = 1,
     finished_type: type[FinishedHypotheses] = FinishedHypotheses,
 ) -> list[list[Hypothesis]]:
     """Search for the best hypotheses by log P(y | x) / lp(y) + cp(x; y) (Wu et al. 2016, eq. 14).
@@ -112,7 +120,7 @@ def beam_search(
 
     Args:
         step: one decoder step for N hypotheses, see `StepFunction`.
-        state: the state before the first step, one row per sentence, on the device of `max_lengths`.
+        state: the state before the first step, one row per sentence.
         memory: what the step reads of the source, one row per sentence.
         batch: number of sentences, B.
         beam_size: most live hypotheses per sentence, K.
@@ -130,6 +138,9 @@ def beam_search(
         bos: the start mark, the first token that is fed.
         eos: the end mark.
         forbid: tokens that are never produced.
+        device: where the search runs; None stands for the device of `max_lengths`, which may be on the CPU.
+        check_every: steps between looks at which hypotheses have ended; results are the same. A GPU works on without waiting for
+            the CPU in between, on a few more hypotheses.
         finished_type: `FinishedHypotheses` or a faster subclass.
 
     Returns:
@@ -149,7 +160,9 @@ def beam_search(
     if prune is not None and not prune >= 0:
         raise ValueError(f"prune must be at least 0, but is {prune}.")
     select = partial(top_candidates, size=beam_size, prune=prune, forbid=forbid)
-    settings = SearchSettings(max_lengths, penalties, source_mask, n_best, bos, eos, horizon)
+    settings = SearchSettings(
+        max_lengths, penalties, source_mask, n_best, bos, eos, horizon, device=device, check_every=check_every
+    )
     return _search(step, state, memory, select, settings, finished_type)
 
 
@@ -168,6 +181,8 @@ def sample(
     bos: int = 2,
     eos: int = 3,
     forbid: tuple[int, ...] = (0, 2),
+    device: torch.device | None = None,
+    check_every: int = 1,
     finished_type: type[FinishedHypotheses] = FinishedHypotheses,
 ) -> list[list[Hypothesis]]:
     """Draw n outputs of each sentence, in the order of their random numbers.
@@ -190,9 +205,12 @@ def sample(
         sampled_candidates, uniform=uniform.flatten(0, 1), temperature=temperature, top_k=top_k, forbid=forbid
     )
     # Each sample is a sentence of its own.
-    sentences = torch.arange(batch, device=max_lengths.device).repeat_interleave(samples)
+    sentences = torch.arange(batch * samples, device=device or max_lengths.device).div(samples, rounding_mode="floor")
     mask = None if source_mask is None else source_mask[sentences]
-    settings = SearchSettings(max_lengths[sentences], penalties, mask, n_best=1, bos=bos, eos=eos)
+    limits = max_lengths.repeat_interleave(samples)
+    settings = SearchSettings(
+        limits, penalties, mask, n_best=1, bos=bos, eos=eos, device=device, check_every=check_every
+    )
     state, memory = state.select(sentences), memory.select(sentences)
     hypotheses = [best for [best] in _search(step, state, memory, select, settings, finished_type)]
     return [hypotheses[start : start + samples] for start in range(0, len(hypotheses), samples)]
@@ -222,29 +240,42 @@ def _search(
     finished_type: type[FinishedHypotheses],
 ) -> list[list[Hypothesis]]:
     """Extend the beam until every sentence is done, then read the hypotheses back."""
-    batch = len(settings.max_lengths)
-    if not batch:
+    if not len(settings.max_lengths):
         return []
-    sentences = torch.arange(batch, device=settings.max_lengths.device)
-    log_probs, tokens = torch.zeros(batch, device=sentences.device), torch.full_like(sentences, settings.bos)
-    beam = Beam(0, Segments(sentences, batch), log_probs, tokens, origins=sentences, coverage=None)
-    sources = _Sources(memory, sentences, sentences, most_hypotheses=0)
     back_pointers, finished = BackPointers(), finished_type(settings)
-    for time in range(int(settings.max_lengths.max())):
+    _extend(step, state, memory, select, settings, back_pointers, finished)
+    return finished.finalize(back_pointers)
+
+
+def _extend(
+    step: StepFunction,
+    state: Selectable,
+    memory: Selectable,
+    select: SelectCandidates,
+    settings: SearchSettings,
+    back_pointers: BackPointers,
+    finished: FinishedHypotheses,
+) -> None:
+    """Extend the beam until every sentence is done."""
+    batch = len(settings.limits)
+    sentences = torch.arange(batch, device=settings.limits.device)
+    log_probs, tokens = torch.zeros(batch, device=sentences.device), torch.full_like(sentences, settings.bos)
+    beam = Beam(0, Segments(sentences, batch, rows_each=1), log_probs, tokens, origins=sentences, coverage=None)
+    sources = _Sources(memory, sentences, sentences, most_hypotheses=0)
+    for time in range(settings.longest):
         result = step(beam.tokens, state, sources.memory, sources.rows)  # log_probs [N V], weights [N S]
         candidates = select(beam, result.log_probs)  # [B W]
         first_node = back_pointers.add(candidates, result.weights, beam.origins)
         coverage = _coverage(beam, result.weights, candidates) if settings.penalties.coverage else None
         log_probs = finished.update(candidates, coverage, first_node, time)  # [B W], -inf where not live
-        beam = _next_beam(beam, candidates, log_probs, coverage)
+        beam = _next_beam(beam, candidates, log_probs, coverage, settings.check_every)
         if not len(beam.tokens):
             break
         parents = candidates.parents.flatten()[beam.origins]
-        if _is_identity(parents, len(result.weights)):
+        if settings.check_every == 1 and _is_identity(parents, len(result.weights)):
             state = result.state  # selecting would only copy it
         else:
-            state, sources = result.state.select(parents), sources.for_beam(beam.sentences.segment_ids)
-    return finished.finalize(back_pointers)
+            state, sources = result.state.select(parents), sources.for_beam(beam.sentences)
 
 
 def _coverage(beam: Beam, weights: Float[Tensor, "N S"], candidates: Candidates) -> Float[Tensor, "B W S"]:
@@ -254,14 +285,24 @@ def _coverage(beam: Beam, weights: Float[Tensor, "N S"], candidates: Candidates)
 
 
 def _next_beam(
-    beam: Beam, candidates: Candidates, log_probs: Float[Tensor, "B W"], coverage: Float[Tensor, "B W S"] | None
+    beam: Beam,
+    candidates: Candidates,
+    log_probs: Float[Tensor, "B W"],
+    coverage: Float[Tensor, "B W S"] | None,
+    check_every: int,
 ) -> Beam:
-    """The candidates that stay live, which are those with `log_probs` above -inf."""
-    origins = _live_candidates(beam, log_probs)
-    sentences = origins.div(log_probs.shape[1], rounding_mode="floor")
+    """The candidates that stay live, which are those with `log_probs` above -inf; with `check_every`, others may stay too."""
+    width = log_probs.shape[1]
+    if check_every == 1:
+        origins, rows_each = _live_candidates(beam, log_probs), None
+    else:
+        is_due = (beam.time + 1) % check_every == 0
+        remaining = (log_probs > NEG_INF).any(1).nonzero().squeeze(1) if is_due else beam.sentences.present
+        origins = (remaining.unsqueeze(1) * width + torch.arange(width, device=remaining.device)).flatten()
+        rows_each = width
     return Beam(
         time=beam.time + 1,
-        sentences=Segments(sentences, beam.sentences.count),
+        sentences=Segments(origins.div(width, rounding_mode="floor"), beam.sentences.count, rows_each),
         log_probs=log_probs.flatten()[origins],
         tokens=candidates.tokens.flatten()[origins],
         origins=origins,
@@ -297,14 +338,15 @@ class _Sources:
     most_hypotheses: int
     """The largest N since rows of the memory were last dropped."""
 
-    def for_beam(self, sentences: Int[Tensor, " N"]) -> _Sources:
-        """The sources of hypotheses of the given sentences, in rising order.
+    def for_beam(self, beam: Segments) -> _Sources:
+        """The sources of the hypotheses of a beam; it holds the sentence of each.
 
         Rows of sentences that are done are dropped only once N has halved: dropping copies the memory.
         """
-        if 2 * len(sentences) <= self.most_hypotheses:
-            remaining, rows = torch.unique_consecutive(sentences, return_inverse=True)
+        count = len(beam.segment_ids)
+        if 2 * count <= self.most_hypotheses:
+            remaining = beam.present
             memory = self.memory.select(torch.searchsorted(self.sentences, remaining))
-            return _Sources(memory, remaining, rows, len(sentences))
-        rows = torch.searchsorted(self.sentences, sentences)
-        return replace(self, rows=rows, most_hypotheses=max(self.most_hypotheses, len(sentences)))
+            return _Sources(memory, remaining, torch.searchsorted(remaining, beam.segment_ids), count)
+        rows = torch.searchsorted(self.sentences, beam.segment_ids)
+        return replace(self, rows=rows, most_hypotheses=max(self.most_hypotheses, count))

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from nmt.decoding.finished_fast import FastFinishedHypotheses
 from nmt.decoding.search import Hypothesis, beam_search, greedy, sample
+from tests.readbacks import ReadBacks
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 HISTORIES = 97
@@ -79,9 +81,13 @@ class Table:
         )
 
     def step(self, tokens: Tensor, state: State, memory: Sentences, rows: Tensor) -> Result:
+        assert (rows.diff() >= 0).all()
+        return self.quiet_step(tokens, state, memory, rows)
+
+    def quiet_step(self, tokens: Tensor, state: State, memory: Sentences, rows: Tensor) -> Result:
+        """The step without a look at the values."""
         self.batches.append(len(tokens))
         self.memories.append(len(memory.numbers))
-        assert (rows.diff() >= 0).all()
         history, sentence = (state.history * 31 + tokens + 1) % HISTORIES, memory.numbers[rows]
         return Result(self.log_probs[sentence, history], self.weights[sentence, history], State(history))
 
@@ -520,6 +526,44 @@ def test_the_fast_finished_hypotheses_are_the_same(beta: float, horizon: int | N
         for ranked, others in zip(results, beam_search(table.step, *table.start(), **settings), strict=True):
             for one, other in zip(ranked, others, strict=True):
                 check_equal(one, other)
+
+
+@pytest.mark.parametrize("check_every", [2, 8, 100])
+@pytest.mark.parametrize("impossible", [0.0, 0.4])
+def test_looking_less_often_at_what_has_ended_changes_nothing(check_every: int, impossible: float) -> None:
+    for seed in range(3):
+        table, lengths = Table.random(seed, batch=7, size=9, impossible=impossible), torch.arange(3, 24, 3)
+        uniform = numbers(7, 3, 21)
+        settings: dict[str, Any] = {"max_lengths": lengths, "coverage_penalty": 0.2 * seed, "length_penalty": 0.7}
+        searches: list[Callable[..., list[list[Hypothesis]]]] = [
+            partial(beam_search, batch=7, beam_size=4, n_best=3, horizon=[None, 2, 4][seed], prune=[None, 3.0, None][seed]),
+            lambda *start, **rest: [[one] for one in greedy(*start, batch=7, **rest)],
+            partial(sample, uniform=uniform, top_k=4),
+        ]
+        for search in searches:
+            expected = search(table.step, *table.start(), **settings)
+            actual = search(table.step, *table.start(), check_every=check_every, **settings)
+            for ranked, others in zip(actual, expected, strict=True):
+                for one, other in zip(ranked, others, strict=True):
+                    check_equal(one, other)
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_values_are_read_back_only_where_the_search_looks_at_what_has_ended(size: int) -> None:
+    """Once every eighth step, and a few times at the end for the hypotheses themselves."""
+    counts = []
+    for length in (8, 48):
+        table, lengths = Table.random(3, batch=5, size=30), torch.full((5,), length)
+        table.log_probs[:, :, EOS] = -math.inf  # never done
+        search: dict[str, Any] = {"batch": 5, "max_lengths": lengths, "check_every": 8}
+        with ReadBacks() as reads:
+            if size == 1:
+                greedy(table.quiet_step, *table.start(), **search)
+            else:
+                beam_search(table.quiet_step, *table.start(), beam_size=size, **search)
+        assert len(table.batches) == length
+        counts.append(len(reads.places))
+    assert counts[1] - counts[0] == (48 - 8) // 8, reads.places
 
 
 def test_the_first_step_runs_once_a_sentence_and_the_beam_widens_as_far_as_it_can() -> None:

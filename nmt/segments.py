@@ -50,7 +50,8 @@ class Segments:
         """The segments that have rows, in rising order."""
         if self.rows_each is not None:
             return self.segment_ids[:: self.rows_each].contiguous()
-        return torch.unique_consecutive(self.segment_ids)
+        segments: Tensor = torch.unique_consecutive(self.segment_ids)
+        return segments
 
     @cached_property
     def density(self) -> float:

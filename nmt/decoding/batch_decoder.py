@@ -22,7 +22,6 @@ from nmt.decoding.search import beam_search, greedy, sample
 from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.unknown import UnknownWords
 
-
 CHECK_EVERY = 8
 """Steps of a search on a GPU between looks at what has ended: each look has the CPU wait for the GPU."""
 

@@ -1,7 +1,8 @@
 """Faster versions of the modules of `nmt.model`: `accelerate` for training, `pack` for decoding.
 
-Each fast class is a subclass of a plain one, with the same parameters and the same results to within rounding. `NMT_FAST=0` switches
-them all off, `NMT_NATIVE=0` only the compiled kernels. tools/README.md says what each of them earns.
+Each fast class is a subclass of a plain one, with the same parameters and the same results to within rounding. They are made for
+CPUs: a GPU runs the plain modules. `NMT_FAST=0` switches them all off, `NMT_NATIVE=0` only the compiled kernels. tools/README.md says
+what each of them earns.
 """
 
 from nmt.fast.accelerate import accelerate

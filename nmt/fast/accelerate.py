@@ -52,10 +52,10 @@ TRAINING_TWINS: dict[type[nn.Module], type[nn.Module]] = {
 def accelerate(model: ModelT) -> ModelT:
     """A twin of a model with the same parameters that computes the same gradients faster.
 
-    Modules without a fast twin stay as they are. Compiles the kernels on first use. With `NMT_FAST=0` returns the model itself.
+    Modules without a fast twin stay as they are. Compiles the kernels on first use. With `NMT_FAST=0` returns the model itself, and
+    on a GPU too: the twins are made for processors.
     """
-    if not is_on():
+    if not is_on() or device_of(model).type != "cpu":
         return model
-    if device_of(model).type == "cpu":
-        prepare_kernels()
+    prepare_kernels()
     return twin(model, TRAINING_TWINS)

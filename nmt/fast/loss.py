@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
@@ -51,12 +51,19 @@ class ChunkedOutputLayer(OutputLayer):
         return torch.cat([super(ChunkedOutputLayer, self).gold_log_probs(*chunk) for chunk in chunks])
 
     def loss(
-        self, readouts: Float[Tensor, "N R"], gold: Int[Tensor, " N"], label_smoothing: float
-    ) -> tuple[Float[Tensor, ""], Float[Tensor, " N"]]:
+        self,
+        readouts: Float[Tensor, "B T R"],
+        gold: Int[Tensor, "B T"],
+        mask: Bool[Tensor, "B T"],
+        label_smoothing: float,
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, "B T"]]:
+        real, real_gold = readouts[mask], gold[mask]
         if label_smoothing == 0 and not torch.is_grad_enabled():
-            log_probs = self.gold_log_probs(readouts, gold)
-            return -log_probs.sum(), log_probs
-        return chunked_cross_entropy(readouts, self.weight, self.bias, gold, label_smoothing)
+            log_probs = self.gold_log_probs(real, real_gold)
+            loss = -log_probs.sum()
+        else:
+            loss, log_probs = chunked_cross_entropy(real, self.weight, self.bias, real_gold, label_smoothing)
+        return loss, log_probs.new_zeros(mask.shape).masked_scatter(mask, log_probs)
 
 
 def chunked_cross_entropy(
@@ -66,7 +73,7 @@ def chunked_cross_entropy(
     gold: Int[Tensor, " N"],
     label_smoothing: float,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, " N"]]:
-    """What `OutputLayer.loss` returns; the gradients are formed in the forward pass."""
+    """Cross-entropy as in `OutputLayer.loss`, and log p of the gold tokens. The gradients are formed in the forward pass."""
     return _ChunkedCrossEntropy.apply(readouts, weight, bias, gold, label_smoothing)  # type: ignore[no-any-return, no-untyped-call]
 
 

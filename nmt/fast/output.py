@@ -23,9 +23,7 @@ from nmt.model.precision import at_least_fp32
 from nmt.segments import Segments
 
 _IN_CACHE = 2**20
-"""Logits per chunk on a CPU: they are still in the cache when the largest are picked."""
-_ON_DEVICE = 2**28
-"""Logits per chunk on other devices."""
+"""Logits per chunk: they are still in the cache when the largest are picked."""
 _FEW = 64
 """The number of most probable tokens up to which the kernel is fast."""
 
@@ -171,9 +169,7 @@ class SearchLogProbs:
     def _chunks(self, size: int, forbid: tuple[int, ...]) -> list[tuple[slice, int, tuple[int, ...]]]:
         """Chunks of as many rows as the cache holds logits of."""
         width = self.output.out_features if self.listed is None else self.listed.tokens.shape[1]
-        count = largest_bucket_within(
-            max((_IN_CACHE if self.readouts.device.type == "cpu" else _ON_DEVICE) // width, 1)
-        )
+        count = largest_bucket_within(max(_IN_CACHE // width, 1))
         return [(slice(start, start + count), min(size, width), forbid) for start in range(0, len(self), count)]
 
     def _top(self, rows: slice, size: int, forbid: tuple[int, ...]) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:

@@ -54,7 +54,7 @@ SEARCH_TWINS: dict[type[nn.Module], type[nn.Module]] = {
     TransformerDecoderLayer: SharedDecoderLayer,
     OutputLayer: ChunkedOutputLayer,
 }
-"""Types that have a faster twin on every device."""
+"""Types that have a faster twin whatever the precision."""
 
 
 def pack(
@@ -63,7 +63,7 @@ def pack(
     """A copy of a model for decoding, on the same device, in evaluation mode. Later updates of the model do not reach it.
 
     On a CPU its weights are packed in this precision; in int8 PyTorch's LSTM layers stay in fp32. Matrices that multiply only embedded
-    tokens become tables, if these are not too large. With `NMT_FAST=0` it is a plain copy.
+    tokens become tables, if these are not too large. With `NMT_FAST=0`, or on a GPU, it is a plain copy.
 
     Args:
         model: any model; modules without a fast twin stay as they are.
@@ -77,16 +77,22 @@ def pack(
     for layer in copied.modules():
         if isinstance(layer, nn.RNNBase):
             layer.flatten_parameters()  # cuDNN needs all weights in one block, but the copy has one for each
-    if is_on() and _has_twin(copied):
+    is_fast = is_on() and device_of(copied).type == "cpu"
+    if is_fast and _has_twin(copied):
         return _packed(copied, precision, shared_tokens)
-    if is_on() and _is_plain_transformer(copied) and precision != "int8":
-        if device_of(copied).type == "cpu":
-            prepare_kernels()
-        return twin(copied, SEARCH_TWINS)
     if precision == "int8":
-        why = "of the plain classes" if is_on() else "and the fast modules, but NMT_FAST is 0"
-        raise UsageError(f"Decoding in int8 needs a recurrent model {why}: use fp32 or bf16.")
+        raise UsageError(f"Decoding in int8 needs {_int8_needs(copied)}: use fp32 or bf16.")
+    if is_fast and _is_plain_transformer(copied):
+        prepare_kernels()
+        return twin(copied, SEARCH_TWINS)
     return copied
+
+
+def _int8_needs(model: TranslationModel[Any, Any]) -> str:
+    """What is missing to decode with a model that has no packed twin in int8."""
+    if device_of(model).type != "cpu":
+        return "a CPU"
+    return "a recurrent model " + ("of the plain classes" if is_on() else "and the fast modules, but NMT_FAST is 0")
 
 
 def _has_twin(model: TranslationModel[Any, Any]) -> TypeGuard[RecurrentModel]:
@@ -106,8 +112,7 @@ def _is_plain_transformer(model: TranslationModel[Any, Any]) -> bool:
 def _packed(
     model: RecurrentModel, precision: DecodingPrecision, shared_tokens: Int[Tensor, " F"] | None
 ) -> SearchModel:
-    if device_of(model).type == "cpu":
-        prepare_kernels()
+    prepare_kernels()
     fast, dtype = twin(model, SEARCH_TWINS), DTYPES[precision]
     assert isinstance(fast, SearchModel)
     fast.in_bf16 = precision == "bf16"
@@ -117,7 +122,7 @@ def _packed(
     elif precision == "int8":
         raise UsageError("Decoding in int8 needs a model in fp32 on a CPU that oneDNN knows: use fp32 or bf16 instead.")
     if shared_tokens is not None:
-        fast.shared_tokens = shared_tokens.to(device_of(model))
+        fast.shared_tokens = shared_tokens
         linear = fast.output.linear if isinstance(fast.output, PackedOutputLayer) else fast.output
         fast.shared_output = restricted(linear, fast.shared_tokens)
     return fast

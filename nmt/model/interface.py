@@ -86,7 +86,7 @@ class ModelOutput:
     """log p(y_t | y_<t, x) of the gold tokens, 0 on padding. Not differentiable."""
     alignment: Float[Tensor, "B T S"]
     """Attention weights; row t belongs to the target token that step t predicts."""
-    tokens: int
+    tokens: Int[Tensor, ""]
     """Number of target tokens, EOS included, padding not."""
 
     @property

@@ -88,7 +88,7 @@ class Validator:
             with autocast(self.precision, self.device):
                 output = model(batch)
             nll += float(output.nll)
-            tokens += output.tokens
+            tokens += int(output.tokens)
         nll, total = self.ranks.sum((nll, tokens))
         return nll / total
 

@@ -536,7 +536,9 @@ def test_looking_less_often_at_what_has_ended_changes_nothing(check_every: int, 
         uniform = numbers(7, 3, 21)
         settings: dict[str, Any] = {"max_lengths": lengths, "coverage_penalty": 0.2 * seed, "length_penalty": 0.7}
         searches: list[Callable[..., list[list[Hypothesis]]]] = [
-            partial(beam_search, batch=7, beam_size=4, n_best=3, horizon=[None, 2, 4][seed], prune=[None, 3.0, None][seed]),
+            partial(
+                beam_search, batch=7, beam_size=4, n_best=3, horizon=[None, 2, 4][seed], prune=[None, 3.0, None][seed]
+            ),
             lambda *start, **rest: [[one] for one in greedy(*start, batch=7, **rest)],
             partial(sample, uniform=uniform, top_k=4),
         ]

@@ -80,4 +80,7 @@ def plain_loss(
     del output.weight, output.bias
     for name, value in (("weight", weight), ("bias", bias)):
         setattr(output, name, value)
-    return output.loss(readouts, gold, label_smoothing)
+    loss, log_probs = output.loss(
+        readouts[None], gold[None], torch.ones_like(gold[None], dtype=torch.bool), label_smoothing
+    )
+    return loss, log_probs[0]

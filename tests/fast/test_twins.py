@@ -281,8 +281,8 @@ class WarmOutput(OutputLayer):
     def forward(self, readouts: Tensor) -> Tensor:
         return super().forward(readouts) / 2
 
-    def loss(self, readouts: Tensor, gold: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:
-        loss, gold_log_probs = super().loss(readouts, gold, label_smoothing)
+    def loss(self, readouts: Tensor, gold: Tensor, mask: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor]:
+        loss, gold_log_probs = super().loss(readouts, gold, mask, label_smoothing)
         return loss * 3, gold_log_probs
 
 

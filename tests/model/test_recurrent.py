@@ -103,7 +103,7 @@ def test_without_smoothing_the_loss_is_the_negative_log_likelihood_of_the_target
     assert output.loss.requires_grad
     assert not output.token_log_probs.requires_grad
     log_probs = torch.tensor([[-1.0, -2.0], [-4.0, 0.0]])
-    assert ModelOutput(torch.tensor(0.0), log_probs, torch.zeros(2, 2, 1), tokens=3).nll == 7
+    assert ModelOutput(torch.tensor(0.0), log_probs, torch.zeros(2, 2, 1), tokens=torch.tensor(3)).nll == 7
 
 
 def test_the_model_keeps_no_state_between_batches() -> None:

@@ -59,7 +59,7 @@ class BagAndBigram(TranslationModel[Rows, Rows]):
         weights = batch.source_mask / batch.source_mask.sum(1, keepdim=True)
         alignment = weights.unsqueeze(1).expand(-1, mask.shape[1], -1)
         loss = -(1 - label_smoothing) * gold.sum() - label_smoothing * (log_probs.mean(-1) * mask).sum()
-        return ModelOutput(loss, gold.detach(), alignment, tokens=int(mask.sum()))
+        return ModelOutput(loss, gold.detach(), alignment, tokens=mask.sum())
 
 
 class StopsOnce(BagAndBigram):

@@ -10,7 +10,7 @@ alignment loss against a nat of prediction loss, independent of the batching.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from nmt.recipe import GuidedAlignmentConfig
@@ -21,7 +21,7 @@ FLOOR = 1e-9
 
 def guided_cross_entropy(
     alignment: Float[Tensor, "B T S"], links: Bool[Tensor, "B T S"]
-) -> tuple[Float[Tensor, ""], int]:
+) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
     """The alignment loss, sum_t - sum_j A_tj log max(alpha_tj, FLOOR), in nats, and the number of linked target tokens.
 
     Args:
@@ -31,7 +31,7 @@ def guided_cross_entropy(
     degrees = links.sum(dim=-1)
     target = links / degrees.clamp_min(1).unsqueeze(-1).to(alignment.dtype)
     loss = -(target * alignment.clamp_min(FLOOR).log()).sum()
-    return loss, int(torch.count_nonzero(degrees))
+    return loss, torch.count_nonzero(degrees)
 
 
 def guidance_weight(config: GuidedAlignmentConfig, epoch: int) -> float:

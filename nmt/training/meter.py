@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from nmt.training.checkpoint import Progress
 from nmt.training.pace import Pace
-from nmt.training.update import LossStats
+from nmt.training.stats import LossStats
 
 
 class Meter:

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import TypeVar, cast
 
 import torch
-from torch import distributed, nn
+from torch import Tensor, distributed, nn
 
 from nmt.errors import NmtError
 from nmt.training.launch import RENDEZVOUS, count_of_ranks, rank_of_process
@@ -60,6 +60,12 @@ class Ranks:
         with _noticing_lost_ranks():
             distributed.all_reduce(total)
         return total.tolist()
+
+    def sum_tensor(self, values: Tensor) -> None:
+        """Replace each value of a tensor by its sum over all ranks."""
+        if self.count > 1:
+            with _noticing_lost_ranks():
+                distributed.all_reduce(values)
 
     def sum_gradients(self, model: nn.Module) -> None:
         """Replace each gradient by its sum over all ranks, in one all-reduce."""

@@ -36,17 +36,28 @@ def teacher_forcing_ratio(config: ScheduledSamplingConfig, update: int) -> float
             assert_never(config)
 
 
-@torch.no_grad()
-def mix_target_in(model: TranslationModel[Any, Any], batch: Batch, ratio: float) -> Int[Tensor, "B T"]:
-    """`target_in` with each token replaced, with probability 1 - teacher forcing ratio, by one sampled from the model.
+def choose_replaced(batch: Batch, ratio: float) -> Bool[Tensor, "B T"]:
+    """Which tokens of `target_in` are replaced: each with probability 1 - teacher forcing ratio, BOS and padding never.
 
-    The model runs without dropout. BOS and padding are never replaced, and special tokens are never sampled. All random numbers
-    come from torch's global generator. Decoding ends before the last replaced token, and log-probabilities are computed only
-    where a token is sampled.
+    On the CPU, as the batch: so a GPU need not tell how many there are.
+    """
+    target_in = batch.target_in
+    return (torch.rand(target_in.shape) >= ratio) & (target_in != PAD) & (target_in != BOS)
+
+
+@torch.no_grad()
+def mix_target_in(
+    model: TranslationModel[Any, Any], batch: Batch, is_replaced: Bool[Tensor, "B T"]
+) -> Int[Tensor, "B T"]:
+    """`target_in` of a batch on the device of the model, with some tokens replaced by ones sampled from the model.
+
+    The model runs without dropout. Special tokens are never sampled. All random numbers come from torch's global generators. Decoding
+    ends before the last replaced token, and log-probabilities are computed only where a token is sampled.
+
+    Args:
+        is_replaced: which tokens are replaced, on the CPU.
     """
     target_in = batch.target_in.clone()
-    is_replaced = torch.rand(target_in.shape, device=target_in.device) >= ratio
-    is_replaced &= (target_in != PAD) & (target_in != BOS)
     if not is_replaced.any():
         return target_in
     was_training = model.training
@@ -61,19 +72,26 @@ def _replace_tokens(
     model: TranslationModel[Any, Any], batch: Batch, target_in: Int[Tensor, "B T"], is_replaced: Bool[Tensor, "B T"]
 ) -> Int[Tensor, "B T"]:
     """Decode step by step, and replace tokens in place as the steps before them are known."""
-    memory = model.encode(batch.source, batch.source_mask)
-    state, rows = model.start(memory), torch.arange(len(target_in), device=target_in.device)
+    memory, device = model.encode(batch.source, batch.source_mask), target_in.device
+    state, rows = model.start(memory), torch.arange(len(target_in), device=device)
     last = int(is_replaced.any(dim=0).nonzero().max())
     for time in range(last):
         step = model.step(target_in[:, time], state, memory, rows)
-        sampled, state = is_replaced[:, time + 1], step.state
-        if sampled.any():
-            target_in[sampled, time + 1] = _sample(step.log_probs[sampled])
+        sampled, state = is_replaced[:, time + 1].nonzero().squeeze(1), step.state
+        if len(sampled):
+            sampled = sampled.to(device, non_blocking=True)
+            target_in[:, time + 1].index_copy_(0, sampled, _sample(step.log_probs[sampled]))
     return target_in
 
 
 def _sample(log_probs: Float[Tensor, "N V"]) -> Int[Tensor, " N"]:
-    """One token per row, from the model's distribution without the special tokens."""
-    log_probs = log_probs.float().nan_to_num()  # the loss reports diverged weights; multinomial would raise here
-    log_probs[:, [PAD, BOS, EOS]] = float("-inf")
-    return torch.multinomial(torch.softmax(log_probs, dim=-1), 1).squeeze(1)
+    """One token per row, from the model's distribution without the special tokens.
+
+    With u_y exponentially distributed, the largest p_y / u_y is at each y with probability p_y. (`multinomial` does the same, but also
+    reads back whether p is valid.)
+    """
+    log_probs = log_probs.float().nan_to_num()  # the loss reports diverged weights
+    for token in (PAD, BOS, EOS):
+        log_probs[:, token] = float("-inf")
+    probabilities = torch.softmax(log_probs, dim=-1)
+    return (probabilities / torch.empty_like(probabilities).exponential_()).argmax(dim=-1)

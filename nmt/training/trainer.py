@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
+from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -45,9 +46,10 @@ from nmt.training.parallel import LostRank, Ranks, device_of_rank, open_ranks
 from nmt.training.pretrained import Pretrained, load_pretrained
 from nmt.training.resuming import collect_state, restore_state
 from nmt.training.sampling import teacher_forcing_ratio
+from nmt.training.stats import LossStats, PendingStats
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import TrainingText
-from nmt.training.update import LossStats, PreparedGroup, TrainStep
+from nmt.training.update import PreparedGroup, TrainStep
 from nmt.training.validation import Validator, usable_tokenizer
 from nmt.training.yielding import Yielding
 from nmt.wording import counted
@@ -244,6 +246,8 @@ class Trainer:
         board = self.settings.tensorboard
         self.log = Log(written, updates=updates, done=self.progress.update, quiet=quiet, tensorboard=board)
         self.meter = Meter(self.progress)
+        self.pending: deque[tuple[int, PendingStats]] = deque()
+        """The updates, by number, whose losses have not been read: at most one, while a GPU computes it."""
         self.saved_at = time.monotonic()
 
     def data_description(self) -> DataDescription:
@@ -331,29 +335,41 @@ class Trainer:
     # --- one update ----------------------------------------------------------------------------------------------
 
     def _update(self, group: PreparedGroup) -> None:
-        """Train on the batches of one update, or skip them, and count and log the update."""
-        progress = self.progress
+        """Train on the batches of one update, or skip them; count and log it, or the one before while a GPU computes this one."""
+        progress, update = self.progress, self.progress.update + 1
         try:
             stats = self.train_step.update(group, self._clock())
         except BadUpdate as reason:
-            self._skip(reason)
-            stats = LossStats()
+            self._read_pending()
+            self._skip(reason, update)
         else:
-            progress.bad = 0
             if self.average is not None:
-                self.average.add(self.weights, progress.update + 1)
+                self.average.add(self.weights, update)
+            self.pending.append((update, stats))
         progress.update += 1
         progress.group += 1
-        self.meter.add_update(stats)
+        self._read_pending(but=1 if self.device.type == "cuda" else 0)
         if not self.meter.is_empty:
             self._log_update()
 
-    def _skip(self, reason: BadUpdate) -> None:
+    def _read_pending(self, but: int = 0) -> None:
+        """Read the losses of all updates but the last ones, and count these updates."""
+        while len(self.pending) > but:
+            update, pending = self.pending.popleft()
+            try:
+                stats = pending.read()
+            except BadUpdate as reason:
+                self._skip(reason, update)
+            else:
+                self.progress.bad = 0
+                self.meter.add_update(stats)
+
+    def _skip(self, reason: BadUpdate, update: int) -> None:
         """Count and log a bad update. Raises DataError if there were too many in a row."""
         progress = self.progress
         progress.bad += 1
         progress.skipped += 1
-        update = progress.update + 1
+        self.meter.add_update(LossStats())
         self.log.skipped(
             {"epoch": progress.epoch + 1, "update": update, "reason": str(reason), "skipped": progress.skipped}
         )
@@ -410,6 +426,7 @@ class Trainer:
 
     def _validate(self) -> None:
         """Validate the model, save it if it is among the best, and save the state."""
+        self._read_pending()
         with self.meter.validation():
             with nullcontext() if self.average is None else use_weights(self.average.weights, self.weights):
                 record, rank = self._figures()
@@ -464,6 +481,7 @@ class Trainer:
 
         After a bad update that no validation has followed nothing is saved, because the weights may be the cause.
         """
+        self._read_pending()
         if not self.ranks.is_first or (self.progress.bad and self.progress.validated != self.progress.update):
             return
         self.progress.records = self.log.sync()

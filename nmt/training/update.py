@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
@@ -17,26 +17,13 @@ from nmt.device import Precision, autocast
 from nmt.fast import accelerate
 from nmt.model_folder import Bundle
 from nmt.training.epoch import Group
-from nmt.training.guard import OutOfMemory, check_finite, within_memory
+from nmt.training.guard import OutOfMemory, within_memory
 from nmt.training.guidance import guidance_weight, guided_cross_entropy
 from nmt.training.optim import Clock, build_optimizer, rate_factor
 from nmt.training.parallel import ALONE, Ranks
-from nmt.training.sampling import mix_target_in, teacher_forcing_ratio
+from nmt.training.sampling import choose_replaced, mix_target_in, teacher_forcing_ratio
+from nmt.training.stats import PendingStats
 from nmt.wording import counted
-
-
-@dataclass
-class LossStats:
-    """Losses of an update as sums, with the number of tokens that they are sums over."""
-
-    tokens: int = 0
-    """Target tokens, end marks included."""
-    nll: float = 0.0
-    """Negative log-likelihood of the target tokens, in nats, without label smoothing."""
-    alignment_loss: float = 0.0
-    """Alignment loss of the linked target tokens, in nats, without its weight."""
-    linked_tokens: int = 0
-    """Target tokens with a link."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +32,13 @@ class PreparedGroup:
 
     Attributes:
         batches: this rank's share of each batch, without shares that have no pair.
+        tokens: the target tokens of all batches and ranks, end marks included.
         count: what the loss is averaged over: the target tokens or the pairs of all batches and ranks.
         largest: pairs of the largest batch.
     """
 
     batches: Sequence[Batch]
+    tokens: int
     count: int
     largest: int
 
@@ -72,6 +61,8 @@ class TrainStep:
         self.model, self.settings, self.seed = accelerate(bundle.model), bundle.recipe.training, bundle.recipe.seed
         self.links, self.precision, self.device, self.ranks = links, precision, device, ranks
         self.optimizer = build_optimizer(self.settings.optimizer, self.model)
+        self.skips_by_itself = device.type == "cuda" and bool(self.optimizer.defaults.get("fused"))
+        """Whether a step of the optimiser can be told on the GPU that the gradient is not finite. Otherwise the CPU has to know."""
 
     @property
     def rate(self) -> float:
@@ -87,10 +78,18 @@ class TrainStep:
         """
         shares = [rows[self.ranks.own] for rows in group]
         batches = [self._batch(corpus, rows) for rows in shares if len(rows)]
-        return PreparedGroup(batches, self._count(corpus, group), max(map(len, group)))
+        tokens, pairs = (
+            (sum(int(corpus.target_lengths[rows].sum()) + len(rows) for rows in group)),
+            sum(map(len, group)),
+        )
+        return PreparedGroup(
+            batches, tokens, tokens if self.settings.normalization == "tokens" else pairs, max(map(len, group))
+        )
 
-    def update(self, group: PreparedGroup, clock: Clock) -> LossStats:
+    def update(self, group: PreparedGroup, clock: Clock) -> PendingStats:
         """Update the weights with the clipped gradient of the mean loss per target token or, if the recipe says so, per pair.
+
+        On a GPU the update may not have ended yet when this returns; nothing here waits for it.
 
         Args:
             group: the batches of the update.
@@ -98,60 +97,53 @@ class TrainStep:
 
         Raises:
             BadUpdate: loss or gradient is not finite, or a batch does not fit into memory, of this rank or another. The weights
-                are unchanged.
+                are unchanged. On a GPU, the result raises it where it is not finite.
         """
         self.model.train()
         self.ranks.seed(self.seed, clock.update)
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = self.settings.optimizer.rate * rate_factor(self.settings.schedule, clock)
         try:
-            stats = self._compute_gradients(group, clock)
+            losses = self._compute_gradients(group, clock)
+            norm = get_total_norm([weight.grad for weight in self.model.parameters() if weight.grad is not None])
+            figures = torch.cat([losses, norm.to(losses).unsqueeze(0)])
+            stats = PendingStats(group.tokens, figures)
+            if self.skips_by_itself:
+                self.optimizer.found_inf = (~figures.isfinite().all()).float()  # type: ignore[attr-defined] # as GradScaler does
+            else:
+                stats.read()
+            self._clip_gradients(norm)
             self.optimizer.step()
         finally:
             self.optimizer.zero_grad(set_to_none=True)
         return stats
 
-    def _compute_gradients(self, group: PreparedGroup, clock: Clock) -> LossStats:
-        """Sum the gradient over all batches and ranks, and clip it. The losses are those of all ranks."""
-        stats = LossStats()
+    def _compute_gradients(self, group: PreparedGroup, clock: Clock) -> Float[Tensor, "3"]:
+        """Sum the gradient over all batches and ranks.
+
+        Returns:
+            The negative log-likelihood, the alignment loss and the number of linked tokens, of all ranks.
+        """
+        losses = torch.zeros(3, dtype=_figure_type(self.device), device=self.device)
         out_of_memory = None
         try:
             with within_memory(f"a batch of {counted(group.largest, 'pair')}"):
                 for batch in [self._input(batch, clock) for batch in group.batches]:
-                    loss = self._loss(batch, clock, stats)
+                    loss, parts = self._loss(batch, clock)
                     torch.autograd.backward(loss / group.count)
+                    losses += parts
         except OutOfMemory as reason:
             out_of_memory = reason
-        stats = self._total(stats, out_of_memory)
-        self.ranks.sum_gradients(self.model)
-        self._clip_gradients(stats)
-        return stats
-
-    def _total(self, stats: LossStats, out_of_memory: OutOfMemory | None) -> LossStats:
-        """The losses of all ranks. Raises OutOfMemory if one of them ran out of memory."""
-        own = (stats.tokens, stats.nll, stats.alignment_loss, stats.linked_tokens, out_of_memory is not None)
-        tokens, nll, alignment_loss, linked_tokens, ranks_out_of_memory = self.ranks.sum(own)
-        if ranks_out_of_memory:
+        if self.ranks.any(out_of_memory is not None):
             raise out_of_memory or OutOfMemory("a share of another process does not fit into its memory")
-        return LossStats(int(tokens), nll, alignment_loss, int(linked_tokens))
+        self.ranks.sum_tensor(losses)
+        self.ranks.sum_gradients(self.model)
+        return losses
 
-    def _count(self, corpus: EncodedPairs, group: Group) -> int:
-        """What the loss of an update is averaged over: the target tokens or the pairs of all its batches."""
-        match self.settings.normalization:
-            case "tokens":
-                return sum(int(corpus.target_lengths[rows].sum()) + len(rows) for rows in group)
-            case "sentences":
-                return sum(map(len, group))
-            case _:
-                assert_never(self.settings.normalization)
-
-    def _clip_gradients(self, stats: LossStats) -> None:
-        """Scale the gradient down to `clip_norm`. Raises Diverged if the loss or the gradient is not finite."""
-        norm = get_total_norm([weight.grad for weight in self.model.parameters() if weight.grad is not None])
-        check_finite(stats.nll, "the loss")
-        check_finite(float(norm), "the gradient")
+    def _clip_gradients(self, norm: Float[Tensor, ""]) -> None:
+        """Scale the gradient down to `clip_norm`."""
         clip_norm = self.settings.clip_norm
-        if clip_norm is not None and norm >= clip_norm:  # otherwise the factor is 1
+        if clip_norm is not None and (self.skips_by_itself or norm >= clip_norm):  # below, the factor is 1
             clip_grads_with_norm_(self.model.parameters(), clip_norm, norm)
 
     def _batch(self, corpus: EncodedPairs, rows: Rows) -> Batch:
@@ -162,25 +154,27 @@ class TrainStep:
 
     def _input(self, batch: Batch, clock: Clock) -> Batch:
         """The batch on the device of the model, with a mixed target for scheduled sampling."""
-        batch = batch.to(self.device)
         config = self.settings.scheduled_sampling
         if config is None:
-            return batch
-        ratio = teacher_forcing_ratio(config, clock.update)
+            return batch.to(self.device)
+        is_replaced = choose_replaced(batch, teacher_forcing_ratio(config, clock.update))
+        batch = batch.to(self.device)
         with autocast(self.precision, self.device):
-            return replace(batch, target_in=mix_target_in(self.model, batch, ratio))
+            return replace(batch, target_in=mix_target_in(self.model, batch, is_replaced))
 
-    def _loss(self, batch: Batch, clock: Clock, stats: LossStats) -> Tensor:
-        """The loss of a batch, summed over its target tokens. Its parts are added to `stats`."""
+    def _loss(self, batch: Batch, clock: Clock) -> tuple[Float[Tensor, ""], Float[Tensor, "3"]]:
+        """The loss of a batch, summed over its target tokens, and the figures of `_compute_gradients`."""
         with autocast(self.precision, self.device):
             output = self.model(batch, self.settings.label_smoothing)
-        loss = output.loss
-        stats.tokens += batch.tokens
-        stats.nll += float(output.nll)
-        config = self.settings.guided_alignment
+        loss, nll, config = output.loss, output.nll, self.settings.guided_alignment
+        alignment_loss = linked_tokens = torch.zeros_like(nll)
         if config is not None and batch.links is not None:
             alignment_loss, linked_tokens = guided_cross_entropy(output.alignment, batch.links)
             loss = loss + guidance_weight(config, int(clock.epochs)) * alignment_loss
-            stats.alignment_loss += float(alignment_loss.detach())
-            stats.linked_tokens += linked_tokens
-        return loss
+        parts = (nll, alignment_loss.detach(), linked_tokens)
+        return loss, torch.stack([part.to(_figure_type(self.device)) for part in parts])
+
+
+def _figure_type(device: torch.device) -> torch.dtype:
+    """The type in which losses are summed: Metal has no fp64."""
+    return torch.float32 if device.type == "mps" else torch.float64

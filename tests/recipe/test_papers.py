@@ -159,7 +159,7 @@ def updates_of(name: str, folder: Path, count: int) -> tuple[list[float], Bundle
     step = TrainStep(bundle, None, precision="fp32", device=torch.device("cpu"))
     group = plan_epoch(recipe, corpus, bundle.source, bundle.target, 0).groups[0]
     assert [len(rows) for rows in group] == [recipe.training.batch_sentences]
-    losses = [step.update(step.prepare(corpus, group), Clock(number, 0.0, 0.0, 0)) for number in range(count)]
+    losses = [step.update(step.prepare(corpus, group), Clock(number, 0.0, 0.0, 0)).read() for number in range(count)]
     return [stats.nll / stats.tokens for stats in losses], bundle
 
 

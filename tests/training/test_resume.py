@@ -28,10 +28,11 @@ from nmt.training import best, lock, trainer
 from nmt.training.checkpoint import STATE, State, has_state, load_state, save_state
 from nmt.training.lock import LOCK, lock_folder
 from nmt.training.optim import Clock
+from nmt.training.stats import PendingStats
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import TrainingText
 from nmt.training.trainer import Interrupted, train
-from nmt.training.update import LossStats, PreparedGroup, TrainStep
+from nmt.training.update import PreparedGroup, TrainStep
 from nmt.training.validation import Validator
 from tests.commands import NMT, ROOT, Running, good
 from tests.training.runs import outcome, timeless
@@ -538,7 +539,7 @@ def spoil(patch: pytest.MonkeyPatch, bad: set[int], how: str) -> None:
     """Make the loss or the gradient of these updates not finite, or make memory run out."""
     right, forward, number = TrainStep.update, RecurrentModel.forward, 0
 
-    def numbered(self: TrainStep, group: PreparedGroup, clock: Clock) -> LossStats:
+    def numbered(self: TrainStep, group: PreparedGroup, clock: Clock) -> PendingStats:
         nonlocal number
         number = clock.update + 1
         return right(self, group, clock)

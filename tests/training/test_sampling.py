@@ -17,7 +17,7 @@ from nmt.decoding.search import greedy
 from nmt.fast import accelerate
 from nmt.model.interface import TranslationModel
 from nmt.model.recurrent import RecurrentModel
-from nmt.training.sampling import mix_target_in, teacher_forcing_ratio
+from nmt.training.sampling import choose_replaced, mix_target_in, teacher_forcing_ratio
 from nmt.training.trainer import train
 from tests.reference.settings import ORDERS, small
 from tests.training.toy import recipe as toy_recipe
@@ -84,7 +84,7 @@ def sharpen(model: RecurrentModel) -> RecurrentModel:
 def test_with_a_ratio_of_one_the_target_is_unchanged_and_the_model_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     model, original = build(), batch()
     monkeypatch.setattr(RecurrentModel, "encode", None)
-    mixed = mix_target_in(model, original, 1.0)
+    mixed = mix_target_in(model, original, choose_replaced(original, 1.0))
     assert torch.equal(mixed, original.target_in)
     assert mixed is not original.target_in
 
@@ -93,7 +93,7 @@ def test_with_a_ratio_of_one_the_target_is_unchanged_and_the_model_not_run(monke
 def test_bos_padding_and_shape_are_unchanged(ratio: float) -> None:
     model, original = build(dropout=0.3), batch()
     for _ in range(20):
-        mixed = mix_target_in(model, original, ratio)
+        mixed = mix_target_in(model, original, choose_replaced(original, ratio))
         assert mixed.shape == original.target_in.shape
         assert mixed.dtype == original.target_in.dtype
         assert torch.equal(mixed == PAD, original.target_in == PAD)
@@ -133,9 +133,9 @@ def test_each_replaced_token_follows_from_the_mixed_tokens_before_it(
     model, original = sharpen(build(order=order, dropout=0.4)), batch()
     uniform = torch.rand(original.target_in.shape)
     is_replaced = (uniform >= ratio) & (original.target_in > BOS)
-    monkeypatch.setattr(torch, "rand", lambda *shape, device: uniform)
-    mixed = mix_target_in(model, original, ratio)
-    assert torch.equal(mixed, mix_target_in(accelerate(model), original, ratio))
+    monkeypatch.setattr(torch, "rand", lambda *shape: uniform)
+    mixed = mix_target_in(model, original, choose_replaced(original, ratio))
+    assert torch.equal(mixed, mix_target_in(accelerate(model), original, choose_replaced(original, ratio)))
     with torch.no_grad():
         assert torch.equal(mixed, by_hand(model.eval(), original, is_replaced))
     assert torch.equal(mixed[~is_replaced], original.target_in[~is_replaced])
@@ -144,7 +144,7 @@ def test_each_replaced_token_follows_from_the_mixed_tokens_before_it(
 
 def test_with_a_ratio_of_zero_the_tokens_are_those_of_greedy_search() -> None:
     model, original = sharpen(build()), batch()
-    mixed = mix_target_in(model, original, 0.0)
+    mixed = mix_target_in(model, original, choose_replaced(original, 0.0))
     model.eval()
     with torch.no_grad():
         memory = model.encode(original.source, original.source_mask)
@@ -158,7 +158,9 @@ def test_with_a_ratio_of_zero_the_tokens_are_those_of_greedy_search() -> None:
 def test_tokens_are_sampled_with_their_probabilities() -> None:
     model = build().eval()
     original = make_batch([([4, 5], [7])] * 20_000)
-    frequencies = torch.bincount(mix_target_in(model, original, 0.0)[:, 1], minlength=SIZE) / 20_000
+    frequencies = (
+        torch.bincount(mix_target_in(model, original, choose_replaced(original, 0.0))[:, 1], minlength=SIZE) / 20_000
+    )
     with torch.no_grad():
         log_probs = log_probs_of(model, original, 0, original.target_in[0, :1])
     log_probs[[PAD, BOS, EOS]] = float("-inf")
@@ -170,7 +172,7 @@ def test_the_fraction_of_reference_tokens_is_the_ratio() -> None:
     with torch.no_grad():
         model.output.bias[4] = 1e4  # the model always predicts 4, which the reference never contains
     original = make_batch([([4, 5], [7, 8, 9, 10, 6])] * 2000)
-    mixed = mix_target_in(model, original, 0.7)
+    mixed = mix_target_in(model, original, choose_replaced(original, 0.7))
     assert float((mixed[:, 1:] != 4).float().mean()) == pytest.approx(0.7, abs=0.02)
 
 

@@ -19,8 +19,9 @@ from nmt.training import average
 from nmt.training.average import average_run
 from nmt.training.checkpoint import STATE
 from nmt.training.optim import Clock
+from nmt.training.stats import PendingStats
 from nmt.training.trainer import Interrupted, train
-from nmt.training.update import LossStats, PreparedGroup, TrainStep
+from nmt.training.update import PreparedGroup, TrainStep
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
@@ -112,7 +113,7 @@ def test_a_run_stopped_and_resumed_repeatedly_equals_an_uninterrupted_one(
     updates = records(tmp_path / "whole", "valid")[-1]["update"]
     update = TrainStep.update
 
-    def interrupt(self: TrainStep, group: PreparedGroup, clock: Clock) -> LossStats:
+    def interrupt(self: TrainStep, group: PreparedGroup, clock: Clock) -> PendingStats:
         if (clock.update + 1) % 7 == 3:
             os.kill(os.getpid(), signal.SIGINT)
         return update(self, group, clock)

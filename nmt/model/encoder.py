@@ -88,9 +88,11 @@ class Encoder(nn.Module):
         """Annotations, 0 on padding, and final states of embedded tokens."""
         lengths = mask.sum(1)
         backwards = reversal(lengths, mask.shape[1])
+        packed_lengths = lengths.cpu() if self.packs else None
         values, layers = embedded, []
         for depth in range(self.layers):
-            layer = self._layer(depth, self.between(values) if depth else values, lengths, backwards)
+            inputs = self.between(values) if depth else values
+            layer = self._layer(depth, inputs, lengths, backwards, packed_lengths)
             values = layer.states + values if self.residual and depth else layer.states
             layers.append(layer)
         annotations = self.dropout(values * mask.unsqueeze(-1))
@@ -98,21 +100,34 @@ class Encoder(nn.Module):
         final = torch.stack([layer.final for layer in layers], 1)
         return EncoderOutput(annotations, mask, final, torch.stack(cells, 1) if cells else None)
 
-    def _layer(self, depth: int, values: Tensor, lengths: Tensor, backwards: Tensor) -> LayerOutput:
+    @property
+    def packs(self) -> bool:
+        """Whether layers read packed sentences: PyTorch's LSTM gives the cell at the end of a sentence only for these."""
+        return self.keeps_cells and any(isinstance(layer, nn.LSTM) for layer in (*self.rightward, *self.leftward))
+
+    def _layer(
+        self, depth: int, values: Tensor, lengths: Tensor, backwards: Tensor, packed_lengths: Tensor | None
+    ) -> LayerOutput:
         """One layer, with its directions concatenated."""
         directions = []
         if len(self.rightward):
-            directions.append(self._read(self.rightward[depth], values, lengths))
+            directions.append(self._read(self.rightward[depth], values, lengths, packed_lengths))
         if len(self.leftward):
-            reverse = self._read(self.leftward[depth], take(values, backwards), lengths)
+            reverse = self._read(self.leftward[depth], take(values, backwards), lengths, packed_lengths)
             directions.append(replace(reverse, states=take(reverse.states, backwards)))
         return side_by_side(directions)
 
-    def _read(self, layer: nn.Module, values: Num[Tensor, "B S D"], lengths: Int[Tensor, " B"]) -> LayerOutput:
-        """One direction of one layer. PyTorch's LSTM gives its cell at the end of a sentence only for packed sentences."""
+    def _read(
+        self,
+        layer: nn.Module,
+        values: Num[Tensor, "B S D"],
+        lengths: Int[Tensor, " B"],
+        packed_lengths: Int[Tensor, " B"] | None,
+    ) -> LayerOutput:
+        """One direction of one layer; with `packed_lengths`, which are on the CPU, of packed sentences."""
         ends = torch.arange(len(lengths), device=lengths.device), lengths - 1
-        if self.keeps_cells and isinstance(layer, nn.LSTM):
-            packed = pack_padded_sequence(values, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        if packed_lengths is not None:
+            packed = pack_padded_sequence(values, packed_lengths, batch_first=True, enforce_sorted=False)
             packed_states, (final, cell) = layer(packed)
             states, _ = pad_packed_sequence(packed_states, batch_first=True, total_length=values.shape[1])
             return LayerOutput(states, final[0], cell[0])

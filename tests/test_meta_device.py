@@ -1,0 +1,222 @@
+"""Computing on a GPU waits for nothing, shown on the meta device: its tensors have a shape but no values, so reading one back raises.
+
+A tensor that is made on the CPU by mistake raises too, by `OneDevice`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from nmt import recipe
+from nmt.alignment.corpus_links import TokenLinks, splits_of
+from nmt.data.batching import make_batch
+from nmt.data.encoded import encode_corpus
+from nmt.decoding import search
+from nmt.decoding.candidates import top_candidates
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.finished import BackPointers, FinishedHypotheses, SearchSettings
+from nmt.decoding.hypothesis import Penalties
+from nmt.decoding.sampling import sampled_candidates
+from nmt.fast import accelerate
+from nmt.model.build import build_model
+from nmt.model.interface import TranslationModel
+from nmt.model_folder import Bundle
+from nmt.training import update
+from nmt.training.optim import Clock, MovingAverage
+from nmt.training.text import TrainingText
+from nmt.training.update import TrainStep
+from tests.model.cases import CASE_NAMES, CASES, tree_of
+from tests.pairwise import Case
+from tests.training import toy
+
+META = torch.device("meta")
+STEPS = 3
+PAIRS = [([4, 5, 6, 7], [4, 5, 6]), ([5], [6, 4, 7, 5]), ([7, 7], [])]
+DROPOUT = {"embedding": 0.1, "word": 0.1, "annotations": 0.1, "recurrent": 0.1, "readout": 0.1}
+
+
+class OneDevice(TorchDispatchMode):
+    """A context in which every operation takes and makes tensors of one device. A number in a tensor may be on the CPU."""
+
+    def __torch_dispatch__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        result = function(*args, **(kwargs or {}))
+        tensors = [leaf for leaf in tree_leaves((args, kwargs, result)) if isinstance(leaf, Tensor) and leaf.dim()]
+        if function is torch.ops.aten._to_copy.default:  # a copy between devices is meant
+            return result
+        assert {tensor.device for tensor in tensors} <= {META}, f"{function} has a tensor on another device"
+        return result
+
+
+def recurrent_config(case: Case) -> recipe.ModelConfig:
+    return recipe.RecurrentModelConfig.model_validate(tree_of(case) | {"dropout": DROPOUT})
+
+
+def transformer_config(norm: str) -> recipe.ModelConfig:
+    tree: dict[str, Any] = {
+        "kind": "transformer",
+        "embedding": 8,
+        "feed_forward": 12,
+        "heads": 2,
+        "norm": norm,
+        "tie": "all",
+    }
+    return recipe.TransformerModelConfig.model_validate(
+        tree | {"encoder": {"layers": 2}, "decoder": {"layers": 2}, "dropout": 0.1}
+    )
+
+
+CONFIGS = {
+    **{
+        f"{number}-{name}": recurrent_config(case)
+        for number, (name, case) in enumerate(zip(CASE_NAMES, CASES, strict=True))
+    },
+    **{f"transformer-{norm}": transformer_config(norm) for norm in ("pre", "post")},
+}
+
+
+def is_read_back(config: recipe.ModelConfig) -> bool:
+    """Whether the lengths of the sources are read back once: PyTorch's LSTM gives its last cell only for packed sentences."""
+    if not isinstance(config, recipe.RecurrentModelConfig):
+        return False
+    return config.decoder.bridge == "copy" and config.encoder.cell == "lstm" and not config.encoder.layer_norm
+
+
+def model_of(config: recipe.ModelConfig) -> TranslationModel[Any, Any]:
+    return build_model(config, source_size=9, target_size=9).to(META)
+
+
+@contextmanager
+def refused(config: recipe.ModelConfig) -> Iterator[None]:
+    """A context that must raise where the lengths are read back, and must not elsewhere."""
+    if is_read_back(config):
+        with pytest.raises((NotImplementedError, RuntimeError), match="meta"):
+            yield
+    else:
+        yield
+
+
+def test_the_meta_device_refuses_to_give_values_away() -> None:
+    values = torch.arange(4, device=META)
+    readings: list[Callable[[], object]] = [
+        values.sum().item,
+        lambda: bool(values.any()),
+        lambda: values[values > 1],
+        values.nonzero,
+        values.tolist,
+    ]
+    for read in readings:
+        with pytest.raises((NotImplementedError, RuntimeError)):
+            read()
+    with pytest.raises(AssertionError, match="another device"), OneDevice():
+        torch.arange(4)
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_loss_and_gradients_need_no_value(config: recipe.ModelConfig) -> None:
+    model, batch = accelerate(model_of(config)).train(), make_batch(PAIRS).to(META)
+    with refused(config), OneDevice():
+        output = model(batch, 0.1)
+        torch.autograd.backward(output.loss / 7)
+        assert output.alignment.shape == (3, 5, 5)
+        assert {weight.device for weight in model.parameters() if weight.grad is not None} == {META}
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_steps_of_a_beam_search_need_no_value(config: recipe.ModelConfig) -> None:
+    with refused(config):
+        take_steps(config, partial(top_candidates, size=4, forbid=(0, 2), prune=3.0), n_best=2)
+
+
+@pytest.mark.parametrize("name", [next(iter(CONFIGS)), "transformer-pre"])
+def test_steps_of_greedy_search_and_of_sampling_need_no_value(name: str) -> None:
+    options: dict[str, Any] = {"uniform": torch.rand(3, STEPS, device=META), "temperature": 0.9, "forbid": (0, 2)}
+    take_steps(CONFIGS[name], partial(top_candidates, size=1, forbid=(0, 2)), n_best=1)
+    for top_k in (None, 3):
+        take_steps(CONFIGS[name], partial(sampled_candidates, top_k=top_k, **options), n_best=1)
+
+
+def take_steps(config: recipe.ModelConfig, select: Callable[..., Any], n_best: int) -> None:
+    """Search as far as the step before the one that looks at what has ended."""
+    ensemble, batch = Ensemble([model_of(config)], same_source=True, precision="fp32"), make_batch(PAIRS).to(META)
+    lengths, penalties = torch.full((3,), STEPS), Penalties(1.0, 0.2)
+    settings = SearchSettings(
+        lengths, penalties, batch.source_mask, n_best, bos=2, eos=3, device=META, check_every=STEPS + 1
+    )
+    assert settings.shortest == settings.longest == STEPS  # of numbers on the CPU
+    back_pointers, finished = BackPointers(), FinishedHypotheses(settings)
+    with torch.inference_mode(), OneDevice():
+        memory = ensemble.encode([batch.source])
+        search._extend(ensemble.step, ensemble.start(memory), memory, select, settings, back_pointers, finished)
+    assert len(back_pointers.steps) == STEPS
+
+
+class SkippingAdam(torch.optim.AdamW):
+    """What a fused optimiser does on a GPU: it is told by a tensor whether to skip the step. There is none on the meta device."""
+
+    found_inf: Tensor
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override] # without a closure
+        assert self.found_inf.device == META
+        del self.found_inf
+        super().step()
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        {},
+        {"clip_norm": None, "normalization": "sentences", "accumulate": 2},
+        {"scheduled_sampling": {"kind": "exponential", "base": 0.5}},
+        {"guided_alignment": {"links": "train.align", "weight": 0.5}},
+    ],
+    ids=["plain", "accumulated", "sampled", "guided"],
+)
+def test_an_update_needs_no_value(training: Mapping[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(update, "autocast", lambda precision, device: nullcontext())
+    monkeypatch.setattr(
+        update, "build_optimizer", lambda config, model: SkippingAdam(model.parameters(), foreach=True, fused=False)
+    )
+    toy.write_reversal(tmp_path, pairs=40)
+    monkeypatch.chdir(tmp_path)
+    config = toy.recipe(tmp_path, training={**training, "label_smoothing": 0.1})
+    text = TrainingText.load(config)
+    bundle = Bundle.fresh(config, *text.subwords(config))
+    corpus = encode_corpus(text.train, bundle.source, bundle.target, None)
+    bundle.model.to(META)
+    links = None
+    if text.links is not None:
+        links = TokenLinks(text.links, corpus, bundle.source, bundle.target, splits_of(text.train))
+    step = TrainStep(bundle, links, precision="fp32", device=META)
+    step.skips_by_itself = True
+    average = MovingAverage(dict(bundle.model.named_parameters()), 0.9)
+    group = step.prepare(corpus, [np.arange(4, dtype=np.int32), np.arange(4, 9, dtype=np.int32)])
+    stats = step.update(group, Clock(3, 0.1, 0.1, 0))
+    average.add(dict(bundle.model.named_parameters()), 4)
+    assert stats.figures.device == META
+    assert stats.tokens == sum(int(batch.target_mask.sum()) for batch in group.batches)
+    with pytest.raises((NotImplementedError, RuntimeError)):
+        stats.read()
+
+
+def test_every_type_of_module_is_among_the_models() -> None:
+    types = {type(module) for config in CONFIGS.values() for module in model_of(config).modules()}
+    from nmt.model import cells, decoder, readout, scores, transformer, windows
+
+    for module in (cells, decoder, readout, scores, transformer, windows):
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, nn.Module) and value.__module__ == module.__name__:
+                is_base = any(value is not each and issubclass(each, value) for each in types)
+                assert value in types or is_base, f"{value.__name__} is in none of the models"

@@ -14,12 +14,17 @@ import torch
 from nmt.arguments import described
 from nmt.errors import UsageError
 
-Precision = Literal["fp32", "bf16"]
+Precision = Literal["fp32", "bf16", "fp16"]
 """Precision of matrix products in training."""
-DecodingPrecision = Literal["fp32", "bf16", "int8"]
+DecodingPrecision = Literal["fp32", "bf16", "fp16", "int8"]
 """Precision of matrix products in decoding."""
 _DEVICES = ("auto", "cpu", "cuda", "mps")
-DTYPES: dict[DecodingPrecision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
+DTYPES: dict[DecodingPrecision, torch.dtype] = {
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+    "int8": torch.int8,
+}
 
 
 def choose_device(name: str) -> torch.device:
@@ -68,19 +73,30 @@ def as_device(device: object) -> torch.device:
 
 
 @overload
-def choose_precision(precision: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision: ...
+def choose_precision(precision: Literal["auto", "fp32", "bf16", "fp16"], device: torch.device) -> Precision: ...
 
 
 @overload
-def choose_precision(precision: Literal["auto", "fp32", "bf16", "int8"], device: torch.device) -> DecodingPrecision: ...
+def choose_precision(
+    precision: Literal["auto", "fp32", "bf16", "fp16", "int8"], device: torch.device
+) -> DecodingPrecision: ...
 
 
-def choose_precision(precision: Literal["auto", "fp32", "bf16", "int8"], device: torch.device) -> DecodingPrecision:
-    """Resolve `auto`: bf16 on GPUs from Ampere on and on CPUs that are fast in bf16, else fp32."""
+def choose_precision(
+    precision: Literal["auto", "fp32", "bf16", "fp16", "int8"], device: torch.device
+) -> DecodingPrecision:
+    """Resolve `auto`: bf16 on GPUs from Ampere on and on CPUs that are fast in bf16, fp16 on Volta and Turing, else fp32.
+
+    Raises:
+        UsageError: fp16 on a CPU, where it is slow.
+    """
+    if precision == "fp16" and device.type == "cpu":
+        raise UsageError("fp16 needs a GPU: use fp32 or bf16 on a CPU.")
     if precision != "auto":
         return precision
     if device.type == "cuda":
-        return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp32"
+        capability = torch.cuda.get_device_capability(device)
+        return "bf16" if capability >= (8, 0) else "fp16" if capability >= (7, 0) else "fp32"
     return "bf16" if device.type == "cpu" and _is_fast_in_bf16(processor(device)) else "fp32"
 
 
@@ -112,5 +128,6 @@ def cpu_info(*keys: str) -> str | None:
 
 
 def autocast(precision: DecodingPrecision, device: torch.device) -> AbstractContextManager[object]:
-    """A context in which matrix products run in bf16 if that is the precision. int8 uses layers of its own instead."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
+    """A context in which matrix products run in bf16 or fp16 if that is the precision. int8 uses layers of its own instead."""
+    is_half = precision in ("bf16", "fp16")
+    return torch.autocast(device.type, dtype=DTYPES[precision] if is_half else None, enabled=is_half)

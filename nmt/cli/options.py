@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WINDOW = 500
 """Lines read ahead and sorted by length per process. More is hardly faster, and makes the progress bar coarser."""
 
-PrecisionName = Literal["auto", "fp32", "bf16", "int8"]
+PrecisionName = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 
 MACHINE = "Machine"
 """The help panel of options that change where and how fast something is computed."""
@@ -122,7 +122,11 @@ Threads = Annotated[
 ]
 Precision = Annotated[
     PrecisionName,
-    typer.Option(metavar="NAME", help="fp32, bf16, int8 (CPU) or auto (bf16 if faster).", rich_help_panel=MACHINE),
+    typer.Option(
+        metavar="NAME",
+        help="fp32, bf16, fp16 (GPU), int8 (CPU) or auto (the fastest but int8).",
+        rich_help_panel=MACHINE,
+    ),
 ]
 BatchTokens = Annotated[
     int,

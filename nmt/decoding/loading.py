@@ -64,8 +64,8 @@ def load(
             `{}` copies all. Default: None, unknown tokens stay as SentencePiece's mark `⁇`.
         shortlist: which target tokens may translate which source tokens of the first model: a `Shortlist`, or a file written
             by `nmt shortlist`. Default: None, all tokens.
-        precision: precision of matrix products: `fp32`, `bf16`, `int8` (on CPUs), or `auto`, which is bf16 where that is
-            faster. Probabilities are always fp32. Default: `fp32`.
+        precision: precision of matrix products: `fp32`, `bf16`, `fp16` (on GPUs), `int8` (on CPUs), or `auto`, which is bf16
+            where that is faster and fp16 on older GPUs. Probabilities are always fp32. Default: `fp32`.
         batch_tokens: source tokens per batch times the beam size, padding included; more is faster and takes more memory.
             Default: 8192.
         window: number of lines that are read ahead and sorted by length; 1 translates each line before reading the next.

@@ -926,8 +926,8 @@ class TrainingConfig(Section):
     the model (Bengio et al. 2015, 2.4); null always feeds the reference."""
     ema: Fraction | None = None
     """Decay of an exponential moving average of the weights, which is validated and saved instead of them; null is off."""
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Precision of matrix products; auto is bf16 where that is faster."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """Precision of matrix products; auto is bf16 where that is faster, and fp16 on older GPUs."""
     validation: ValidationConfig = ValidationConfig()
     log_every: Size = 50
     """Updates between lines of the log."""

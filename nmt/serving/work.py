@@ -37,7 +37,7 @@ class EngineOptions:
 
     folders: tuple[Path, ...]
     device: str = "auto"
-    precision: Literal["auto", "fp32", "bf16", "int8"] = "fp32"
+    precision: Literal["auto", "fp32", "bf16", "fp16", "int8"] = "fp32"
     batch_tokens: int = 4096
 
 

@@ -81,6 +81,7 @@ class State:
         generators: state of the random number generator of each device type.
         threads: number of CPU threads; None if unknown.
         processes: number of processes that train together.
+        scaler: scale of the loss in fp16, and since when.
         arithmetic: implementation that computed the updates (`nmt.fast.arithmetic`); None if unknown.
     """
 
@@ -94,6 +95,7 @@ class State:
     threads: int | None
     arithmetic: str | None = None
     processes: int = 1
+    scaler: Mapping[str, float] = field(default_factory=dict)
 
 
 _GROUPS = ("weights", "average", "optimizer", "generators")
@@ -108,6 +110,7 @@ def save_state(run: Path, state: State) -> None:
         "threads": state.threads,
         "arithmetic": state.arithmetic,
         "processes": state.processes,
+        "scaler": dict(state.scaler),
     }
     tensors = {f"{group}.{name}": value for group in _GROUPS for name, value in getattr(state, group).items()}
     tensors[_NUMBERS] = torch.tensor(list(json.dumps(numbers).encode()), dtype=torch.uint8)
@@ -136,6 +139,7 @@ def load_state(run: Path) -> State:
             threads=numbers.get("threads"),
             arithmetic=numbers.get("arithmetic"),
             processes=numbers.get("processes", 1),
+            scaler=numbers.get("scaler", {}),
         )
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(f"{run / STATE} is damaged: {error}.") from None

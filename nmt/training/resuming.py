@@ -33,6 +33,7 @@ def collect_state(
         torch.get_num_threads(),
         arithmetic(),
         train_step.ranks.count,
+        train_step.scaler.state_dict(),
     )
 
 
@@ -58,6 +59,8 @@ def restore_state(
         copy_weights(state.average or state.weights, average.weights)
     if state.kind == train_step.settings.optimizer.kind:
         restore_optimizer(train_step.optimizer, state.optimizer)
+    if state.scaler and train_step.scaler.is_enabled():
+        train_step.scaler.load_state_dict(dict(state.scaler))
     restore_generators(state.generators, train_step.device)
 
 

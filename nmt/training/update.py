@@ -61,6 +61,8 @@ class TrainStep:
         self.model, self.settings, self.seed = accelerate(bundle.model), bundle.recipe.training, bundle.recipe.seed
         self.links, self.precision, self.device, self.ranks = links, precision, device, ranks
         self.optimizer = build_optimizer(self.settings.optimizer, self.model)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
+        """Scales the loss so that no gradient is rounded to 0 in fp16, and down again when one overflows."""
         self.skips_by_itself = device.type == "cuda" and bool(self.optimizer.defaults.get("fused"))
         """Whether a step of the optimiser can be told on the GPU that the gradient is not finite. Otherwise the CPU has to know."""
 
@@ -105,18 +107,25 @@ class TrainStep:
             parameters["lr"] = self.settings.optimizer.rate * rate_factor(self.settings.schedule, clock)
         try:
             losses = self._compute_gradients(group, clock)
+            self.scaler.unscale_(self.optimizer)
             norm = get_total_norm([weight.grad for weight in self.model.parameters() if weight.grad is not None])
-            figures = torch.cat([losses, norm.to(losses).unsqueeze(0)])
-            stats = PendingStats(group.tokens, figures)
-            if self.skips_by_itself:
-                self.optimizer.found_inf = (~figures.isfinite().all()).float()  # type: ignore[attr-defined] # as GradScaler does
-            else:
-                stats.read()
-            self._clip_gradients(norm)
-            self.optimizer.step()
+            stats = PendingStats(group.tokens, torch.cat([losses, norm.to(losses).unsqueeze(0)]))
+            self._step(stats, norm)
         finally:
             self.optimizer.zero_grad(set_to_none=True)
         return stats
+
+    def _step(self, stats: PendingStats, norm: Float[Tensor, ""]) -> None:
+        """Clip the gradient and update the weights, unless loss or gradient is not finite."""
+        try:
+            if not self.skips_by_itself:
+                stats.read()
+            elif not self.scaler.is_enabled():  # the scaler, which has to look for infinities anyway, does the same
+                self.optimizer.found_inf = (~stats.figures_on_device.isfinite().all()).float()  # type: ignore[attr-defined]
+            self._clip_gradients(norm)
+            self.scaler.step(self.optimizer)
+        finally:
+            self.scaler.update()
 
     def _compute_gradients(self, group: PreparedGroup, clock: Clock) -> Float[Tensor, "3"]:
         """Sum the gradient over all batches and ranks.
@@ -130,7 +139,7 @@ class TrainStep:
             with within_memory(f"a batch of {counted(group.largest, 'pair')}"):
                 for batch in [self._input(batch, clock) for batch in group.batches]:
                     loss, parts = self._loss(batch, clock)
-                    torch.autograd.backward(loss / group.count)
+                    torch.autograd.backward(self.scaler.scale(loss / group.count))
                     losses += parts
         except OutOfMemory as reason:
             out_of_memory = reason

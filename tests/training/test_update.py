@@ -1,35 +1,51 @@
 """One update: its gradient is clipped by its total norm, and only if that is above clip_norm."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from nmt.data.encoded import encode_corpus
+from nmt.device import Precision
 from nmt.model_folder import Bundle
+from nmt.training.checkpoint import Progress, load_state, save_state
+from nmt.training.guard import Diverged
 from nmt.training.optim import Clock
+from nmt.training.resuming import collect_state, restore_state
 from nmt.training.text import TrainingText
-from nmt.training.update import TrainStep
+from nmt.training.update import PreparedGroup, TrainStep
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
 RATE = 0.5
 
 
-def step_of(folder: Path, clip_norm: float | None, **training: str) -> torch.Tensor:
-    """The change of all weights in one update of plain gradient descent, as one vector."""
-    settings = {"optimizer": {"kind": "sgd", "rate": RATE}, "clip_norm": clip_norm, **training}
-    reversal = toy_recipe(folder, training=settings)
+START = Clock(update=0, epochs=0.0, fraction=0.0, plateaus=0)
+
+
+def one_update(folder: Path, precision: Precision = "fp32", **training: Any) -> tuple[TrainStep, PreparedGroup]:
+    """A model at its start, and the batch of its first update."""
+    reversal = toy_recipe(folder, training={"optimizer": {"kind": "sgd", "rate": RATE}, **training})
     text = TrainingText.load(reversal)
     bundle = Bundle.fresh(reversal, *text.subwords(reversal))
     corpus = encode_corpus(text.train, bundle.source, bundle.target, None)
-    train_step = TrainStep(bundle, None, precision="fp32", device=torch.device("cpu"))
-    before = [parameter.detach().clone() for parameter in bundle.model.parameters()]
-    group = train_step.prepare(corpus, [np.arange(4, dtype=np.int32)])
-    train_step.update(group, Clock(update=0, epochs=0.0, fraction=0.0, plateaus=0))
-    after = bundle.model.parameters()
-    return torch.cat([(new.detach() - old).flatten() for old, new in zip(before, after, strict=True)])
+    train_step = TrainStep(bundle, None, precision=precision, device=torch.device("cpu"))
+    return train_step, train_step.prepare(corpus, [np.arange(4, dtype=np.int32)])
+
+
+def weights_of(train_step: TrainStep) -> torch.Tensor:
+    """All weights, as one vector."""
+    return torch.cat([parameter.detach().flatten() for parameter in train_step.model.parameters()])
+
+
+def step_of(folder: Path, clip_norm: float | None, **training: Any) -> torch.Tensor:
+    """The change of all weights in one update of plain gradient descent, as one vector."""
+    train_step, group = one_update(folder, clip_norm=clip_norm, **training)
+    before = weights_of(train_step)
+    train_step.update(group, START)
+    return weights_of(train_step) - before
 
 
 def test_a_larger_gradient_is_scaled_to_clip_norm_and_keeps_its_direction(tmp_path: Path) -> None:
@@ -53,3 +69,36 @@ def test_the_loss_may_be_averaged_over_sentences(tmp_path: Path) -> None:
     tokens = sum(len(line.split()) + 1 for line in targets)
     by_token, by_sentence = (step_of(tmp_path, None, normalization=over) for over in ("tokens", "sentences"))
     torch.testing.assert_close(by_sentence * 4, by_token * tokens, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adadelta"])
+def test_a_loss_in_fp16_is_scaled_down_when_a_gradient_overflows(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the CPU, which computes in fp16 too, but slowly."""
+    monkeypatch.setenv("NMT_FAST", "0")
+    write_reversal(tmp_path)
+    train_step, group = one_update(tmp_path, "fp16", optimizer={"kind": kind, "rate": RATE})
+    before = weights_of(train_step)
+    train_step.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**24)
+    while train_step.scaler.get_scale() == 2.0**24 or torch.equal(weights_of(train_step), before):
+        scale = train_step.scaler.get_scale()
+        try:
+            train_step.update(group, START)
+        except Diverged:
+            assert torch.equal(weights_of(train_step), before)
+            assert train_step.scaler.get_scale() == scale / 2
+    exact, same_group = one_update(tmp_path, optimizer={"kind": kind, "rate": RATE})
+    exact.update(same_group, START)
+    torch.testing.assert_close(weights_of(train_step) - before, weights_of(exact) - before, rtol=0.5, atol=1e-4)
+
+
+def test_the_scale_of_the_loss_is_part_of_the_state(tmp_path: Path) -> None:
+    write_reversal(tmp_path)
+    train_step, _ = one_update(tmp_path, "fp16")
+    train_step.scaler.load_state_dict(train_step.scaler.state_dict() | {"scale": 123.0})
+    weights = dict(train_step.model.named_parameters())
+    save_state(tmp_path, collect_state(Progress(), TrainingText.load(toy_recipe(tmp_path)), weights, None, train_step))
+    other, _ = one_update(tmp_path, "fp16")
+    restore_state(load_state(tmp_path), tmp_path, dict(other.model.named_parameters()), None, other)
+    assert other.scaler.get_scale() == 123.0

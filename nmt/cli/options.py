@@ -124,7 +124,7 @@ Precision = Annotated[
     PrecisionName,
     typer.Option(
         metavar="NAME",
-        help="fp32, bf16, fp16 (GPU), int8 (CPU) or auto (the fastest but int8).",
+        help="fp32, bf16, fp16 (GPU), int8 (CPU) or auto.",
         rich_help_panel=MACHINE,
     ),
 ]

@@ -49,6 +49,16 @@ class Shard:
         return output.with_name(f"{output.stem}.shard-{self.number}-of-{self.count}{output.suffix}")
 
 
+def device_names(text: str) -> list[str]:
+    """Read `0,1` as the names of these GPUs; other devices are named. Raises UsageError if one of them is not there."""
+    from nmt.device import choose_device
+
+    names = [f"cuda:{name}" if name.isdecimal() else name for name in map(str.strip, text.split(","))]
+    for name in names:
+        choose_device(name)
+    return names
+
+
 @contextmanager
 def merging(outputs: Sequence[Path]) -> Iterator[Callable[[Path], Path]]:
     """A context that tells where this process writes an output: there, or to a part of it if torchrun has started several.

@@ -43,7 +43,7 @@ from nmt.cli.options import (
     set_up,
     unknown_words,
 )
-from nmt.cli.sharding import Shard, merging
+from nmt.cli.sharding import Shard, device_names, merging
 from nmt.cli.streams import (
     STANDARD,
     check_not_input,
@@ -56,6 +56,7 @@ from nmt.cli.streams import (
 )
 from nmt.errors import UsageError
 from nmt.progress import is_watched, with_progress
+from nmt.training.launch import count_of_ranks, launch, rank_of_process
 from nmt.wording import counted, perplexity
 
 if TYPE_CHECKING:
@@ -157,6 +158,15 @@ def translate(
     ] = None,
     shortlist: ShortlistFile = None,
     device: Device = "auto",
+    devices: Annotated[
+        str | None,
+        typer.Option(
+            metavar="0,1,...",
+            help="GPUs that each translate a part of the file.",
+            show_default="one",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None,
     precision: Precision = "fp32",
     threads: Threads = None,
     batch_tokens: BatchTokens = 8192,
@@ -189,8 +199,7 @@ def translate(
 
     Details:
 
-    Each input line gives one output line. A table (.tsv, .csv, .jsonl, .parquet) needs a column such as
-    en. --n-best writes `line TAB score TAB translation`, --alignments `i-j ...`: source word i, target word j, from 0.
+    A table (.tsv, .csv, .jsonl, .parquet) needs a column such as en. --n-best writes `line TAB score TAB translation`, --alignments `i-j ...`: source word i, target word j, from 0.
     Unfinished output: FILE.part. For speed: --precision int8, --shortlist, --prune 2 --horizon 2; a few words then differ.
     """
     is_typed = is_conversation(source, output)
@@ -201,6 +210,8 @@ def translate(
         is_sampling=sampled,
         search_options={"beam-size": beam_size, "horizon": horizon, "prune": prune},
     )
+    if devices is not None:
+        device = _own_device(devices, device, shard, output)
     part = Shard.of_rank() if shard is None else Shard.parse(shard)
     quiet = quiet or (shard is None and part.number > 1)
     set_up(quiet=quiet, threads=threads)
@@ -259,6 +270,18 @@ def translate(
                 links_file.flush()
             for rank in range(len(translation.hypotheses) if is_shown else 0):
                 show_alignment(translation, rank)
+
+
+def _own_device(devices: str, device: str, shard: str | None, output: Path) -> str:
+    """The device of this process among those that translate a part each. The first one starts the others and exits when all end."""
+    if device != "auto" or shard is not None:
+        raise UsageError(f"--devices says what {'--device' if shard is None else '--shard'} would: give one of them.")
+    names = device_names(devices)
+    if count_of_ranks() == 1 and len(names) > 1:
+        if output == STANDARD:
+            raise UsageError("Several devices write parts of one file: name it with -o.")
+        raise typer.Exit(launch(sys.argv[1:], len(names)))
+    return names[rank_of_process()]
 
 
 def _greet(models: Sequence[Path], bundle: Bundle) -> None:

@@ -1,4 +1,4 @@
-"""Start the ranks of one training on this machine, and wait for them. A rank is told its place by torchrun's variables."""
+"""Start the ranks of one command on this machine, and wait for them. A rank is told its place by torchrun's variables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def training_command(arguments: Sequence[str]) -> str:
 
 
 def launch(arguments: Sequence[str], count: int) -> int:
-    """Run `nmt` with these arguments in so many processes that train together, and return the exit status of the first.
+    """Run `nmt` with these arguments in so many processes that work together, and return the exit status of the first.
 
     Signals are passed on to all of them. If one fails, the others end too.
 
@@ -64,9 +64,8 @@ def launch(arguments: Sequence[str], count: int) -> int:
     status = ranks[0].returncode
     if status < 0:
         name = signal.Signals(-status).name
-        raise DataError(
-            f"The first of {count} processes was ended by {name}. If a state was saved, the same command with --resume goes on."
-        )
+        advice = " If a state was saved, the same command with --resume goes on." if "train" in arguments[:1] else ""
+        raise DataError(f"The first of {count} processes was ended by {name}.{advice}")
     return status
 
 

@@ -83,3 +83,32 @@ def test_torchrun_translates_in_parts_and_merges_them_in_order(folder: Path, tmp
     assert gzip.decompress((tmp_path / "out.jsonl.gz").read_bytes()).decode() == whole
     assert (tmp_path / "links").read_text() == (tmp_path / "whole").read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["links", "out.jsonl.gz", "whole"]
+
+
+def test_devices_translate_a_part_each_and_the_parts_are_merged(folder: Path, tmp_path: Path) -> None:
+    command = ["translate", "model", "-i", "text.tsv", "-q"]
+    whole = good(nmt(*command, cwd=folder))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    split = [sys.executable, "-m", "nmt", *command, "-o", str(tmp_path / "out"), "--devices", "cpu,cpu"]
+    subprocess.run(split, cwd=folder, check=True, env=environment, timeout=300)
+    assert (tmp_path / "out").read_text() == whole
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--devices", "0,1"], b"Cannot compute on cuda:0: "),
+        (["--devices", "cpu,abacus"], b"There is no device 'abacus'"),
+        (["--devices", ""], b"There is no device ''"),
+        (["--devices", "cpu,cpu"], b"name it with -o"),
+        (["--devices", "cpu,cpu", "--device", "cpu"], b"--devices says what --device would"),
+        (["--devices", "cpu,cpu", "--shard", "1/2"], b"--devices says what --shard would"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_devices_are_a_sentence(folder: Path, options: list[str], sentence: bytes) -> None:
+    ended = nmt("translate", "model", "-i", "text", *options, cwd=folder)
+    assert ended.returncode == 2
+    assert sentence in ended.stderr
+    assert ended.stderr.count(b"\n") == 1

@@ -46,6 +46,9 @@ def main() -> int:
                 sections.append(PHASES[phase](session))
                 _write(options, session, sections)  # keep these figures if a later phase fails
         print(report.markdown(session, sections))
+        if options.trace:
+            options.trace.mkdir(parents=True, exist_ok=True)
+            growth.trace(session, options.trace)
     except MeasurementError as error:
         sys.exit(f"benchmark: {error}")
     except OSError as error:
@@ -85,7 +88,7 @@ def _options() -> argparse.Namespace:
         default=usable_cores(),
         help="CPU threads of every system [%(default)s]",
     )
-    add("--device", default="cpu", help="device of nmt; peers run on the CPU only [%(default)s]")
+    add("--device", default="cpu", help="cpu or cuda, for every system [%(default)s]")
     add(
         "--batch-tokens",
         type=_positive,
@@ -96,6 +99,7 @@ def _options() -> argparse.Namespace:
     add("--updates", type=_positive, help="updates of each timed training run, at least 15")
     add("--model-updates", type=_positive, help="updates of the models used for decoding")
     add("--work", type=Path, metavar="DIR", help="folder for text and models [benchmark in nmt's cache]")
+    add("--trace", type=Path, metavar="DIR", help="profile an update and a search into DIR, for ui.perfetto.dev")
     add("--json", type=Path, metavar="FILE", help="write all figures")
     add("--markdown", type=Path, metavar="FILE", help="write the report")
     options = parser.parse_args()
@@ -104,8 +108,8 @@ def _options() -> argparse.Namespace:
             parser.error(f"there is no phase '{phase}': choose from {', '.join((*PHASES, 'peers'))}")
     if options.updates and options.updates < 15:
         parser.error(f"--updates must be at least 15, since the first ten only warm up, but is {options.updates}")
-    if options.peers and options.device != "cpu":
-        parser.error("--peers compares systems on the CPU: leave --device out")
+    if options.peers and options.device not in ("cpu", "cuda"):
+        parser.error("--peers runs on cpu or cuda")
     if "peers" in options.phases and not options.peers:
         parser.error("the phase peers needs --peers DIR")
     return options
@@ -120,7 +124,9 @@ def _session(options: argparse.Namespace) -> Session:
     folder.mkdir(parents=True, exist_ok=True)
     session = Session(folder, effort, options.threads, options.device, options.batch_tokens, peers=[])
     if options.peers:
-        peers: list[Peer] = [peer_type(options.peers.resolve(), options.threads) for peer_type in (OpenNMT, Joey)]
+        peers: list[Peer] = [
+            peer_type(options.peers.resolve(), options.threads, options.device) for peer_type in (OpenNMT, Joey)
+        ]
         session.peers += [peer for peer in peers if _is_set_up(session, peer)]
     return session
 

@@ -161,8 +161,8 @@ def translate(
     devices: Annotated[
         str | None,
         typer.Option(
-            metavar="0,1,...",
-            help="GPUs that each translate a part of the file.",
+            metavar="LIST",
+            help="GPUs that share the file, as in 0,1.",
             show_default="one",
             rich_help_panel=MACHINE,
         ),
@@ -199,8 +199,9 @@ def translate(
 
     Details:
 
-    A table (.tsv, .csv, .jsonl, .parquet) needs a column such as en. --n-best writes `line TAB score TAB translation`, --alignments `i-j ...`: source word i, target word j, from 0.
-    Unfinished output: FILE.part. For speed: --precision int8, --shortlist, --prune 2 --horizon 2; a few words then differ.
+    A table (.tsv, .csv, .jsonl, .parquet) needs a column such as en. --n-best writes `line TAB score TAB translation`,
+    --alignments `i-j ...`: source word i, target word j, from 0. Unfinished output: FILE.part. For speed: --precision int8,
+    --shortlist, --prune 2 --horizon 2.
     """
     is_typed = is_conversation(source, output)
     is_shown = is_typed and alignments == STANDARD

@@ -1,5 +1,6 @@
 """How the benchmark reads logs and reports figures. Nothing is timed here."""
 
+import gzip
 import json
 import runpy
 import subprocess
@@ -15,7 +16,7 @@ import yaml
 from nmt.fast.int8 import can_multiply_int8
 from nmt.recipe import parse_recipe
 from nmt.training.log import METRICS
-from tools.benchmarks import decoding, joey, onmt, report, training, worker
+from tools.benchmarks import decoding, growing, joey, onmt, report, training, worker
 from tools.benchmarks.measuring import MeasurementError, Spread, run, work
 from tools.benchmarks.peers import Environment
 from tools.benchmarks.rates import Rate, number, ratios, section
@@ -279,13 +280,29 @@ def test_peers_read_the_tokens_that_nmt_reads(tmp_path: Path) -> None:
     assert (written["global_attention"], written["batch_size"], written["train_steps"]) == ("mlp", 64, 5)
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_peers_train_on_the_device(device: str, tmp_path: Path) -> None:
+    text = Text(tmp_path, "corpus", "key", ["<pad>", "<unk>", "<s>", "</s>"], ["a"], 1.0, 10.0, 10.0)
+    written = yaml.safe_load(joey.Joey(tmp_path, 1, device).config(tmp_path, text, "luong", updates=5).read_text())
+    assert written["use_cuda"] is (device == "cuda")
+    written = yaml.safe_load(onmt.OpenNMT(tmp_path, 1, device).config(tmp_path, text, "mlp", 5, 64).read_text())
+    assert written.get("gpu_ranks") == ([0] if device == "cuda" else None)
+
+
+def test_a_trace_is_one_that_perfetto_reads(tmp_path: Path) -> None:
+    answer = growing.search(4, 2, 20, 2, "fp32", "cpu", 1, str(tmp_path / "search.json.gz"))
+    assert len(answer["seconds"]) == 1
+    events = json.loads(gzip.decompress((tmp_path / "search.json.gz").read_bytes()))["traceEvents"]
+    assert any(event["name"].startswith("aten::") and event["dur"] > 0 for event in events if event.get("ph") == "X")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["peers"], "the phase peers needs --peers DIR"),
         (["--updates", "5"], "--updates must be at least 15"),
         (["--threads", "0"], "must be at least 1, but is 0"),
-        (["--peers", "x", "--device", "cuda"], "leave --device out"),
+        (["--peers", "x", "--device", "mps"], "--peers runs on cpu or cuda"),
     ],
 )
 def test_a_wrong_option_is_one_sentence(

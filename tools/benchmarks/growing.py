@@ -30,6 +30,7 @@ def random_model(vocabulary: int, device: str) -> RecurrentModel:
     import torch
 
     from nmt import recipe
+    from nmt.model.recurrent import RecurrentModel
 
     torch.manual_seed(1)
     config = recipe.RecurrentModelConfig(
@@ -57,6 +58,7 @@ def train_step(
     precision: Literal["auto", "fp32", "bf16"],
     device: str,
     windows: int,
+    trace: str | None = None,
     **_: int,
 ) -> dict[str, Any]:
     """Seconds of updates on one batch of sentences of equal length."""
@@ -82,17 +84,25 @@ def train_step(
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
-    return {"seconds": timed(update, windows, torch_device.type), **_device_peak(torch_device)}
+    return {"seconds": timed(update, windows, torch_device.type, trace), **_device_peak(torch_device)}
 
 
 def search(
-    source: int, batch: int, vocabulary: int, beam: int, precision: PrecisionName, device: str, windows: int
+    source: int,
+    batch: int,
+    vocabulary: int,
+    beam: int,
+    precision: PrecisionName,
+    device: str,
+    windows: int,
+    trace: str | None = None,
 ) -> dict[str, Any]:
     """Seconds of beam searches over one batch, including encoding."""
     import torch
 
     from nmt.data.batching import pad
     from nmt.data.subwords import BOS, EOS, PAD
+    from nmt.decoding.batch_decoder import CHECK_EVERY
     from nmt.decoding.ensemble import Ensemble
     from nmt.decoding.finished_fast import FastFinishedHypotheses
     from nmt.decoding.search import beam_search
@@ -107,7 +117,7 @@ def search(
         precision=choose_precision(precision, torch_device),
     )
     source_ids = pad([[*ids, EOS] for ids in random_ids(batch, source, vocabulary)]).to(torch_device)
-    lengths = torch.full((batch,), TARGET, device=torch_device)
+    lengths = torch.full((batch,), TARGET)
 
     def run() -> None:
         memory = ensemble.encode([source_ids])
@@ -118,6 +128,8 @@ def search(
             batch=batch,
             beam_size=beam,
             max_lengths=lengths,
+            device=torch_device,
+            check_every=1 if torch_device.type == "cpu" else CHECK_EVERY,
             bos=BOS,
             eos=EOS,
             forbid=(PAD, BOS, EOS),
@@ -125,7 +137,7 @@ def search(
         )
 
     with ensemble.evaluating():
-        return {"seconds": timed(run, windows, torch_device.type), **_device_peak(torch_device)}
+        return {"seconds": timed(run, windows, torch_device.type, trace), **_device_peak(torch_device)}
 
 
 def _device_peak(device: torch.device) -> dict[str, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from .decoding import lines_of_test, our_model
 from .growing import AXES, DEFAULT, TARGET
 from .measuring import ProcessResult, Spread, ours, work
@@ -43,6 +45,14 @@ def grow(session: Session) -> Section:
             for axis, value, task, seconds, peak in measurements
         ],
     )
+
+
+def trace(session: Session, folder: Path) -> None:
+    """Profile an update and a search at the defaults of `grow`, for https://ui.perfetto.dev."""
+    for task, name in _TASKS.items():
+        settings = {**DEFAULT, "precision": "auto", "device": session.device, "windows": 1}
+        file = str(folder.resolve() / f"{task}.json.gz")
+        work(task, threads=session.threads, what=f"trace: {name}", trace=file, **settings)
 
 
 def long_file(session: Session) -> Section:

@@ -44,8 +44,8 @@ class Joey:
     attentions = {"additive": "bahdanau", "general": "luong"}  # noqa: RUF012
     batches = "the longest side of any sentence, its special token included, times the number of sentences, which are not sorted by length."
 
-    def __init__(self, folder: Path, threads: int) -> None:
-        self.folder, self.threads = folder, threads
+    def __init__(self, folder: Path, threads: int, device: str = "cpu") -> None:
+        self.folder, self.threads, self.uses_gpu = folder, threads, device == "cuda"
         self.environment = Environment(
             folder / "joey",
             installs=(
@@ -115,7 +115,7 @@ class Joey:
 name: "{attention}"
 joeynmt_version: "2.3.0"
 model_dir: "{out}/model"
-use_cuda: False
+use_cuda: {self.uses_gpu}
 fp16: False
 random_seed: 42
 data:

@@ -37,8 +37,8 @@ class OpenNMT:
     attentions = {"additive": "mlp", "general": "general"}  # noqa: RUF012
     batches = "the longest side of any sentence, BOS and EOS of the target included, times the number of sentences."
 
-    def __init__(self, folder: Path, threads: int) -> None:
-        self.folder, self.threads = folder, threads
+    def __init__(self, folder: Path, threads: int, device: str = "cpu") -> None:
+        self.folder, self.threads, self.uses_gpu = folder, threads, device == "cuda"
         self.environment = Environment(
             folder / "onmt",
             installs=(
@@ -85,6 +85,7 @@ class OpenNMT:
                 *(self.environment.program("onmt_translate"), "-model", model, "-src", source),
                 *("-output", output, "-beam_size", beam, "-batch_size", 64, "-batch_type", "sents", "-max_length", 100),
                 *("-transforms", "sentencepiece", *subwords, "-length_penalty", "avg", "-report_time"),
+                *(("-gpu", 0) if self.uses_gpu else ()),
             ],
             threads=self.threads,
             what=f"{self.name}, beam {beam}",
@@ -140,6 +141,7 @@ save_model: {out}/model
 report_every: 5
 seed: 42
 world_size: 1
+{"gpu_ranks: [0]" if self.uses_gpu else ""}
 """,
             encoding="utf-8",
         )

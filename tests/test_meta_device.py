@@ -47,7 +47,10 @@ DROPOUT = {"embedding": 0.1, "word": 0.1, "annotations": 0.1, "recurrent": 0.1, 
 
 
 class OneDevice(TorchDispatchMode):
-    """A context in which every operation takes and makes tensors of one device. A number in a tensor may be on the CPU."""
+    """A context in which every operation takes and makes tensors of one device, and none in fp64, which Metal has not.
+
+    A number in a tensor may be on the CPU.
+    """
 
     def __torch_dispatch__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -57,6 +60,7 @@ class OneDevice(TorchDispatchMode):
         if function is torch.ops.aten._to_copy.default:  # a copy between devices is meant
             return result
         assert {tensor.device for tensor in tensors} <= {META}, f"{function} has a tensor on another device"
+        assert torch.float64 not in {tensor.dtype for tensor in tensors}, f"{function} has a tensor in fp64"
         return result
 
 

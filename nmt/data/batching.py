@@ -37,11 +37,6 @@ class Batch:
     """Token links of guided alignment: [b, t, s] is True where target token t translates source token s. End marks and padding
     have no links."""
 
-    @property
-    def tokens(self) -> int:
-        """Number of target tokens, end marks included, without padding. The loss is averaged over them."""
-        return int(self.target_mask.sum())
-
     def to(self, device: torch.device | str) -> Batch:
         """The batch with its tensors on a device."""
         source, target_in, target_out = (ids.to(device) for ids in (self.source, self.target_in, self.target_out))

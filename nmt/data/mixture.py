@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from nmt.data.columns import Column, collect
 from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.data.subwords import Subwords
 from nmt.recipe import DataConfig
 from nmt.wording import counted
 
@@ -37,6 +38,15 @@ def _tagged(lines: Column, tag: str) -> Column:
         [f"{tag} {line}" if line else "" for line in batch] for batch in lines.batches()
     )  # filters drop empty lines
     return collect(((batch,) for batch in batches), 1)[0]
+
+
+def split_tags_warning(data: DataConfig, source: Subwords) -> str | None:
+    """A warning if given subwords split a tag into several tokens; those that are trained with the mixture never do."""
+    tags = dict.fromkeys(item.tag for item in data.corpora if item.tag)
+    split = [f"{tag} ({counted(len(source.encode(tag)), 'token')})" for tag in tags if len(source.encode(tag)) > 1]
+    if not split:
+        return None
+    return f"Warning: the subwords split {' and '.join(split)}. A tag works best as one token: train subwords with this mixture."
 
 
 # --- the pairs of an epoch --------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ from nmt.training.stopping import ending_signals, handling
 
 RENDEZVOUS = "NMT_RENDEZVOUS"
 """Environment variable: the file by which the ranks started here meet. Those of torchrun meet at MASTER_ADDR instead."""
+_LAUNCHER = "NMT_LAUNCHER"
+"""Environment variable: the id of the process that has started the ranks here."""
 GRACE = 60.0
 """Seconds in which the other ranks may end by themselves after one has failed."""
 _PAUSE = 0.05
@@ -35,6 +37,12 @@ def count_of_ranks() -> int:
 def ranks_on_this_machine() -> int:
     """How many of the ranks share this machine."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", count_of_ranks()))
+
+
+def is_orphan() -> bool:
+    """Whether the process that started this rank has been killed, so that nobody waits for the training."""
+    launcher = os.environ.get(_LAUNCHER)
+    return launcher is not None and os.getppid() != int(launcher)
 
 
 def training_command(arguments: Sequence[str]) -> str:
@@ -77,6 +85,7 @@ def _start(arguments: Sequence[str], rank: int, count: int, rendezvous: Path) ->
         "WORLD_SIZE": str(count),
         "LOCAL_WORLD_SIZE": str(count),
         RENDEZVOUS: rendezvous.as_uri(),
+        _LAUNCHER: str(os.getpid()),
     }
     environment = {"GLOO_SOCKET_IFNAME": _loopback(), **os.environ, **place}
     command = [sys.executable, "-m", "nmt", *arguments]

@@ -19,7 +19,7 @@ import torch
 from nmt.alignment.corpus_links import TokenLinks, splits_of
 from nmt.arguments import as_path
 from nmt.data.encoded import encode_corpus
-from nmt.data.mixture import describe_mixture
+from nmt.data.mixture import describe_mixture, split_tags_warning
 from nmt.data.sampled import pairs_of
 from nmt.data.subwords import Subwords
 from nmt.device import as_device, choose_precision
@@ -37,6 +37,7 @@ from nmt.training.data_file import DataDescription, TextDescription
 from nmt.training.epoch import Epoch, plan_epoch
 from nmt.training.folder import check_text, open_folder, resume_command
 from nmt.training.guard import MAX_BAD_UPDATES, BadUpdate, OutOfMemory, within_memory
+from nmt.training.launch import is_orphan
 from nmt.training.lock import lock_folder
 from nmt.training.log import Log
 from nmt.training.meter import Meter
@@ -307,8 +308,8 @@ class Trainer:
         return ahead(prepare, (groups[number] for number in range(first, len(groups))))
 
     def _check_signals(self) -> None:
-        """Raise Stop if a rank has received a signal, so that all of them stop after the same update."""
-        if self.ranks.any(self.stopping.signal is not None):
+        """Raise Stop if a rank has received a signal or lost its launcher, so that all of them stop after the same update."""
+        if self.ranks.any(self.stopping.signal is not None or is_orphan()):
             raise Stop
 
     def _is_finished(self) -> bool:
@@ -504,6 +505,8 @@ class Trainer:
         self.log.show(f"{self.text.train.name}: {self.corpus.report}")
         if mixed := describe_mixture(self.recipe.data, self.corpus.parts):
             self.log.show(mixed)
+        if split := split_tags_warning(self.recipe.data, self.bundle.source):
+            self.log.show(split)
         if self.start is not None:
             self.log.show(self.start)
         if self.is_new and not self.log.quiet and (warning := overlap_warning(self.recipe.data, self.text)):

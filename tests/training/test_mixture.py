@@ -11,7 +11,7 @@ import pytest
 
 from nmt.alignment.corpus_links import load_links
 from nmt.data.encoded import encode_corpus
-from nmt.data.mixture import load_training_corpus
+from nmt.data.mixture import load_training_corpus, split_tags_warning
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
 from nmt.recipe import FiltersConfig, Recipe, load_recipe
@@ -142,6 +142,17 @@ def test_a_tag_is_one_token_of_every_sampled_segmentation(folder: Path, subwords
     assert {source.tokens(own)[0] for own in ids} == {"▁<BT>"}
     assert [source.decode(own) for own in ids] == text.train.source[40:]
     assert any(own != source.encode(line) for own, line in zip(ids, text.train.source[40:], strict=True))
+
+
+def test_given_subwords_that_split_a_tag_cause_a_warning(folder: Path) -> None:
+    recipe = mixture(folder, {"corpus": "first", "tag": "<a,b>"}, BACK, subwords=KINDS[2])
+    source, _ = TrainingText.load(recipe).subwords(recipe)
+    assert split_tags_warning(recipe.data, source) is None
+    other, _ = TrainingText.load(mixture(folder, "first", BACK, subwords=KINDS[2])).subwords(recipe)
+    warning = split_tags_warning(recipe.data, other)
+    assert warning is not None
+    assert "the subwords split <a,b> (" in warning
+    assert "<BT>" not in warning
 
 
 def test_without_tags_the_model_is_the_same() -> None:

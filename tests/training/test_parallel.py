@@ -17,7 +17,7 @@ import torch
 from nmt.model_folder import Bundle, load_tensors
 from nmt.recipe import dump_recipe
 from nmt.training import launch
-from nmt.training.checkpoint import STATE
+from nmt.training.checkpoint import STATE, load_state
 from nmt.training.folder import resume_command
 from nmt.training.parallel import ALONE, Ranks, device_of_rank
 from nmt.training.trainer import train
@@ -182,6 +182,22 @@ def test_a_killed_process_ends_the_run_with_one_sentence(
     assert errors.count("\n") == 1
     assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
     Bundle.load(tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_ranks_save_and_end_when_their_launcher_is_killed(corpus: Path, tmp_path: Path) -> None:
+    recipe = recipe_file(corpus, tmp_path, epochs=1000, updates=None)
+    running = start(command(recipe, tmp_path / "run", 2, "-q"))
+    wait_for_updates(tmp_path / "run", running)
+    ranks = ranks_of(running)
+    assert len(ranks) == 2
+    running.kill()
+    running.communicate(timeout=SECONDS)  # both ranks have closed their output
+    deadline = time.monotonic() + 30
+    while any(Path(f"/proc/{rank}").exists() for rank in ranks) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
+    assert load_state(tmp_path / "run").progress.update > 0
 
 
 @pytest.mark.slow

@@ -14,6 +14,9 @@ from nmt.fast.int8 import can_multiply_int8
 from nmt.fast.linear import can_pack
 
 _has_compiler = os.environ.get("NMT_NATIVE") != "0" and shutil.which(os.environ.get("CC") or "cc") is not None
+_has_int8_instructions = "avx512_vnni" in (cpu_info("flags") or "") and not os.environ.get("NMT_NATIVE", "").startswith(
+    "x86"
+)
 
 
 def needs(condition: bool, reason: str) -> pytest.MarkDecorator:
@@ -29,7 +32,7 @@ needs_bf16 = needs(
 )
 needs_int8 = needs(is_on() and can_multiply_int8(), "NMT_FAST is 0, or torch has no int8 products for this processor")
 needs_int8_kernel = needs(
-    is_on() and _has_compiler and "avx512_vnni" in (cpu_info("flags") or ""),
+    is_on() and _has_compiler and _has_int8_instructions,
     "NMT_FAST is 0, or there is no kernel for int8 products here",
 )
 needs_vnni = needs(torch.cpu._is_vnni_supported(), "the processor has no VNNI")

@@ -12,6 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from nmt.fast.kernels.compiling import INSTRUCTION_SETS, library_name
+from tests.decoding.test_translator import LINES, bundle
+from tests.machine import needs_compiler, needs_fast
+from tools.kernels import platform_tag
 from tools.readme import without_relative_links
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,6 +46,23 @@ def test_the_wheel_holds_what_the_program_reads_and_no_pictures(distributions: P
     recipes = {f"nmt/{path.relative_to(ROOT)}" for path in (ROOT / "recipes").rglob("*.yaml")}
     corpora = {f"{path.relative_to(ROOT)}" for path in (ROOT / "nmt/data/corpora").glob("*.yaml")}
     assert recipes | corpora | {"nmt/py.typed", "nmt/fast/kernels/search.c", "nmt/plotting/page/page.html"} <= names
+
+
+def test_the_wheel_holds_compiled_kernels_for_the_systems_that_its_name_says(distributions: Path) -> None:
+    """None without GCC 12 or newer: then it is for any system."""
+    path = next(distributions.glob("*.whl"))
+    library = f"nmt/fast/kernels/{library_name(INSTRUCTION_SETS)}"
+    with wheel(distributions) as archive:
+        binary = {name for name in archive.namelist() if name.endswith((".so", ".o"))}
+    assert binary in [set(), {library}]
+    tag = r"py3-none-manylinux_2_\d+_(x86_64|aarch64)" if binary else "py3-none-any"
+    assert re.fullmatch(rf"nmt-[\d.]+-{tag}\.whl", path.name)
+
+
+def test_the_platform_is_that_of_the_newest_function(tmp_path: Path) -> None:
+    library = tmp_path / "library.so"
+    library.write_bytes(b"\0GLIBC_2.2.5\0GLIBC_2.27\0GLIBC_2.14\0")
+    assert platform_tag(library) == f"manylinux_2_27_{os.uname().machine}"
 
 
 def test_the_description_leads_nowhere_that_an_index_does_not_have(distributions: Path) -> None:
@@ -78,3 +99,41 @@ def test_the_source_distribution_installs_and_knows_its_recipes(distributions: P
         capture_output=True, text=True, check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
     assert "attention/rnnenc" in ended.stdout
+
+
+@pytest.mark.slow
+@needs_compiler
+@needs_fast
+def test_an_installed_wheel_translates_with_its_kernels_and_without_a_compiler(
+    distributions: Path, tmp_path: Path
+) -> None:
+    """The same translations as with kernels that are compiled here, with nothing compiled or cached."""
+    path = next(distributions.glob("*.whl"))
+    if path.name.endswith("-any.whl"):
+        pytest.skip("needs GCC 12 or newer")
+    installed, cache, model = tmp_path / "installed", tmp_path / "cache", tmp_path / "model"
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", str(installed), str(path)]
+    subprocess.run(command, check=True)
+    bundle().save(model)
+    program = f"""
+import nmt
+from nmt.cli import main
+from nmt.fast.kernels import build
+try:
+    main()
+finally:
+    kernels = build.library()
+    assert kernels is not None
+    assert (kernels.instruction_set == "native") == (nmt.__file__ != {str(installed / "nmt/__init__.py")!r})
+"""
+    without = {"PATH": str(tmp_path), "PYTHONPATH": str(installed), "NMT_CACHE": str(cache)}
+    results = [
+        subprocess.run(
+            [sys.executable, "-c", program, "translate", str(model), "--n-best", "3", "--threads", "1"],
+            input="\n".join(LINES), capture_output=True, text=True, check=True, cwd=tmp_path, env=os.environ | changes,
+        ).stdout
+        for changes in (without, {"PYTHONPATH": str(ROOT)})
+    ]  # fmt: skip
+    assert results[0] == results[1]
+    assert results[0].count("\n") == 3 * len(LINES)
+    assert not (cache / "native").exists()

@@ -53,7 +53,7 @@ def session(tmp_path: Path) -> Session:
         "threads": 1,
         "torch": "2.0",
         "auto": "bf16",
-        "kernels": "none compiled",
+        "kernels": "native",
         "fp32": Spread(1e12, 0.9e12, 1.1e12, 3),
         "bf16": Spread(4e12, 3e12, 5e12, 3),
     }
@@ -170,7 +170,7 @@ def test_the_report_names_machine_sections_and_failures(session: Session) -> Non
         "n", "Title", "What it is.", ["a", "b"], [["1", "x|y"]], [{"a": Spread(1.0, 0.0, 2.0, 3)}]
     )
     text = report.markdown(session, [figures_section])
-    assert "a processor, 1 threads, torch 2.0, kernels: none compiled; precision auto is bf16" in text
+    assert "a processor, 1 threads, torch 2.0, kernels: native; precision auto is bf16" in text
     assert "| bf16 | 4 | 3 to 5 |" in text
     assert "| int8 |" not in text  # a machine may be without
     assert "## Title\n\nWhat it is.\n\n| a | b |\n| --- | --- |\n| 1 | x\\|y |\n" in text

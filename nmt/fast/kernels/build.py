@@ -1,46 +1,48 @@
-"""Compiles the C kernels with the system's compiler on first use, caches the library, and loads it."""
+"""Loads the C kernels: those of the wheel, or else those that the system's compiler makes on first use, which are cached."""
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import logging
 import os
 import platform
-import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.cache import cache_folder, is_private
 from nmt.device import cpu_info
-from nmt.errors import DataError
+from nmt.errors import DataError, UsageError
+from nmt.fast.kernels.compiling import INSTRUCTION_SETS, NATIVE, compile_library, find_compiler, library_name
 from nmt.files import replacing
 
 logger = logging.getLogger("nmt")
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("search.c", "training.c"))
-SHARED = Path(__file__).with_name("numbers.h")
-FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fPIC")
-"""With all vector instructions of this processor."""
-RELAXED = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
-"""Sums may be reordered to vectorise them; infinities and NaN keep their meaning."""
+WHEEL_FOLDER = Path(__file__).parent
+"""Where a wheel has its library."""
 PATIENCE = 2.0
 """Seconds after which a message says that the kernels are being compiled."""
-_TIMEOUT = 60
-"""Seconds that a run of the compiler may take."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """The kernels of a library for one instruction set."""
+
+    library: ctypes.CDLL
+    instruction_set: str
+
+    def function(self, name: str) -> ctypes._NamedFuncPointer:
+        return self.library[f"{name}_{self.instruction_set}"]
 
 
 @dataclass
 class Prepared:
     """The kernels of this process, and whether they were looked for."""
 
-    library: ctypes.CDLL | None = None
+    kernels: Kernels | None = None
     is_done: bool = False
 
 
@@ -48,29 +50,73 @@ prepared = Prepared()
 _preparing = threading.Lock()
 
 
-def library() -> ctypes.CDLL | None:
+def library() -> Kernels | None:
     """The kernels, if `prepare_kernels` has loaded them. Takes no time."""
-    return prepared.library
+    return prepared.kernels
 
 
 def prepare_kernels() -> None:
-    """Compile the kernels or load them from the cache, on the first call in a process.
+    """Load the kernels of the wheel, or else compile them or load them from the cache, on the first call in a process.
 
-    There are none if `NMT_NATIVE` is 0 or no C compiler can compile them.
+    `NMT_NATIVE` may name an instruction set, or be `native` to compile them even where there are those of a wheel. There are none
+    if it is 0, or if no C compiler can compile them.
+
+    Raises:
+        UsageError: `NMT_NATIVE` is something else, or the processor has no such instruction set.
     """
     with _preparing:
         if not prepared.is_done and os.environ.get("NMT_NATIVE") != "0":
-            prepared.library = _loaded()
+            prepared.kernels = _loaded(_instruction_set())
         prepared.is_done = True
 
 
-def _loaded() -> ctypes.CDLL | None:
+def _instruction_set() -> str | None:
+    """The one that the environment names; None stands for the best."""
+    name = os.environ.get("NMT_NATIVE", "")
+    choices = "0", "1", NATIVE, *INSTRUCTION_SETS
+    if name and name not in choices:
+        raise UsageError(f"NMT_NATIVE must be one of {', '.join(choices)}, but is {name}.")
+    return None if name in ("", "1") else name
+
+
+def _loaded(instruction_set: str | None) -> Kernels | None:
     try:
-        with _message_if_slow("Compiling the C kernels for this processor, once: this may take a minute."):
-            return ctypes.CDLL(str(_built()))
+        return _of_wheel(instruction_set) or _compiled(instruction_set or NATIVE)
     except (DataError, OSError, subprocess.SubprocessError) as error:
         logger.debug("Continuing without compiled kernels, a little slower: %s", error)
         return None
+
+
+def _of_wheel(instruction_set: str | None) -> Kernels | None:
+    """None if the package has no library that was made of its sources, or the processor none of the instruction sets."""
+    path = WHEEL_FOLDER / library_name(INSTRUCTION_SETS)
+    if instruction_set == NATIVE or not path.exists():
+        return None
+    kernels = ctypes.CDLL(str(path))
+    present = _instruction_sets_of_processor(kernels)
+    return _ready(kernels, instruction_set or present[-1]) if present else None
+
+
+def _compiled(instruction_set: str) -> Kernels:
+    with _message_if_slow("Compiling the C kernels for this processor, once: this may take a minute."):
+        return _ready(ctypes.CDLL(str(_built(instruction_set))), instruction_set)
+
+
+def _ready(kernels: ctypes.CDLL, instruction_set: str) -> Kernels:
+    """Kernels that share PyTorch's threads. Raises UsageError if the processor cannot run them."""
+    if instruction_set != NATIVE:
+        present = _instruction_sets_of_processor(kernels)
+        if instruction_set not in present:
+            raise UsageError(f"NMT_NATIVE is {instruction_set}, but this processor has only: {', '.join(present)}.")
+    for path in openmp_libraries():
+        openmp = ctypes.CDLL(path)
+        kernels.share_threads(openmp.GOMP_parallel, openmp.omp_get_thread_num, openmp.omp_get_num_threads)
+    logger.debug("Kernels for %s: %s", instruction_set, kernels._name)
+    return Kernels(kernels, instruction_set)
+
+
+def _instruction_sets_of_processor(kernels: ctypes.CDLL) -> tuple[str, ...]:
+    return tuple(INSTRUCTION_SETS)[: kernels.instruction_sets()]
 
 
 @contextmanager
@@ -85,54 +131,23 @@ def _message_if_slow(message: str) -> Iterator[None]:
         timer.cancel()
 
 
-def _built() -> Path:
+def _built(instruction_set: str) -> Path:
     """The library's file, compiled if it is not there yet. Raises OSError and SubprocessError."""
-    compiler = shutil.which(os.environ.get("CC") or "cc")
-    if compiler is None or sys.platform == "win32":
-        raise FileNotFoundError("there is no C compiler; `cc` or $CC would be one.")
-    threads = openmp_libraries()
-    flags = (*FLAGS, *RELAXED, *(("-fopenmp",) if threads else ()))
+    compiler = find_compiler()
     abilities = cpu_info("flags", "Features") or platform.processor()  # machines may share a cache
-    sources = (path.read_bytes() for path in (*SOURCES, SHARED))
-    key = (*sources, *(part.encode() for part in (compiler, *flags, *threads, abilities)))
-    name = hashlib.sha256(b"\0".join(key)).hexdigest()[:16]
     folder = cache_folder() / "native"
-    path = folder / f"{name}.so"
+    path = folder / library_name([instruction_set], compiler, abilities)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not is_private(folder):  # its code will run
         raise PermissionError(f"others can write to {folder}.")
     if not path.exists() or not is_private(path):
-        _compile(path, compiler, flags, threads)
+        with replacing(path) as beside:
+            try:
+                compile_library(beside, compiler, [instruction_set])
+            except subprocess.CalledProcessError:  # clang has other threads than PyTorch
+                compile_library(beside, compiler, [instruction_set], with_threads=False)
+            beside.chmod(0o700)
     return path
-
-
-def _compile(path: Path, compiler: str, flags: tuple[str, ...], threads: tuple[str, ...]) -> None:
-    """With threads if they can be those of PyTorch's OpenMP library: clang's code needs another one."""
-    with replacing(path) as beside:
-        try:
-            _compile_and_link(beside, compiler, flags, (*threads, "-Wl,--no-undefined") if threads else ())
-        except subprocess.CalledProcessError:
-            if not threads:
-                raise
-            _compile_and_link(beside, compiler, tuple(flag for flag in flags if flag != "-fopenmp"), ())
-        beside.chmod(0o700)
-
-
-def _compile_and_link(path: Path, compiler: str, flags: tuple[str, ...], libraries: tuple[str, ...]) -> None:
-    """In two steps: linking with -fopenmp would add a second pool of threads."""
-    compiled = [path.with_suffix(f".{source.stem}.o") for source in SOURCES]
-    try:
-        with ThreadPoolExecutor() as pool:
-            commands = zip(SOURCES, compiled, strict=True)
-            list(pool.map(lambda each: _run(compiler, "-c", *flags, str(each[0]), "-o", str(each[1])), commands))
-        _run(compiler, "-shared", *map(str, compiled), "-o", str(path), *libraries, "-lm")
-    finally:
-        for each in compiled:
-            each.unlink(missing_ok=True)
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT)  # noqa: S603 -- our own file
 
 
 def openmp_libraries() -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from ctypes import CDLL, c_double, c_int64, c_void_p
+from ctypes import c_double, c_int64, c_void_p
 from functools import cache
 from itertools import chain
 from operator import itemgetter
@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from nmt.fast.kernels.build import library
+from nmt.fast.kernels.build import Kernels, library
 from nmt.fast.kernels.signatures import SIGNATURES, Array, Signature
 
 _WORK_TO_SHARE = 2**17
@@ -32,8 +32,8 @@ def call(name: str, tensors: tuple[Tensor | None, ...], *numbers: int) -> float 
 
 
 @cache
-def _kernel(kernels: CDLL, name: str) -> Kernel:
-    signature, function = SIGNATURES[name], getattr(kernels, name)
+def _kernel(kernels: Kernels, name: str) -> Kernel:
+    signature, function = SIGNATURES[name], kernels.function(name)
     function.argtypes = [c_void_p] * len(signature.arrays) + [c_int64] * len(signature.numbers)
     function.restype = c_double if signature.returns_number else None
     return Kernel(signature, function)

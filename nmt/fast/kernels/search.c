@@ -34,9 +34,9 @@ static void masked_softmax(float *scores, const uint8_t *mask, int64_t length) {
     for (int64_t j = 0; j < length; j++) scores[j] = sum == 0.0f ? 0.0f : scores[j] / sum;
 }
 
-void additive_attention(const float *queries, const float *exp_keys, const float *v, const uint8_t *mask, const float *annotations,
-                        const int64_t *segment_ids, float *exp_queries, float *weights, float *contexts, int64_t threads, int64_t rows,
-                        int64_t length, int64_t width, int64_t annotation) {
+void KERNEL(additive_attention)(const float *queries, const float *exp_keys, const float *v, const uint8_t *mask,
+                                const float *annotations, const int64_t *segment_ids, float *exp_queries, float *weights,
+                                float *contexts, int64_t threads, int64_t rows, int64_t length, int64_t width, int64_t annotation) {
     float sum_of_v = 0.0f;
     for (int64_t d = 0; d < width; d++) sum_of_v += v[d];
     PARALLEL(threads)
@@ -71,9 +71,9 @@ static inline int contains(const int64_t *values, int64_t count, int64_t value) 
     return 0;
 }
 
-void most_probable(const float *all_logits, const int64_t *all_tokens, const int64_t *segment_ids, const int64_t *forbidden,
-                   float *all_log_probs, int64_t *all_ids, int64_t threads, int64_t rows, int64_t width, int64_t size,
-                   int64_t forbidden_count) {
+void KERNEL(most_probable)(const float *all_logits, const int64_t *all_tokens, const int64_t *segment_ids, const int64_t *forbidden,
+                           float *all_log_probs, int64_t *all_ids, int64_t threads, int64_t rows, int64_t width, int64_t size,
+                           int64_t forbidden_count) {
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
         const float *logits = all_logits + row * width;
@@ -99,9 +99,9 @@ void most_probable(const float *all_logits, const int64_t *all_tokens, const int
     }
 }
 
-void best_continuations(const float *totals, const float *log_probs, const int64_t *ids, const int64_t *segment_ids, const float *prune,
-                        float *best, int64_t *rows, int64_t *tokens, float *best_log_probs, int64_t count, int64_t per_row,
-                        int64_t segments, int64_t size) {
+void KERNEL(best_continuations)(const float *totals, const float *log_probs, const int64_t *ids, const int64_t *segment_ids,
+                                const float *prune, float *best, int64_t *rows, int64_t *tokens, float *best_log_probs, int64_t count,
+                                int64_t per_row, int64_t segments, int64_t size) {
     int64_t row = 0;
     for (int64_t segment = 0; segment < segments; segment++, best += size, rows += size, tokens += size, best_log_probs += size) {
         for (int64_t place = 0; place < size; place++) best[place] = -INFINITY, rows[place] = row < count ? row * per_row : 0;
@@ -119,9 +119,9 @@ void best_continuations(const float *totals, const float *log_probs, const int64
     }
 }
 
-void settle(const float *totals, const int64_t *tokens, const int64_t *max_lengths, const float *penalties, float *all_scores,
-            int64_t *all_nodes, float *live_totals, int64_t sentences, int64_t width, int64_t places, int64_t lengths, int64_t all_scores_stride,
-            int64_t all_nodes_stride, int64_t first, int64_t length, int64_t horizon, int64_t eos) {
+void KERNEL(settle)(const float *totals, const int64_t *tokens, const int64_t *max_lengths, const float *penalties, float *all_scores,
+                    int64_t *all_nodes, float *live_totals, int64_t sentences, int64_t width, int64_t places, int64_t lengths,
+                    int64_t all_scores_stride, int64_t all_nodes_stride, int64_t first, int64_t length, int64_t horizon, int64_t eos) {
     for (int64_t sentence = 0; sentence < sentences; sentence++, totals += width, tokens += width, live_totals += width) {
         float *scores = all_scores + sentence * all_scores_stride;
         int64_t *nodes = all_nodes + sentence * all_nodes_stride;
@@ -153,7 +153,7 @@ static inline float largest_size(const float *values, int64_t count) {
     return of_rank(rank);
 }
 
-double exp_of_keys(const float *keys, float *exp_keys, int64_t threads, int64_t count) {
+double KERNEL(exp_of_keys)(const float *keys, float *exp_keys, int64_t threads, int64_t count) {
     PARALLEL(threads)
     for (int64_t i = 0; i < count; i++) exp_keys[i] = exponential(2.0f * keys[i]);
     return largest_size(keys, count);
@@ -177,8 +177,8 @@ static void quantize_strided(const float *values, uint8_t *bytes, float *scales,
     for (int64_t row = 0; row < rows; row++) scales[row] = quantize_row(values + row * stride, bytes + row * bytes_stride, width, max_level);
 }
 
-void quantize_rows(const float *values, uint8_t *bytes, float *scales, int64_t threads, int64_t rows, int64_t width, int64_t values_stride,
-                int64_t max_level) {
+void KERNEL(quantize_rows)(const float *values, uint8_t *bytes, float *scales, int64_t threads, int64_t rows, int64_t width,
+                           int64_t values_stride, int64_t max_level) {
     quantize_strided(values, bytes, scales, threads, rows, width, values_stride, width, max_level);
 }
 
@@ -192,7 +192,8 @@ void quantize_rows(const float *values, uint8_t *bytes, float *scales, int64_t t
 #define UNROLL _Pragma("GCC unroll 6")
 
 /* Copies rows of a matrix into panels: for each group of four inputs, the bytes of 64 rows. Row -1 and missing inputs are 0. */
-void lay_panels(const int8_t *matrix, const int64_t *rows, int8_t *panels, int64_t threads, int64_t panel_count, int64_t inputs) {
+void KERNEL(lay_panels)(const int8_t *matrix, const int64_t *rows, int8_t *panels, int64_t threads, int64_t panel_count,
+                        int64_t inputs) {
     int64_t quads = (inputs + 3) / 4;
     PARALLEL(threads)
     for (int64_t panel = 0; panel < panel_count; panel++) {
@@ -233,9 +234,9 @@ static inline void dequantize(const int32_t *sums, const int32_t *shifts, const 
         scaled[g] = (float)(int32_t)((uint32_t)sums[g] - (uint32_t)shifts[g]) * (row_scale * scales[g]) + bias[g];
 }
 
-void int8_product(const float *values, const int8_t *panels, const int32_t *shifts, const float *scales, const float *bias,
-                  uint8_t *bytes, float *row_scales, float *product, int64_t threads, int64_t rows, int64_t inputs,
-                  int64_t outputs, int64_t values_stride, int64_t product_stride) {
+void KERNEL(int8_product)(const float *values, const int8_t *panels, const int32_t *shifts, const float *scales, const float *bias,
+                          uint8_t *bytes, float *row_scales, float *product, int64_t threads, int64_t rows, int64_t inputs,
+                          int64_t outputs, int64_t values_stride, int64_t product_stride) {
     int64_t quads = (inputs + 3) / 4, shares = (rows + SHARE - 1) / SHARE, tasks = (outputs + PANEL - 1) / PANEL * shares;
     quantize_strided(values, bytes, row_scales, threads, rows, inputs, values_stride, quads * 4, INT8_MAX); /* further bytes meet 0 */
     PARALLEL(threads)
@@ -255,10 +256,10 @@ void int8_product(const float *values, const int8_t *panels, const int32_t *shif
     }
 }
 
-void int8_products_of_segments(const float *values, const int8_t *panels, const int32_t *shifts, const float *scales, const float *bias,
-                             uint8_t *bytes, float *row_scales, const int64_t *segment_ids, const int64_t *first, const int64_t *panel_count,
-                             float *product, int64_t threads, int64_t rows, int64_t inputs, int64_t outputs, int64_t values_stride,
-                             int64_t product_stride) {
+void KERNEL(int8_products_of_segments)(const float *values, const int8_t *panels, const int32_t *shifts, const float *scales,
+                                       const float *bias, uint8_t *bytes, float *row_scales, const int64_t *segment_ids,
+                                       const int64_t *first, const int64_t *panel_count, float *product, int64_t threads, int64_t rows,
+                                       int64_t inputs, int64_t outputs, int64_t values_stride, int64_t product_stride) {
     int64_t quads = (inputs + 3) / 4;
     quantize_strided(values, bytes, row_scales, threads, rows, inputs, values_stride, quads * 4, INT8_MAX);
     PARALLEL(threads)
@@ -308,11 +309,12 @@ static inline float gru_state(float reset_input, float update_input, float proje
 
 #define GATES 3
 
-void int8_gru_step(const float *projected, const float *table, const int64_t *ids, const float *values, const int8_t *panels, const int32_t *shifts,
-                   const float *scales, const float *bias, uint8_t *bytes, float *row_scales, const float *hidden,
-                   const int8_t *recurrent_panels, const int32_t *recurrent_shifts, const float *recurrent_scales,
-                   const float *recurrent_bias, uint8_t *hidden_bytes, float *hidden_scales, float *next, int64_t threads, int64_t rows,
-                   int64_t inputs, int64_t width, int64_t projected_stride, int64_t values_stride, int64_t hidden_stride) {
+void KERNEL(int8_gru_step)(const float *projected, const float *table, const int64_t *ids, const float *values, const int8_t *panels,
+                           const int32_t *shifts, const float *scales, const float *bias, uint8_t *bytes, float *row_scales,
+                           const float *hidden, const int8_t *recurrent_panels, const int32_t *recurrent_shifts,
+                           const float *recurrent_scales, const float *recurrent_bias, uint8_t *hidden_bytes, float *hidden_scales,
+                           float *next, int64_t threads, int64_t rows, int64_t inputs, int64_t width, int64_t projected_stride,
+                           int64_t values_stride, int64_t hidden_stride) {
     int64_t quads = (inputs + 3) / 4, hidden_quads = (width + 3) / 4, blocks = (width + PANEL - 1) / PANEL;
     int64_t shares = (rows + SHARE - 1) / SHARE, tasks = blocks * shares;
     if (values != NULL) quantize_strided(values, bytes, row_scales, threads, rows, inputs, values_stride, quads * 4, INT8_MAX);
@@ -347,7 +349,7 @@ void int8_gru_step(const float *projected, const float *table, const int64_t *id
 }
 #endif
 
-double multiplies_bytes(void) {
+double KERNEL(multiplies_bytes)(void) {
 #ifdef __AVX512VNNI__
     return 1.0;
 #else

@@ -34,8 +34,9 @@ static inline void put(const float *wide, void *values, int64_t place, int64_t c
     }
 }
 
-void softmax_gradient(void *logits, const float *bias, const int64_t *gold, const float *gold_share, float *log_sums, float *gold_logits,
-                      float *sums, float *scratch, int64_t threads, int64_t rows, int64_t real, int64_t width, int64_t narrow) {
+void KERNEL(softmax_gradient)(void *logits, const float *bias, const int64_t *gold, const float *gold_share, float *log_sums,
+                              float *gold_logits, float *sums, float *scratch, int64_t threads, int64_t rows, int64_t real,
+                              int64_t width, int64_t narrow) {
     PARALLEL(threads)
     for (int64_t share = 0; share < threads; share++) {
         float *sum_of = sums + share * width, *p = scratch + share * width, wide[SPAN];
@@ -68,9 +69,9 @@ void softmax_gradient(void *logits, const float *bias, const int64_t *gold, cons
     }
 }
 
-void gru_step(const void *projected, const void *recurrent, const float *bias, const void *hidden, void *next, void *saved,
-              int64_t threads, int64_t rows, int64_t width, int64_t projected_stride, int64_t recurrent_stride, int64_t hidden_stride,
-              int64_t narrow) {
+void KERNEL(gru_step)(const void *projected, const void *recurrent, const float *bias, const void *hidden, void *next, void *saved,
+                      int64_t threads, int64_t rows, int64_t width, int64_t projected_stride, int64_t recurrent_stride,
+                      int64_t hidden_stride, int64_t narrow) {
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
         for (int64_t at = 0; at < width; at += SPAN) {
@@ -95,9 +96,9 @@ void gru_step(const void *projected, const void *recurrent, const float *bias, c
     }
 }
 
-void gru_step_back(const void *upstream, const void *carried, const void *saved, const void *hidden, void *d_projected,
-                   void *d_recurrent, void *d_hidden, int64_t threads, int64_t rows, int64_t width, int64_t upstream_stride,
-                   int64_t hidden_stride, int64_t d_projected_stride, int64_t narrow) {
+void KERNEL(gru_step_back)(const void *upstream, const void *carried, const void *saved, const void *hidden, void *d_projected,
+                           void *d_recurrent, void *d_hidden, int64_t threads, int64_t rows, int64_t width, int64_t upstream_stride,
+                           int64_t hidden_stride, int64_t d_projected_stride, int64_t narrow) {
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
         for (int64_t at = 0; at < width; at += SPAN) {
@@ -142,9 +143,9 @@ static inline void add_slopes(const float *a, const float *b, float by, float *s
     }
 }
 
-void additive_attention_back(const float *d_contexts, const float *d_weights, const float *exp_queries, const float *exp_keys, const float *v,
-                             const float *annotations, const float *weights, float *d_scores, float *d_queries, int64_t threads,
-                             int64_t rows, int64_t length, int64_t width, int64_t annotation) {
+void KERNEL(additive_attention_back)(const float *d_contexts, const float *d_weights, const float *exp_queries, const float *exp_keys,
+                                     const float *v, const float *annotations, const float *weights, float *d_scores, float *d_queries,
+                                     int64_t threads, int64_t rows, int64_t length, int64_t width, int64_t annotation) {
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
         const float *d_context = d_contexts + row * annotation, *h = annotations + row * length * annotation;
@@ -166,8 +167,8 @@ void additive_attention_back(const float *d_contexts, const float *d_weights, co
     }
 }
 
-void additive_keys_back(const float *exp_queries, const float *d_scores, const float *exp_keys, const float *v, float *d_keys, float *d_v,
-                        int64_t threads, int64_t steps, int64_t rows, int64_t length, int64_t width) {
+void KERNEL(additive_keys_back)(const float *exp_queries, const float *d_scores, const float *exp_keys, const float *v, float *d_keys,
+                                float *d_v, int64_t threads, int64_t steps, int64_t rows, int64_t length, int64_t width) {
     PARALLEL(threads)
     for (int64_t share = 0; share < threads; share++) {
         float *d_v_share = d_v + share * width;

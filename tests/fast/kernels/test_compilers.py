@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.fast.kernels import build
+from nmt.fast.kernels.compiling import FLAGS, NATIVE, PROCESSOR, RELAXED, SOURCES, THREADS, flags_of
 
 ROOT = Path(__file__).resolve().parents[3]
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
@@ -26,17 +26,28 @@ def path_of(compiler: str) -> str:
 
 def compiled(compiler: str, source: Path, *flags: str) -> str:
     """What the compiler says."""
-    command = [path_of(compiler), "-c", *build.FLAGS, *build.RELAXED, *WARNINGS, *flags, str(source), "-o", os.devnull]
+    command = [
+        path_of(compiler),
+        "-c",
+        *FLAGS,
+        *RELAXED,
+        *flags_of(NATIVE),
+        *WARNINGS,
+        *flags,
+        str(source),
+        "-o",
+        os.devnull,
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stderr
 
 
-@pytest.mark.parametrize("source", build.SOURCES, ids=lambda source: source.name)
+@pytest.mark.parametrize("source", [*SOURCES, THREADS, PROCESSOR], ids=lambda source: source.name)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_sources_compile_without_warnings(compiler: str, source: Path) -> None:
     assert compiled(compiler, source, "-fopenmp") == ""
 
 
-@pytest.mark.parametrize("source", build.SOURCES, ids=lambda source: source.name)
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_baseline_build_has_no_warnings(compiler: str, source: Path) -> None:
     baseline = () if os.uname().machine != "x86_64" else ("-march=x86-64",)

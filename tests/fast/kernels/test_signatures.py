@@ -14,8 +14,8 @@ from nmt.fast.deferred import deferring
 from nmt.fast.gru import FastGruCell
 from nmt.fast.kernels import decoding as kernels
 from nmt.fast.kernels import training as training_kernels
-from nmt.fast.kernels.build import SOURCES
 from nmt.fast.kernels.calls import Kernel
+from nmt.fast.kernels.compiling import SOURCES
 from nmt.fast.kernels.signatures import SIGNATURES, WIDE_OR_NARROW, Array, Signature
 from tests.machine import needs_compiler
 
@@ -28,7 +28,7 @@ C_TYPES = {
     torch.uint8: "uint8_t",
     torch.bool: "uint8_t",
 }
-PROTOTYPE = re.compile(r"^(void|double) (\w+)\(([^)]*)\) \{", re.MULTILINE)
+PROTOTYPE = re.compile(r"^(void|double) KERNEL\((\w+)\)\(([^)]*)\) \{", re.MULTILINE)
 SIZES = {
     "count": 64,
     "per_row": 5,

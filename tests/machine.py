@@ -13,10 +13,9 @@ from nmt.fast import is_on
 from nmt.fast.int8 import can_multiply_int8
 from nmt.fast.linear import can_pack
 
-_has_compiler = os.environ.get("NMT_NATIVE") != "0" and shutil.which(os.environ.get("CC") or "cc") is not None
-_has_int8_instructions = "avx512_vnni" in (cpu_info("flags") or "") and not os.environ.get("NMT_NATIVE", "").startswith(
-    "x86"
-)
+_native = os.environ.get("NMT_NATIVE", "")
+_has_compiler = _native != "0" and shutil.which(os.environ.get("CC") or "cc") is not None
+_multiplies_bytes = _native in ("", "1", "native", "avx512_vnni") and "avx512_vnni" in (cpu_info("flags") or "")
 
 
 def needs(condition: bool, reason: str) -> pytest.MarkDecorator:
@@ -32,7 +31,7 @@ needs_bf16 = needs(
 )
 needs_int8 = needs(is_on() and can_multiply_int8(), "NMT_FAST is 0, or torch has no int8 products for this processor")
 needs_int8_kernel = needs(
-    is_on() and _has_compiler and _has_int8_instructions,
+    is_on() and _has_compiler and _multiplies_bytes,
     "NMT_FAST is 0, or there is no kernel for int8 products here",
 )
 needs_vnni = needs(torch.cpu._is_vnni_supported(), "the processor has no VNNI")

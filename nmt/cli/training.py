@@ -50,7 +50,8 @@ def train(
     An update is skipped if its loss or gradient is not finite, or its batch does not fit into GPU memory. After five skipped
     updates in a row training ends; the last good model stays.
 
-    On first use `nmt` compiles C kernels if there is a C compiler. `NMT_NATIVE=0` turns them off; rounding then differs.
+    C kernels are those of the wheel, or compiled on first use by the system's compiler. `NMT_NATIVE=0` turns them off;
+    rounding then differs.
     """
     from nmt import recipe as recipes
 

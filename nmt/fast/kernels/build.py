@@ -144,7 +144,7 @@ def _built(instruction_set: str) -> Path:
         with replacing(path) as beside:
             try:
                 compile_library(beside, compiler, [instruction_set])
-            except subprocess.CalledProcessError:  # clang has other threads than PyTorch
+            except subprocess.CalledProcessError:  # clang, perhaps
                 compile_library(beside, compiler, [instruction_set], with_threads=False)
             beside.chmod(0o700)
     return path

@@ -75,7 +75,7 @@ def compile_library(path: Path, compiler: str, instruction_sets: Collection[str]
             _run(compiler, "-c", *FLAGS, *flags, str(source), "-o", compiled)
             return compiled
 
-        once = [THREADS] if NATIVE in instruction_sets else [THREADS, PROCESSOR]  # which takes GCC 12 or clang 18
+        once = [THREADS] if NATIVE in instruction_sets else [THREADS, PROCESSOR]  # which takes GCC 12
         jobs = [pool.submit(compile_one, source, "once") for source in once]
         for name in instruction_sets:
             flags = (*RELAXED, *flags_of(name), f"-DINSTRUCTION_SET={name}", *openmp)

@@ -1,9 +1,7 @@
 /* Which of the instruction sets of `compiling.py` this processor has. */
 
-#include <stdint.h>
-
 /* How many of them, from the first on: each includes those before it. */
-int64_t instruction_sets(void) {
+int instruction_sets(void) {
 #ifdef __x86_64__
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("x86-64-v2")) return 0;

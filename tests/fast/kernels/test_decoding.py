@@ -331,12 +331,13 @@ def test_thread_count_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     queries, keys, v, h = torch.randn(60, 65), torch.randn(20, 9, 65), torch.randn(65), torch.randn(20, 9, 31)
     logits = torch.randn(60, 900)
     weight = torch.randint(-127, 128, (200, 900), dtype=torch.int8)
-    panels = kernels.panels_of(weight, weight.sum(1, dtype=torch.int32), torch.rand(200), None)
+    scales, has_int8 = torch.rand(200), kernels.multiplies_int8()
+    panels = kernels.panels_of(weight, weight.sum(1, dtype=torch.int32), scales, None) if has_int8 else None
 
     def everything() -> list[Tensor]:
         actual = [*compiled(queries, keys, v, torch.ones(20, 9, dtype=torch.bool), h, segment_ids)]
         actual += kernels.most_probable(logits, 7)
-        if kernels.multiplies_int8():
+        if panels is not None:
             actual.append(kernels.int8_product(panels, logits))
         return [*actual, *kernels.quantize_rows(logits, 127)]
 

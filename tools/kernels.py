@@ -30,8 +30,10 @@ class KernelsHook(BuildHookInterface[Any]):
         try:
             compiling["compile_library"](library, compiling["find_compiler"](), instruction_sets)
         except (OSError, subprocess.SubprocessError) as error:
-            reason = getattr(error, "stderr", b"").decode() or error
-            self.app.display_warning(f"The wheel will compile the kernels on first use, since GCC did not: {reason}")
+            reason = (getattr(error, "stderr", None) or b"").decode(errors="replace") or error
+            self.app.display_warning(
+                f"The wheel will compile the kernels on first use, since this compiler does not: {reason}"
+            )
             return
         build_data["force_include"][str(library)] = f"{_FOLDER}/{library.name}"
         build_data["pure_python"] = False

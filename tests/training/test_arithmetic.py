@@ -33,7 +33,7 @@ def test_resuming_with_another_implementation_warns(
 
 def test_arithmetic_names_the_implementation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NMT_FAST", "1")
-    monkeypatch.setattr(build.prepared, "library", None)
+    monkeypatch.setattr(build.prepared, "kernels", None)
     assert arithmetic() == "fast modules"
     monkeypatch.setenv("NMT_FAST", "0")
     assert arithmetic() == "plain PyTorch"

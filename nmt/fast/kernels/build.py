@@ -88,7 +88,7 @@ def _loaded(instruction_set: str | None) -> Kernels | None:
 
 
 def _of_wheel(instruction_set: str | None) -> Kernels | None:
-    """None if the package has no library that was made of its sources, or the processor none of the instruction sets."""
+    """None if the package has no library made of these very sources, or the processor has none of its instruction sets."""
     path = WHEEL_FOLDER / library_name(INSTRUCTION_SETS)
     if instruction_set == NATIVE or not path.exists():
         return None
@@ -107,7 +107,7 @@ def _ready(kernels: ctypes.CDLL, instruction_set: str) -> Kernels:
     if instruction_set != NATIVE:
         present = _instruction_sets_of_processor(kernels)
         if instruction_set not in present:
-            raise UsageError(f"NMT_NATIVE is {instruction_set}, but this processor has only: {', '.join(present)}.")
+            raise UsageError(f"NMT_NATIVE is {instruction_set}, but this processor has only {', '.join(present)}.")
     for path in openmp_libraries():
         openmp = ctypes.CDLL(path)
         kernels.share_threads(openmp.GOMP_parallel, openmp.omp_get_thread_num, openmp.omp_get_num_threads)
@@ -144,7 +144,7 @@ def _built(instruction_set: str) -> Path:
         with replacing(path) as beside:
             try:
                 compile_library(beside, compiler, [instruction_set])
-            except subprocess.CalledProcessError:  # clang, perhaps
+            except subprocess.CalledProcessError:  # the threads of clang are not PyTorch's
                 compile_library(beside, compiler, [instruction_set], with_threads=False)
             beside.chmod(0o700)
     return path

@@ -273,7 +273,7 @@ def test_instruction_set_that_the_processor_lacks_is_refused(monkeypatch: pytest
     names = tuple(compiling.INSTRUCTION_SETS)
     first_instruction_sets(len(names) - 1, monkeypatch)
     monkeypatch.setenv("NMT_NATIVE", names[-1])
-    with pytest.raises(UsageError, match=f"^NMT_NATIVE is {names[-1]}, but this processor has only: {names[0]}"):
+    with pytest.raises(UsageError, match=f"^NMT_NATIVE is {names[-1]}, but this processor has only {names[0]}"):
         build.prepare_kernels()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from copy import deepcopy
 from dataclasses import replace
@@ -16,8 +17,10 @@ from torch import Tensor
 from nmt.data.batching import Batch, make_batch
 from nmt.device import choose_device
 from nmt.fast import accelerate
-from nmt.model.interface import TranslationModel
+from nmt.model.interface import ModelOutput, TranslationModel
+from nmt.model.recurrent import RecurrentModel
 from nmt.model_folder import Bundle
+from nmt.training.log import METRICS
 from nmt.training.trainer import train
 from tests.decoding.test_translator import LINES, MODELS, TEXT, bundle, translate
 from tests.training import toy
@@ -72,13 +75,47 @@ def test_translations_are_those_of_the_cpu(name: str) -> None:
             torch.testing.assert_close(hypothesis.alignment, reference.alignment, rtol=0, atol=1e-4)
 
 
-def test_half_precision_translates_every_line() -> None:
-    translations = translate([moved(bundle(), choose_device("cuda"))], precision="bf16")
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_translates_every_line(precision: str) -> None:
+    translations = translate([moved(bundle(), choose_device("cuda"))], precision=precision)
     assert [translation.source for translation in translations] == LINES
     assert all(math.isfinite(hypothesis.score) for translation in translations for hypothesis in translation.hypotheses)
 
 
-def test_training_learns_in_the_precision_that_auto_chooses(tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["auto", "fp16"])
+def test_training_learns_in_half_precision(precision: str, tmp_path: Path) -> None:
     toy.write_reversal(tmp_path)
-    recipe = toy.recipe(tmp_path, training={"epochs": 14, "precision": "auto"})
+    recipe = toy.recipe(tmp_path, training={"epochs": 14, "precision": precision})
     assert train(recipe, tmp_path / "run", device=choose_device("cuda"), quiet=True).best > 80
+
+
+def test_an_update_that_is_not_finite_is_skipped_on_the_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And counted, one update later."""
+    toy.write_reversal(tmp_path)
+    recipe = toy.recipe(tmp_path, training={"epochs": 1, "precision": "fp32"})
+    forward, count = RecurrentModel.forward, 0
+
+    def spoiled(self: RecurrentModel, *args: Any) -> ModelOutput:
+        nonlocal count
+        count += self.training
+        output = forward(self, *args)
+        return replace(output, loss=output.loss * float("inf")) if count in (3, 4) else output
+
+    monkeypatch.setattr(RecurrentModel, "forward", spoiled)
+    train(recipe, tmp_path / "run", device=choose_device("cuda"), quiet=True)
+    records = [json.loads(line) for line in (tmp_path / "run" / METRICS).read_text().splitlines()]
+    assert [record["update"] for record in records if record["kind"] == "skip"] == [3, 4]
+    assert all(math.isfinite(record["loss"]) for record in records if record["kind"] == "valid")
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_looking_less_often_at_what_has_ended_changes_nothing(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_gpu = [moved(bundle(), choose_device("cuda"))]
+    results = []
+    for check_every in (1, 2, 8):
+        monkeypatch.setattr("nmt.decoding.batch_decoder.CHECK_EVERY", check_every)
+        results.append(translate(on_gpu, decoding={"beam_size": size}))
+    for result in results[1:]:
+        for one, other in zip(result, results[0], strict=True):
+            assert one.text == other.text
+            assert one.score == pytest.approx(other.score, abs=1e-5)

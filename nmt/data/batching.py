@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import overload
 
 import numpy as np
@@ -37,10 +38,21 @@ class Batch:
     """Token links of guided alignment: [b, t, s] is True where target token t translates source token s. End marks and padding
     have no links."""
 
+    def pinned(self) -> Batch:
+        """The batch in memory that a GPU copies from by itself, while the CPU goes on."""
+        return replace(
+            self,
+            source=self.source.pin_memory(),
+            target_in=self.target_in.pin_memory(),
+            target_out=self.target_out.pin_memory(),
+            links=None if self.links is None else self.links.pin_memory(),
+        )
+
     def to(self, device: torch.device | str) -> Batch:
-        """The batch with its tensors on a device."""
-        source, target_in, target_out = (ids.to(device) for ids in (self.source, self.target_in, self.target_out))
-        links = None if self.links is None else self.links.to(device)
+        """The batch with its tensors on a device. The masks are computed there."""
+        move = partial(Tensor.to, device=device, non_blocking=True)
+        source, target_in, target_out = map(move, (self.source, self.target_in, self.target_out))
+        links = None if self.links is None else move(self.links)
         return Batch(source, source != PAD, target_in, target_out, target_out != PAD, self.rows, links)
 
 

@@ -159,7 +159,8 @@ class TrainStep:
         """A batch of these rows, with links for guided alignment."""
         pairs, own_rows = corpus[rows], rows.tolist()
         links = None if self.links is None else self.links.of_batch(pairs, own_rows)
-        return make_batch(pairs, own_rows, links)
+        batch = make_batch(pairs, own_rows, links)
+        return batch.pinned() if self.device.type == "cuda" else batch
 
     def _input(self, batch: Batch, clock: Clock) -> Batch:
         """The batch on the device of the model, with a mixed target for scheduled sampling."""

@@ -12,21 +12,33 @@ import json
 import os
 import pkgutil
 import select
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from types import ModuleType, SimpleNamespace
+from typing import IO, TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 NMT = [sys.executable, "-m", "nmt"]
 """The command in a new interpreter."""
 SECONDS = 120.0
+IMPORTED_LATE = [
+    *("torch.autograd", "pandas", "pyarrow.compute", "pyarrow.parquet", "rich.progress", "rich.table"),
+    *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "matplotlib.backends.backend_svg"),
+    *("PIL.PngImagePlugin", "fontTools.subset", "sacrebleu", "sacrebleu.significance"),
+]
+"""What the commands import within functions, or others for them; but not `datasets`, which reads its variables then."""
 Finished = subprocess.CompletedProcess[bytes]
 
 
@@ -35,18 +47,24 @@ def nmt(*arguments: object, stdin: bytes = b"", cwd: Path | None = None, **varia
     return Running(*arguments, stdin=stdin, cwd=cwd, environment=variables).finish()
 
 
+def python(code: str, *arguments: object, stdin: bytes = b"", cwd: Path | None = None) -> Finished:
+    """Run a program, as `python -c` does, to its end."""
+    return Running("-c", code, *arguments, program=None, stdin=stdin, cwd=cwd).finish()
+
+
 class Running:
     """A command that has been started; one at a time. Its stdin is bytes or a file, its stdout kept or another file."""
 
     def __init__(
         self,
         *arguments: object,
+        program: str | None = "nmt",
         stdin: bytes | int = b"",
         stdout: int | None = None,
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self.command = ["nmt", *map(str, arguments)]
+        self.command = [*filter(None, [program]), *map(str, arguments)]
         self.status: int | None = None
         self._outputs = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 -- open until the end
         self._feeding: threading.Thread | None = None
@@ -99,6 +117,67 @@ def bad(ended: Finished, status: int) -> str:
     return line.removeprefix("nmt: ")
 
 
+class Forked:
+    """Stands for `subprocess.Popen([python, "-m", "nmt", ...])`: a fork of this process, which has imported torch.
+
+    Several can run at a time, unlike those of `Running`.
+    """
+
+    def __init__(
+        self, command: Sequence[str], *, env: Mapping[str, str], stdout: IO[bytes] | None = None, **_: object
+    ) -> None:
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if not self.pid:
+            _be_fork(command, dict(env), stdout)
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if ended else None
+        return self.returncode
+
+    def wait(self, timeout: float = SECONDS) -> int:
+        until = time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if time.monotonic() > until:
+                raise subprocess.TimeoutExpired("nmt", timeout)
+            time.sleep(0.01)
+        return status
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def use_forks(module: ModuleType, patch: "pytest.MonkeyPatch") -> None:
+    """Have a module start its `nmt` commands as forks."""
+    patch.setattr(module, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": Forked}))
+
+
+def _be_fork(command: Sequence[str], environment: dict[str, str], output: IO[bytes] | None) -> NoReturn:
+    """Run the command, write to a file or to what this process writes to, and end without what tests do at their end."""
+    from nmt.cli import main
+
+    status: object = 1
+    try:
+        for number in (1, 2):
+            if output is not None:
+                os.dup2(output.fileno(), number)
+        sys.stdout, sys.stderr = os.fdopen(1, "w", 1, closefd=False), os.fdopen(2, "w", 1, closefd=False)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv = list(command[command.index("nmt") :])
+        main()
+    except SystemExit as end:
+        status = end.code or 0
+    except BaseException:  # noqa: BLE001 -- shown as the interpreter shows it
+        traceback.print_exc()
+    os._exit(status if isinstance(status, int) else 1)
+
+
 class Warm:
     """The process that forks, as seen from the tests. It ends when they do: the socket is then closed."""
 
@@ -146,14 +225,18 @@ def _feed(write: int, stdin: bytes) -> None:
 def serve(link: int) -> None:
     """Import all that commands import, then run them one by one until nobody can ask for one any more."""
     import torch
+    import typer
 
     import nmt
+    from nmt.cli import app
     from nmt.data.sample.corpus import corpus
 
     modules = [module.name for module in pkgutil.walk_packages(nmt.__path__, "nmt.") if "__main__" not in module.name]
-    for name in [*modules, "sacrebleu", "matplotlib.figure", "torch.autograd"]:
+    for name in [*modules, *IMPORTED_LATE]:
         importlib.import_module(name)
     torch.optim.Adam([torch.zeros(1)])  # the first optimizer imports torch's compiler, which takes a second
+    typer.main.get_command = cache(typer.main.get_command)
+    typer.main.get_command(app)  # built once, which takes half of the time of a short command
     gc.freeze()
     with socket.socket(fileno=link) as asked:
         while True:
@@ -183,10 +266,15 @@ def _become(command: list[str], cwd: str, environment: dict[str, str], files: li
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
+    sys.stdout.reconfigure(line_buffering=os.isatty(1))  # type: ignore[union-attr] # as of a new interpreter
     sys.argv = command
     status: object = 1
     try:
-        main()
+        if command[0] == "-c":
+            exec(command.pop(1), {"__name__": "__main__"})
+        else:
+            main()
+        status = 0
     except SystemExit as end:
         status = end.code
     except BaseException:  # noqa: BLE001 -- shown as the interpreter shows it

@@ -1,5 +1,6 @@
 """What every test shares: checked shapes, one thread, a cache of its own, and the public corpora where they are at hand."""
 
+import gc
 import os
 import shutil
 import signal
@@ -52,7 +53,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NMT_CACHE", str(folder))
         patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setattr(os, "fsync", lambda _: None)  # only a power failure could tell, and each takes milliseconds
+        patch.setenv("SACREBLEU", str(folder / "sacrebleu"))  # which sacreBLEU reads once, when it is imported
         prepare_kernels()
+        gc.collect()
+        gc.freeze()  # later collections need not visit what was imported
         yield folder
 
 

@@ -16,6 +16,7 @@ import yaml
 
 from nmt.alignment.gold import aligned_text, gold_links
 from nmt.comparison import measure as measure_module
+from nmt.comparison import runs
 from nmt.comparison.lengths import SMALLEST, length_buckets
 from nmt.comparison.measure import Figures, HeldOut, LengthScore, find_fault, measure, saved_figures
 from nmt.comparison.plan import Candidate, check_folder, find_candidates, locked, write_recipes
@@ -27,7 +28,7 @@ from nmt.errors import DataError, UsageError
 from nmt.model_folder import Bundle
 from nmt.recipe import load_recipe, parse_recipe
 from nmt.training.checkpoint import has_state
-from tests.commands import bad, good, nmt
+from tests.commands import bad, good, nmt, use_forks
 from tests.training import toy
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,7 +39,7 @@ SHARE = Share(jobs=2, threads=1, device="cpu", processor="test")
 def tree(folder: Path, name: str, *, score: str = "general", **training: Any) -> dict[str, Any]:
     """A recipe that trains in seconds, on the reversal corpus in `folder`."""
     own: dict[str, Any] = json.loads(
-        toy.recipe(folder, training={"epochs": 20, "updates": 20, "batch_tokens": 512, **training}).model_dump_json()
+        toy.recipe(folder, training={"epochs": 20, "updates": 8, "batch_tokens": 512, **training}).model_dump_json()
     )
     own["name"] = name
     own["data"]["test"] = f"{folder}/valid"
@@ -55,7 +56,7 @@ def write(folder: Path, name: str, **settings: Any) -> Path:
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
-    toy.write_reversal(folder, pairs=600, held_out=80)
+    toy.write_reversal(folder, pairs=500, held_out=40)
     return folder
 
 
@@ -170,7 +171,10 @@ def trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[lis
         for name in ("recipe.yaml", LEFT_BEHIND):
             (stopped.run / name).write_bytes(stopped.recipe_file.read_bytes())
         check_runs(candidates)
-        return candidates, seen, train_all(candidates, SHARE, seen)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(runs, "POLL", 0.05)
+            use_forks(runs, patch)
+            return candidates, seen, train_all(candidates, SHARE, seen)
 
 
 def test_a_failing_training_leaves_the_others_alone(
@@ -181,7 +185,7 @@ def test_a_failing_training_leaves_the_others_alone(
     assert list(problems) == ["bad"]
     assert problems["bad"].startswith("Training diverged at update")
     assert seen.outcomes == {"good": None, "bad": problems["bad"], "blind": None}
-    assert max(seen.updates) == 20
+    assert max(seen.updates) == 8
     for candidate in (candidates[0], candidates[2]):
         assert Bundle.load(candidate.run).recipe == candidate.recipe
         assert json.loads(candidate.marker.read_text())["threads"] == 1
@@ -229,9 +233,9 @@ def test_figures_are_those_of_the_model_and_are_kept(trained: tuple[list[Candida
     assert figures.parameters == sum(value.numel() for value in Bundle.load(good.run).model.parameters())
     assert figures.entropy is not None
     assert 0 < figures.entropy < np.log(8)
-    assert (figures.updates, figures.aer) == (20, None)
+    assert (figures.updates, figures.aer) == (8, None)
     assert figures.sentences_per_second > 0
-    assert sum(item.sentences for item in figures.by_length) == 80
+    assert sum(item.sentences for item in figures.by_length) == 40
     assert saved_figures(good, text, "here") == figures
     assert saved_figures(good, text, "elsewhere") is None
     assert saved_figures(replace(good, recipe=other_beam(good)), text, "here") is None
@@ -441,7 +445,7 @@ def test_settings_that_differ_beside_the_attention_are_told(corpus: Path) -> Non
     rows = [Row(Candidate(recipe, corpus), FIGURES) for recipe in recipes]
     text = Table(rows, "text", None, "machine", "nmt compare").markdown()
     assert "The recipes also differ in training.epochs." in text
-    assert "Budget: 2 to 3 epochs, at most 20 updates, batches of 512 target tokens." in text
+    assert "Budget: 2 to 3 epochs, at most 8 updates, batches of 512 target tokens." in text
 
 
 def test_p_values_are_those_of_the_paired_test(corpus: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from nmt.training.checkpoint import STATE, load_state
 from nmt.training.folder import resume_command
 from nmt.training.parallel import ALONE, Ranks, device_of_rank
 from nmt.training.trainer import train
-from tests.commands import NMT
+from tests.commands import NMT, Forked, use_forks
 from tests.training.runs import outcome, timeless
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
@@ -33,7 +33,7 @@ SECONDS = 300
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
-    write_reversal(folder, pairs=600, held_out=31)
+    write_reversal(folder, pairs=600, held_out=15)
     return folder
 
 
@@ -48,7 +48,8 @@ def recipe_file(corpus: Path, folder: Path, *, dropout: float = 0.0, **training:
         **training,
     }
     folder.mkdir(exist_ok=True)
-    recipe = toy_recipe(corpus, training=settings, model={"dropout": dropout, "embedding": 16})
+    sizes = {"embedding": 16, "encoder": {"hidden": 16}, "decoder": {"hidden": 32}}
+    recipe = toy_recipe(corpus, training=settings, model={**sizes, "dropout": dropout})
     path = folder / "toy.yaml"
     path.write_text(dump_recipe(recipe))
     return path
@@ -82,10 +83,16 @@ def difference(one: Path, other: Path) -> float:
 @pytest.mark.parametrize(
     ("count", "normalization"), [(2, "tokens"), pytest.param(4, "sentences", marks=pytest.mark.slow)]
 )
-def test_several_processes_train_the_model_of_one(corpus: Path, tmp_path: Path, count: int, normalization: str) -> None:
-    recipe = recipe_file(corpus, tmp_path, normalization=normalization)
+def test_several_processes_train_the_model_of_one(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, normalization: str
+) -> None:
+    validation = {"metrics": "bleu", "every": 3, "keep_best": 2}
+    recipe = recipe_file(corpus, tmp_path, normalization=normalization, updates=6, validation=validation)
     train(recipe, tmp_path / "one", device=CPU, quiet=True)
-    status, errors = finish(start(command(recipe, tmp_path / "several", count)))
+    use_forks(launch, monkeypatch)
+    with (tmp_path / "log").open("wb") as log:
+        status = Forked(command(recipe, tmp_path / "several", count), env=os.environ, stdout=log).wait()
+    errors = (tmp_path / "log").read_text()
     assert status == 0, errors
     assert f"{count} processes of 1 thread" in errors
     assert difference(tmp_path / "one", tmp_path / "several") < 1e-6

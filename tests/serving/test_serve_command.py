@@ -12,18 +12,24 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 import nmt as toolkit
+from nmt.cli.serving import serve
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
 from nmt.model_folder import Bundle
+from nmt.serving import decoder_process, running
 from nmt.serving.decoder_process import DecoderProcess, LostDecoderError, ProcessOptions, start_decoders
 from nmt.serving.engine import Engine, unique
+from nmt.serving.running import ServerOptions
 from nmt.serving.work import EngineOptions, LineTask, Setting
 from tests.commands import NMT, ROOT, bad, good, nmt
 from tests.serving.fakes import wait_until
@@ -147,22 +153,34 @@ def test_what_is_too_long_is_not_scored_or_aligned(model: Path, monkeypatch: pyt
 
 def test_signals_finish_what_was_accepted(model: Path) -> None:
     with served(model, "--quiet") as server, ThreadPoolExecutor(1) as thread:
-        fields = {"q": "\n".join(["a dog and a cat"] * 200), "source": "en", "target": "de"}
+        fields = {"q": "\n".join(["a dog and a cat"] * 100), "source": "en", "target": "de"}
         answer = thread.submit(server.ask, "/translate", fields)
         wait_until(lambda: 'nmt_characters_total{model="model"}' in server.read("/metrics"))
         status, errors = server.end(signal.SIGINT)
-        assert len(answer.result(60)["translatedText"].splitlines()) == 200
+        assert len(answer.result(60)["translatedText"].splitlines()) == 100
     assert (status, errors) == (130, "")
 
 
-def test_the_key_comes_from_a_file_or_the_environment(model: Path, tmp_path: Path) -> None:
+def test_the_key_comes_from_a_file_or_the_environment(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How requests are refused without it is tested with a server of functions."""
+    keys: list[str | None] = []
+
+    def run_server(listener: object, options: ServerOptions, *, on_start: object) -> bool:
+        keys.append(options.access.api_key)
+        return False
+
+    monkeypatch.setattr(running, "run_server", run_server)
     key = tmp_path / "key"
     key.write_text("secret\nanother\n", encoding="utf-8")
-    for arguments, variables in (([f"--api-key-file={key}"], {}), ([], {"NMT_API_KEY": "secret"})):
-        with served(model, *arguments, **variables) as server:
-            assert server.ask("/translate", {"q": "a", "target": "de", "api_key": "secret"})["model"] == "model"
-            with pytest.raises(AssertionError, match="needs an API key"):
-                server.ask("/translate", {"q": "a", "target": "de"})
+    monkeypatch.delenv("NMT_API_KEY", raising=False)
+    serve([model], port=0)
+    serve([model], port=0, api_key_file=key)
+    monkeypatch.setenv("NMT_API_KEY", "of the environment")
+    serve([model], port=0)
+    serve([model], port=0, api_key_file=key)
+    assert keys == [None, "secret", "of the environment", "secret"]
     key.write_text("\nsecret", encoding="utf-8")
     assert (
         bad(nmt("serve", model, "--api-key-file", key), 1) == f"{key} has no key: its first line must be the API key."
@@ -170,9 +188,9 @@ def test_the_key_comes_from_a_file_or_the_environment(model: Path, tmp_path: Pat
 
 
 def test_messages(model: Path, tmp_path: Path) -> None:
-    assert "no-model" in bad(nmt("serve", tmp_path / "no-model", "--port", "0"), 1)
+    alone = ["--port", "0", "--threads", "1"]
+    assert "no-model" in bad(nmt("serve", tmp_path / "no-model", *alone), 1)
     assert "Choose others with --host and --port." in bad(nmt("serve", model, "--host", "192.0.2.1"), 1)
-    assert "no-device" in bad(nmt("serve", model, "--device", "no-device", "--port", "0"), 2)
 
 
 def test_without_the_extra_a_sentence_says_what_to_install(model: Path) -> None:
@@ -196,12 +214,30 @@ def test_the_process_that_answers_imports_no_torch() -> None:
     assert ended.stdout == "[]\n"
 
 
-@pytest.fixture
-def decoder(model: Path) -> Iterator[DecoderProcess]:
-    decoders, description = start_decoders(ProcessOptions(EngineOptions((model,), "cpu")), 1)
+@pytest.fixture(scope="module")
+def forks() -> Iterator[None]:
+    """Processes are forks of this one, which need not import torch; those of the servers above are not."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoder_process, "multiprocessing", SimpleNamespace(get_context=lambda _: get_context("fork")))
+        patch.setattr(decoder_process, "_SECONDS_TO_END", 0.2)  # a fork holds our end of its pipe, and must be killed
+        yield
+
+
+@pytest.fixture(scope="module")
+def decoder(model: Path, forks: None) -> Iterator[DecoderProcess]:
+    [decoder], description = start_decoders(ProcessOptions(EngineOptions((model,), "cpu")), 1)
     assert description.device == "cpu"
-    yield decoders[0]
-    decoders[0].close()
+    yield decoder
+    decoder.close()
+    assert not decoder._process.is_alive()
+
+
+def test_an_error_in_a_batch_is_raised_and_the_process_goes_on(decoder: DecoderProcess) -> None:
+    first = decoder._process.pid
+    with pytest.raises(IndexError):
+        decoder.run(Setting(5), [LineTask("a")])
+    assert len(decoder.run(Setting(0), [LineTask("a")])) == 1
+    assert decoder._process.pid == first
 
 
 def test_a_killed_process_is_replaced(decoder: DecoderProcess) -> None:
@@ -214,22 +250,13 @@ def test_a_killed_process_is_replaced(decoder: DecoderProcess) -> None:
     assert len(decoder.run(Setting(0), [LineTask("a dog")])) == 1
 
 
-def test_a_process_that_takes_too_long_is_replaced(model: Path) -> None:
-    options = ProcessOptions(EngineOptions((model,), "cpu"), timeout=0.001)
-    [decoder], _ = start_decoders(options, 1)
-    try:
-        with pytest.raises(LostDecoderError):
-            decoder.run(Setting(0), [LineTask("a dog and a cat")] * 50)
-        assert decoder._process.is_alive()
-    finally:
-        decoder.close()
-    assert not decoder._process.is_alive()
-
-
-def test_an_error_in_a_batch_is_raised_and_the_process_goes_on(decoder: DecoderProcess) -> None:
-    with pytest.raises(IndexError):
-        decoder.run(Setting(5), [LineTask("a")])
-    assert len(decoder.run(Setting(0), [LineTask("a")])) == 1
+def test_a_process_that_takes_too_long_is_replaced(decoder: DecoderProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = decoder._process.pid
+    monkeypatch.setattr(decoder, "_options", replace(decoder._options, timeout=0.001))
+    with pytest.raises(LostDecoderError):
+        decoder.run(Setting(0), [LineTask("a dog and a cat")] * 50)
+    assert decoder._process.is_alive()
+    assert decoder._process.pid != first
 
 
 def test_a_process_does_not_outlive_the_server(model: Path) -> None:
@@ -246,8 +273,11 @@ def test_a_process_does_not_outlive_the_server(model: Path) -> None:
         )
 
 
-def test_a_model_that_cannot_be_loaded_is_said(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("forks")
+def test_what_cannot_be_loaded_is_said(model: Path, tmp_path: Path) -> None:
     before = threading.active_count()
     with pytest.raises(DataError, match="no-model"):
         start_decoders(ProcessOptions(EngineOptions((tmp_path / "no-model",), "cpu")), 1)
+    with pytest.raises(UsageError, match="no-device"):
+        start_decoders(ProcessOptions(EngineOptions((model,), "no-device")), 1)
     assert threading.active_count() == before

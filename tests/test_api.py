@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import pickle
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
@@ -23,7 +21,7 @@ from nmt.decoding.options import CallOptions, Options, TranslationSettings
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.recipe import DecodingConfig, dump_recipe
-from tests.commands import ROOT, good
+from tests.commands import good, python
 from tests.commands import nmt as run_command
 from tests.robustness import tiny
 from tests.training import toy
@@ -171,13 +169,8 @@ json.dump([sentence(call, model) for call in calls], sys.stdout)
 
 def test_what_cannot_be_is_refused_in_a_sentence(folder: Path, tmp_path: Path) -> None:
     """In a program of its own: here annotated types are checked."""
-    command = [sys.executable, "-c", REFUSE]
-    given = json.dumps([str(folder), *REFUSALS])
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ended = subprocess.run(
-        command, input=given, capture_output=True, text=True, check=True, env=environment, cwd=tmp_path
-    )
-    sentences = dict(zip(REFUSALS, json.loads(ended.stdout), strict=True))
+    calls = json.dumps([str(folder), *REFUSALS]).encode()
+    sentences = dict(zip(REFUSALS, json.loads(good(python(REFUSE, stdin=calls, cwd=tmp_path))), strict=True))
     wrong = {call: said for call, said in sentences.items() if not said.startswith(REFUSALS[call])}
     assert not wrong
 
@@ -355,8 +348,4 @@ print(os.waitpid(child, 0)[1])
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no forks")
 def test_a_fork_of_a_process_that_translated_with_two_threads_translates(folder: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2"}
-    ended = subprocess.run(
-        [sys.executable, "-c", FORK, str(folder)], capture_output=True, text=True, check=True, env=environment
-    )
-    assert ended.stdout == "0\n"
+    assert good(python(FORK, folder)) == "0\n"

@@ -6,7 +6,6 @@ import random
 import re
 import resource
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -73,14 +72,6 @@ def test_a_loaded_model_computes_the_same_logits(bundle: Bundle, folder: Path, s
     assert loaded.recipe == bundle.recipe
     assert loaded.source.fingerprint == subwords.fingerprint
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
-
-
-def test_loading_is_quick_because_torchs_compiler_is_left_out(folder: Path) -> None:
-    program = (
-        "import sys; from pathlib import Path; from nmt.model_folder import Bundle; Bundle.load(Path(sys.argv[1])); "
-    )
-    program += "sys.exit('torch._dynamo' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program, folder], check=False).returncode == 0
 
 
 def test_first_weights_depend_on_the_seed_alone(subwords: Subwords) -> None:

@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.corpus import load_corpus
-from tests.commands import ROOT, good, nmt
+from tests.commands import ROOT, good, nmt, python
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SIZES = {"train": 1500, "dev": 10, "test": 20}
@@ -96,8 +95,7 @@ def test_the_example_in_python_runs(folder: Path) -> None:
     if not (folder / "runs/mine").exists():
         run("nmt train mine.yaml", folder)
     [example] = blocks("python")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", example], check=True, cwd=folder, env=environment)
+    good(python(example, cwd=folder))
     assert (folder / "dog.png").read_bytes().startswith(b"\x89PNG")
 
 

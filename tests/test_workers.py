@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from nmt import recipe
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.workers import Workers
+from tests.commands import python
 from tests.decoding.test_translator import LINES, bundle, check_same
 
 LOST = "A process that counts was killed."
@@ -83,7 +83,7 @@ def test_the_next_group_is_begun_while_the_last_of_one_is_done_and_no_further_on
         assert len(list(answers)) == 2
 
 
-@pytest.mark.parametrize(("most", "tasks"), [(3, 3), (1, 20)])
+@pytest.mark.parametrize(("most", "tasks"), [(3, 3), (1, 6)])
 def test_little_work_is_done_here(most: int, tasks: int) -> None:
     with Workers(slowly, most, lost=LOST) as workers:
         [answers] = workers.map([range(tasks)])
@@ -136,7 +136,7 @@ with Workers(lambda _: os.getpid(), 2, lost='') as workers:
 
 
 def test_processes_end_with_the_one_that_started_them() -> None:
-    ended = subprocess.run([sys.executable, "-c", ORPHANS], capture_output=True, text=True, check=False)
+    ended = python(ORPHANS)
     assert ended.returncode == -signal.SIGKILL
     processes = list(map(int, ended.stdout.split()))
     assert processes

@@ -7,9 +7,7 @@ import pty
 import re
 import select
 import signal
-import subprocess
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -17,7 +15,7 @@ import pytest
 
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
-from tests.commands import NMT, ROOT
+from tests.commands import Running
 from tests.decoding.test_translator import LINES, bundle
 
 COLOR = re.compile(rb"\x1b\[[0-9;]*m")
@@ -30,16 +28,8 @@ class Session:
     def __init__(self, *arguments: object, **variables: str) -> None:
         self.terminal, theirs = pty.openpty()
         self.seen = b""
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **variables}
-        environment = {name: value for name, value in environment.items() if value}
-        self.process = subprocess.Popen(
-            [*NMT, "translate", *map(str, arguments)],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,
-        )
+        environment = {"TERM": "xterm-256color", **variables}
+        self.process = Running("translate", *arguments, stdin=theirs, stdout=theirs, environment=environment)
         os.close(theirs)
 
     def __enter__(self) -> Self:
@@ -47,8 +37,8 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
+            os.kill(self.process.pid, signal.SIGKILL)
+            self.process.finish()
         os.close(self.terminal)
 
     def type(self, text: bytes) -> None:
@@ -67,16 +57,17 @@ class Session:
     def interrupt(self) -> None:
         """Press Ctrl-C, again if `input` was not yet waiting."""
         for _ in range(60):
-            self.process.send_signal(signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(timeout=1)
-                return
+            os.kill(self.process.pid, signal.SIGINT)
+            until = time.monotonic() + 1
+            while time.monotonic() < until:
+                if self.process.poll() is not None:
+                    return
+                time.sleep(0.01)
 
     def end(self) -> tuple[int, str]:
         """Exit status and messages."""
-        self.process.wait(timeout=60)
-        assert self.process.stderr is not None
-        return self.process.returncode, self.process.stderr.read().decode()
+        ended = self.process.finish()
+        return ended.returncode, ended.stderr.decode()
 
 
 @pytest.fixture(scope="module")
@@ -126,8 +117,11 @@ def test_a_line_is_answered_after_the_prompt_until_ctrl_d(folder: Path, translat
         assert (status, errors) == (0, f"{folder}: de to en. Type a line to translate it; Ctrl-D ends.\n\n")
 
 
-def test_words_have_the_colours_of_their_sources_and_ctrl_c_ends(folder: Path, translation: Translation) -> None:
-    with Session(folder, "--alignments", "-", "--beam-size", "3", NO_COLOR="") as session:
+def test_words_have_the_colours_of_their_sources_and_ctrl_c_ends(
+    folder: Path, translation: Translation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    with Session(folder, "--alignments", "-", "--beam-size", "3") as session:
         session.read_until(b"de> ")
         session.type(f"{translation.source}\n".encode())
         *_, words = session.read_until(b"de> ").splitlines()

@@ -47,11 +47,15 @@ def test_a_wrong_shard_is_a_usage_error(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [[], ["--n-best", "2"], ["--format", "tsv"], ["--format", "jsonl"], ["--sample", "--seed", "3"]],
-    ids=lambda options: "-".join(options) or "text",
+    ("source", "options"),
+    [
+        ("text", []),
+        ("text.tsv", ["--n-best", "2"]),
+        ("text", ["--format", "tsv"]),
+        ("text", ["--format", "jsonl"]),
+        ("text", ["--sample", "--seed", "3"]),
+    ],
 )
-@pytest.mark.parametrize("source", ["text", "text.tsv"])
 def test_concatenated_shards_are_the_whole(folder: Path, source: str, options: list[str]) -> None:
     command = ["translate", "model", "-i", source, "-q", *options]
     whole = good(nmt(*command, cwd=folder))

@@ -127,7 +127,7 @@ def records(run: Path) -> list[dict[str, Any]]:
     return [record for record in map(json.loads, lines) if record["kind"] == "train"]
 
 
-@pytest.mark.parametrize("order", ["attend-then-update", "update-then-attend"])
+@pytest.mark.parametrize("order", ["attend-then-update", pytest.param("update-then-attend", marks=pytest.mark.slow)])
 def test_a_guided_model_aligns_better_after_the_same_updates(reversal: Path, tmp_path: Path, order: str) -> None:
     model: dict[str, Any] = {"embedding": 32, "encoder": {"hidden": 32}, "dropout": 0.0}
     model["decoder"] = LUONG if order == "update-then-attend" else {"hidden": 48, "readout": {"size": 32}}

@@ -31,7 +31,7 @@ CPU = torch.device("cpu")
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reversal")
-    write_reversal(folder)
+    write_reversal(folder, longest=5)
     return folder
 
 
@@ -53,8 +53,8 @@ def same_weights(one: Path, other: Path) -> bool:
 
 
 def test_reversal_is_learnt_and_its_alignment_is_anti_diagonal(corpus: Path, tmp_path: Path) -> None:
-    # With other seeds 80 to 100 % of the links are anti-diagonal.
-    recipe = toy_recipe(corpus, training={"epochs": 10}, seed=7)
+    # With three seeds 98 to 100 % of the links are anti-diagonal.
+    recipe = toy_recipe(corpus, training={"epochs": 8, "validation": {"every": 150}}, seed=7)
     result = train(recipe, tmp_path / "run", device=CPU, quiet=True)
     bundle = Bundle.load(tmp_path / "run")
     valid = load_corpus(f"{corpus}/valid", source="src", target="tgt")
@@ -107,7 +107,12 @@ def test_a_run_stopped_and_resumed_repeatedly_equals_an_uninterrupted_one(
     recipe = toy_recipe(
         small,
         training={"epochs": 2, **settings},
-        model={"dropout": 0.3, "embedding": 16, "decoder": {"readout": {"kind": "tanh", "size": 16}}},
+        model={
+            "dropout": 0.3,
+            "embedding": 16,
+            "encoder": {"hidden": 16},
+            "decoder": {"hidden": 32, "readout": {"kind": "tanh", "size": 16}},
+        },
     )
     train(recipe, tmp_path / "whole", device=CPU, quiet=True)
     updates = records(tmp_path / "whole", "valid")[-1]["update"]

@@ -104,7 +104,7 @@ def test_an_aligner_merges_token_alignments_to_words(subwords: Subwords) -> None
 
 
 def test_every_pair_is_answered_in_order_whatever_the_window(subwords: Subwords) -> None:
-    pairs = [pair for length in range(1, 8) for pair in [(" ".join(["dog"] * length), "a cat"), *PAIRS]]
+    pairs = [pair for length in (1, 4, 7) for pair in [(" ".join(["dog"] * length), "a cat"), *PAIRS]]
     expected = align(pairs, forced_aligner(subwords))
     for one, pair in zip(expected, pairs, strict=True):
         assert (" ".join(one.alignment.source), " ".join(one.alignment.target)) == pair

@@ -101,7 +101,7 @@ def test_a_list_of_everything_changes_nothing(bundle: Bundle, precision: Decodin
 )
 def test_what_is_listed_for_a_line_does_not_depend_on_its_company(bundle: Bundle, precision: DecodingPrecision) -> None:
     translator = Translator([bundle], precision=precision, shortlist=shortlist(), n_best=2)
-    for line, together in zip(TEXT, translator.translate(TEXT), strict=True):
+    for line, together in zip(TEXT[:4], translator.translate(TEXT)[:4], strict=True):  # the others are these again
         [alone] = translator.translate([line])
         assert together.text == alone.text
         assert together.score == pytest.approx(alone.score, abs=0.2 if precision == "bf16" else 1e-4)

@@ -15,8 +15,10 @@ from nmt.decoding.sampling import Sampling
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.workers import Workers
-from tests.decoding.test_translator import LINES, bundle, check_same
+from tests.decoding.test_translator import LINES as LINES_OF_ALL_LENGTHS
+from tests.decoding.test_translator import bundle, check_same
 
+LINES = LINES_OF_ALL_LENGTHS[4:]
 THREADS = 8
 CALLS: list[dict[str, Any]] = [
     {"beam_size": 1},
@@ -35,12 +37,11 @@ def called(translator: Translator, number: int) -> Sequence[Translation]:
     return translator.translate(LINES[number % 5 :], **CALLS[number % len(CALLS)])
 
 
-@pytest.mark.parametrize("fast", ["1", "0"])
-@pytest.mark.parametrize("name", ["bahdanau", "luong"])
+@pytest.mark.parametrize(("name", "fast"), [("bahdanau", "1"), ("luong", "1"), ("bahdanau", "0")])
 def test_calls_of_several_threads_equal_calls_in_turn(name: str, fast: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NMT_FAST", fast)
     in_turn, shared = Translator([bundle(name)]), Translator([bundle(name)])
-    numbers = range(3 * THREADS)
+    numbers = range(2 * THREADS)
     expected = [called(in_turn, number) for number in numbers]
     barrier = threading.Barrier(THREADS)
 

@@ -119,16 +119,23 @@ def test_the_models_under_test_decide_end_and_differ() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "beam_size"), [*((name, 3) for name in MODELS), ("bahdanau", 1), ("heads-coverage-copy", 1)]
+    ("name", "beam_size"),
+    [
+        *((name, 3) for name in ("bahdanau", "luong-local-p", "deep-lstm-local-m", "heads-coverage-copy")),
+        *((name, 1) for name in ("bahdanau", "heads-coverage-copy")),
+        *(pytest.param(name, 3, marks=pytest.mark.slow) for name in ("luong", "luong-location", "no-attention")),
+    ],
 )
 def test_companions_change_nothing(name: str, beam_size: int) -> None:
     decoding = recipe.DecodingConfig(beam_size=beam_size, max_ratio=0.5, coverage_penalty=0.1)
     options: Options = {"decoding": decoding, "n_best": beam_size}
-    together = translate([bundle(name)], **options)
+    translator = Translator([bundle(name)], **options)
+    together = translator.translate(LINES)
     backwards = translate([bundle(name)], LINES[::-1], batch_tokens=120, window=3, **options)[::-1]
-    for line, one, other in zip(LINES, together, backwards, strict=True):
+    for one, other in zip(together, backwards, strict=True):
         check_same(one, other)
-        check_same(one, translate([bundle(name)], [line], **options)[0])
+    for line, one in list(zip(LINES, together, strict=True))[2::3]:
+        check_same(one, translator.translate(line))
 
 
 @pytest.mark.parametrize(
@@ -372,21 +379,19 @@ def test_lines_are_answered_as_soon_as_the_window_is_full() -> None:
 @pytest.mark.parametrize("names", [("bahdanau", "luong"), ("luong", "luong-local-p"), ("bahdanau", "luong-location")])
 def test_an_ensemble_is_the_mean_of_probabilities(names: tuple[str, str]) -> None:
     members = [bundle(name) for name in names]
-    for translation in translate(members):
+    ensemble, alone = Translator(members), [Translator([member]) for member in members]
+    for translation in ensemble.translate(LINES):
         hypothesis = translation.hypotheses[0]
         if not hypothesis.finished:
             continue
-        forced = [
-            next(Translator([member]).stream_scores([(translation.source, hypothesis.ids)])).hypotheses[0]
-            for member in members
-        ]
+        forced = [each.score((translation.source, hypothesis.ids)).hypotheses[0] for each in alone]
         for together, one, two in zip(
             hypothesis.token_log_probs, forced[0].token_log_probs, forced[1].token_log_probs, strict=True
         ):
             assert math.exp(together) == pytest.approx((math.exp(one) + math.exp(two)) / 2, abs=1e-5)
         mean = (forced[0].alignment + forced[1].alignment) / 2
         torch.testing.assert_close(hypothesis.alignment, mean, atol=1e-5, rtol=0)
-        check_same(next(Translator(members).stream_scores([(translation.source, hypothesis.ids)])), translation)
+        check_same(ensemble.score((translation.source, hypothesis.ids)), translation)
 
 
 def test_a_model_twice_is_the_model_once() -> None:
@@ -396,13 +401,14 @@ def test_a_model_twice_is_the_model_once() -> None:
 
 def test_members_may_cut_the_source_differently() -> None:
     members = [bundle(source="bpe"), bundle("luong")]
-    for translation in translate(members):
+    ensemble, alone = Translator(members), Translator(members[:1])
+    for translation in ensemble.translate(LINES):
         assert translation.source_ids == tuple(subwords("bpe").encode(translation.source))
         hypothesis = translation.hypotheses[0]
         assert hypothesis.alignment.shape[1] == len(translation.source_ids) + 1
         if hypothesis.finished:
-            check_same(next(Translator(members).stream_scores([(translation.source, hypothesis.ids)])), translation)
-            first = next(Translator(members[:1]).stream_scores([(translation.source, hypothesis.ids)]))
+            check_same(ensemble.score((translation.source, hypothesis.ids)), translation)
+            first = alone.score((translation.source, hypothesis.ids))
             torch.testing.assert_close(hypothesis.alignment, first.hypotheses[0].alignment, atol=1e-5, rtol=0)
 
 
@@ -420,11 +426,11 @@ def test_scoring_text_keeps_order_and_takes_empty_sides() -> None:
         ("three ships\n", "we\u2028saw\x00ships\n"),
         *zip(LINES, LINES, strict=True),
     ]
-    together = list(Translator([bundle("luong")], batch_tokens=60).score(pairs))
+    together, alone = Translator([bundle("luong")], batch_tokens=60).score(pairs), Translator([bundle("luong")])
     assert [item.source for item in together[:4]] == ["a cat", "", "a cat", "three ships"]
     assert [item.text for item in together[:4]] == ["the dog", "a", "", "we saw ships"]
     for pair, translation in zip(pairs, together, strict=True):
-        check_same(translation, next(Translator([bundle("luong")]).stream_scores([pair])))
+        check_same(translation, alone.score(pair))
         hypothesis = translation.hypotheses[0]
         assert hypothesis.ids == tuple(subwords().encode(clean(pair[1])))
         assert sum(hypothesis.token_log_probs) == pytest.approx(hypothesis.log_probability, abs=1e-4)

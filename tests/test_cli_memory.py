@@ -46,6 +46,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="oneDNN is not there")
 def test_kernels_are_compiled_once() -> None:
     plain = {name: value for name, value in os.environ.items() if not name.startswith("ONEDNN_")}

@@ -1,6 +1,7 @@
 """The experiment with colours and animals: its texts, a short run of it, and all of it in the slow suite."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import colours_animals as experiment
@@ -42,10 +43,14 @@ def test_two_epochs_find_the_words_of_either_objective() -> None:
         assert np.allclose([sum(row) for row in result.weights], 1, atol=1e-4)
 
 
-def test_a_short_run_prints_the_table_and_draws(tmp_path: Path) -> None:
+def test_a_short_run_prints_the_table_and_draws(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within this process, where torch has been imported already; in the slow suite with processes of its own."""
+    monkeypatch.setattr(experiment, "ProcessPoolExecutor", lambda jobs, context: ThreadPoolExecutor(jobs))
     page, picture = tmp_path / "weights.html", tmp_path / "weights.png"
     options = ["--attention", "additive", "--seeds", 1, "--epochs", 1, "--jobs", 1, "-o", page, "-o", picture]
-    output, errors = run("colours_animals.py", *options)
+    output, errors = Inside(experiment.main, capsys, monkeypatch)(*options)
     kinds = [[objective, "additive", padding] for objective in ("colours", "animals") for padding in ("masked", "read")]
     rows = cells(output)
     assert [row[:3] for row in rows] == kinds

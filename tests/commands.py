@@ -229,8 +229,9 @@ def serve(link: int) -> None:
 
     import nmt
     from nmt.cli import app
-    from nmt.data.sample.corpus import corpus
+    from tests.sample import store_corpus, stored_corpus
 
+    store_corpus()
     modules = [module.name for module in pkgutil.walk_packages(nmt.__path__, "nmt.") if "__main__" not in module.name]
     for name in [*modules, *IMPORTED_LATE]:
         importlib.import_module(name)
@@ -244,7 +245,7 @@ def serve(link: int) -> None:
             if not message:
                 return
             if b"sample:" in message or b"quickstart" in message:
-                corpus()  # once, which takes seconds, instead of in every command
+                stored_corpus()  # once, which may take seconds, instead of in every command
             child = os.fork()
             if not child:
                 asked.close()

@@ -99,6 +99,7 @@ def test_the_example_in_python_runs(folder: Path) -> None:
     assert (folder / "dog.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_alignments_are_seen_and_measured(folder: Path) -> None:
     quickstart = (
         "nmt train quickstart --out runs/quickstart --set data.train=multi30k/train --set data.valid=multi30k/val"

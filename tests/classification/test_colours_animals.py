@@ -35,6 +35,7 @@ def test_labels_are_the_words_of_the_objective_or_none() -> None:
     assert experiment.labels_of(["babe"], "animals") == [False] * 8 + [True]
 
 
+@pytest.mark.slow
 def test_two_epochs_find_the_words_of_either_objective() -> None:
     for objective in experiment.OBJECTIVES:
         result = experiment.measure(experiment.Trial(objective, "additive", "masked", 1, 2))

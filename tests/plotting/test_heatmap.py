@@ -277,7 +277,7 @@ def test_each_head_has_its_centers_and_unknown_ones_are_left_out(tmp_path: Path)
 
 
 def test_a_pdf_has_pages_as_large_as_what_is_on_them(tmp_path: Path) -> None:
-    small, large = Heatmap(random_alignment(), "one"), Heatmap(random_alignment(SOURCE * 4, TARGET * 4), "two")
+    small, large = Heatmap(random_alignment(), "one"), Heatmap(random_alignment(SOURCE * 2, TARGET * 2), "two")
     plot_heatmaps([[small], [large], [small, small]], tmp_path / "a.pdf")
     sizes = page_sizes(tmp_path / "a.pdf")
     assert len(sizes) == 3

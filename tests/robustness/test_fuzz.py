@@ -9,8 +9,6 @@ import bz2
 import gzip
 import io
 import lzma
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -33,11 +31,10 @@ from nmt.decoding.unknown import read_lexicon
 from nmt.errors import NmtError
 from nmt.model_folder import Bundle, load_tensors
 from nmt.recipe import Recipe, load_recipe
+from tests.commands import python
 from tests.robustness import tiny
 
 ResultT = TypeVar("ResultT")
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def sentence_or(result: Callable[[], ResultT]) -> ResultT | None:
@@ -241,13 +238,7 @@ def test_model_folders(model: Path, copied: Path, data: st.DataObject, name: str
 @given(seed=st.integers(0, 2**32))
 def test_subword_models(model: Path, tmp_path: Path, seed: int) -> None:
     """Hundreds of changed files a process; a crash of it would fail the test, with the number of the file."""
-    ended = subprocess.run(
-        [sys.executable, "-c", _SUBWORDS, str(model / "source.model"), str(seed)],
-        capture_output=True,
-        check=False,
-        cwd=ROOT,
-        timeout=250,
-    )
+    ended = python(_SUBWORDS, model / "source.model", seed)
     assert (ended.returncode, ended.stderr.decode()) == (0, "")
     accepted, refused = map(int, ended.stdout.split()[-2:])
     assert accepted + refused == 300

@@ -8,8 +8,6 @@ import os
 import pickle
 import resource
 import struct
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +25,7 @@ from nmt.errors import DataError
 from nmt.model_folder import Bundle, load_tensors, save_tensors
 from nmt.recipe import load_recipe
 from nmt.recipe.strict_yaml import StrictLoader
+from tests.commands import good, python
 from tests.robustness import tiny
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -177,9 +176,7 @@ def test_paths_in_a_recipe_are_not_opened(folder: Path, tmp_path: Path) -> None:
     for path in ("data.train", "data.valid", "data.test", "subwords.source_model", "subwords.target_model"):
         change_recipe(folder, path, secret)
     change_recipe(folder, "training.guided_alignment", {"links": secret})
-    command = [sys.executable, "-c", _OPENED, str(folder)]
-    ended = subprocess.run(command, capture_output=True, check=True, cwd=ROOT, text=True)
-    opened = set(ended.stdout.split())
+    opened = set(good(python(_OPENED, folder)).split())
     assert opened == {str(folder / name) for name in FILES}
 
 
@@ -478,10 +475,9 @@ def test_strange_subword_models_are_refused_without_a_crash(tmp_path: Path) -> N
     """In a process of its own, whose last word is the model that it did not survive."""
     for name, content in STRANGE.items():
         (tmp_path / name).write_bytes(content)
-    command = [sys.executable, "-c", _LOADS, str(tmp_path)]
-    ended = subprocess.run(command, capture_output=True, check=False, cwd=ROOT, text=True)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.splitlines() == sorted(STRANGE)
+    ended = python(_LOADS, tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert ended.stdout.decode().splitlines() == sorted(STRANGE)
 
 
 def test_the_strange_models_are_strange_in_one_thing_alone() -> None:

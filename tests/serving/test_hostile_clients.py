@@ -176,7 +176,7 @@ def memory(server: Served) -> float:
 
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the memory of processes from /proc")
-@pytest.mark.parametrize("count", [240, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [160, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_whatever_clients_do_the_server_answers_on(model: Path, count: int, capsys: pytest.CaptureFixture[str]) -> None:
     with served(model, "--quiet", "--timeout", "10") as server:
         lock = threading.Lock()

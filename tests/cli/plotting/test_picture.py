@@ -60,6 +60,10 @@ def test_a_pdf_has_a_page_for_each_sentence_that_is_not_blank(folder: Path) -> N
     [alone] = page_sizes(draw(folder, SOURCE[0], "--target", TARGET[0], name="one.pdf"))
     assert alone[0] == both[0][0]  # a page of its own measure
     assert alone[1] < both[0][1]  # with a title
+
+
+@pytest.mark.slow
+def test_a_pdf_may_have_more_pages_than_a_figure_has_matrices(folder: Path) -> None:
     assert len(page_sizes(draw(folder, "-i", "dogs", "-r", "dogs", "--force", name="all.pdf"))) == 26
 
 

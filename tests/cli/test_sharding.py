@@ -13,8 +13,9 @@ import torch
 
 from nmt.cli.sharding import Shard
 from nmt.errors import UsageError
+from nmt.training import launch
 from nmt.training.trainer import train
-from tests.commands import ROOT, good, nmt
+from tests.commands import NMT, ROOT, Forked, good, nmt, use_forks
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
@@ -89,12 +90,14 @@ def test_torchrun_translates_in_parts_and_merges_them_in_order(folder: Path, tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["links", "out.jsonl.gz", "whole"]
 
 
-def test_devices_translate_a_part_each_and_the_parts_are_merged(folder: Path, tmp_path: Path) -> None:
+def test_devices_translate_a_part_each_and_the_parts_are_merged(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = ["translate", "model", "-i", "text.tsv", "-q"]
     whole = good(nmt(*command, cwd=folder))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    split = [sys.executable, "-m", "nmt", *command, "-o", str(tmp_path / "out"), "--devices", "cpu,cpu"]
-    subprocess.run(split, cwd=folder, check=True, env=environment, timeout=300)
+    use_forks(launch, monkeypatch)
+    monkeypatch.chdir(folder)
+    assert Forked([*NMT, *command, "-o", str(tmp_path / "out"), "--devices", "cpu,cpu"], env=os.environ).wait() == 0
     assert (tmp_path / "out").read_text() == whole
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 

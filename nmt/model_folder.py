@@ -31,12 +31,13 @@ from nmt.files import write_atomically
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder, TranslationModel
 from nmt.model.transformer import TransformerModel
+from nmt.model_sources import REQUIRED, find_model
 from nmt.recipe import Recipe, TransformerModelConfig, dump_recipe, load_recipe
 from nmt.wording import counted
 
 FORMAT = 2
 """Of safetensors files: the only one that is read. Files of format 1 had no digest."""
-RECIPE, SOURCE, TARGET, WEIGHTS = "recipe.yaml", "source.model", "target.model", "weights.safetensors"
+RECIPE, SOURCE, TARGET, WEIGHTS = REQUIRED
 _STAMP = "nmt_format"
 """Metadata of a safetensors file: the format and the SHA-256 of the file. One entry, as several come in any order."""
 _BLANK = "0" * 64
@@ -89,16 +90,17 @@ class Bundle:
         weights: bool = True,
         build_model: ModelBuilder = build_model,
     ) -> Bundle:
-        """Read a model folder, or all but its weights.
+        """Read a model folder, or all but its weights; also a zip of `nmt export`, or a model on the hub (`hf:owner/name`).
 
-        Whoever made the folder: nothing in it is run, no other file is opened (symbolic links are followed), and no memory is
+        Whoever made it: nothing in it is run, no other file is opened (symbolic links are followed), and no memory is
         taken for weights before the header of their file says that it holds just those that the recipe asks for.
 
         Raises:
-            DataError: it is no model folder, or lacks a part, or one is damaged or contradicts another.
-            UsageError: the folder is no path.
+            DataError: it is no model folder, or lacks a part, or one is damaged or contradicts another; or it cannot be
+                unpacked or downloaded.
+            UsageError: the folder is no path, or `hf:` names no model.
         """
-        folder = as_path(folder, "The model folder")
+        folder = find_model(as_path(folder, "The model folder"))
         check_folder(folder, [RECIPE, SOURCE, TARGET, *([WEIGHTS] if weights else [])])
         try:
             recipe = load_recipe(folder / RECIPE, based=False)

@@ -41,7 +41,11 @@ _SCORES = "Scores"
 def evaluate(
     model: Annotated[
         Path | None,
-        typer.Argument(metavar="MODEL", help="Model folder; without one, --hyp is scored.", show_default=False),
+        typer.Argument(
+            metavar="MODEL",
+            help="Model (folder, .zip, hf:owner/name); without one, --hyp is scored.",
+            show_default=False,
+        ),
     ] = None,
     split: Annotated[str, typer.Option(metavar="TEXT", help="Text to translate: test, valid or a locator.")] = "test",
     hyp: Annotated[

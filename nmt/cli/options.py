@@ -32,7 +32,7 @@ THE_RECIPES = "the recipe's"
 """How the help names a default that is read from the recipe in the model folder."""
 
 Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="Model folder, as `nmt train` writes it.", show_default=False)
+    Path, typer.Argument(metavar="MODEL", help="Model: a folder, a .zip or hf:owner/name.", show_default=False)
 ]
 SourceText = Annotated[
     Path, typer.Option("--source", "-s", metavar="FILE", help="Source text, one sentence per line.", show_default=False)
@@ -268,7 +268,7 @@ def new_files(prefix: str, endings: Sequence[str]) -> list[Path]:
 
 
 def load_models(folders: Sequence[Path], device: str) -> list[Bundle]:
-    """Load the models of the folders. Raises DataError or UsageError."""
+    """Load models from their folders, zips or the hub. Raises DataError or UsageError."""
     from nmt.device import choose_device
     from nmt.model_folder import Bundle
 

@@ -28,7 +28,7 @@ _INTERRUPTED = 130
 def serve(
     models: Annotated[
         list[Path],
-        typer.Argument(metavar="MODEL", help="Model folders, to choose from and compare.", show_default=False),
+        typer.Argument(metavar="MODEL", help="Models, to choose from and compare.", show_default=False),
     ],
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 is any free one.")] = 5000,
@@ -95,7 +95,7 @@ def serve(
     from nmt.serving.work import EngineOptions
 
     access = Access(_hosts(host, allow_host or [], LOOPBACK), _api_key(api_key_file))
-    engine = EngineOptions(tuple(models), device, precision)
+    engine = EngineOptions.of(models, device, precision)
     keep_kernels()
     options = ServerOptions(
         ProcessOptions(engine, timeout=max(4 * timeout, _LONGEST_BATCH), prepare=keep_freed_memory),

@@ -60,6 +60,10 @@ def shortlist(
     set_up()
     from nmt.decoding.shortlist_learning import learn_shortlist
     from nmt.model_folder import Bundle
+    from nmt.model_sources import is_folder
+
+    if output is None and not is_folder(model):
+        raise UsageError(f"{model} is no folder that a shortlist can be added to: name a file with -o.")
 
     bundle = Bundle.load(model, weights=False)
     pairs = read_parallel(source, target) if source and target else _training_text(bundle)

@@ -76,7 +76,11 @@ _NOTHING = "-inf", ""
 def translate(
     models: Annotated[
         list[Path],
-        typer.Argument(metavar="MODEL", help="Model folder; several form an ensemble.", show_default=False),
+        typer.Argument(
+            metavar="MODEL",
+            help="Model (folder, .zip, hf:owner/name); several: an ensemble.",
+            show_default=False,
+        ),
     ],
     source: Annotated[
         Path,

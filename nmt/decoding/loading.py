@@ -16,6 +16,7 @@ from nmt.device import as_device
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
 from nmt.model_folder import Bundle, choose_attention
+from nmt.model_sources import find_model
 
 Folder = str | os.PathLike[str]
 
@@ -29,9 +30,9 @@ def load(
     head: int | None = None,
     **options: Unpack[Options],
 ) -> Translator:
-    """Load the model in a folder, or an ensemble of several.
+    """Load a model, or an ensemble of several.
 
-        translator = nmt.load("runs/mine", beam_size=10)
+        translator = nmt.load("runs/mine", beam_size=10)  # or "model.zip", or "hf:owner/name"
         translator.translate("A man is riding a horse.").text
         translator.translate(["A cat.", "Two dogs."], n_best=3)
 
@@ -39,8 +40,9 @@ def load(
     of a process that has translated, the child computes with one thread.
 
     Args:
-        folders: a model folder as `nmt train` makes it, or several for an ensemble, which averages their probabilities. The
-            models of an ensemble need the same target vocabulary; their source subwords may differ.
+        folders: a model folder as `nmt train` makes it, a zip as `nmt export` does, or a model on the Hugging Face hub,
+            `hf:owner/name[@revision]`; or several for an ensemble, which averages their probabilities. The models of an
+            ensemble need the same target vocabulary; their source subwords may differ.
         device: `auto` (the GPU if there is one), `cpu`, `cuda`, ...
         build_model: makes the model of a recipe, as in `nmt.train`. Default: the models of this toolkit.
         layer: the decoder layer, from 1, whose attention is the alignment of the Transformers among the models. Default: the
@@ -76,11 +78,11 @@ def load(
         sampling: draw translations at random in this way. Default: None, beam search.
 
     Raises:
-        DataError: a folder is not a model or is damaged, or the target vocabularies differ.
+        DataError: a folder is not a model or is damaged or cannot be downloaded, or the target vocabularies differ.
         UsageError: an argument or option is invalid.
     """
     members = folders if isinstance(folders, Sequence) and not isinstance(folders, str | bytes) else [folders]
-    paths = [as_path(folder, "A model folder").absolute() for folder in members]
+    paths = [find_model(as_path(folder, "A model folder")).absolute() for folder in members]
     device = as_device(device)
     chooses_attention = layer is not None or head is not None
     check_attention(posterior=bool(options.get("posterior")), is_chosen=chooses_attention)

@@ -15,10 +15,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from nmt.language_names import language_name
 from nmt.serving import metrics, schemas
 from nmt.serving.drawings import Drawer
 from nmt.serving.guard import Access, Guard, error_response
-from nmt.serving.languages import language_name
 from nmt.serving.pages import ASSETS, render_page
 from nmt.serving.schemas import (
     PICTURES,

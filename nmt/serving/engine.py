@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -42,7 +41,7 @@ class Engine:
             )
             for bundle in self._bundles
         ]
-        self.description = EngineDescription(describe(self._bundles, options.folders), device.type)
+        self.description = EngineDescription(describe(self._bundles, options.names), device.type)
         for model in range(len(self._bundles)):
             self.run(Setting(model), [LineTask("a")])  # the first line compiles kernels and fills caches
 
@@ -93,10 +92,10 @@ def _is_short(task: LineTask, bundle: Bundle) -> bool:
     return max(map(len, sides)) <= MOST_SCORED_TOKENS
 
 
-def describe(bundles: Sequence[Bundle], folders: Sequence[Path]) -> tuple[ServedModel, ...]:
-    """What clients learn of the models. Names are those of the folders, numbered where two are the same."""
-    names = unique([folder.resolve().name or "model" for folder in folders], " ({})")
-    identifiers = unique([_slug(folder.resolve().name) for folder in folders], "-{}")
+def describe(bundles: Sequence[Bundle], model_names: Sequence[str]) -> tuple[ServedModel, ...]:
+    """What clients learn of the models. Names are numbered where two are the same."""
+    names = unique([name or "model" for name in model_names], " ({})")
+    identifiers = unique([_slug(name) for name in model_names], "-{}")
     return tuple(
         ServedModel(
             identifier=identifier,

@@ -9,8 +9,8 @@ from importlib import resources
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from nmt.language_names import language_name
 from nmt.plotting.explorer import page_file
-from nmt.serving.languages import language_name
 from nmt.serving.schemas import model_description
 from nmt.serving.work import ServedModel
 

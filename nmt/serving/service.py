@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nmt.language_names import language_name
 from nmt.serving.batching import Batcher, ClosedError, QueueFullError
 from nmt.serving.decoder_process import LostDecoderError
-from nmt.serving.languages import language_name
 from nmt.serving.metrics import SECONDS, SENTENCES, Counter, Gauge, Histogram, exposition
 from nmt.serving.schemas import (
     AUTO,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from nmt.alignment.extraction import AlignedPair
+from nmt.model_sources import find_model, model_name
+
+PrecisionName = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,18 @@ class ServedModel:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Which models a process loads, and how it computes."""
+    """Which models a process loads, what they are called, and how it computes."""
 
     folders: tuple[Path, ...]
+    names: tuple[str, ...]
     device: str = "auto"
-    precision: Literal["auto", "fp32", "bf16", "fp16", "int8"] = "fp32"
+    precision: PrecisionName = "fp32"
     batch_tokens: int = 4096
+
+    @classmethod
+    def of(cls, models: Sequence[Path], device: str = "auto", precision: PrecisionName = "fp32") -> EngineOptions:
+        """For models wherever they are; what is on the hub is downloaded here, once. Raises DataError or UsageError."""
+        return cls(tuple(map(find_model, models)), tuple(map(model_name, models)), device, precision)
 
 
 @dataclass(frozen=True)

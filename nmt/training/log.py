@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -123,6 +123,23 @@ class Log:
     def _build_display(self) -> Progress:
         left = TextColumn("{task.fields[left]} left ", table_column=Column(no_wrap=True))
         return fitting_progress(self.console, counts="{task.percentage:>3.0f}%", time=left, transient=False)
+
+
+def read_validations(folder: Path) -> list[dict[str, Any]]:
+    """The records of validations in a run folder's log. Raises DataError if it is damaged."""
+    path = folder / METRICS
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
+    if lines and not lines[-1].endswith("\n"):  # incomplete after a crash
+        lines.pop()
+    try:
+        return [record for line in lines if (record := json.loads(line))["kind"] == "valid"]
+    except (ValueError, KeyError, TypeError):
+        raise DataError(f"{path} is damaged: it must hold one JSON object per line.") from None
+
+
+def best_validation(records: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The record of the best validation, that of the weights; None if there is none."""
+    return next((record for record in reversed(records) if record.get("best")), None)
 
 
 @contextmanager

@@ -125,7 +125,7 @@ def _forced(model: Path, source: str, target: str) -> float:
 def test_two_folders_of_one_name_are_told_apart(model: Path, tmp_path: Path) -> None:
     other = tmp_path / "model"
     Bundle.load(model, torch.device("cpu")).save(other)
-    engine = Engine(EngineOptions((model, other), "cpu"))
+    engine = Engine(EngineOptions.of([model, other], "cpu"))
     assert [(each.identifier, each.name) for each in engine.description.models] == [
         ("model", "model"),
         ("model-2", "model (2)"),
@@ -134,14 +134,14 @@ def test_two_folders_of_one_name_are_told_apart(model: Path, tmp_path: Path) -> 
 
 
 def test_a_beam_narrower_than_the_list_is_refused(model: Path) -> None:
-    engine = Engine(EngineOptions((model,), "cpu"))
+    engine = Engine(EngineOptions.of([model], "cpu"))
     assert len(engine.run(Setting(0, n_best=2, beam_size=2), [LineTask("the cat")])[0]) == 2
     with pytest.raises(UsageError, match="n_best"):
         engine.run(Setting(0, n_best=3, beam_size=2), [LineTask("a dog")])
 
 
 def test_what_is_too_long_is_not_scored_or_aligned(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(EngineOptions((model,), "cpu"))
+    engine = Engine(EngineOptions.of([model], "cpu"))
     long = LineTask("a " * 600, "a", aligned=True)
     short = LineTask("a dog", "a cat", aligned=True)
     results = engine.run(Setting(0, "score"), [long, short])
@@ -225,7 +225,7 @@ def forks() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def decoder(model: Path, forks: None) -> Iterator[DecoderProcess]:
-    [decoder], description = start_decoders(ProcessOptions(EngineOptions((model,), "cpu")), 1)
+    [decoder], description = start_decoders(ProcessOptions(EngineOptions.of([model], "cpu")), 1)
     assert description.device == "cpu"
     yield decoder
     decoder.close()
@@ -277,7 +277,7 @@ def test_a_process_does_not_outlive_the_server(model: Path) -> None:
 def test_what_cannot_be_loaded_is_said(model: Path, tmp_path: Path) -> None:
     before = threading.active_count()
     with pytest.raises(DataError, match="no-model"):
-        start_decoders(ProcessOptions(EngineOptions((tmp_path / "no-model",), "cpu")), 1)
+        start_decoders(ProcessOptions(EngineOptions.of([tmp_path / "no-model"], "cpu")), 1)
     with pytest.raises(UsageError, match="no-device"):
-        start_decoders(ProcessOptions(EngineOptions((model,), "no-device")), 1)
+        start_decoders(ProcessOptions(EngineOptions.of([model], "no-device")), 1)
     assert threading.active_count() == before

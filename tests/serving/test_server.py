@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from nmt.errors import DataError
+from nmt.language_names import language_name
 from nmt.serving.guard import HEADERS, Access, LogLines, logger
-from nmt.serving.languages import language_name
 from nmt.serving.listening import bind
 from nmt.serving.schemas import openapi
 from nmt.serving.service import Limits

@@ -241,8 +241,9 @@ def _named(
 ) -> list[tuple[str, Bundle]]:
     """The models of a page: each by the name of its folder, or its path if names are equal, and the attention if it is chosen."""
     from nmt.model_folder import choose_attention
+    from nmt.model_sources import model_name
 
-    names = [folder.resolve().name for folder in folders]
+    names = [model_name(folder) for folder in folders]
     if len(set(names)) < len(names):
         names = [str(folder) for folder in folders]
     views = choose_attention(bundles, layer, head)

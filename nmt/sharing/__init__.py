@@ -1,0 +1,1 @@
+"""Share models: a description, a model card, one file, the Hugging Face hub."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from nmt.plotting.heatmap import plot_alignment
     from nmt.plotting.importances import plot_importances
     from nmt.recipe import Recipe, load_recipe
+    from nmt.sharing.exporting import export
+    from nmt.sharing.pushing import push
     from nmt.training.trainer import train
 
 __version__ = "0.1.0"
@@ -35,11 +37,13 @@ __all__ = [
     "Translator",
     "UsageError",
     "evaluate",
+    "export",
     "load",
     "load_corpus",
     "load_recipe",
     "plot_alignment",
     "plot_importances",
+    "push",
     "search",
     "train",
 ]
@@ -58,11 +62,13 @@ _HOME = {
     "Translator": "nmt.decoding.translator",
     "UsageError": "nmt.errors",
     "evaluate": "nmt.comparison.evaluation",
+    "export": "nmt.sharing.exporting",
     "load": "nmt.decoding.loading",
     "load_corpus": "nmt.data.corpus",
     "load_recipe": "nmt.recipe",
     "plot_alignment": "nmt.plotting.heatmap",
     "plot_importances": "nmt.plotting.importances",
+    "push": "nmt.sharing.pushing",
     "search": "nmt.decoding",
     "train": "nmt.training.trainer",
 }

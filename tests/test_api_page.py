@@ -25,12 +25,13 @@ def test_every_example_runs(
     (tmp_path / "mine.yaml").write_text(dump_recipe(toy.recipe(tmp_path, training={"updates": 1})))
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "example"}
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 6
     for number, block in enumerate(BLOCKS, start=1):
         exec(compile(block, f"API.md, block {number}", "exec"), names)
     assert names["best"].ids == (4,)
     assert names["best"].log_probability == pytest.approx(-0.616186)
     assert len(names["sampled"].hypotheses) == 4
     assert names["run"].folder == Path("runs/new")
+    assert (tmp_path / "mine.zip").is_file()
     assert (tmp_path / "alignment.png").read_bytes().startswith(b"\x89PNG")
     assert "BLEU" in capsys.readouterr().out

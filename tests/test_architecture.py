@@ -84,11 +84,13 @@ def test_the_public_names_are_these() -> None:
         "Translator",
         "UsageError",
         "evaluate",
+        "export",
         "load",
         "load_corpus",
         "load_recipe",
         "plot_alignment",
         "plot_importances",
+        "push",
         "search",
         "train",
     ]

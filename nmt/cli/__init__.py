@@ -17,6 +17,7 @@ from nmt.cli.linking import links
 from nmt.cli.plotting.plot import plot
 from nmt.cli.reproducing import reproduce
 from nmt.cli.serving import serve
+from nmt.cli.sharing import export, push
 from nmt.cli.shortlisting import shortlist
 from nmt.cli.training import average, train
 from nmt.cli.translating import score, translate
@@ -33,7 +34,7 @@ app = typer.Typer(
 )
 for _panel, _functions in (
     (_USE, (train, average, shortlist, translate, serve, evaluate, score, align, links, plot)),
-    (_INSPECT, (compare, reproduce, info)),
+    (_INSPECT, (compare, reproduce, info, export, push)),
 ):
     for _function in _functions:
         app.command(cls=Command, rich_help_panel=_panel)(_function)

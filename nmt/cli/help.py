@@ -66,10 +66,11 @@ class OverviewHelp:
         usage = f"Usage: {ctx.command_path} COMMAND ...   (`{ctx.command_path} COMMAND --help` explains a command)"
         yield [_code(group.help), _code(usage)]
         width = max(map(len, group.commands))
+        rest: list[RenderableType] = []  # one block: the panels are told apart by their headings, not by empty lines
         for panel, commands in groupby(group.commands.values(), lambda command: command.rich_help_panel):
-            yield [_heading(panel), _table((_command_row(item) for item in commands), width)]
+            rest += [_heading(panel), _table((_command_row(item) for item in commands), width)]
         options = "  ".join(", ".join(_names(option)) for option in group.get_params(ctx))
-        yield [_code(f"Options: {options}"), _code(group.epilog)]
+        yield [*rest, _code(f"Options: {options}"), _code(group.epilog)]
 
 
 def _write(formatter: Any, blocks: Iterable[list[RenderableType]]) -> None:

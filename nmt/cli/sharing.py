@@ -1,0 +1,125 @@
+"""`nmt export` and `nmt push`."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt.cli.options import Model, Quiet, set_up
+from nmt.wording import counted
+
+if TYPE_CHECKING:
+    from nmt.sharing.files import SharedModel
+
+_log = logging.getLogger(__name__)
+
+Licence = Annotated[
+    str | None,
+    typer.Option(
+        "--licence",
+        "--license",
+        metavar="ID",
+        help="Licence of the model, for its card: mit, cc-by-4.0, ...",
+        show_default="that of an earlier card",
+    ),
+]
+
+
+def export(
+    model: Model,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="New file; it ends with .zip.", show_default=False)
+    ],
+    licence: Licence = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write a model as one file, for every command.
+
+    Examples:
+      nmt export runs/bahdanau -o bahdanau.zip
+      nmt export runs/bahdanau -o bahdanau.zip --licence cc-by-4.0
+
+    Details:
+
+    The zip holds what translating needs (recipe, subwords, weights), data.json, metrics.jsonl and scores.json if they are
+    there, and a model card, README.md. Nothing else of the folder is in it. The same model gives the same bytes. The name of
+    the file is printed.
+
+    The card shows the scores in MODEL/scores.json (what `nmt evaluate` prints as JSON), of `nmt reproduce`, and of the best
+    validation. A README.md of your own in the folder takes its place.
+    """
+    set_up(quiet=quiet)
+    from nmt.sharing.exporting import check_output, write_archive
+    from nmt.sharing.files import SharedModel
+
+    check_output(output)
+    shared = SharedModel.load(model, licence)
+    write_archive(shared, output)
+    _warn(shared)
+    typer.echo(output)
+
+
+def push(
+    model: Model,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="owner/name on the hub.", show_default=False)],
+    licence: Licence = None,
+    private: Annotated[bool, typer.Option("--private", help="Make a private repository.")] = False,
+    replace_card: Annotated[
+        bool, typer.Option("--replace-card", help="Replace the card on the hub, whoever wrote it.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the card and the files, and upload nothing.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Upload a model to the Hugging Face hub.
+
+    Examples:
+      nmt push runs/bahdanau me/bahdanau-en-de --licence cc-by-4.0
+      nmt push runs/bahdanau me/bahdanau-en-de --dry-run
+
+    Details:
+
+    Needs `pip install "nmt[hub]"` and a token that may write: `hf auth login`, or HF_TOKEN. A repository that is not there
+    is made. All is uploaded in one commit: what `nmt export` writes. A README.md in the model folder is the card; without
+    one, nmt writes it. A card on the hub that nmt did not write, or that was edited there, stays. The address of the model
+    is printed.
+    """
+    set_up(quiet=quiet)
+    from nmt.sharing.files import SharedModel
+    from nmt.sharing.pushing import check_name, upload
+
+    repository = check_name(name)
+    shared = SharedModel.load(model, licence)
+    if dry_run:
+        _warn(shared)
+        _show(shared, repository)
+        return
+    result = upload(shared, repository, private=private, replace_card=replace_card)
+    _warn(shared.licensed(result.licence))
+    if result.keeps_card:
+        _log.warning(
+            "The card on the hub is not nmt's or was edited, so it stays as it is: --replace-card replaces it, --dry-run "
+            "prints the new one."
+        )
+    typer.echo(result.address)
+
+
+def _warn(shared: SharedModel) -> None:
+    for sentence in shared.warnings():
+        _log.warning("%s", sentence)
+
+
+def _show(shared: SharedModel, repository: str) -> None:
+    """Print the card and the files with their sizes."""
+    from nmt.model_sources import CARD
+
+    card = shared.card_text(f"hf:{repository}")
+    sizes = {CARD: len(card.encode()), **{name: path.stat().st_size for name, path in shared.files().items()}}
+    typer.echo(card)
+    for name, size in sizes.items():
+        typer.echo(f"{size:>13,}  {name}")
+    typer.echo(f"{sum(sizes.values()):>13,}  bytes in {counted(len(sizes), 'file')}")

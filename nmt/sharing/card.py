@@ -1,0 +1,301 @@
+"""The model card: what is known of a model, as metadata for the Hugging Face hub and as text for people."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt.data.catalogue import lookup, split_name
+from nmt.data.corpus import split_rows
+from nmt.data.languages import LANGUAGES, base_language
+from nmt.errors import NmtError, UsageError
+from nmt.language_names import language_name
+from nmt.model_folder import Bundle
+from nmt.model_hub import PREFIX
+from nmt.recipe import DataConfig, FiltersConfig, ModelConfig, RecurrentModelConfig, dump_recipe
+from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
+from nmt.sharing.description import describe_network
+from nmt.sharing.scores import RecordedScore, recorded_scores
+from nmt.training.data_file import DataDescription, load_data_description
+from nmt.wording import counted
+
+_LICENCE = re.compile(r"[a-z0-9][a-z0-9.-]*")
+_FRONT_MATTER = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
+_MARK = re.compile(r"\n<!-- written by nmt, sha256 ([0-9a-f]{64}) -->\n\Z")
+"""The end of a card that nmt wrote: a digest of all before it, which an edit no longer fits."""
+_UNKNOWN = "not known"
+_PAPERS = {
+    "additive": "[Bahdanau et al. 2015](https://arxiv.org/abs/1409.0473)",
+    **dict.fromkeys(("dot", "general", "concat", "location"), "[Luong et al. 2015](https://arxiv.org/abs/1508.04025)"),
+}
+"""Where the attention scores were published."""
+
+
+@dataclass(frozen=True)
+class CorpusNote:
+    """A training corpus, and what the catalogue knows of it; empty where it knows nothing."""
+
+    locator: str
+    title: str = ""
+    home: str = ""
+    licence: str = ""
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """What a card says.
+
+    Attributes:
+        bundle: the model.
+        data: what it was trained on; None if that was not recorded.
+        scores: its recorded scores.
+        licence: identifier of the hub; None if the owner gave none.
+    """
+
+    bundle: Bundle
+    data: DataDescription | None
+    scores: Sequence[RecordedScore]
+    licence: str | None
+
+    @classmethod
+    def of(cls, bundle: Bundle, folder: Path, licence: str | None) -> ModelCard:
+        """The card of a model in a folder. Raises DataError if what is recorded there is damaged."""
+        return cls(bundle, load_data_description(folder), recorded_scores(folder, bundle.recipe), licence)
+
+    @property
+    def corpora(self) -> list[CorpusNote]:
+        """The training corpora."""
+        return [describe_corpus(item.corpus) for item in self.bundle.recipe.data.corpora]
+
+    def text(self, address: str) -> str:
+        """The card as Markdown with metadata; `address` is what users of the model write for MODEL."""
+        metadata = f"---\n{dump_yaml(self.metadata())}---"
+        blocks = [*self._introduction(), *_usage(address, self.bundle), *_scores(self.scores), *self._training_text()]
+        return _marked("\n\n".join([metadata, *blocks, *self._model()]) + "\n")
+
+    def metadata(self) -> dict[str, Any]:
+        """What the hub reads, without what is not known."""
+        data = self.bundle.recipe.data
+        pretrained = self.bundle.recipe.training.pretrained
+        base = pretrained.model if pretrained is not None and pretrained.model.startswith(PREFIX) else ""
+        entries = {
+            "language": list(dict.fromkeys(filter(None, map(_hub_language, (data.source, data.target))))),
+            "license": self.licence,
+            "library_name": "nmt",
+            "pipeline_tag": "translation",
+            "tags": _tags(self.bundle.recipe.model),
+            "datasets": _hub_datasets(data),
+            "base_model": base.removeprefix(PREFIX).partition("@")[0],
+            "model-index": _model_index(self.bundle.recipe.name, data, self.scores),
+        }
+        return {key: value for key, value in entries.items() if value}
+
+    def _introduction(self) -> Iterator[str]:
+        recipe = self.bundle.recipe
+        source, target = language_name(recipe.data.source), language_name(recipe.data.target)
+        yield f"# {recipe.name}: {source} to {target}"
+        version = "" if self.data is None else f" {self.data.nmt}"
+        licence = f" Licence: `{self.licence}`." if self.licence else ""
+        yield f"{_kind(recipe.model)} that translates {source} to {target}, trained with nmt{version}.{licence}"
+
+    def _training_text(self) -> Iterator[str]:
+        yield "## Training text"
+        yield _table(["corpus", "licence"], [[_corpus_cell(note), note.licence or _UNKNOWN] for note in self.corpora])
+        if self.data is not None:
+            yield _fingerprints(self.data, self.bundle.recipe.data.filters)
+
+    def _model(self) -> Iterator[str]:
+        yield "## Model"
+        yield _table(
+            ["setting", "value"], [[key, _plain(value)] for key, value in describe_network(self.bundle).items()]
+        )
+        recipe = dump_recipe(self.bundle.recipe).rstrip()
+        yield f"<details>\n<summary>The whole recipe</summary>\n\n```yaml\n{recipe}\n```\n\n</details>"
+
+
+# --- parts of the text --------------------------------------------------------------------------------------------
+
+
+def _kind(model: ModelConfig) -> str:
+    """The kind of model, with the paper of its attention."""
+    if not isinstance(model, RecurrentModelConfig):
+        return "A Transformer ([Vaswani et al. 2017](https://arxiv.org/abs/1706.03762))"
+    score, cell = model.attention.score.kind, model.decoder.cell.upper()
+    if score == "none":
+        return f"A recurrent encoder-decoder ({cell}) without attention"
+    window = "" if model.attention.window.kind == "global" else f"{model.attention.window.kind} "
+    return f"A recurrent encoder-decoder ({cell}) with {window}{score} attention ({_PAPERS[score]})"
+
+
+def _usage(address: str, bundle: Bundle) -> Iterator[str]:
+    """How to use the model from the command line and from Python."""
+    extra = "[hub]" if address.startswith(PREFIX) else ""
+    shown = "translation.text, translation.links" if bundle.recipe.model.has_attention else "translation.text"
+    yield "## Use"
+    yield (
+        f'```sh\npip install "nmt{extra}"\n'
+        f"nmt translate {address} -i input.{bundle.recipe.data.source} -o output.{bundle.recipe.data.target}\n"
+        f"nmt info {address}\n```"
+    )
+    yield (
+        f'```python\nimport nmt\n\ntranslation = nmt.load("{address}").translate("A sentence to translate.")\n'
+        f"{shown}\n```"
+    )
+
+
+def _scores(scores: Sequence[RecordedScore]) -> Iterator[str]:
+    """The table of scores, if there are any."""
+    if not scores:
+        return
+    yield "## Scores"
+    rows = [
+        [
+            _code(score.text) + " (validation)" * score.is_validation,
+            f"{score.metric} {score.value:.2f}",
+            "" if score.interval is None else f"{score.interval[0]:.2f} to {score.interval[1]:.2f}",
+            score.way,
+            _code(score.signature) if score.signature else "",
+        ]
+        for score in scores
+    ]
+    yield _table(["text", "score", "95 % interval", "by", "sacreBLEU signature"], rows)
+    if any(score.is_validation for score in scores):
+        yield "The validation text chose the weights, so its scores are optimistic."
+
+
+def _fingerprints(data: DataDescription, filters: FiltersConfig) -> str:
+    """Sizes and fingerprints of the texts."""
+    rows = [
+        ["training", _plain(str(data.train.report(filters))), _code(data.train.fingerprint)],
+        ["validation", counted(data.valid.lines, "pair"), _code(data.valid.fingerprint)],
+    ]
+    return _table(["text", "pairs", "fingerprint of all pairs"], rows)
+
+
+def _corpus_cell(note: CorpusNote) -> str:
+    if not note.title:
+        return _code(note.locator)
+    return f"{_code(note.locator)}: [{_plain(note.title)}]({note.home})"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of Markdown without columns that have no value."""
+    full = [column for column in range(len(heads)) if any(row[column] for row in rows)]
+    lines = [
+        [heads[column] for column in full],
+        ["---"] * len(full),
+        *([row[column] for column in full] for row in rows),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _code(text: str) -> str:
+    """Text in a cell of a table, as code."""
+    return f"`{_plain(text).replace('`', chr(39))}`"
+
+
+def _plain(text: str) -> str:
+    """Text in a cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+# --- parts of the metadata ----------------------------------------------------------------------------------------
+
+
+def _hub_language(code: str) -> str | None:
+    """A language code that the hub knows; None for what may be no code, such as `src`."""
+    base = base_language(code)
+    return base if base in LANGUAGES or re.fullmatch("[a-z]{3}_[A-Z][a-z]{3}", code) else None
+
+
+def _tags(model: ModelConfig) -> list[str]:
+    if not isinstance(model, RecurrentModelConfig):
+        return ["machine-translation", "transformer"]
+    return ["machine-translation", "rnn", model.decoder.cell, *["attention"] * model.has_attention]
+
+
+def _hub_datasets(data: DataConfig) -> list[str]:
+    """The data sets of the hub among the training corpora."""
+    names = [item.corpus.removeprefix(PREFIX).partition(":")[0] for item in data.corpora if _is_hub_data(item.corpus)]
+    return list(dict.fromkeys("/".join(name.split("/")[:2]) for name in names))
+
+
+def _is_hub_data(locator: str) -> bool:
+    return re.match(r"hf:[\w-][\w.-]*/[\w.-]+(/[^:]+)?:", locator) is not None
+
+
+def _model_index(name: str, data: DataConfig, scores: Sequence[RecordedScore]) -> list[dict[str, Any]]:
+    """The scores of test texts, or else of the validation text, as the hub lists results."""
+    comparable = [score for score in scores if score.signature]
+    chosen = [score for score in comparable if not score.is_validation] or comparable
+    results = [
+        {
+            "task": {"type": "translation", "name": f"Translation {data.source}-{data.target}"},
+            "dataset": {
+                "type": text,
+                "name": text,
+                "split": "validation" if any(score.is_validation for score in chosen) else "test",
+            },
+            "metrics": [_hub_metric(score) for score in chosen if score.text == text],
+        }
+        for text in dict.fromkeys(score.text for score in chosen)
+    ]
+    return [{"name": name, "results": results}] if results else []
+
+
+def _hub_metric(score: RecordedScore) -> dict[str, Any]:
+    kind = re.sub(r"[^a-z]", "", score.metric.lower())
+    value = round(score.value, 2)
+    return {"type": kind, "name": score.metric, "value": value, "args": {"signature": score.signature}}
+
+
+# --- licences -----------------------------------------------------------------------------------------------------
+
+
+def check_licence(licence: str | None) -> str | None:
+    """The licence. Raises UsageError if it is no identifier."""
+    if licence is not None and not _LICENCE.fullmatch(licence):
+        raise UsageError(
+            f"'{licence}' is no identifier of a licence: write it as the hub does, such as mit, cc-by-4.0 or other."
+        )
+    return licence
+
+
+def describe_corpus(locator: str) -> CorpusNote:
+    """What the catalogue knows of a corpus."""
+    if locator.startswith("sample:"):
+        return CorpusNote(locator, licence="that of nmt, whose grammar generates it")
+    name = split_name(split_rows(locator)[0])
+    corpus = None if name is None else lookup(name[0])
+    if corpus is None:
+        return CorpusNote(locator)
+    return CorpusNote(locator, corpus.entry.title, corpus.entry.home, corpus.entry.licence)
+
+
+# --- cards that are there already ---------------------------------------------------------------------------------
+
+
+def _marked(text: str) -> str:
+    """A card with a digest at its end, by which `is_unedited` knows it."""
+    return f"{text}\n<!-- written by nmt, sha256 {hashlib.sha256(text.encode()).hexdigest()} -->\n"
+
+
+def is_unedited(card: str) -> bool:
+    """Whether nmt wrote a card and nobody has edited it since."""
+    match = _MARK.search(card)
+    return match is not None and hashlib.sha256(card[: match.start()].encode()).hexdigest() == match[1]
+
+
+def licence_in(card: str) -> str | None:
+    """The licence that a card names; None if it names none."""
+    match = _FRONT_MATTER.match(card)
+    try:
+        tree = parse_yaml(match[1], "the card") if match else {}
+    except NmtError:
+        return None
+    licence = tree.get("license") if isinstance(tree, dict) else None
+    return licence if isinstance(licence, str) and _LICENCE.fullmatch(licence) else None

@@ -1,0 +1,71 @@
+"""Write a model as one file, which every command reads: `nmt export`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+from nmt.arguments import as_path
+from nmt.errors import UsageError
+from nmt.files import write_atomically
+from nmt.model_sources import CARD, SUFFIX
+from nmt.sharing.files import SharedModel
+
+_TIME = (1980, 1, 1, 0, 0, 0)
+"""Of all members, the earliest that zip has, so that the same model gives the same bytes."""
+_MODE = 0o644
+
+
+def export(model: str | os.PathLike[str], output: str | os.PathLike[str], *, licence: str | None = None) -> Path:
+    """Write a model as one zip, as `nmt export` does: what translating needs, its recorded scores, and a model card.
+
+        nmt.export("runs/mine", "mine.zip")
+        nmt.load("mine.zip")
+
+    The same model gives the same bytes. Members are not compressed, as weights hardly can be.
+
+    Args:
+        model: a model folder, or what else `nmt.load` takes.
+        output: the new file; its name ends with `.zip`.
+        licence: identifier of the model's licence, for the card. Default: that of an earlier card, or none.
+
+    Raises:
+        DataError: the model cannot be loaded, or the file cannot be written.
+        UsageError: the file exists already, its name has another end, or the licence is no identifier.
+    """
+    path = as_path(output, "The output")
+    check_output(path)
+    write_archive(SharedModel.load(as_path(model, "The model"), licence), path)
+    return path
+
+
+def check_output(path: Path) -> None:
+    """Raise UsageError unless a zip of this name can be written without replacing a file."""
+    if path.suffix.lower() != SUFFIX:
+        raise UsageError(f"{path} must end with {SUFFIX}, by which commands know that it is one file.")
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"{path} already exists: move it, or choose another name with -o.")
+
+
+def write_archive(shared: SharedModel, path: Path) -> None:
+    """Write the files and the card of a model, atomically. Raises DataError."""
+    card = shared.card_text(path.name)
+
+    def write(temporary: Path) -> None:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as bundle:
+            bundle.writestr(_member(CARD), card.encode())
+            for name, file in shared.files().items():
+                with file.open("rb") as source, bundle.open(_member(name, file.stat().st_size), "w") as sink:
+                    shutil.copyfileobj(source, sink, 2**20)
+
+    write_atomically(path, write)
+
+
+def _member(name: str, size: int = 0) -> zipfile.ZipInfo:
+    """A member that depends on nothing but its name and content."""
+    info = zipfile.ZipInfo(name, _TIME)
+    info.create_system, info.external_attr = 3, _MODE << 16
+    info.file_size = size
+    return info

@@ -1,0 +1,294 @@
+"""Models as one file: what is in it, that it translates as the folder does, and files from strangers."""
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nmt
+from nmt.cache import cache_folder
+from nmt.errors import DataError, UsageError
+from nmt.model_folder import RECIPE, SOURCE, TARGET, WEIGHTS
+from nmt.model_sources import CARD, OPTIONAL, REQUIRED, find_model, model_name
+from nmt.serving.work import EngineOptions
+from nmt.sharing.card import is_unedited
+from nmt.sharing.scores import SCORES
+from nmt.training.data_file import DATA
+from nmt.training.log import METRICS
+from tests.commands import bad, good
+from tests.commands import nmt as run_nmt
+from tests.robustness import tiny
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> Path:
+    """A cache folder of the test's own, with the kernels of all tests."""
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    for entry in cache.iterdir():
+        (folder / entry.name).symlink_to(entry)
+    monkeypatch.setenv("NMT_CACHE", str(folder))
+    return folder
+
+
+def results(model: Path) -> list[tuple[str, float]]:
+    return [(item.text, item.score) for item in nmt.load(model, device="cpu").translate(tiny.TEXT)]
+
+
+def members(archive: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(archive) as bundle:
+        return {name: bundle.read(name) for name in bundle.namelist()}
+
+
+def write_zip(path: Path, files: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", compression) as bundle:
+        for name, content in files.items():
+            bundle.writestr(name, content)
+    return path
+
+
+def test_the_names_of_files_are_those_that_are_written() -> None:
+    assert REQUIRED == (RECIPE, SOURCE, TARGET, WEIGHTS)
+    assert OPTIONAL == (DATA, METRICS, SCORES)
+
+
+def test_an_exported_model_translates_as_before(run: Path, tmp_path: Path) -> None:
+    archive = nmt.export(run, tmp_path / "mine.zip", licence="mit")
+    files = members(archive)
+    assert sorted(files) == sorted([*REQUIRED, DATA, METRICS, CARD])
+    assert all(content == (run / name).read_bytes() for name, content in files.items() if name != CARD)
+    assert "nmt translate mine.zip" in files[CARD].decode()
+    shutil.move(run, tmp_path / "away")
+    assert results(archive) == results(tmp_path / "away")
+
+
+def test_the_same_model_gives_the_same_bytes(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    first = nmt.export(run, tmp_path / "mine.zip").read_bytes()
+    for file in run.iterdir():
+        file.touch()
+        file.chmod(0o600)
+    assert nmt.export(run, tmp_path / "a/mine.zip").read_bytes() == first
+
+
+def test_a_zip_is_unpacked_once(run: Path, tmp_path: Path) -> None:
+    archive = nmt.export(run, tmp_path / "mine.zip")
+    folder = find_model(archive)
+    written = (folder / WEIGHTS).stat().st_mtime_ns
+    copy = shutil.copy(archive, tmp_path / "copy.zip")
+    assert find_model(Path(copy)) == folder
+    assert (folder / WEIGHTS).stat().st_mtime_ns == written
+    assert [path.name for path in (cache_folder() / "models").iterdir()] == [folder.name]
+
+
+def test_commands_take_a_zip_for_a_model(run: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "mine.zip"
+    assert good(run_nmt("export", run, "-o", archive, "--licence", "mit")) == f"{archive}\n"
+    text = "".join(f"{line}\n" for line in tiny.TEXT).encode()
+    expected = run_nmt("translate", run, "--format", "tsv", stdin=text).stdout
+    assert run_nmt("translate", archive, "--format", "tsv", stdin=text).stdout == expected
+    assert good(run_nmt("info", archive, "--json")) == good(run_nmt("info", run, "--json"))
+    assert model_name(archive) == "mine"
+    assert EngineOptions.of([archive, run]).names == ("mine", "mine")
+
+
+def test_an_export_of_an_export_is_the_same_and_keeps_its_licence(run: Path, tmp_path: Path) -> None:
+    archive = nmt.export(run, tmp_path / "mine.zip", licence="mit")
+    (tmp_path / "a").mkdir()
+    assert nmt.export(archive, tmp_path / "a/mine.zip").read_bytes() == archive.read_bytes()
+
+
+def test_no_file_is_replaced(run: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "mine.zip"
+    archive.write_bytes(b"mine")
+    expected = f"{archive} already exists: move it, or choose another name with -o."
+    assert bad(run_nmt("export", run, "-o", archive), 2) == f"{expected}\n".rstrip()
+    assert archive.read_bytes() == b"mine"
+    with pytest.raises(UsageError, match=r"mine must end with \.zip, by which commands know"):
+        nmt.export(run, tmp_path / "mine")
+    with pytest.raises(UsageError, match="'CC BY' is no identifier of a licence: write it as the hub does"):
+        nmt.export(run, tmp_path / "other.zip", licence="CC BY")
+    assert not (tmp_path / "other.zip").exists()
+
+
+def test_a_full_disk_leaves_nothing_behind(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("nmt.sharing.exporting.shutil.copyfileobj", full)
+    with pytest.raises(DataError, match=r"Cannot write .*mine\.zip: No space left on device"):
+        nmt.export(run, tmp_path / "mine.zip")
+    assert [path.name for path in tmp_path.glob("*mine*")] == []
+
+
+def test_a_card_of_ones_own_is_in_the_zip_as_it_is(run: Path, tmp_path: Path) -> None:
+    (run / CARD).write_text("# Mine, without metadata\n")
+    assert members(nmt.export(run, tmp_path / "mine.zip"))[CARD] == b"# Mine, without metadata\n"
+    (run / CARD).write_bytes(b"\xff")
+    with pytest.raises(DataError, match=r"Cannot read .*README\.md: it is not UTF-8"):
+        nmt.export(run, tmp_path / "other.zip")
+
+
+def test_a_warning_names_what_others_should_not_miss(run: Path, tmp_path: Path) -> None:
+    recipe = run / RECIPE
+    recipe.write_text(recipe.read_text().replace("multi30k/val", "/home/ann/secret/val"))
+    ended = run_nmt("export", run, "-o", tmp_path / "mine.zip")
+    first, second = ended.stderr.decode().splitlines()
+    assert first.startswith(
+        "nmt: The card names no licence, so nobody knows whether they may use the model: give --lic"
+    )
+    assert "multi30k/train: non-commercial research and education" in first
+    assert second == (
+        "nmt: The recipe names files of this machine, and everybody will read that: /home/ann/secret/val."
+    )
+
+
+# --- zips from strangers ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(run: Path) -> dict[str, bytes]:
+    return {name: (run / name).read_bytes() for name in REQUIRED}
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_folder_that_was_zipped_by_hand_is_a_model_too(
+    run: Path, files: dict[str, bytes], tmp_path: Path, compression: int
+) -> None:
+    others = {"../outside.txt": b"x", "/etc/x": b"x", "mine/../../x": b"x", "mine/state.safetensors": b"x"}
+    archive = write_zip(tmp_path / "hand.ZIP", {f"mine/{name}": files[name] for name in files} | others, compression)
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert results(archive) == results(run)
+    written = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+    assert {path.name for path in written if "/cache/models/" in str(path)} == set(REQUIRED)
+    assert {path for path in written if "/cache/" not in str(path)} == set()
+
+
+def encrypted(path: Path) -> None:
+    """Set the flag of encryption in both headers of every member."""
+    content = bytearray(path.read_bytes())
+    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place = content.find(mark)
+        while place >= 0:
+            content[place + offset] |= 1
+            place = content.find(mark, place + 1)
+    path.write_bytes(content)
+
+
+def test_a_zip_that_is_no_model_is_a_sentence(files: dict[str, bytes], tmp_path: Path) -> None:
+    bomb = {**files, WEIGHTS: bytes(50 * 2**20)}
+    lacking = {name: content for name, content in files.items() if name != WEIGHTS}
+    two = {**files, "other/recipe.yaml": b""}
+    cases: list[tuple[dict[str, bytes], Any, str]] = [
+        ({}, None, "is no model: it must hold one recipe.yaml, but has 0"),
+        (two, None, "is no model: it must hold one recipe.yaml, but has 2"),
+        (lacking, None, "is no model: it lacks weights.safetensors"),
+        (bomb, None, "is refused: unpacked it would be over 20 times as large"),
+        (files, encrypted, "encrypted"),
+        (files, lambda path: path.write_bytes(path.read_bytes()[:-500]), "is damaged, or no zip archive"),
+        (files, lambda path: path.write_bytes(b"x"), "is damaged, or no zip archive"),
+        (
+            files,
+            lambda path: path.write_bytes(path.read_bytes().replace(b"name: tiny", b"name: tini", 1)),
+            "Bad CRC-32",
+        ),
+    ]
+    for number, (content, damage, sentence) in enumerate(cases):
+        archive = write_zip(tmp_path / f"{number}.zip", content, zipfile.ZIP_DEFLATED if content is bomb else 0)
+        if damage:
+            damage(archive)
+        with pytest.raises(DataError, match=sentence) as raised:
+            nmt.load(archive)
+        assert f"{number}.zip" in str(raised.value)
+        assert list((cache_folder() / "models").glob("*")) == []
+
+
+def test_a_missing_zip_is_a_missing_model(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"There is no model folder .*none\.zip"):
+        nmt.load(tmp_path / "none.zip")
+
+
+# --- what the card says -------------------------------------------------------------------------------------------
+
+
+def card(run: Path, tmp_path: Path) -> str:
+    (tmp_path / "mine.zip").unlink(missing_ok=True)
+    return members(nmt.export(run, tmp_path / "mine.zip"))[CARD].decode()
+
+
+def test_the_card_holds_what_is_known(run: Path, tmp_path: Path) -> None:
+    text = card(run, tmp_path)
+    assert is_unedited(text)
+    assert not is_unedited(text.replace("mine", "mien"))
+    assert "\n# tiny: English to German\n" in text
+    assert "additive attention ([Bahdanau et al. 2015](https://arxiv.org/abs/1409.0473))" in text
+    assert r"| `multi30k/val` (validation) | BLEU 31.26 | greedy | `nrefs:1\|tok:13a\|version:2.6.0` |" in text
+    assert "https://github.com/multi30k/dataset) | non-commercial research and education |" in text
+    assert "`0123abcd`" in text
+    assert "license" not in text.partition("\n---\n")[0]
+
+
+def test_the_hub_reads_the_metadata(run: Path, tmp_path: Path) -> None:
+    package = pytest.importorskip("huggingface_hub", reason="needs the extra hub: pip install nmt[hub]")
+    metadata = package.ModelCard(card(run, tmp_path)).data
+    assert (metadata.language, metadata.library_name) == (["en", "de"], "nmt")
+    assert metadata.pipeline_tag == "translation"
+    [result] = metadata.eval_results
+    assert (result.task_type, result.dataset_name, result.dataset_split) == (
+        "translation",
+        "multi30k/val",
+        "validation",
+    )
+    assert (result.metric_type, result.metric_value) == ("bleu", 31.26)
+    assert result.metric_args == {"signature": "nrefs:1|tok:13a|version:2.6.0"}
+
+
+def test_scores_of_test_texts_come_first(run: Path, tmp_path: Path) -> None:
+    for side in ("en", "de"):
+        (tmp_path / f"test.{side}").write_text("".join(f"{line}\n" for line in tiny.TEXT))
+    ended = run_nmt("evaluate", run, "--split", "test.{en,de}", "--json", "--bootstrap", "10", cwd=tmp_path)
+    (run / SCORES).write_text(good(ended))
+    record: dict[str, Any] = {
+        "smoke": None,
+        "text": "x",
+        "aligned": "hansards-en-fr/gold.trial, 37 sentence pairs",
+        "scores": [],
+    }
+    aer = {"metric": "AER", "ours": 12.5, "low": 10, "high": 15, "way": "posterior", "signature": "counts"}
+    (run / "reproduction.json").write_text(json.dumps({**record, "scores": [aer]}))
+    lines = [line for line in card(run, tmp_path).splitlines() if line.startswith("| `") and "licence" not in line]
+    assert [line.split("|")[2].split()[0] for line in lines[:5]] == ["BLEU", "chrF2", "TER", "AER", "BLEU"]
+    assert lines[0].startswith("| `test.{en,de}` | BLEU ")
+    assert lines[3] == "| `hansards-en-fr/gold.trial, 37 sentence pairs` | AER 12.50 | 10.00 to 15.00 | posterior |  |"
+    assert "type: ter" in card(run, tmp_path)
+    assert "split: test" in card(run, tmp_path)
+    (run / "reproduction.json").write_text(json.dumps({**record, "smoke": "2 updates", "scores": [aer]}))
+    assert "AER" not in card(run, tmp_path)
+    for content in ("[]", "{}", '{"text": "x", "scores": [{}]}', "not JSON"):
+        (run / SCORES).write_text(content)
+        with pytest.raises(DataError, match=r"scores\.json is damaged: it must hold what `nmt evaluate MODEL --json`"):
+            nmt.export(run, tmp_path / "other.zip")
+
+
+def test_a_card_says_nothing_that_is_not_known(run: Path, tmp_path: Path) -> None:
+    (run / DATA).unlink()
+    (run / METRICS).unlink()
+    recipe = run / RECIPE
+    recipe.write_text(recipe.read_text().replace("source: en", "source: src").replace("multi30k/train", "data/a|`b`"))
+    text = card(run, tmp_path)
+    assert "## Scores" not in text
+    assert "fingerprint" not in text
+    assert "language:\n- de\n" in text
+    assert r"| `data/a\|'b'` | not known |" in text
+
+
+def test_data_sets_and_base_models_of_the_hub_are_metadata(run: Path, tmp_path: Path) -> None:
+    recipe = run / RECIPE
+    text = recipe.read_text().replace("multi30k/train", "[hf:ann/talks/en-de:train, sample:train]")
+    recipe.write_text(text.replace("pretrained: null", "pretrained: {model: hf:bob/base@v1}"))
+    head = card(run, tmp_path).partition("\n---\n")[0]
+    assert "datasets:\n- ann/talks\n" in head
+    assert "base_model: bob/base\n" in head

@@ -110,8 +110,8 @@ def test_decoding_settings_are_laid_over_those_of_the_model(folder: Path) -> Non
 
 
 REFUSALS: dict[str, str] = {
-    "nmt.load(model, precision='int4')": "precision must be auto, fp32, bf16 or int8, but is 'int4' (str).",
-    "nmt.load(model, precision=None)": "precision must be auto, fp32, bf16 or int8, but is None.",
+    "nmt.load(model, precision='int4')": "precision must be auto, fp32, bf16, fp16 or int8, but is 'int4' (str).",
+    "nmt.load(model, precision=None)": "precision must be auto, fp32, bf16, fp16 or int8, but is None.",
     "nmt.load(model, nbest=3)": "There is no option 'nbest'; did you mean 'n_best'?",
     "nmt.load(model, quux=3)": "There is no option 'quux'.",
     "nmt.load(model, n_best='3')": "n_best must be a whole number, but is '3' (str).",

@@ -80,13 +80,9 @@ class TrainStep:
         """
         shares = [rows[self.ranks.own] for rows in group]
         batches = [self._batch(corpus, rows) for rows in shares if len(rows)]
-        tokens, pairs = (
-            (sum(int(corpus.target_lengths[rows].sum()) + len(rows) for rows in group)),
-            sum(map(len, group)),
-        )
-        return PreparedGroup(
-            batches, tokens, tokens if self.settings.normalization == "tokens" else pairs, max(map(len, group))
-        )
+        tokens = sum(int(corpus.target_lengths[rows].sum()) + len(rows) for rows in group)
+        count = tokens if self.settings.normalization == "tokens" else sum(map(len, group))
+        return PreparedGroup(batches, tokens, count, max(map(len, group)))
 
     def update(self, group: PreparedGroup, clock: Clock) -> PendingStats:
         """Update the weights with the clipped gradient of the mean loss per target token or, if the recipe says so, per pair.

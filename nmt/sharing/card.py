@@ -231,18 +231,18 @@ def _is_hub_data(locator: str) -> bool:
 def _model_index(name: str, data: DataConfig, scores: Sequence[RecordedScore]) -> list[dict[str, Any]]:
     """The scores of test texts, or else of the validation text, as the hub lists results."""
     comparable = [score for score in scores if score.signature]
-    chosen = [score for score in comparable if not score.is_validation] or comparable
+    headline = [score for score in comparable if not score.is_validation] or comparable
     results = [
         {
             "task": {"type": "translation", "name": f"Translation {data.source}-{data.target}"},
             "dataset": {
                 "type": text,
                 "name": text,
-                "split": "validation" if any(score.is_validation for score in chosen) else "test",
+                "split": "validation" if any(score.is_validation for score in headline) else "test",
             },
-            "metrics": [_hub_metric(score) for score in chosen if score.text == text],
+            "metrics": [_hub_metric(score) for score in headline if score.text == text],
         }
-        for text in dict.fromkeys(score.text for score in chosen)
+        for text in dict.fromkeys(score.text for score in headline)
     ]
     return [{"name": name, "results": results}] if results else []
 

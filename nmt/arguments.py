@@ -6,8 +6,12 @@ import os
 from collections.abc import Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
+from typing import Literal
 
 from nmt.errors import UsageError
+
+PrecisionName = Literal["auto", "fp32", "bf16", "fp16", "int8"]
+"""Precision of decoding, as users name it."""
 
 
 def as_path(value: object, name: str) -> Path:

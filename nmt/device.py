@@ -11,7 +11,7 @@ from typing import Literal, overload
 
 import torch
 
-from nmt.arguments import described
+from nmt.arguments import PrecisionName, described
 from nmt.errors import UsageError
 
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -77,14 +77,10 @@ def choose_precision(precision: Literal["auto", "fp32", "bf16", "fp16"], device:
 
 
 @overload
-def choose_precision(
-    precision: Literal["auto", "fp32", "bf16", "fp16", "int8"], device: torch.device
-) -> DecodingPrecision: ...
+def choose_precision(precision: PrecisionName, device: torch.device) -> DecodingPrecision: ...
 
 
-def choose_precision(
-    precision: Literal["auto", "fp32", "bf16", "fp16", "int8"], device: torch.device
-) -> DecodingPrecision:
+def choose_precision(precision: PrecisionName, device: torch.device) -> DecodingPrecision:
     """Resolve `auto`: bf16 on GPUs from Ampere on and on CPUs that are fast in bf16, fp16 on Volta and Turing, else fp32.
 
     Raises:

@@ -68,6 +68,11 @@ class Bundle:
         torch.manual_seed(recipe.seed)
         return cls(recipe, source, target, build_model(recipe.model, source_size=len(source), target_size=len(target)))
 
+    @property
+    def parameters(self) -> int:
+        """The number of parameters, shared ones counted once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
     def save(self, folder: str | Path) -> None:
         """Write the whole folder; each file is complete or absent whenever the program ends."""
         folder = as_path(folder, "The model folder")

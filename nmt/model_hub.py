@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import DataError, NmtError, UsageError
+from nmt.progress import is_watched
 
 PREFIX = "hf:"
 _NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:@(.+))?")
@@ -74,8 +74,7 @@ def calling_hub(hub: Any, failure: str, *, offline: str) -> Iterator[None]:
     logger = logging.getLogger("huggingface_hub")
     level = logger.level
     logger.setLevel(logging.ERROR)  # it warns of each attempt; the last error says why
-    is_watched = sys.stderr is not None and sys.stderr.isatty()
-    hides_bars = not is_watched and not hub.utils.are_progress_bars_disabled()
+    hides_bars = not is_watched(quiet=False) and not hub.utils.are_progress_bars_disabled()
     if hides_bars:
         hub.utils.disable_progress_bars()
     try:

@@ -62,13 +62,12 @@ def info(model: Model, as_json: Annotated[bool, typer.Option("--json", help="Pri
 
 
 def _as_json(bundle: Bundle, data: DataDescription | None, validations: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    from nmt.sharing.description import count_parameters
     from nmt.training.log import best_validation
 
     return {
         "recipe": bundle.recipe.model_dump(mode="json"),
         "vocabulary": {"source": len(bundle.source), "target": len(bundle.target)},
-        "parameters": count_parameters(bundle),
+        "parameters": bundle.parameters,
         "data": None if data is None else data.model_dump(),
         "best": best_validation(validations),
         "last": validations[-1] if validations else None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nmt.arguments import PrecisionName
 from nmt.cli.memory import keep_freed_memory, keep_kernels
 from nmt.cli.streams import STANDARD
 from nmt.errors import DataError, UsageError
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 WINDOW = 500
 """Lines read ahead and sorted by length per process. More is hardly faster, and makes the progress bar coarser."""
 
-PrecisionName = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 
 MACHINE = "Machine"
 """The help panel of options that change where and how fast something is computed."""

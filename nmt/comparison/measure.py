@@ -29,7 +29,7 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
-from nmt.model_folder import WEIGHTS, Bundle, weights_of
+from nmt.model_folder import WEIGHTS, Bundle
 from nmt.recipe import Recipe
 from nmt.scripts import splitter
 from nmt.wording import counted
@@ -175,7 +175,7 @@ def measure(
     bundle = Bundle.load(candidate.run, device)
     translation = _translation_figures(bundle, candidate, text, progress)
     figures = Figures(
-        parameters=sum(value.numel() for value in weights_of(bundle.model).values()),
+        parameters=bundle.parameters,
         vocabulary=bundle.target.fingerprint,
         **_reference_figures(bundle, candidate, text, progress),
         **translation,

@@ -205,7 +205,7 @@ def sample(
         sampled_candidates, uniform=uniform.flatten(0, 1), temperature=temperature, top_k=top_k, forbid=forbid
     )
     # Each sample is a sentence of its own.
-    sentences = torch.arange(batch * samples, device=device or max_lengths.device).div(samples, rounding_mode="floor")
+    sentences = torch.arange(batch, device=device or max_lengths.device).repeat_interleave(samples)
     mask = None if source_mask is None else source_mask[sentences]
     limits = max_lengths.repeat_interleave(samples)
     settings = SearchSettings(

@@ -104,7 +104,7 @@ def describe(bundles: Sequence[Bundle], model_names: Sequence[str]) -> tuple[Ser
             target=bundle.recipe.data.target,
             aligns=bundle.recipe.model.has_attention,
             beam_size=bundle.recipe.decoding.beam_size,
-            parameters=sum(parameter.numel() for parameter in bundle.model.parameters()),
+            parameters=bundle.parameters,
         )
         for identifier, name, bundle in zip(identifiers, names, bundles, strict=True)
     )

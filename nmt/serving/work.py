@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from nmt.alignment.extraction import AlignedPair
+from nmt.arguments import PrecisionName
 from nmt.model_sources import find_model, model_name
-
-PrecisionName = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,6 @@ from nmt.training.data_file import DataDescription
 from nmt.wording import counted
 
 
-def count_parameters(bundle: Bundle) -> int:
-    """The number of parameters of a model."""
-    return sum(parameter.numel() for parameter in bundle.model.parameters())
-
-
 def describe_model(bundle: Bundle, data: DataDescription | None) -> dict[str, str]:
     """What a model is and what it was trained on."""
     recipe = bundle.recipe
@@ -49,7 +44,7 @@ def describe_network(bundle: Bundle) -> dict[str, str]:
         "subwords": f"{subwords} ({recipe.subwords.kind})",
         **_architecture(model),
         "embedding": f"{model.embedding}{scaled}, tied: {model.tie}",
-        "parameters": f"{count_parameters(bundle):,}",
+        "parameters": f"{bundle.parameters:,}",
         "decoding": f"beam {recipe.decoding.beam_size}, length penalty {recipe.decoding.length_penalty:g}",
     }
 

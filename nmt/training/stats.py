@@ -34,7 +34,7 @@ class PendingStats:
     """
 
     def __init__(self, tokens: int, figures: Float[Tensor, "4"]) -> None:
-        self.tokens, self.figures, self.figures_on_device = tokens, figures, figures
+        self.tokens, self.figures = tokens, figures
         self._is_copied: torch.cuda.Event | None = None
         if figures.device.type == "cuda":
             self.figures = torch.empty_like(figures, device="cpu", pin_memory=True).copy_(figures, non_blocking=True)

@@ -529,5 +529,4 @@ class Trainer:
 
     def _size(self) -> TrainingSize:
         corpus, bundle = self.corpus, self.bundle
-        parameters = sum(value.numel() for value in self.weights.values())
-        return TrainingSize(len(corpus), corpus.tokens, (len(bundle.source), len(bundle.target)), parameters)
+        return TrainingSize(len(corpus), corpus.tokens, (len(bundle.source), len(bundle.target)), bundle.parameters)

@@ -105,19 +105,20 @@ class TrainStep:
             losses = self._compute_gradients(group, clock)
             self.scaler.unscale_(self.optimizer)
             norm = get_total_norm([weight.grad for weight in self.model.parameters() if weight.grad is not None])
-            stats = PendingStats(group.tokens, torch.cat([losses, norm.to(losses).unsqueeze(0)]))
-            self._step(stats, norm)
+            figures = torch.cat([losses, norm.to(losses).unsqueeze(0)])
+            stats = PendingStats(group.tokens, figures)
+            self._step(stats, figures, norm)
         finally:
             self.optimizer.zero_grad(set_to_none=True)
         return stats
 
-    def _step(self, stats: PendingStats, norm: Float[Tensor, ""]) -> None:
-        """Clip the gradient and update the weights, unless loss or gradient is not finite."""
+    def _step(self, stats: PendingStats, figures: Float[Tensor, "4"], norm: Float[Tensor, ""]) -> None:
+        """Clip the gradient and update the weights, unless one of the figures, which `stats` may still be waiting for, is not finite."""
         try:
             if not self.skips_by_itself:
                 stats.read()
             elif not self.scaler.is_enabled():  # the scaler, which has to look for infinities anyway, does the same
-                self.optimizer.found_inf = (~stats.figures_on_device.isfinite().all()).float()  # type: ignore[attr-defined]
+                self.optimizer.found_inf = (~figures.isfinite().all()).float()  # type: ignore[attr-defined]
             self._clip_gradients(norm)
             self.scaler.step(self.optimizer)
         finally:

@@ -12,7 +12,7 @@ from .shared_model import EMBEDDING, ENCODER, HIDDEN
 if TYPE_CHECKING:
     import torch
 
-    from nmt.cli.options import PrecisionName
+    from nmt.arguments import PrecisionName
     from nmt.model.recurrent import RecurrentModel
 
 DEFAULT = {"source": 25, "batch": 16, "vocabulary": 8000, "beam": 5}

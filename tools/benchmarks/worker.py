@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from .shared_model import VOCABULARY
 
 if TYPE_CHECKING:
-    from nmt.cli.options import PrecisionName
+    from nmt.arguments import PrecisionName
 
 WARM_UP = 2
 

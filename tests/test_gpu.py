@@ -23,6 +23,7 @@ from nmt.model_folder import Bundle
 from nmt.training.log import METRICS
 from nmt.training.trainer import train
 from tests.decoding.test_translator import LINES, MODELS, TEXT, bundle, translate
+from tests.fast.compiled_steps import COMPARED, assert_equal_to_plain
 from tests.training import toy
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can use")
@@ -60,6 +61,11 @@ def test_losses_alignments_and_gradients_are_those_of_the_cpu(name: str) -> None
     assert actual.keys() == expected.keys()
     for key, value in expected.items():
         torch.testing.assert_close(actual[key], value, rtol=1e-4, atol=1e-4, msg=partial("{}: {}".format, key))
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_losses_and_gradients_of_compiled_steps_are_those_of_plain_ones(name: str) -> None:
+    assert_equal_to_plain(name, "cuda")
 
 
 @pytest.mark.parametrize("name", MODELS)

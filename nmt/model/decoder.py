@@ -212,14 +212,25 @@ class AttendThenUpdate(AttentionalDecoder):
         masks = self.recurrence.masks(state)
         hidden, steps = [], []
         for word in words.unbind(1):
-            query, unread_word, state = self.query(word, state, masks)
-            attended, state = self.attend(query.unsqueeze(1), state, memory)
-            output, state = self.recurrence(unread_word, state, masks, attended.contexts.squeeze(1))
+            output, attended, state = self.step(word, state, masks, memory)
             hidden.append(output)
             steps.append(attended)
         attended = concatenated(steps)
         readouts = self.readout(stacked(hidden), embedded, attended.contexts)
         return Decoded(readouts, attended.weights, state, attended.centers)
+
+    def step(
+        self,
+        word: Num[Tensor, "B G"],
+        state: RecurrentState,
+        masks: Float[Tensor, "B L H"] | None,
+        memory: AttentionMemory,
+    ) -> tuple[Float[Tensor, "B H"], Attended, RecurrentState]:
+        """One step from W E y: s_i, the context c_i with its weights, and the new state."""
+        query, unread_word, state = self.query(word, state, masks)
+        attended, state = self.attend(query.unsqueeze(1), state, memory)
+        output, state = self.recurrence(unread_word, state, masks, attended.contexts.squeeze(1))
+        return output, attended, state
 
     def query(
         self, word: Num[Tensor, "B G"], state: RecurrentState, masks: Float[Tensor, "B L H"] | None
@@ -278,14 +289,25 @@ class UpdateThenAttend(AttentionalDecoder):
         words, masks = self.recurrence.project_words(embedded), self.recurrence.masks(state)
         readouts, steps = [], []
         for word, token in zip(words.unbind(1), embedded.unbind(1), strict=True):
-            output, state = self.recurrence(word, state, masks, self.scaled_feed(state))
-            attended, state = self.attend(output.unsqueeze(1), state, memory)
-            readout = self.readout(output, token, attended.contexts.squeeze(1))
-            state = replace(state, feed=readout if self.feed_size else None)
+            readout, attended, state = self.step(word, token, state, masks, memory)
             readouts.append(readout)
             steps.append(attended)
         attended = concatenated(steps)
         return Decoded(stacked(readouts), attended.weights, state, attended.centers)
+
+    def step(
+        self,
+        word: Num[Tensor, "B G"],
+        token: Num[Tensor, "B E"],
+        state: RecurrentState,
+        masks: Float[Tensor, "B L H"] | None,
+        memory: AttentionMemory,
+    ) -> tuple[Float[Tensor, "B R"], Attended, RecurrentState]:
+        """One step from W E y and E y: h~_t, the context c_t with its weights, and the new state."""
+        output, state = self.recurrence(word, state, masks, self.scaled_feed(state))
+        attended, state = self.attend(output.unsqueeze(1), state, memory)
+        readout = self.readout(output, token, attended.contexts.squeeze(1))
+        return readout, attended, replace(state, feed=readout if self.feed_size else None)
 
     def scaled_feed(self, state: RecurrentState) -> Float[Tensor, "B R"] | None:
         """The scaled h~_{t-1} with input feeding, else None."""

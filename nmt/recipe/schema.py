@@ -928,6 +928,9 @@ class TrainingConfig(Section):
     """Decay of an exponential moving average of the weights, which is validated and saved instead of them; null is off."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """Precision of matrix products; auto is bf16 where that is faster, and fp16 on older GPUs."""
+    compile: Literal["auto"] | bool = "auto"
+    """Whether PyTorch compiles the steps of the model (`torch.compile`), which takes a minute at the start; auto does so on NVIDIA GPUs
+    from Volta on that have Triton. On a CPU the toolkit's own kernels are faster."""
     validation: ValidationConfig = ValidationConfig()
     log_every: Size = 50
     """Updates between lines of the log."""

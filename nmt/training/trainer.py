@@ -519,6 +519,8 @@ class Trainer:
             f"{counted(len(self.epoch.groups), 'update')} per epoch, {self.precision} on {self.device}, "
             f"{self._machine()}; run folder {self.folder}"
         )
+        if self.train_step.is_compiled:
+            self.log.show("PyTorch compiles the steps of the model in the first updates, which takes about a minute.")
         if self.is_new and (advice := advise(self.recipe, size)):
             self.log.show(advice)
 

@@ -14,7 +14,7 @@ from nmt.alignment.corpus_links import TokenLinks
 from nmt.data.batching import Batch, Rows, make_batch
 from nmt.data.encoded import EncodedPairs
 from nmt.device import Precision, autocast
-from nmt.fast import accelerate
+from nmt.fast import accelerate, is_compiled
 from nmt.model_folder import Bundle
 from nmt.training.epoch import Group
 from nmt.training.guard import OutOfMemory, within_memory
@@ -58,7 +58,9 @@ class TrainStep:
         device: torch.device,
         ranks: Ranks = ALONE,
     ) -> None:
-        self.model, self.settings, self.seed = accelerate(bundle.model), bundle.recipe.training, bundle.recipe.seed
+        self.settings, self.seed = bundle.recipe.training, bundle.recipe.seed
+        self.is_compiled = is_compiled(self.settings.compile, device)
+        self.model = accelerate(bundle.model, compiles=self.is_compiled)
         self.links, self.precision, self.device, self.ranks = links, precision, device, ranks
         self.optimizer = build_optimizer(self.settings.optimizer, self.model)
         self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")

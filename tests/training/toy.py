@@ -39,6 +39,7 @@ def recipe(folder: Path, *, training: dict[str, Any] | None = None, **sections: 
             "optimizer": {"kind": "adam", "rate": 5e-3},
             "label_smoothing": 0.0,
             "precision": "fp32",
+            "compile": False,  # checked shapes cannot be compiled
             "log_every": 10,
             **(training or {}),
         },

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain, count
 from pathlib import Path
 
 from nmt.errors import DataError
@@ -41,12 +42,16 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def completing(path: Path) -> Iterator[Path]:
-    """Like `replacing`, for long jobs: on an exception the unfinished file stays as `part_of(path)`, with a warning."""
+    """Like `replacing`, for long jobs: on an exception the unfinished file stays as `FILE.part`, with a warning.
+
+    If there is such a file, it is `FILE.part2` and so on.
+    """
     if not _is_replaceable(path):
         yield path
         return
     path = _followed(path)
-    part = part_of(path)
+    names = (f"{path.name}.part{number}" for number in chain([""], count(2)))
+    part = next(free for free in map(path.with_name, names) if not os.path.lexists(free))
     try:
         yield part
         os.replace(part, path)
@@ -57,11 +62,6 @@ def completing(path: Path) -> Iterator[Path]:
             else:
                 part.unlink()
         raise
-
-
-def part_of(path: Path) -> Path:
-    """The path to which `completing` writes until the file is complete."""
-    return path.with_name(f"{path.name}.part")
 
 
 def _is_replaceable(path: Path) -> bool:

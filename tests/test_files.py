@@ -20,9 +20,9 @@ import pyarrow
 import pytest
 
 from nmt.alignment.formats import write_pharaoh
-from nmt.cli.streams import check_not_input, open_output
-from nmt.errors import DataError, UsageError
-from nmt.files import part_of, remove_unfinished, replacing, write_atomically
+from nmt.cli.streams import open_output
+from nmt.errors import DataError
+from nmt.files import remove_unfinished, replacing, write_atomically
 from tests.commands import Running, bad, good, nmt
 from tests.robustness import tiny
 
@@ -103,15 +103,20 @@ def test_what_takes_long_stays_in_part(tmp_path: Path, caplog: pytest.LogCapture
             write_half(path, content, keep_part=True)
         assert path.read_bytes() == b"old"
         assert names(tmp_path) == ["file", *(["file.part"] if content else [])]
-    assert part_of(path).read_bytes() == b"new, but not"
+    assert (tmp_path / "file.part").read_bytes() == b"new, but not"
     [record] = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert record.getMessage() == f"{path} is not complete: what there is of it is in {path}.part."
-    with pytest.raises(UsageError, match=r"file\.part is the input itself"):
-        check_not_input(path, [part_of(path)])
+
+
+def test_what_is_in_part_already_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    (tmp_path / "file.part").write_bytes(b"mine")
+    with pytest.raises(KeyboardInterrupt):
+        write_half(path, keep_part=True)
     with open_output(path, keep_part=True) as stream:
         stream.write(b"whole")
-    assert names(tmp_path) == ["file"]
-    assert path.read_bytes() == b"whole"
+    contents = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+    assert contents == {"file": b"whole", "file.part": b"mine", "file.part2": b"new, but not"}
 
 
 @pytest.mark.parametrize("suffix", DECOMPRESS)

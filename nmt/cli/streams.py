@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from nmt.errors import DataError, UsageError
-from nmt.files import completing, keep_mode, part_of, replacing
+from nmt.files import completing, keep_mode, replacing
 from nmt.wording import counted
 
 if TYPE_CHECKING:
@@ -39,13 +39,12 @@ def is_terminal(path: Path) -> bool:
 
 
 def check_not_input(output: Path | None, inputs: Sequence[Path]) -> None:
-    """Raise UsageError if the output file, or its part file, is one of the inputs."""
+    """Raise UsageError if the output file is one of the inputs."""
     if output is None or output == STANDARD:
         return
-    for target in (output, part_of(output)):
-        for path in inputs:
-            if path != STANDARD and target.exists() and path.exists() and target.samefile(path):
-                raise UsageError(f"{target} is the input itself: write to another file.")
+    for path in inputs:
+        if path != STANDARD and output.exists() and path.exists() and output.samefile(path):
+            raise UsageError(f"{output} is the input itself: write to another file.")
 
 
 @contextmanager

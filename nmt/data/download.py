@@ -16,7 +16,7 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-from nmt.files import part_of, write_atomically
+from nmt.files import write_atomically
 
 Progress = Callable[[str, int, int | None], None]
 """Called with the URL, the bytes received and the total number of bytes, if known."""
@@ -72,7 +72,7 @@ def download(url: str, folder: Path, progress: Progress | None = None) -> Path:
     path = folder / f"{hashlib.sha256(url.encode()).hexdigest()[:12]}-{PurePosixPath(urlsplit(url).path).name[-80:]}"
     if path.is_file():
         return path
-    part = part_of(path)
+    part = path.with_name(f"{path.name}.part")
     failures, most = 0, _size(part)
     while True:
         try:

@@ -13,10 +13,11 @@ def is_on() -> bool:
 
 
 def arithmetic() -> str:
-    """The arithmetic in use: "plain PyTorch", "fast modules" or "fast modules and kernels".
+    """The arithmetic in use: "plain PyTorch", "fast modules", or "fast modules and kernels" with their instruction set.
 
     They round differently, and so train slightly different models.
     """
     if not is_on():
         return "plain PyTorch"
-    return "fast modules" if library() is None else "fast modules and kernels"
+    kernels = library()
+    return "fast modules" if kernels is None else f"fast modules and kernels ({kernels.instruction_set})"

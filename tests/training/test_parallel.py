@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from nmt.model_folder import Bundle, load_tensors
-from nmt.recipe import dump_recipe
+from nmt.recipe import dump_recipe, parse_recipe
 from nmt.training import launch
 from nmt.training.checkpoint import STATE, load_state
 from nmt.training.folder import resume_command
@@ -37,7 +37,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def recipe_file(corpus: Path, folder: Path, *, dropout: float = 0.0, **training: Any) -> Path:
+def recipe_file(corpus: Path, folder: Path, *, train: Any = None, dropout: float = 0.0, **training: Any) -> Path:
     settings = {
         "epochs": 5,
         "updates": 20,
@@ -50,6 +50,9 @@ def recipe_file(corpus: Path, folder: Path, *, dropout: float = 0.0, **training:
     folder.mkdir(exist_ok=True)
     sizes = {"embedding": 16, "encoder": {"hidden": 16}, "decoder": {"hidden": 32}}
     recipe = toy_recipe(corpus, training=settings, model={**sizes, "dropout": dropout})
+    if train is not None:
+        tree = recipe.model_dump()
+        recipe = parse_recipe(tree | {"data": tree["data"] | {"train": train}}, "the test's recipe")
     path = folder / "toy.yaml"
     path.write_text(dump_recipe(recipe))
     return path
@@ -87,7 +90,8 @@ def test_several_processes_train_the_model_of_one(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, normalization: str
 ) -> None:
     validation = {"metrics": "bleu", "every": 3, "keep_best": 2}
-    recipe = recipe_file(corpus, tmp_path, normalization=normalization, updates=6, validation=validation)
+    mixture = [{"corpus": f"{corpus}/{part}.{{src,tgt}}", "weight": 1.5} for part in ("train", "valid")]
+    recipe = recipe_file(corpus, tmp_path, train=mixture, normalization=normalization, updates=6, validation=validation)
     train(recipe, tmp_path / "one", device=CPU, quiet=True)
     use_forks(launch, monkeypatch)
     with (tmp_path / "log").open("wb") as log:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from nmt.cache import cache_folder, is_private
 from nmt.device import cpu_info
@@ -34,7 +35,8 @@ class Kernels:
     library: ctypes.CDLL
     instruction_set: str
 
-    def function(self, name: str) -> ctypes._NamedFuncPointer:
+    def function(self, name: str) -> Any:
+        """The C function of a kernel. ctypes has no public name for its type."""
         return self.library[f"{name}_{self.instruction_set}"]
 
 

@@ -59,16 +59,16 @@ def test_unigram_segmentations_come_as_often_as_their_probability_says(alpha: fl
     assert not found
 
 
-def test_bpe_merges_are_passed_over_as_often_as_the_rate_says() -> None:
-    # ab (rank 0) is merged twice, then abab (rank 1): 1 - p each, and the last only if both were.
+def test_bpe_merges_are_dropped_as_often_as_the_rate_says() -> None:
+    # ab (rank 0) is merged twice, then abab (rank 1). A dropped first ab may be merged after the second one.
     merges = vocabulary({"ab": 0.0, "abab": -1.0, "a": -2.0, "b": -3.0})
     assert merges.is_bpe
     rate, trials = 0.3, 40_000
     sampler, draws = Sampler(merges, rate), Random(1)
     found = Counter(tuple(sampler.draw("abab", draws)) for _ in range(trials))
     keep = 1 - rate
-    expected = {("abab",): keep**3, ("ab", "ab"): keep**2 * rate, ("ab", "a", "b"): keep * rate,
-                ("a", "b", "ab"): keep * rate, ("a", "b", "a", "b"): rate**2}  # fmt: skip
+    expected = {("abab",): keep**3 * (1 + rate), ("ab", "ab"): keep**2 * rate * (1 + rate), ("ab", "a", "b"): keep * rate,
+                ("a", "b", "ab"): keep * rate**2, ("a", "b", "a", "b"): rate**2}  # fmt: skip
     assert math.isclose(sum(expected.values()), 1)
     for parts, share in expected.items():
         deviation = math.sqrt(share * (1 - share) / trials)

@@ -42,7 +42,7 @@ from tests.training import toy
 
 META = torch.device("meta")
 STEPS = 3
-PAIRS = [([4, 5, 6, 7], [4, 5, 6]), ([5], [6, 4, 7, 5]), ([7, 7], [])]
+PAIRS = [([4, 5], [4, 6]), ([5], [6]), ([7, 7], [])]
 DROPOUT = {"embedding": 0.1, "word": 0.1, "annotations": 0.1, "recurrent": 0.1, "readout": 0.1}
 
 
@@ -134,7 +134,7 @@ def test_loss_and_gradients_need_no_value(config: recipe.ModelConfig) -> None:
     with refused(config), OneDevice():
         output = model(batch, 0.1)
         torch.autograd.backward(output.loss / 7)
-        assert output.alignment.shape == (3, 5, 5)
+        assert output.alignment.shape == (3, 3, 3)
         assert {weight.device for weight in model.parameters() if weight.grad is not None} == {META}
 
 

@@ -15,7 +15,6 @@ from nmt.cli.options import (
     MACHINE,
     AttentionHead,
     AttentionLayer,
-    BatchTokens,
     Bootstrap,
     Device,
     Gold,
@@ -24,6 +23,7 @@ from nmt.cli.options import (
     Model,
     Precision,
     Quiet,
+    ScoredTokens,
     SourceText,
     TargetText,
     Threads,
@@ -136,7 +136,7 @@ def align(
     device: Device = "auto",
     precision: Precision = "fp32",
     threads: Threads = None,
-    batch_tokens: BatchTokens = 8192,
+    batch_tokens: ScoredTokens = 8192,
     quiet: Quiet = False,
 ) -> None:
     """Link the words of given translations by a model's attention.

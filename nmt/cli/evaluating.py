@@ -109,7 +109,7 @@ def evaluate(
     device: Device = "auto",
     precision: Precision = "fp32",
     threads: Threads = None,
-    batch_tokens: BatchTokens = 8192,
+    batch_tokens: BatchTokens = None,
     quiet: Quiet = False,
 ) -> None:
     """Print BLEU, chrF and TER with confidence intervals and signatures.

@@ -17,6 +17,7 @@ import typer
 
 from nmt.cli.interactive import is_conversation, show_alignment, typed_lines
 from nmt.cli.options import (
+    GPU_WINDOW,
     MACHINE,
     WINDOW,
     BatchTokens,
@@ -32,6 +33,7 @@ from nmt.cli.options import (
     Prune,
     Quiet,
     ReplaceUnknown,
+    ScoredTokens,
     ShortlistFile,
     SourceText,
     TargetText,
@@ -173,14 +175,14 @@ def translate(
     ] = None,
     precision: Precision = "fp32",
     threads: Threads = None,
-    batch_tokens: BatchTokens = 8192,
+    batch_tokens: BatchTokens = None,
     window: Annotated[
         int | None,
         typer.Option(
             min=1,
             metavar="LINES",
-            help="Lines to read ahead.",
-            show_default=f"{WINDOW} per thread; 1 at a terminal",
+            help="Lines read ahead.",
+            show_default=f"{WINDOW} a thread, {GPU_WINDOW} a GPU, 1 if typed",
             rich_help_panel=MACHINE,
         ),
     ] = None,
@@ -427,7 +429,7 @@ def score(
     device: Device = "auto",
     precision: Precision = "fp32",
     threads: Threads = None,
-    batch_tokens: BatchTokens = 8192,
+    batch_tokens: ScoredTokens = 8192,
     quiet: Quiet = False,
 ) -> None:
     """Print the log-probability of each given translation.

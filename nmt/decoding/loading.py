@@ -69,7 +69,7 @@ def load(
         precision: precision of matrix products: `fp32`, `bf16`, `fp16` (on GPUs), `int8` (on CPUs), or `auto`, which is bf16
             where that is faster and fp16 on older GPUs. Probabilities are always fp32. Default: `fp32`.
         batch_tokens: source tokens per batch times the beam size, padding included; more is faster and takes more memory.
-            Default: 8192.
+            Default: None, which is 8192, and 65536 for search on a GPU.
         window: number of lines that are read ahead and sorted by length; 1 translates each line before reading the next.
             Default: 2000.
         max_source: longest source in tokens; longer lines are translated in parts. Default: 500.

@@ -39,7 +39,7 @@ class CallOptions(TypedDict, total=False):
     alignments: bool
     posterior: bool
     replace_unknown: Lexicon | None
-    batch_tokens: int
+    batch_tokens: int | None
     window: int
     max_source: int
     processes: int
@@ -66,13 +66,14 @@ class TranslationSettings:
     alignments: bool = True
     posterior: bool = False
     replace_unknown: Lexicon | None = None
-    batch_tokens: int = 8192
+    batch_tokens: int | None = None
     window: int = 2000
     max_source: int = 500
     processes: int = 1
 
     def __post_init__(self) -> None:
-        check_counts({name: getattr(self, name) for name in _COUNTS})
+        counts = {name: getattr(self, name) for name in _COUNTS}
+        check_counts(counts if self.batch_tokens is None else counts | {"batch_tokens": self.batch_tokens})
         check_flags({"alignments": self.alignments, "posterior": self.posterior})
         _check_lexicon(self.replace_unknown)
         if self.sampling is None and self.n_best > self.decoding.beam_size:
@@ -95,7 +96,7 @@ class TranslationSettings:
         return replace(self, decoding=decoding, **others)
 
 
-_COUNTS = ("n_best", "batch_tokens", "window", "max_source", "processes")
+_COUNTS = ("n_best", "window", "max_source", "processes")
 
 
 def check_attention(*, posterior: bool, is_chosen: bool) -> None:

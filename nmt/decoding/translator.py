@@ -19,6 +19,7 @@ from nmt.data.subwords import BOS, EOS, PAD, Subwords
 from nmt.data.words import clean
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.halving import Halving
 from nmt.decoding.hypothesis import NEG_INF
 from nmt.decoding.lines import read_ahead
 from nmt.decoding.members import Member, PlainMember, checked_members, own_decoding, own_extraction, own_recipe
@@ -64,6 +65,9 @@ TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
 
 _NOT_NUMBERS = "The model's probabilities are not numbers, because its weights are damaged or too large"
+_BATCH_TOKENS = 2**13
+_GPU_BATCH_TOKENS = 2**16
+"""For search on a GPU, where a step takes as long for thousands of hypotheses as for one."""
 _MAX_WEIGHTS = 2**26
 """Most attention weights of a pair to score; each takes about 16 bytes."""
 _MIN_LENGTH = 8
@@ -202,7 +206,6 @@ class Translator:
         target: Subwords,
         *,
         decoding: DecodingConfig,
-        batch_tokens: int = 8192,
         alignments: bool = True,
         precision: DecodingPrecision = "fp32",
     ) -> Translator:
@@ -210,7 +213,6 @@ class Translator:
         return cls(
             [PlainMember(source, target, model)],
             decoding=decoding,
-            batch_tokens=batch_tokens,
             alignments=alignments,
             precision=precision,
         )
@@ -361,13 +363,15 @@ class Translator:
             self._line_tasks(numbers, [line.rstrip("\r\n") for line in part])
             for numbers, part in self._read(lines, len, first_line)
         )
-        for window, results in self._decode(windows, self._decoder.search, self._settings.beam_size):
+        usual = _BATCH_TOKENS if self._ensemble.device.type == "cpu" else _GPU_BATCH_TOKENS
+        size = (self._settings.batch_tokens or usual) // self._settings.beam_size
+        for window, results in self._decode(windows, self._decoder.search, size):
             yield from self._translations(window, results)
 
     def _score(self, pairs: Iterable[Pair]) -> Iterator[Translation]:
         parts = self._read(pairs, lambda pair: len(pair[0]) + len(pair[1]))
         windows = (self._pair_tasks(numbers, part) for numbers, part in parts)
-        for window, results in self._decode(windows, self._decoder.force, 1):
+        for window, results in self._decode(windows, self._decoder.force, self._settings.batch_tokens or _BATCH_TOKENS):
             yield from self._scored_pairs(window, results)
 
     def _read(
@@ -382,18 +386,21 @@ class Translator:
         self,
         windows: Iterable[_TaskWindow[ItemT, TaskT]],
         run: Callable[[Sequence[TaskT]], Sequence[ResultT]],
-        beam_size: int,
+        size: int,
     ) -> Iterator[tuple[_TaskWindow[ItemT, TaskT], Iterator[ResultT]]]:
-        """Decode the tasks of each window in batches of similar length; yield the results in the order of the tasks."""
+        """Decode the tasks of each window in batches of similar length, of at most `size` tokens with padding.
+
+        Yields the results in the order of the tasks.
+        """
         pending: deque[tuple[_TaskWindow[ItemT, TaskT], list[list[int]]]] = deque()
 
         def batches_of_windows() -> Iterator[list[list[TaskT]]]:
             for window in windows:
-                batches = self._batches(window.lengths, beam_size)
+                batches = _batches(window.lengths, size)
                 pending.append((window, batches))
                 yield [[window.tasks[row] for row in rows] for rows in batches]
 
-        with Workers(run, self._settings.processes, lost=_LOST) as workers:
+        with Workers(Halving(run), self._settings.processes, lost=_LOST) as workers:
             for outputs in workers.map(batches_of_windows()):
                 window, batches = pending.popleft()
                 results: dict[int, ResultT] = {}
@@ -503,17 +510,18 @@ class Translator:
                 )
         return list(target)
 
-    def _batches(self, lengths: Sequence[int], beam_size: int) -> list[list[int]]:
-        """Batch rows of similar length, longest first; padded size times `beam_size` is at most `batch_tokens`.
 
-        `largest_bucket_within` rounds the number of rows down.
-        """
-        sizes = np.maximum(np.array(lengths, dtype=np.int64) + 1, _MIN_LENGTH)
-        order = np.argsort(-sizes, kind="stable")
-        batches, start = [], 0
-        while start < len(order):
-            rows = max(self._settings.batch_tokens // (int(sizes[order[start]]) * beam_size), 1)
-            end = start + largest_bucket_within(rows)
-            batches.append(order[start:end].tolist())
-            start = end
-        return batches
+def _batches(lengths: Sequence[int], size: int) -> list[list[int]]:
+    """Batch rows of similar length, longest first; a batch has at most `size` tokens with padding.
+
+    `largest_bucket_within` rounds the number of rows down.
+    """
+    tokens = np.maximum(np.array(lengths, dtype=np.int64) + 1, _MIN_LENGTH)
+    order = np.argsort(-tokens, kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        rows = max(size // int(tokens[order[start]]), 1)
+        end = start + largest_bucket_within(rows)
+        batches.append(order[start:end].tolist())
+        start = end
+    return batches

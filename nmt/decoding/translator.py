@@ -67,7 +67,7 @@ ResultT = TypeVar("ResultT")
 _NOT_NUMBERS = "The model's probabilities are not numbers, because its weights are damaged or too large"
 _BATCH_TOKENS = 2**13
 _GPU_BATCH_TOKENS = 2**16
-"""For search on a GPU, where a step takes as long for thousands of hypotheses as for one."""
+"""For search on a GPU, so that more hypotheses share the start of each kernel."""
 _MAX_WEIGHTS = 2**26
 """Most attention weights of a pair to score; each takes about 16 bytes."""
 _MIN_LENGTH = 8

@@ -204,10 +204,10 @@ def test_the_address_names_the_sentence(visit: Open) -> None:
     assert page.url.endswith("#2")
     page.go_back()
     page.go_back()
-    page.wait_for_function("document.getElementById('place').textContent === '4 / 4'")
+    page.wait_for_function("() => document.getElementById('place').textContent === '4 / 4'")
     page.fill("#search", "word3")
     page.evaluate("location.hash = '2'")  # which the search does not find
-    page.wait_for_function("document.getElementById('place').textContent === '2 / 4'")
+    page.wait_for_function("() => document.getElementById('place').textContent === '2 / 4'")
     assert page.input_value("#search") == ""
     assert place(visit(address="#99")) == "1 / 4"
     assert place(visit()) == "1 / 4"
@@ -232,7 +232,7 @@ def test_what_fits_the_window_needs_no_scrolling(visit: Open, width: int) -> Non
         page.click("#next")
     assert page.evaluate(over)[1] > 0  # forty words are more than a window
     page.mouse.wheel(0, 600)
-    page.wait_for_function("scrollY > 0")
+    page.wait_for_function("() => scrollY > 0")
     assert page.locator("#list").bounding_box()["y"] < 200  # the list stays in sight
 
 

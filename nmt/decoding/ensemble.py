@@ -162,7 +162,7 @@ class Ensemble:
         return Step(mean, weights, EnsembleState(tuple(step.state for step in steps)))
 
     def force(self, sources: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]) -> ForcedOutput:
-        """ForcedOutput decoding: log-probabilities and alignment of known targets.
+        """Forced decoding: log-probabilities and alignment of known targets.
 
         Row t of the alignment belongs to target token t, the row of the end mark being the last.
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from nmt.errors import DataError, NmtError
-from nmt.recipe.schema import Section
+from nmt.recipe.section import Section
 from nmt.recipe.strict_yaml import parse_yaml
 
 Group = Literal["small", "talks", "news", "parliament", "collections"]

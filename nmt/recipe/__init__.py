@@ -5,6 +5,21 @@ A recipe is a YAML file. A union such as `score` is written as its kind alone (`
 gives the dotted path of the key.
 """
 
+from nmt.recipe.attention import (
+    AdditiveScoreConfig,
+    AttentionConfig,
+    ConcatScoreConfig,
+    DotScoreConfig,
+    GeneralScoreConfig,
+    GlobalWindowConfig,
+    LocalMonotonicWindowConfig,
+    LocalPredictiveWindowConfig,
+    LocationScoreConfig,
+    NoScoreConfig,
+    ScoreConfig,
+    WindowConfig,
+)
+from nmt.recipe.data import CorpusConfig, DataConfig, FiltersConfig, SubwordsConfig
 from nmt.recipe.loading import (
     EXAMPLE_DATA,
     change_decoding,
@@ -15,72 +30,52 @@ from nmt.recipe.loading import (
     parse_filters,
     parse_recipe,
 )
-from nmt.recipe.schema import (
-    AdadeltaConfig,
-    AdamConfig,
-    AdditiveScoreConfig,
+from nmt.recipe.recurrent import (
     AttendThenUpdateConfig,
     AttentionalReadoutConfig,
-    AttentionConfig,
     Cell,
-    ConcatScoreConfig,
-    ConstantScheduleConfig,
-    CorpusConfig,
-    CosineScheduleConfig,
-    DataConfig,
     DecoderConfig,
-    DecodingConfig,
     DefaultInitializationConfig,
-    DotScoreConfig,
     DropoutConfig,
     EncoderConfig,
-    EvaluationConfig,
-    ExponentialDecayConfig,
-    FiltersConfig,
     GaussianInitializationConfig,
-    GeneralScoreConfig,
-    GlobalWindowConfig,
+    InitializationConfig,
+    MaxoutReadoutConfig,
+    OrderConfig,
+    ReadoutConfig,
+    RecurrentModelConfig,
+    StateReadoutConfig,
+    TanhReadoutConfig,
+    UniformInitializationConfig,
+    UpdateThenAttendConfig,
+)
+from nmt.recipe.schema import ModelConfig, Recipe, recipe_schema
+from nmt.recipe.scoring import DecodingConfig, EvaluationConfig, ReportedDecoding, ReportedScore, Tokenizer
+from nmt.recipe.section import Section
+from nmt.recipe.shipped import find_recipe, recipe_title, shipped_recipes
+from nmt.recipe.strict_yaml import parse_yaml
+from nmt.recipe.training import (
+    AdadeltaConfig,
+    AdamConfig,
+    ConstantScheduleConfig,
+    CosineScheduleConfig,
+    ExponentialDecayConfig,
     GuidedAlignmentConfig,
     HalvingScheduleConfig,
-    InitializationConfig,
     InverseSigmoidDecayConfig,
     InverseSqrtScheduleConfig,
     LinearDecayConfig,
-    LocalMonotonicWindowConfig,
-    LocalPredictiveWindowConfig,
-    LocationScoreConfig,
-    MaxoutReadoutConfig,
     Metric,
-    ModelConfig,
-    NoScoreConfig,
     OptimizerConfig,
-    OrderConfig,
     PlateauScheduleConfig,
     PretrainedConfig,
-    ReadoutConfig,
-    Recipe,
-    RecurrentModelConfig,
-    ReportedDecoding,
-    ReportedScore,
     ScheduleConfig,
     ScheduledSamplingConfig,
-    ScoreConfig,
-    Section,
     SgdConfig,
-    StateReadoutConfig,
-    SubwordsConfig,
-    TanhReadoutConfig,
-    Tokenizer,
     TrainingConfig,
-    TransformerModelConfig,
-    UniformInitializationConfig,
-    UpdateThenAttendConfig,
     ValidationConfig,
-    WindowConfig,
-    recipe_schema,
 )
-from nmt.recipe.shipped import find_recipe, recipe_title, shipped_recipes
-from nmt.recipe.strict_yaml import parse_yaml
+from nmt.recipe.transformer import TransformerModelConfig
 
 __all__ = [
     "EXAMPLE_DATA",

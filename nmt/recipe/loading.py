@@ -10,8 +10,11 @@ from pydantic import ValidationError
 
 from nmt.arguments import as_path
 from nmt.errors import UsageError
+from nmt.recipe.data import FiltersConfig
 from nmt.recipe.messages import describe_errors, is_within, name_type
-from nmt.recipe.schema import DecodingConfig, FiltersConfig, Recipe, SectionT
+from nmt.recipe.schema import Recipe
+from nmt.recipe.scoring import DecodingConfig
+from nmt.recipe.section import SectionT
 from nmt.recipe.shipped import find_recipe, is_file, shipped_recipes
 from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
 

@@ -1,0 +1,134 @@
+"""The recipe's settings of attention: the score, and the window it looks through."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import model_validator
+
+from nmt.recipe.section import (
+    BY_KIND,
+    ContradictionError,
+    Heads,
+    Ratio,
+    Section,
+    Width,
+    complete,
+    default_kind,
+    derived,
+    next_multiple,
+)
+
+
+class AdditiveScoreConfig(Section):
+    """v_a^T tanh(W_a s + U_a h_j) (Bahdanau et al. 2015, A.1.2)."""
+
+    kind: Literal["additive"] = "additive"
+    size: Width = derived(256)
+    """Width of the hidden layer, n' in the paper; the heads share it. By default 256, or the next multiple of `heads`."""
+    coverage: bool = False
+    """Let the score see the total weight of each source position so far (Tu et al. 2016)."""
+
+
+class DotScoreConfig(Section):
+    """h_t^T h_s (Luong et al. 2015, 3.1). Annotations must be as wide as the decoder state."""
+
+    kind: Literal["dot"] = "dot"
+
+
+class GeneralScoreConfig(Section):
+    """h_t^T W_a h_s (Luong et al. 2015, 3.1)."""
+
+    kind: Literal["general"] = "general"
+
+
+class ConcatScoreConfig(Section):
+    """v_a^T tanh(W_a [h_t; h_s]) (Luong et al. 2015, 3.1)."""
+
+    kind: Literal["concat"] = "concat"
+    size: Width = derived(256)
+    """As in the additive score; rows of W_a."""
+    coverage: bool = False
+    """As in the additive score."""
+
+
+class LocationScoreConfig(Section):
+    """a_t = softmax(W_a h_t) (Luong et al. 2015, eq. 8). Positions beyond max_source get no weight."""
+
+    kind: Literal["location"] = "location"
+    max_source: Width = 120
+    """Number of source positions that W_a has scores for, in tokens."""
+
+
+class NoScoreConfig(Section):
+    """No attention: the context is the encoder's final state at every step (Cho et al. 2014)."""
+
+    kind: Literal["none"] = "none"
+
+
+ScoreConfig = Annotated[
+    AdditiveScoreConfig | DotScoreConfig | GeneralScoreConfig | ConcatScoreConfig | LocationScoreConfig | NoScoreConfig,
+    BY_KIND,
+    default_kind("additive"),
+]
+
+
+class GlobalWindowConfig(Section):
+    """Attend to all source positions (Luong et al. 2015, 3.1)."""
+
+    kind: Literal["global"] = "global"
+
+
+class LocalMonotonicWindowConfig(Section):
+    """Attend to positions within D of the centre p_t = t (Luong et al. 2015, 3.2)."""
+
+    kind: Literal["local-m"] = "local-m"
+    half_width: Width = 10
+    """D, in tokens."""
+    ratio: Ratio = 1.0
+    """Source tokens per target token, for languages of different length: p_t = ratio t, rounded."""
+
+
+class LocalPredictiveWindowConfig(Section):
+    """Attend to positions within D of a predicted centre p_t, weighted by a Gaussian (Luong et al. 2015, eq. 9 and 10)."""
+
+    kind: Literal["local-p"] = "local-p"
+    half_width: Width = 10
+    """D, in tokens."""
+
+
+WindowConfig = Annotated[
+    GlobalWindowConfig | LocalMonotonicWindowConfig | LocalPredictiveWindowConfig, BY_KIND, default_kind("global")
+]
+
+
+class AttentionConfig(Section):
+    score: ScoreConfig = AdditiveScoreConfig()
+    window: WindowConfig = GlobalWindowConfig()
+    heads: Heads = 1
+    """Number of attention heads; each uses its own part of the projected state and annotations (Vaswani et al. 2017, 3.2.2)."""
+
+    @model_validator(mode="after")
+    def _follow(self) -> Self:
+        if self.score.kind in ("additive", "concat"):
+            size = next_multiple(self.score.size, self.heads)
+            self.__dict__["score"] = complete(self.score, size=size)
+        return self
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.score.kind == "none" and self.window.kind != "global":
+            raise ContradictionError(
+                ("score", "window"),
+                f"window {self.window.kind} has nothing to act on, because score is none: "
+                "set window: global or choose a score",
+            )
+        if self.score.kind == "none" and self.heads > 1:
+            raise ContradictionError(
+                ("score", "heads"),
+                f"heads {self.heads} have nothing to attend with, because score is none: set heads: 1 or choose a score",
+            )
+        if self.score.kind in ("additive", "concat") and self.score.size % self.heads:
+            raise ContradictionError(
+                ("heads", "score.size"),
+                f"heads must divide score.size, but they are {self.heads} and {self.score.size}: change one",
+            )
+        return self

@@ -1,0 +1,68 @@
+"""What all sections of a recipe share: strictness, types with limits, derived defaults, unions by kind."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+Size = Annotated[int, Field(ge=1, lt=2**31)]
+WIDEST = 2**16
+Width = Annotated[int, Field(ge=1, le=WIDEST)]
+"""Width of a layer or window. The limit keeps a damaged model folder from asking for more memory than any machine has."""
+Layers = Annotated[int, Field(ge=1, le=100)]
+Heads = Annotated[int, Field(ge=1, le=1024)]
+Fraction = Annotated[float, Field(ge=0, lt=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[float, Field(gt=0)]
+Ratio = Annotated[float, Field(gt=0, le=1000)]
+Penalty = Annotated[float, Field(ge=0, le=100)]
+
+
+class Section(BaseModel):
+    """A section of the recipe: immutable, strict about types, without unknown keys."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+
+SectionT = TypeVar("SectionT", bound=Section)
+
+
+def complete(section: SectionT, **values: object) -> SectionT:
+    """Set values of keys that the recipe does not set."""
+    return section.model_copy(
+        update={key: value for key, value in values.items() if key not in section.model_fields_set}
+    )
+
+
+def derived(start: int | str) -> Any:
+    """A default that other keys determine; `start` is the value if none of them is set."""
+    return Field(default=start, json_schema_extra=lambda schema: schema.pop("default", None))
+
+
+class ContradictionError(ValueError):
+    """Values of several keys contradict each other. `keys` are their paths, relative to the section that raises the error."""
+
+    def __init__(self, keys: Iterable[str], sentence: str) -> None:
+        super().__init__(sentence)
+        self.keys = tuple(keys)
+
+
+def default_kind(default: str) -> BeforeValidator:
+    """Accept a union written as its kind alone, and settings without a kind as those of the default kind."""
+
+    def complete(value: object) -> object:
+        if isinstance(value, str):
+            return {"kind": value}
+        return {"kind": default, **value} if isinstance(value, dict) else value
+
+    return BeforeValidator(complete)
+
+
+BY_KIND = Field(discriminator="kind")
+
+
+def next_multiple(number: int, of: int) -> int:
+    """Round a number up to a multiple of another."""
+    return -(-number // of) * of

@@ -52,12 +52,12 @@ class ContradictionError(ValueError):
 def default_kind(default: str) -> BeforeValidator:
     """Accept a union written as its kind alone, and settings without a kind as those of the default kind."""
 
-    def complete(value: object) -> object:
+    def with_kind(value: object) -> object:
         if isinstance(value, str):
             return {"kind": value}
         return {"kind": default, **value} if isinstance(value, dict) else value
 
-    return BeforeValidator(complete)
+    return BeforeValidator(with_kind)
 
 
 BY_KIND = Field(discriminator="kind")

@@ -17,6 +17,7 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
+import torch
 import yaml
 
 from nmt import progress
@@ -24,6 +25,7 @@ from nmt.cli.inspecting import info
 from nmt.data.catalogue import entries
 from nmt.data.subwords import Subwords
 from nmt.decoding.translator import Translator
+from nmt.model.recurrent import RecurrentModel
 from nmt.model_folder import Bundle
 from nmt.recipe import GuidedAlignmentConfig, load_recipe, shipped_recipes
 from tests.commands import NMT, ROOT, Finished, Running, bad, good, nmt
@@ -504,6 +506,20 @@ def test_a_model_is_scored_with_the_tokeniser_of_its_recipe(model: Path, corpus:
     arguments = [tmp_path / "model", "--split", f"{corpus}/valid", "--beam-size", "1", "--bootstrap", "0"]
     assert "tok:char" in good(nmt("evaluate", *arguments)).splitlines()[0]
     assert "tok:intl" in good(nmt("evaluate", *arguments, "--tokenize", "intl")).splitlines()[0]
+
+
+def test_several_models_are_scored_as_an_ensemble(model: Path, corpus: Path, tmp_path: Path) -> None:
+    other = Bundle.load(model, torch.device("cpu"))
+    assert isinstance(other.model, RecurrentModel)
+    other.model.output.weight.data *= 3  # which makes it confident, and wrong
+    other.model.output.weight.data[4:] = other.model.output.weight.data[4:].roll(1, 0)
+    other.save(tmp_path / "other")
+    expected = good(nmt("translate", model, tmp_path / "other", "-i", corpus / "valid.en"))
+    arguments = ["--split", f"{corpus}/valid", "--bootstrap", "0", "--json", "-o", tmp_path / "output"]
+    report = json.loads(good(nmt("evaluate", model, tmp_path / "other", *arguments)))
+    assert report["system"] == f"{model} + {tmp_path / 'other'}"
+    assert (tmp_path / "output").read_text() == expected
+    assert expected != good(nmt("translate", model, "-i", corpus / "valid.en"))
 
 
 def test_the_published_form_is_tokenised_and_lowercased(tmp_path: Path) -> None:

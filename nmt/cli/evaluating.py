@@ -39,11 +39,11 @@ _SCORES = "Scores"
 
 
 def evaluate(
-    model: Annotated[
-        Path | None,
+    models: Annotated[
+        list[Path] | None,
         typer.Argument(
             metavar="MODEL",
-            help="Model (folder, .zip, hf:owner/name); without one, --hyp is scored.",
+            help="Models (folder, .zip, hf:owner/name), scored as an ensemble; or --hyp.",
             show_default=False,
         ),
     ] = None,
@@ -129,7 +129,7 @@ def evaluate(
     """
     set_up(quiet=quiet, threads=threads)
     _check_options(tokenize, language, published=published, compares=baseline is not None, bootstrap=bootstrap)
-    if model is None:
+    if not models:
         _check_replacing(lexicon, replace=replace_unknown)
         text, other = _from_files(hyp, ref, baseline)
         result = text.scored(
@@ -148,10 +148,10 @@ def evaluate(
         from nmt.comparison.evaluation import evaluate as evaluate_model
         from nmt.comparison.evaluation import held_out
 
-        [bundle] = load_models([model], device)
-        corpus = held_out(bundle.recipe, split)
+        bundles = load_models(models, device)
+        corpus = held_out(bundles[0].recipe, split)
         translator = build_translator(
-            [bundle],
+            bundles,
             precision=precision,
             batch_tokens=batch_tokens,
             decoding={
@@ -160,7 +160,7 @@ def evaluate(
                 "horizon": horizon,
                 "prune": prune,
             },
-            replace_unknown=unknown_words(bundle, model, lexicon, replace=replace_unknown),
+            replace_unknown=unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown),
         )
         result = evaluate_model(
             translator,
@@ -172,7 +172,7 @@ def evaluate(
             bootstrap=bootstrap,
             progress=lambda items, what, total: with_progress(items, what, total=total, quiet=quiet),
         )
-        result = replace(result, system=str(model))
+        result = replace(result, system=" + ".join(map(str, models)))
     typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2) if as_json else str(result))
     if output is not None:
         with open_output(output) as stream:

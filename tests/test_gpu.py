@@ -4,28 +4,40 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from nmt.data.batching import Batch, make_batch
-from nmt.device import choose_device
+from nmt.data.encoded import encode_corpus
+from nmt.device import Precision, choose_device
 from nmt.fast import accelerate
 from nmt.model.interface import ModelOutput, TranslationModel
 from nmt.model.recurrent import RecurrentModel
 from nmt.model_folder import Bundle
+from nmt.recipe import ModelConfig
 from nmt.training.log import METRICS
+from nmt.training.optim import Clock
+from nmt.training.text import TrainingText
 from nmt.training.trainer import train
+from nmt.training.update import TrainStep
+from tests.commands import good, nmt
 from tests.decoding.test_translator import LINES, MODELS, TEXT, bundle, translate
-from tests.fast.compiled_steps import COMPARED, assert_equal_to_plain
+from tests.fast.compiled_steps import COMPARED, COMPARED_IN_BF16, assert_equal_to_plain
+from tests.test_meta_device import BEAM, CONFIGS, PAIRS, is_read_back, model_of, take_steps, transformer_config
 from tests.training import toy
 
+CPU = torch.device("cpu")
+needs_two = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that torch can use")
 
 
@@ -63,9 +75,60 @@ def test_losses_alignments_and_gradients_are_those_of_the_cpu(name: str) -> None
         torch.testing.assert_close(actual[key], value, rtol=1e-4, atol=1e-4, msg=partial("{}: {}".format, key))
 
 
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_losses_alignments_and_gradients_of_a_transformer_are_those_of_the_cpu(norm: str) -> None:
+    model, batch, device = model_of(transformer_config(norm), CPU), make_batch(PAIRS), choose_device("cuda")
+    expected = losses_and_gradients(deepcopy(model), batch)
+    for key, value in losses_and_gradients(model.to(device), batch.to(device)).items():
+        torch.testing.assert_close(value, expected[key], rtol=1e-4, atol=1e-4, msg=partial("{}: {}".format, key))
+
+
 @pytest.mark.parametrize("name", COMPARED)
 def test_losses_and_gradients_of_compiled_steps_are_those_of_plain_ones(name: str) -> None:
     assert_equal_to_plain(name, "cuda")
+
+
+@pytest.mark.parametrize("name", COMPARED_IN_BF16)
+def test_they_are_so_under_autocast(name: str) -> None:
+    assert_equal_to_plain(name, "cuda", "bf16")
+
+
+@contextmanager
+def waiting_refused() -> Iterator[None]:
+    """A context in which an operation that waits for the GPU raises."""
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_reading_a_value_is_refused() -> None:
+    ones = torch.ones(2, device=choose_device("cuda"))
+    with pytest.raises(RuntimeError), waiting_refused():
+        ones.sum().item()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_an_update_waits_for_nothing(precision: Precision, tmp_path: Path) -> None:
+    toy.write_reversal(tmp_path, pairs=40)
+    config, device = toy.recipe(tmp_path, training={"compile": False}), choose_device("cuda")
+    text = TrainingText.load(config)
+    bundle = Bundle.fresh(config, *text.subwords(config))
+    bundle.model.to(device)
+    corpus = encode_corpus(text.train, bundle.source, bundle.target, None)
+    step = TrainStep(bundle, None, precision=precision, device=device)
+    groups = [step.prepare(corpus, [np.arange(first, first + 4, dtype=np.int32)]) for first in (0, 4, 8)]
+    step.update(groups[0], Clock(0, 0.0, 0.0, 0))
+    with waiting_refused():
+        pending = [step.update(group, Clock(1, 0.1, 0.1, 0)) for group in groups[1:]]
+    assert [stats.read().tokens for stats in pending] == [group.tokens for group in groups[1:]]
+
+
+@pytest.mark.parametrize("config", [config for config in CONFIGS.values() if not is_read_back(config)])
+def test_steps_of_a_beam_search_wait_for_nothing(config: ModelConfig) -> None:
+    take_steps(config, BEAM, n_best=2, device=choose_device("cuda"), watched=waiting_refused)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -125,3 +188,21 @@ def test_looking_less_often_at_what_has_ended_changes_nothing(size: int, monkeyp
         for one, other in zip(result, results[0], strict=True):
             assert one.text == other.text
             assert one.score == pytest.approx(other.score, abs=1e-5)
+
+
+@needs_two
+def test_training_learns_on_the_second_gpu(tmp_path: Path) -> None:
+    toy.write_reversal(tmp_path)
+    recipe = toy.recipe(tmp_path, training={"epochs": 14})
+    assert train(recipe, tmp_path / "run", device=choose_device("cuda:1"), quiet=True).best > 80
+
+
+@needs_two
+def test_two_gpus_train_one_model_and_translate_a_part_each(tmp_path: Path) -> None:
+    toy.write_reversal(tmp_path)
+    recipe = toy.recipe(tmp_path, training={"epochs": 14}).model_dump_json()
+    (tmp_path / "recipe.yaml").write_text(recipe)  # JSON is YAML
+    good(nmt("train", "recipe.yaml", "--processes", "2", "--device", "cuda", "-o", "run", cwd=tmp_path))
+    command = ["translate", "run", "-i", "valid.src"]
+    good(nmt(*command, "-o", "out", "--devices", "0,1", cwd=tmp_path))
+    assert (tmp_path / "out").read_text() == good(nmt(*command, cwd=tmp_path))

@@ -6,7 +6,7 @@ A tensor that is made on the CPU by mistake raises too, by `OneDevice`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from tests.training import toy
 
 META = torch.device("meta")
 STEPS = 3
+BEAM = partial(top_candidates, size=4, forbid=(0, 2), prune=3.0)
 PAIRS = [([4, 5], [4, 6]), ([5], [6]), ([7, 7], [])]
 DROPOUT = {"embedding": 0.1, "word": 0.1, "annotations": 0.1, "recurrent": 0.1, "readout": 0.1}
 
@@ -98,8 +99,8 @@ def is_read_back(config: recipe.ModelConfig) -> bool:
     return config.decoder.bridge == "copy" and config.encoder.cell == "lstm" and not config.encoder.layer_norm
 
 
-def model_of(config: recipe.ModelConfig) -> TranslationModel[Any, Any]:
-    return build_model(config, source_size=9, target_size=9).to(META)
+def model_of(config: recipe.ModelConfig, device: torch.device = META) -> TranslationModel[Any, Any]:
+    return build_model(config, source_size=9, target_size=9).to(device)
 
 
 @contextmanager
@@ -141,7 +142,7 @@ def test_loss_and_gradients_need_no_value(config: recipe.ModelConfig) -> None:
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_steps_of_a_beam_search_need_no_value(config: recipe.ModelConfig) -> None:
     with refused(config):
-        take_steps(config, partial(top_candidates, size=4, forbid=(0, 2), prune=3.0), n_best=2)
+        take_steps(config, BEAM, n_best=2)
 
 
 @pytest.mark.parametrize("name", [next(iter(CONFIGS)), "transformer-pre"])
@@ -152,16 +153,25 @@ def test_steps_of_greedy_search_and_of_sampling_need_no_value(name: str) -> None
         take_steps(CONFIGS[name], partial(sampled_candidates, top_k=top_k, **options), n_best=1)
 
 
-def take_steps(config: recipe.ModelConfig, select: Callable[..., Any], n_best: int) -> None:
+def take_steps(
+    config: recipe.ModelConfig,
+    select: Callable[..., Any],
+    n_best: int,
+    device: torch.device = META,
+    watched: Callable[[], AbstractContextManager[object]] = OneDevice,
+) -> None:
     """Search as far as the step before the one that looks at what has ended."""
-    ensemble, batch = Ensemble([model_of(config)], same_source=True, precision="fp32"), make_batch(PAIRS).to(META)
+    ensemble, batch = (
+        Ensemble([model_of(config, device)], same_source=True, precision="fp32"),
+        make_batch(PAIRS).to(device),
+    )
     lengths, penalties = torch.full((3,), STEPS), Penalties(1.0, 0.2)
     settings = SearchSettings(
-        lengths, penalties, batch.source_mask, n_best, bos=2, eos=3, device=META, check_every=STEPS + 1
+        lengths, penalties, batch.source_mask, n_best, bos=2, eos=3, device=device, check_every=STEPS + 1
     )
     assert settings.shortest == settings.longest == STEPS  # of numbers on the CPU
     back_pointers, finished = BackPointers(), FinishedHypotheses(settings)
-    with torch.inference_mode(), OneDevice():
+    with torch.inference_mode(), watched():
         memory = ensemble.encode([batch.source])
         search._extend(ensemble.step, ensemble.start(memory), memory, select, settings, back_pointers, finished)
     assert len(back_pointers.steps) == STEPS

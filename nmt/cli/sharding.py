@@ -59,6 +59,16 @@ def device_names(text: str) -> list[str]:
     return names
 
 
+def device_of_process(name: str) -> str:
+    """The device of this process among those of torchrun, which have a GPU each. Raises UsageError if there are too few."""
+    if count_of_ranks() == 1:
+        return name
+    from nmt.device import choose_device
+    from nmt.training.parallel import device_of_rank
+
+    return str(device_of_rank(choose_device(name)))
+
+
 @contextmanager
 def merging(outputs: Sequence[Path]) -> Iterator[Callable[[Path], Path]]:
     """A context that tells where this process writes an output: there, or to a part of it if torchrun has started several.

@@ -45,7 +45,7 @@ from nmt.cli.options import (
     set_up,
     unknown_words,
 )
-from nmt.cli.sharding import Shard, device_names, merging
+from nmt.cli.sharding import Shard, device_names, device_of_process, merging
 from nmt.cli.streams import (
     STANDARD,
     check_not_input,
@@ -217,8 +217,7 @@ def translate(
         is_sampling=sampled,
         search_options={"beam-size": beam_size, "horizon": horizon, "prune": prune},
     )
-    if devices is not None:
-        device = _own_device(devices, device, shard, output)
+    device = device_of_process(device) if devices is None else _own_device(devices, device, shard, output)
     part = Shard.of_rank() if shard is None else Shard.parse(shard)
     quiet = quiet or (shard is None and part.number > 1)
     set_up(quiet=quiet, threads=threads)
@@ -267,7 +266,7 @@ def translate(
             translator.stream(own, first_line=first), "translating", total=total, quiet=is_hidden
         )
         writer = _Writer(form, n_best=n_best, scores=scores, aligned_by=aligned_by)
-        text_file.writelines(writer.header() if first == 1 else ())
+        text_file.writelines(writer.header() if part.number == 1 else ())
         for number, translation in enumerate(translations, start=first):
             links = writer.links(translation, number)
             text_file.writelines(writer.translations(translation, number, links))
@@ -283,11 +282,13 @@ def _own_device(devices: str, device: str, shard: str | None, output: Path) -> s
     """The device of this process among those that translate a part each. The first one starts the others and exits when all end."""
     if device != "auto" or shard is not None:
         raise UsageError(f"--devices says what {'--device' if shard is None else '--shard'} would: give one of them.")
-    names = device_names(devices)
-    if count_of_ranks() == 1 and len(names) > 1:
+    names, count = device_names(devices), count_of_ranks()
+    if count == 1 and len(names) > 1:
         if output == STANDARD:
             raise UsageError("Several devices write parts of one file: name it with -o.")
         raise typer.Exit(launch(sys.argv[1:], len(names)))
+    if count > len(names):
+        raise UsageError(f"--devices names {counted(len(names), 'device')} for {count} processes: name one for each.")
     return names[rank_of_process()]
 
 

@@ -115,7 +115,7 @@ class TranslationModel(nn.Module, Generic[MemoryT, StateT]):
         raise NotImplementedError
 
     def forward(self, batch: SentencePairs, label_smoothing: float = 0.0) -> ModelOutput:
-        """Loss and alignment of known targets. Uses every parameter, as DistributedDataParallel requires."""
+        """Loss and alignment of known targets."""
         raise NotImplementedError
 
     if TYPE_CHECKING:

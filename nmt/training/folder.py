@@ -13,7 +13,7 @@ from nmt.recipe import Recipe, changed_keys
 from nmt.training.best import BEST
 from nmt.training.checkpoint import State, has_state, load_state
 from nmt.training.data_file import DATA
-from nmt.training.launch import training_command
+from nmt.training.launch import count_of_ranks, training_command
 from nmt.training.lock import LOCK
 from nmt.training.text import TrainingText
 
@@ -74,5 +74,6 @@ def check_text(state: State, text: TrainingText, folder: Path) -> None:
 
 def resume_command(folder: Path, device: torch.device) -> str:
     """The command that resumes a run on the same device with the same number of threads and processes."""
-    machine = ["--device", str(device), *(["--threads", str(torch.get_num_threads())] if device.type == "cpu" else [])]
+    name = str(device) if count_of_ranks() == 1 else device.type  # each process takes a GPU of its own
+    machine = ["--device", name, *(["--threads", str(torch.get_num_threads())] if device.type == "cpu" else [])]
     return training_command([f"{folder}/{RECIPE}", "--out", str(folder), "--resume", *machine])

@@ -33,9 +33,14 @@ def build_optimizer(config: recipe.OptimizerConfig, model: nn.Module) -> torch.o
                 groups, lr=config.rate, rho=config.rho, eps=config.epsilon, weight_decay=config.weight_decay
             )
         case recipe.SgdConfig():
-            return torch.optim.SGD(
+            sgd = torch.optim.SGD(
                 groups, lr=config.rate, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
             )
+            if (
+                config.momentum
+            ):  # PyTorch makes it in the first step, but does not initialise it if that step is skipped
+                sgd.state.update((each, {"momentum_buffer": torch.zeros_like(each)}) for each in model.parameters())
+            return sgd
         case _:
             assert_never(config)
 

@@ -17,8 +17,9 @@ from typing import TypeVar, cast
 import torch
 from torch import Tensor, distributed, nn
 
-from nmt.errors import NmtError
+from nmt.errors import NmtError, UsageError
 from nmt.training.launch import RENDEZVOUS, count_of_ranks, rank_of_process
+from nmt.wording import counted
 
 TIMEOUT = timedelta(hours=2)
 """How long a rank waits for the others, for example while the first one encodes a corpus. A rank that has ended is noticed at once."""
@@ -142,6 +143,8 @@ def open_ranks(device: torch.device) -> Iterator[Ranks]:
         yield ALONE
         return
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # for what takes no device: memory that is pinned, and NCCL
     with _noticing_lost_ranks():
         distributed.init_process_group(
             backend,
@@ -157,10 +160,21 @@ def open_ranks(device: torch.device) -> Iterator[Ranks]:
 
 
 def device_of_rank(device: torch.device) -> torch.device:
-    """The GPU of this rank if ranks compute on GPUs and none is named: that of its number on this machine."""
-    if device.type != "cuda" or device.index is not None or count_of_ranks() == 1:
+    """The device of this rank. Of several that compute on GPUs, each has the GPU of its number on this machine.
+
+    Raises:
+        UsageError: several ranks would share a GPU.
+    """
+    if device.type != "cuda" or count_of_ranks() == 1:
         return device
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    if device.index is not None:
+        raise UsageError(f"Several processes cannot share {device}: with --device cuda each takes a GPU of its own.")
+    number, gpus = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if number >= gpus:
+        raise UsageError(
+            f"Each process takes a GPU of its own, but this machine has {counted(gpus, 'GPU')}: start as many."
+        )
+    return torch.device("cuda", number)
 
 
 @contextmanager

@@ -39,7 +39,7 @@ class PendingStats:
         if figures.device.type == "cuda":
             self.figures = torch.empty_like(figures, device="cpu", pin_memory=True).copy_(figures, non_blocking=True)
             self._is_copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            self._is_copied.record()
+            self._is_copied.record(torch.cuda.current_stream(figures.device))
 
     def read(self) -> LossStats:
         """The losses. Raises Diverged if the loss or the gradient is not finite."""

@@ -25,6 +25,9 @@ from nmt.training.sampling import choose_replaced, mix_target_in, teacher_forcin
 from nmt.training.stats import PendingStats
 from nmt.wording import counted
 
+FIRST_SCALE = 1024.0
+"""Of the loss in fp16. From PyTorch's 65,536 it may take so many updates down to a scale without overflow that training would end."""
+
 
 @dataclass(frozen=True)
 class PreparedGroup:
@@ -63,8 +66,11 @@ class TrainStep:
         self.model = accelerate(bundle.model, compiles=self.is_compiled)
         self.links, self.precision, self.device, self.ranks = links, precision, device, ranks
         self.optimizer = build_optimizer(self.settings.optimizer, self.model)
-        self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
+        self.scaler = torch.amp.GradScaler(device.type, init_scale=FIRST_SCALE, enabled=precision == "fp16")
         """Scales the loss so that no gradient is rounded to 0 in fp16, and down again when one overflows."""
+        self.scaler.scale(
+            torch.zeros(1, device=device)
+        )  # starts it: a rank may have no pair to scale a loss of in its first update
         self.skips_by_itself = device.type == "cuda" and bool(self.optimizer.defaults.get("fused"))
         """Whether a step of the optimiser can be told on the GPU that the gradient is not finite. Otherwise the CPU has to know."""
 

@@ -64,6 +64,13 @@ def test_concatenated_shards_are_the_whole(folder: Path, source: str, options: l
     assert "".join(good(nmt(*command, "--shard", f"{number}/3", cwd=folder)) for number in (1, 2, 3)) == whole
 
 
+def test_only_the_first_of_more_parts_than_lines_has_the_header(folder: Path) -> None:
+    (folder / "line").write_text("a d\n")
+    command = ["translate", "model", "-i", "line", "-q", "--format", "tsv"]
+    parts = [good(nmt(*command, "--shard", f"{number}/2", cwd=folder)) for number in (1, 2)]
+    assert "".join(parts) == good(nmt(*command, cwd=folder))
+
+
 def test_a_stream_has_no_shards(folder: Path) -> None:
     ended = nmt("translate", "model", "--shard", "1/2", stdin=b"a\n", cwd=folder)
     assert ended.returncode == 2
@@ -75,6 +82,13 @@ def test_several_processes_do_not_write_to_stdout(folder: Path) -> None:
     ended = nmt("translate", "model", "-i", "text", cwd=folder, RANK="1", WORLD_SIZE="2")
     assert ended.returncode == 2
     assert b"name it with -o" in ended.stderr
+
+
+def test_each_process_needs_a_device_of_its_own(folder: Path) -> None:
+    command = ["translate", "model", "-i", "text", "-o", "out", "--devices", "cpu,cpu"]
+    ended = nmt(*command, cwd=folder, RANK="2", WORLD_SIZE="3")
+    assert ended.returncode == 2
+    assert b"--devices names 2 devices for 3 processes" in ended.stderr
 
 
 @pytest.mark.slow

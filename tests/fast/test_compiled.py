@@ -15,7 +15,7 @@ import torch
 from nmt.fast import accelerate, is_compiled
 from nmt.training.log import METRICS
 from tests.commands import NMT
-from tests.fast.compiled_steps import COMPARED, assert_equal_to_plain
+from tests.fast.compiled_steps import COMPARED, COMPARED_IN_BF16, assert_equal_to_plain
 from tests.fast.models import assert_near, learnt, random_model
 from tests.model.cases import CASE_NAMES, CASES, tree_of
 from tests.training import toy
@@ -30,6 +30,12 @@ VOLTA, PASCAL = (7, 0), (6, 1)
 @pytest.mark.parametrize("name", COMPARED)
 def test_losses_and_gradients_are_those_of_plain_steps(name: str) -> None:
     assert_equal_to_plain(name, "cpu")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMPARED_IN_BF16)
+def test_they_are_so_under_autocast(name: str) -> None:
+    assert_equal_to_plain(name, "cpu", "bf16")
 
 
 @pytest.mark.slow

@@ -164,6 +164,20 @@ def test_bf16_is_near_autocast() -> None:
         assert not torch.equal(rounded["log-probabilities"], exact["log-probabilities"])
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_without_packing_matrices_are_rounded_once_as_autocast_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU."""
+    monkeypatch.setenv("NMT_FAST", "0")
+    plain = model(name)
+    copied = pack(plain, "bf16")
+    with autocast("bf16", torch.device("cpu")):
+        assert_close(outputs(copied), outputs(plain), 0)
+    layers = [layer for layer in copied.modules() if isinstance(layer, nn.Linear)]
+    assert {layer.weight.dtype for layer in layers} == {torch.bfloat16}
+    embeddings = [layer for layer in copied.modules() if isinstance(layer, nn.Embedding)]
+    assert {layer.weight.dtype for layer in embeddings} == {torch.float32}
+
+
 @needs_packing
 @pytest.mark.parametrize(
     ("size", "score", "projected"), [(8, "general", True), (8, "additive", True), (40, "dot", False)]

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.errors import UsageError
 from nmt.model_folder import Bundle, load_tensors
 from nmt.recipe import dump_recipe, parse_recipe
 from nmt.training import launch
@@ -263,6 +264,7 @@ def test_the_command_to_resume_has_the_number_of_processes(monkeypatch: pytest.M
     assert resume_command(Path("run"), CPU).startswith("torchrun --nproc-per-node 2 -m nmt train run/recipe.yaml")
     monkeypatch.setenv(launch.RENDEZVOUS, "file:///x")
     assert resume_command(Path("run"), CPU).endswith("--processes 4")
+    assert "--device cuda --processes 4" in resume_command(Path("run"), torch.device("cuda:0"))
 
 
 def test_each_rank_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,6 +272,16 @@ def test_each_rank_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None
     assert device_of_rank(cuda) == cuda
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("LOCAL_RANK", "3")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
     assert device_of_rank(cuda) == torch.device("cuda:3")
-    assert device_of_rank(torch.device("cuda:1")) == torch.device("cuda:1")
     assert device_of_rank(CPU) == CPU
+
+
+def test_ranks_do_not_share_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    with pytest.raises(UsageError, match="this machine has 1 GPU"):
+        device_of_rank(torch.device("cuda"))
+    with pytest.raises(UsageError, match="cannot share cuda:0"):
+        device_of_rank(torch.device("cuda:0"))

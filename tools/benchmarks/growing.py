@@ -66,13 +66,16 @@ def train_step(
 
     from nmt.data.batching import make_batch
     from nmt.device import autocast, choose_device, choose_precision
-    from nmt.fast import accelerate
+    from nmt.fast import accelerate, is_compiled
+    from nmt.recipe import AdamConfig
+    from nmt.training.optim import build_optimizer
 
     from .worker import timed
 
     torch_device = choose_device(device)
-    model = accelerate(random_model(vocabulary, torch_device.type)).train()
-    optimizer = torch.optim.Adam(model.parameters())
+    compiles = is_compiled("auto", torch_device)
+    model = accelerate(random_model(vocabulary, torch_device.type), compiles=compiles).train()
+    optimizer = build_optimizer(AdamConfig(), model)
     pairs = zip(random_ids(batch, source, vocabulary), random_ids(batch, TARGET, vocabulary), strict=True)
     sentences = make_batch(list(pairs)).to(torch_device)
     resolved = choose_precision(precision, torch_device)

@@ -90,7 +90,7 @@ def reproduce(
     `nmt translate` use the same folder.
 
     --smoke takes 400 training, 50 validation and 50 test pairs, a few updates and a vocabulary that such text allows. It tells
-    whether everything works; its scores say nothing.
+    whether everything works; its scores say nothing. Corpora of the catalogue are fetched whole.
     """
     from nmt import recipe as recipes
 

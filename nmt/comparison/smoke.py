@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from nmt.data.corpus import split_rows
+from nmt.data.corpus import named_rows
 from nmt.recipe import Recipe, SubwordsConfig, parse_recipe
 from nmt.training.text import TrainingText
 
@@ -51,11 +51,11 @@ def describe_smoke() -> str:
 
 
 def _first(locator: str, count: int) -> str:
-    """The locator of the first pairs of a text."""
-    place, rows = split_rows(locator)
+    """The locator of the first pairs of a text. Of a data set of the hub, no others are then downloaded."""
+    place, rows = named_rows(locator)
     start = (rows.start or 0) if rows else 0
     stop = start + count if rows is None or rows.stop is None else min(start + count, rows.stop)
-    return f"{place}[{start}:{stop}]"
+    return f"{place}[{start or ''}:{stop}]"
 
 
 def _first_of_each(mixture: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:

@@ -77,7 +77,8 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
             .jsonl .parquet .tmx .xlf .xliff .po`), `x.zip` or `x.zip/train.{en,de}`, `hf:owner/name[/config]:split`, a
             catalogue name `multi30k/train`, a test set of sacreBLEU `sacrebleu:wmt14/en-de`, or `sample:train`. The names in
             braces are source and target in this order, unless they begin or end with the two language codes, which may be in
-            any order. Codes of other languages are an error. `[100:200]` at the end takes these pairs alone, counted from 0;
+            any order. Codes of other languages are an error. A table
+            without a header has the columns source and target. `[100:200]` at the end takes these pairs alone, counted from 0;
             `[:200]` and `[100:]` leave out one end. Of `hf:...[:200]` no other rows are
             downloaded.
         source: language code of the source side.
@@ -99,8 +100,13 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
 
 
 def split_rows(locator: str) -> tuple[str, slice | None]:
-    """A locator without its rows `[start:stop]`, and the rows; None if it names none. The package datasets has its own."""
-    parts = None if locator.startswith("hf:") else re.fullmatch(r"(.+)\[(\d*):(\d*)\]", locator)
+    """A locator without its rows, and the rows; None if it names none, or leaves them to the package datasets."""
+    return (locator, None) if locator.startswith("hf:") else named_rows(locator)
+
+
+def named_rows(locator: str) -> tuple[str, slice | None]:
+    """A locator without its rows `[start:stop]`, and the rows; None if it names none."""
+    parts = re.fullmatch(r"(.+)\[(\d*):(\d*)\]", locator)
     if parts is None:
         return locator, None
     place, *ends = parts.groups()

@@ -68,7 +68,7 @@ def one_line(texts: list[str]) -> list[str]:
 
 
 def _delimited(path: Path | ArchiveMember, names: Sequence[str], delimiter: str) -> Batches:
-    """Read rows of a csv file (quotes as in RFC 4180) or a tsv file (no quotes, header optional)."""
+    """Read rows of a csv file (quotes as in RFC 4180) or a tsv file (no quotes; without a header, source and target)."""
     rows = _csv_rows(path) if delimiter == "," else enumerate((line.split("\t") for line in read_lines(path)), 1)
     first = next(rows, None)
     if first is None:
@@ -79,13 +79,16 @@ def _delimited(path: Path | ArchiveMember, names: Sequence[str], delimiter: str)
     elif delimiter == "\t" and len(names) == 2 and _is_row(header, names):
         columns, rows = [0, 1], chain([first], rows)
     else:
-        raise DataError(f"{path}, line 1: needs the {_columns(names)}, but has {', '.join(header)}.")
+        advice = (
+            "; without a header, a table has source and target alone" if delimiter == "\t" and len(names) == 2 else ""
+        )
+        raise DataError(f"{path}, line 1: needs the {_columns(names)}, but has {', '.join(header)}{advice}.")
     yield from in_batches(_cells(path, rows, len(header), columns), len(names))
 
 
 def _is_row(cells: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether the first line of a table is text rather than a header, since it names no language."""
-    return len(cells) >= 2 and not set(names) & set(cells) and not set(cells[:2]) <= LANGUAGES
+    """Whether the first line of a table is a pair rather than a header, since it names no language."""
+    return len(cells) == 2 and not set(names) & set(cells) and not set(cells) <= LANGUAGES
 
 
 def _columns(names: Sequence[str], conjunction: str = "and") -> str:

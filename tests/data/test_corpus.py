@@ -275,6 +275,7 @@ def test_tables(name: str, content: str, pairs: list[tuple[str, str]]) -> None:
     [
         ("t.tsv", "a\tb\nc\n", "line 2: the number of columns is 1, but 2 in the first line"),
         ("t.tsv", "a\n", "line 1: needs the columns en and de, but has a"),
+        ("t.tsv", "1\ta\t2\tb\n", "but has 1, a, 2, b; without a header, a table has source and target alone"),
         ("t.tsv", "en\tfr\na\tb\n", "line 1: needs the columns en and de, but has en, fr"),
         ("t.tsv", "fr\tja\na\tb\n", "line 1: needs the columns en and de, but has fr, ja"),
         ("t.csv", "a,b\n", "line 1: needs the columns en and de, but has a, b"),

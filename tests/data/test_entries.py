@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sacrebleu.dataset import DATASETS
 
 from nmt.data import catalogue
 from nmt.data.catalogue import entries, lookup, names
 from nmt.data.entries import read_entry
 from nmt.data.languages import LANGUAGES
+from nmt.data.sacrebleu_sets import PREFIX
 from nmt.errors import DataError
 from tests.data.fetching import entry, write_entry
 
@@ -112,3 +114,13 @@ def test_what_is_not_yaml_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "toy.yaml").write_text(text)
     with pytest.raises(DataError, match=rf"^Cannot read {tmp_path}/toy\.yaml: "):
         read_entry(tmp_path / "toy.yaml")
+
+
+def test_sacrebleu_has_the_test_sets_that_sources_name() -> None:
+    for corpus in (entry.corpus(name) for entry in entries() for name in entry.names):
+        for file in corpus.files:
+            locators = [source.locator for source in file.sources if source.locator.startswith(PREFIX)]
+            named = [locator.removeprefix(PREFIX).rpartition("/") for locator in locators]
+            assert {test_set for test_set, _, _ in named} <= DATASETS.keys()
+            pairs = [pair for test_set, _, pair in named if pair in DATASETS[test_set].langpairs]
+            assert not named or any(file.language in pair.split("-") for pair in pairs), (corpus.name, file)

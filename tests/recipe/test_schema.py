@@ -237,6 +237,10 @@ def test_a_recipe_cannot_be_changed(minimal: Path) -> None:
         (["training.sort_within=20"], "set batch_sentences or leave sort_within out"),
         (["model.tie=all", "subwords.joint=false"], "needs subwords.joint: true"),
         (["subwords.kind=char", "subwords.sampling=0.1"], "sampling needs kind unigram or bpe"),
+        (
+            ["subwords.kind=bpe", "subwords.sampling=2"],
+            "sampling is the rate of dropped merges of bpe, at most 1, but is 2",
+        ),
         (["subwords.source_model=x.model"], "source_model and target_model go together"),
         (["subwords.size=270"], "leaves no room beside the 256 byte tokens"),
         (

@@ -42,7 +42,7 @@ def read_tmx(place: Path | ArchiveMember, languages: tuple[str, str]) -> Pairs:
     if skipped and not count:
         raise DataError(f"{place} has no unit in {both}, only in {', '.join([*others][:_NAMED]) or 'no language'}.")
     if skipped:
-        _log.warning("%s: skipped %s that are not in both %s.", place, counted(skipped, "unit"), both)
+        _log.warning("%s: skipped %s without both %s.", place, counted(skipped, "unit"), both)
 
 
 def _segment(variant: "Element") -> str:

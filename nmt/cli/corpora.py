@@ -120,13 +120,25 @@ def describe_corpus(
 
     Examples:
       nmt corpora info multi30k
-      nmt corpora info wmt14-de-en
+      nmt corpora info sacrebleu:wmt14
 
     Details:
 
     Sources are tried in order. "verified" text must have the SHA-256 of the catalogue. Of other text the SHA-256 is recorded
     at the first fetch and compared from then on.
     """
+    from nmt.data.sacrebleu_sets import PREFIX, describe_test_set
+
+    rows = list(describe_test_set(name).items()) if name.startswith(PREFIX) else _description(name)
+    lines: list[list[str]] = []
+    for key, text in rows:
+        wrapped = textwrap.wrap(text, _WIDTH - 12, break_long_words=False, break_on_hyphens=False)
+        lines += [[key if number == 0 else "", line] for number, line in enumerate(wrapped)]
+    print_table(lines)
+
+
+def _description(name: str) -> list[tuple[str, str]]:
+    """What the catalogue says of a corpus, or of those of all language pairs."""
     from nmt.data.catalogue import entries, named
 
     family = next((entry for entry in entries() if entry.pairs and entry.name == name), None)
@@ -134,12 +146,7 @@ def describe_corpus(
     rows = _family_rows(family) if family else _corpus_rows(corpus)
     entry = corpus.entry
     rows += [("licence", entry.licence), ("home", entry.home), ("citation", entry.citation)]
-    rows += [(key, text) for key, text in (("note", entry.note), ("derivation", entry.derivation)) if text]
-    lines: list[list[str]] = []
-    for key, text in rows:
-        wrapped = textwrap.wrap(text, _WIDTH - 12, break_long_words=False, break_on_hyphens=False)
-        lines += [[key if number == 0 else "", line] for number, line in enumerate(wrapped)]
-    print_table(lines)
+    return rows + [(key, text) for key, text in (("note", entry.note), ("derivation", entry.derivation)) if text]
 
 
 def _family_rows(entry: CatalogueEntry) -> list[tuple[str, str]]:

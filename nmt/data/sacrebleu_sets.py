@@ -38,6 +38,16 @@ def sacrebleu_files(locator: str, source: str, target: str) -> tuple[Path, Path]
     return (Path(first), Path(second)) if pair.startswith(f"{source}-") else (Path(second), Path(first))
 
 
+def describe_test_set(locator: str) -> dict[str, str]:
+    """What sacreBLEU says of a test set, `sacrebleu:wmt14` or `sacrebleu:wmt14/en-de`. Raises DataError if there is none."""
+    from sacrebleu.dataset import DATASETS
+
+    whole = locator.removeprefix(PREFIX)
+    test_set: Any = DATASETS.get(whole) or _test_set(locator, *whole.rpartition("/")[::2])
+    rows = {"name": f"{PREFIX}{test_set.name}", "title": test_set.description, "pairs": ", ".join(test_set.langpairs)}
+    return rows | {"source": " ".join(test_set.data), "citation": " ".join((test_set.citation or "not given").split())}
+
+
 def _test_set(locator: str, name: str, pair: str) -> Any:
     from sacrebleu.dataset import DATASETS
 

@@ -117,7 +117,7 @@ def test_what_is_not_yaml_is_named(tmp_path: Path, text: str) -> None:
 
 
 def test_sacrebleu_has_the_test_sets_that_sources_name() -> None:
-    for corpus in (entry.corpus(name) for entry in entries() for name in entry.names):
+    for corpus in (each.corpus(name) for each in entries() for name in each.names):
         for file in corpus.files:
             locators = [source.locator for source in file.sources if source.locator.startswith(PREFIX)]
             named = [locator.removeprefix(PREFIX).rpartition("/") for locator in locators]

@@ -11,17 +11,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from nmt.data.encoded import encode_corpus
 from nmt.errors import UsageError
 from nmt.model_folder import Bundle, load_tensors
 from nmt.recipe import dump_recipe, parse_recipe
 from nmt.training import launch
 from nmt.training.checkpoint import STATE, load_state
 from nmt.training.folder import resume_command
+from nmt.training.optim import Clock
 from nmt.training.parallel import ALONE, Ranks, device_of_rank
+from nmt.training.text import TrainingText
 from nmt.training.trainer import train
+from nmt.training.update import TrainStep
 from tests.commands import NMT, Forked, use_forks
 from tests.training.runs import outcome, timeless
 from tests.training.toy import recipe as toy_recipe
@@ -85,14 +90,17 @@ def difference(one: Path, other: Path) -> float:
 
 
 @pytest.mark.parametrize(
-    ("count", "normalization"), [(2, "tokens"), pytest.param(4, "sentences", marks=pytest.mark.slow)]
+    ("count", "normalization"),
+    [(2, "tokens"), *(pytest.param(4, kind, marks=pytest.mark.slow) for kind in ("tokens", "sentences"))],
 )
 def test_several_processes_train_the_model_of_one(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, normalization: str
 ) -> None:
-    validation = {"metrics": "bleu", "every": 3, "keep_best": 2}
+    validation = {"metrics": "bleu", "every": 10, "keep_best": 2}
     mixture = [{"corpus": f"{corpus}/{part}.{{src,tgt}}", "weight": 1.5} for part in ("train", "valid")]
-    recipe = recipe_file(corpus, tmp_path, train=mixture, normalization=normalization, updates=6, validation=validation)
+    recipe = recipe_file(
+        corpus, tmp_path, train=mixture, normalization=normalization, updates=20, validation=validation
+    )
     train(recipe, tmp_path / "one", device=CPU, quiet=True)
     use_forks(launch, monkeypatch)
     with (tmp_path / "log").open("wb") as log:
@@ -231,6 +239,21 @@ def test_shares_are_disjoint_and_complete() -> None:
     assert sorted(row for share in shares for row in share) == rows
     assert max(map(len, shares)) - min(map(len, shares)) == 1
     assert [list(Ranks(rank, 4).share([7])) for rank in range(4)] == [[7], [], [], []]
+
+
+@pytest.mark.parametrize("batches", [1, 4])
+def test_gradients_are_summed_once_per_update(corpus: Path, monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
+    summed: list[int] = []
+    monkeypatch.setattr("torch.distributed.all_reduce", lambda tensor: summed.append(tensor.numel()))
+    config = toy_recipe(corpus)
+    text = TrainingText.load(config)
+    bundle = Bundle.fresh(config, *text.subwords(config))
+    pairs = encode_corpus(text.train, bundle.source, bundle.target, None)
+    step = TrainStep(bundle, None, precision="fp32", device=CPU, ranks=Ranks(0, 2))
+    rows = np.arange(6 * batches, dtype=np.int32).reshape(batches, 6)
+    step.update(step.prepare(pairs, list(rows)), Clock(0, 0.0, 0.0, 0))
+    gradients = sum(weight.numel() for weight in bundle.model.parameters())
+    assert summed == [1, 3, gradients]  # before them, whether memory ran out, and the figures of the log
 
 
 def test_a_process_alone_needs_nobody() -> None:

@@ -289,9 +289,10 @@ def test_a_smoke_vocabulary_is_one_that_the_text_allows(kind: str, joint: bool, 
 # --- what cannot be done ------------------------------------------------------------------------------------------
 
 
-def test_text_that_is_not_at_hand_is_told_before_any_work(corpus: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("split", ["test", "train"])
+def test_text_that_is_not_at_hand_is_told_before_any_work(corpus: Path, tmp_path: Path, split: str) -> None:
     own = tree(corpus)
-    own["data"]["test"] = f"{tmp_path}/nosuch"
+    own["data"][split] = f"{tmp_path}/nosuch"
     path = write(tmp_path / "mine.yaml", own)
     for options in ([], ["--smoke"]):
         ended = nmt("reproduce", path, "-o", tmp_path / "run", "-q", *options)

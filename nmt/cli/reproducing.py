@@ -100,6 +100,7 @@ def reproduce(
     from nmt.comparison.reported import measurements
     from nmt.comparison.runs import Stopped
     from nmt.comparison.smoke import smoke_recipe
+    from nmt.training.checkpoint import has_state
 
     machine = _Machine.of(device, processes, threads)
     with ExitStack() as stack:
@@ -109,7 +110,7 @@ def reproduce(
             recipe = smoke_recipe(recipe) if smoke else recipe
             text = _held_out(recipe)
         except DataError as error:
-            raise DataError(f"{error} What the recipe needs: `nmt recipe show {name}`.") from None
+            raise _with_advice(error, name) from None
         measurements(recipe, text)  # fails before any work is done
         run = out or Path("runs") / recipe.name
         is_kept = out is not None or not smoke
@@ -122,6 +123,8 @@ def reproduce(
             if is_kept:
                 raise
             raise typer.Exit(ending.exit_status) from None  # there is nothing to go on from
+        except DataError as error:
+            raise error if has_state(run) else _with_advice(error, name) from None
         _say(f"decode and score: {text.corpus.name}", quiet=quiet)
         result = _scored(recipe, run, text, machine.device, smoke=smoke, quiet=quiet)
         result.save(run)
@@ -131,6 +134,11 @@ def reproduce(
         typer.echo(result.markdown(), nl=False)
         if is_kept:
             _say(f"record: {run / 'reproduction.json'}", quiet=quiet)
+
+
+def _with_advice(error: DataError, name: str) -> DataError:
+    """The error that something is missing before the training, with where the recipe says how to make it."""
+    return DataError(f"{error} What the recipe needs: `nmt recipe show {name}`.")
 
 
 def _say(line: str, *, quiet: bool) -> None:

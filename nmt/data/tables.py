@@ -73,15 +73,13 @@ def _delimited(path: Path | ArchiveMember, names: Sequence[str], delimiter: str)
     first = next(rows, None)
     if first is None:
         return
-    header = first[1]
+    header, may_have_none = first[1], delimiter == "\t" and len(names) == 2
     if set(names) <= set(header):
         columns = [header.index(name) for name in names]
-    elif delimiter == "\t" and len(names) == 2 and _is_row(header, names):
+    elif may_have_none and _is_row(header, names):
         columns, rows = [0, 1], chain([first], rows)
     else:
-        advice = (
-            "; without a header, a table has source and target alone" if delimiter == "\t" and len(names) == 2 else ""
-        )
+        advice = "; without a header, a table has source and target alone" if may_have_none else ""
         raise DataError(f"{path}, line 1: needs the {_columns(names)}, but has {', '.join(header)}{advice}.")
     yield from in_batches(_cells(path, rows, len(header), columns), len(names))
 

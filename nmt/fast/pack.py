@@ -63,8 +63,8 @@ def pack(
     """A copy of a model for decoding, on the same device, in evaluation mode. Later updates of the model do not reach it.
 
     On a CPU its weights are packed in this precision; in int8 PyTorch's LSTM layers stay in fp32. Matrices that multiply only embedded
-    tokens become tables, if these are not too large. With `NMT_FAST=0`, or on a GPU, it is a copy with rounded
-    linear layers.
+    tokens become tables, if these are not too large. With `NMT_FAST=0`, or on a GPU, linear layers alone
+    are rounded to the precision.
 
     Args:
         model: any model; modules without a fast twin stay as they are.
@@ -94,9 +94,7 @@ def pack(
 def _round_matrices(model: nn.Module, dtype: torch.dtype) -> None:
     """Round the linear layers once. Autocast would before every product: it keeps no rounded weight that needs no gradient."""
     for layer in model.modules():
-        if isinstance(
-            layer, nn.Linear
-        ):  # with parameters of its own, since an embedding that shares them is not rounded
+        if isinstance(layer, nn.Linear):  # an embedding that shares its weight is not rounded
             layer.weight = nn.Parameter(layer.weight.to(dtype), requires_grad=False)
             if layer.bias is not None:
                 layer.bias = nn.Parameter(layer.bias.to(dtype), requires_grad=False)

@@ -36,9 +36,7 @@ def build_optimizer(config: recipe.OptimizerConfig, model: nn.Module) -> torch.o
             sgd = torch.optim.SGD(
                 groups, lr=config.rate, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
             )
-            if (
-                config.momentum
-            ):  # PyTorch makes it in the first step, but does not initialise it if that step is skipped
+            if config.momentum:  # PyTorch leaves it uninitialised if the first step is skipped
                 sgd.state.update((each, {"momentum_buffer": torch.zeros_like(each)}) for each in model.parameters())
             return sgd
         case _:

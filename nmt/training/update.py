@@ -68,9 +68,7 @@ class TrainStep:
         self.optimizer = build_optimizer(self.settings.optimizer, self.model)
         self.scaler = torch.amp.GradScaler(device.type, init_scale=FIRST_SCALE, enabled=precision == "fp16")
         """Scales the loss so that no gradient is rounded to 0 in fp16, and down again when one overflows."""
-        self.scaler.scale(
-            torch.zeros(1, device=device)
-        )  # starts it: a rank may have no pair to scale a loss of in its first update
+        self.scaler.scale(torch.zeros(1, device=device))  # a rank without a pair in the first update scales no loss
         self.skips_by_itself = device.type == "cuda" and bool(self.optimizer.defaults.get("fused"))
         """Whether a step of the optimiser can be told on the GPU that the gradient is not finite. Otherwise the CPU has to know."""
 

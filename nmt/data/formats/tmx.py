@@ -38,11 +38,11 @@ def read_tmx(place: Path | ArchiveMember, languages: tuple[str, str]) -> Pairs:
         else:
             count += 1
             yield _segment(variants[source]), _segment(variants[target])
-    both = " and ".join(languages)
     if skipped and not count:
-        raise DataError(f"{place} has no unit in {both}, only in {', '.join([*others][:_NAMED]) or 'no language'}.")
+        found = ", ".join([*others][:_NAMED]) or "no language"
+        raise DataError(f"{place} has no unit in {' and '.join(languages)}, only in {found}.")
     if skipped:
-        _log.warning("%s: skipped %s without both %s.", place, counted(skipped, "unit"), both)
+        _log.warning("%s: skipped %s where %s is missing.", place, counted(skipped, "unit"), " or ".join(languages))
 
 
 def _segment(variant: "Element") -> str:

@@ -35,7 +35,9 @@ class TrainingSize:
 
 def advise(recipe: Recipe, size: TrainingSize) -> str | None:
     """One sentence on which settings to change if the vocabulary or the model is too large for the corpus, else None."""
-    problems = [problem for problem in (_vocabulary_problem(recipe, size), _parameters_problem(size)) if problem]
+    problems = [
+        problem for problem in (_vocabulary_problem(recipe, size), _parameters_problem(recipe, size)) if problem
+    ]
     if not problems:
         return None
     subjects, remedies = (" and ".join(parts) for parts in zip(*problems, strict=True))
@@ -45,8 +47,12 @@ def advise(recipe: Recipe, size: TrainingSize) -> str | None:
 
 def _vocabulary_problem(recipe: Recipe, size: TrainingSize) -> tuple[str, str] | None:
     """The problem and its remedy if tokens are too rare, else None."""
-    subwords = recipe.subwords
-    if subwords.kind not in ("unigram", "bpe") or subwords.source_model:
+    subwords, pretrained = recipe.subwords, recipe.training.pretrained
+    if (
+        subwords.kind not in ("unigram", "bpe")
+        or subwords.source_model
+        or (pretrained and pretrained.subwords == "same")
+    ):
         return None
     tokens, vocabulary = (sum(size.tokens), size.vocabulary[0]) if subwords.joint else _side_with_rarer_tokens(size)
     if tokens >= _MIN_OCCURRENCES * vocabulary or vocabulary <= _SIZES[0]:
@@ -63,8 +69,10 @@ def _side_with_rarer_tokens(size: TrainingSize) -> tuple[int, int]:
     return min(zip(size.tokens, size.vocabulary, strict=True), key=lambda side: side[0] / side[1])
 
 
-def _parameters_problem(size: TrainingSize) -> tuple[str, str] | None:
-    """The problem and its remedy if there are too many parameters, else None."""
+def _parameters_problem(recipe: Recipe, size: TrainingSize) -> tuple[str, str] | None:
+    """The problem and its remedy if there are too many parameters, else None. A pretrained model has learnt its own elsewhere."""
+    if recipe.training.pretrained is not None:
+        return None
     per_token = size.parameters / max(size.tokens[1], 1)
     if per_token <= _MAX_PARAMETERS:
         return None

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.data.catalogue import lookup
+from nmt.data.catalogue import local_file, lookup
+from nmt.data.corpus import split_rows
 from nmt.data.encoded import encode_corpus
 from nmt.model.build import build_model
 from nmt.recipe import find_recipe, leaves_data_open, load_recipe, shipped_recipes
@@ -50,6 +51,16 @@ def test_word_and_char_vocabularies_and_existing_models_get_no_advice() -> None:
     assert advice(size(), source_model="a.model", target_model="a.model") is None
 
 
+def test_a_pretrained_model_keeps_its_widths_and_its_subwords() -> None:
+    large = size(parameters=9_000_000)
+    fine_tuned = toy_recipe(Path("x"), subwords=BPE, training={"pretrained": "parent"})
+    assert advise(fine_tuned, large) is None
+    transferred = toy_recipe(Path("x"), subwords=BPE, training={"pretrained": {"model": "parent", "subwords": "new"}})
+    assert (advise(transferred, large) or "").startswith(
+        "A vocabulary of 8,000 tokens (6.8 occurrences each) is too much"
+    )
+
+
 def test_parameters_are_compared_with_target_tokens() -> None:
     assert advice(size(vocabulary=500, parameters=2_700_000)) is None
     assert advice(size(vocabulary=500, parameters=5_400_000)) == (
@@ -89,16 +100,21 @@ def own_corpus(name: str) -> bool:
         for name in filter(own_corpus, sorted(shipped_recipes()))
     ],
 )
-def test_no_shipped_recipe_is_too_large_for_its_own_corpus(name: str, request: pytest.FixtureRequest) -> None:
+def test_no_shipped_recipe_is_too_large_for_its_own_corpus(
+    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recipe = load_recipe(find_recipe(name))
     if not str(recipe.data.train).startswith("sample:"):
-        request.getfixturevalue("corpora")
-        if lookup(str(recipe.data.train).partition("/")[0]) is None:
+        monkeypatch.setenv("NMT_CORPORA", str(request.getfixturevalue("corpora")))
+        corpus, _, split = split_rows(str(recipe.data.train))[0].partition("/")
+        if lookup(corpus) is None:
             pytest.skip("needs the text that a command in the header of the recipe prepares")
+        if local_file(corpus, split, recipe.data.target) is None:
+            pytest.skip(f"needs {corpus}, which is large: nmt corpora fetch {corpus}")
     text = TrainingText.load(recipe)
     source, target = text.subwords(recipe)
-    corpus = encode_corpus(text.train, source, target, recipe.data.filters)
+    encoded = encode_corpus(text.train, source, target, recipe.data.filters)
     model = build_model(recipe.model, source_size=len(source), target_size=len(target))
-    tokens = corpus.tokens
+    tokens = encoded.tokens
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    assert advise(recipe, TrainingSize(len(corpus), tokens, (len(source), len(target)), parameters)) is None
+    assert advise(recipe, TrainingSize(len(encoded), tokens, (len(source), len(target)), parameters)) is None

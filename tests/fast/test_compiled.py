@@ -76,9 +76,10 @@ def test_what_is_compiled_is_equal_before_it_is_compiled(case: Any) -> None:
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[..., torch.device]:
     """Pretends that there is a GPU."""
+    for name in ("CC", "NMT_FAST"):
+        monkeypatch.delenv(name, raising=False)
 
     def pretend(capability: tuple[int, int] = VOLTA, *, triton: bool = True, compiler: bool = True) -> torch.device:
-        monkeypatch.delenv("CC", raising=False)
         monkeypatch.setattr("torch.cuda.get_device_capability", lambda device: capability)
         module = import_module("nmt.fast.accelerate")  # the package has a function of this name
         monkeypatch.setattr(module, "find_spec", lambda name: object() if triton else None)

@@ -39,7 +39,8 @@ def member_names(archive: Path) -> list[str]:
     """The names of the files in an archive, in its order. Raises DataError if it is not a readable zip archive."""
     try:
         with zipfile.ZipFile(archive) as bundle:
-            return list(dict.fromkeys(info.filename for info in bundle.infolist() if not info.is_dir()))
+            names = dict.fromkeys(info.filename for info in bundle.infolist())
+            return [name for name in names if name and not name.endswith("/")]  # one without a name is no file
     except ZIP_ERRORS as error:
         raise DataError(f"{archive} is damaged, or no zip archive: {_reason(error)}.") from None
 

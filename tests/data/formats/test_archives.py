@@ -72,6 +72,12 @@ def test_members_may_be_compressed_and_in_folders(tmp_path: Path) -> None:
     assert load(f"{folders}/{{en,de}}/x.txt") == PAIRS
 
 
+def test_a_member_without_a_name_is_none(tmp_path: Path) -> None:
+    path = pack(tmp_path / "a.zip", {"a.en": SIDES["en"], "a.de": SIDES["de"], "nameless": "x"})
+    path.write_bytes(path.read_bytes().replace(b"nameless", b"\0ameless"))  # a name ends at a 0
+    assert load(path) == PAIRS
+
+
 def test_two_sgml_members_are_a_text(tmp_path: Path) -> None:
     inside = {f"{code}.sgm": f'<doc docid="a"><seg id="1">{text}</seg></doc>' for code, text in SIDES.items()}
     assert load(f"{pack(tmp_path / 'a.zip', inside)}/{{en,de}}.sgm") == [("one two", "eins zwei")]

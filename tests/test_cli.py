@@ -764,10 +764,10 @@ def test_a_corpus_is_described(tmp_path: Path) -> None:
         assert line in text.splitlines()
     assert "derivation  168,655 pairs" in good(nmt("corpora", "info", "tatoeba-en-de"))
     assert "  source   hf:wmt/wmt14/de-en:train" in good(nmt("corpora", "info", "wmt14-de-en"))
-    family = good(nmt("corpora", "info", "wmt14"))
     for name in ("sacrebleu:wmt14", "sacrebleu:wmt14/en-de"):
         assert "pairs     cs-en, en-cs, de-en" in good(nmt("corpora", "info", name))
     assert "sacreBLEU has no test set 'wmt4'" in bad(nmt("corpora", "info", "sacrebleu:wmt4/en-de"), 1)
+    family = good(nmt("corpora", "info", "wmt14"))
     assert "pairs     de-en, fr-en" in family
     assert "  source  hf:wmt/wmt14/{pair}:train" in family
     assert "did you mean wmt14-de-en?" in bad(nmt("corpora", "info", "wmt14-en-de"), 1)

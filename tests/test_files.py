@@ -272,7 +272,7 @@ def test_a_translation_that_is_ended_keeps_its_lines_in_part(model: Path, tmp_pa
 def test_a_shift_that_is_none_is_refused() -> None:
     sentence = bad(nmt("align", "model", "-s", "a", "-t", "b", "--shift", "500"), 2)
     assert "'--shift'" in sentence
-    assert sentence.endswith("1. See `nmt align --help`.")
+    assert sentence.endswith(("equal to 1. See `nmt align --help`.", "<=1. See `nmt align --help`."))  # typer 0.26
 
 
 def test_an_unknown_published_language_is_refused(model: Path, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from nmt.data.batching import Batch, make_batch
-from nmt.data.encoded import encode_corpus
 from nmt.device import Precision, choose_device
 from nmt.fast import accelerate
 from nmt.model.interface import ModelOutput, TranslationModel
@@ -27,9 +26,7 @@ from nmt.model_folder import Bundle
 from nmt.recipe import ModelConfig
 from nmt.training.log import METRICS
 from nmt.training.optim import Clock
-from nmt.training.text import TrainingText
 from nmt.training.trainer import train
-from nmt.training.update import TrainStep
 from tests.commands import good, nmt
 from tests.decoding.test_translator import LINES, MODELS, TEXT, bundle, translate
 from tests.fast.compiled_steps import COMPARED, COMPARED_IN_BF16, assert_equal_to_plain
@@ -113,12 +110,7 @@ def test_reading_a_value_is_refused() -> None:
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 def test_an_update_waits_for_nothing(precision: Precision, tmp_path: Path) -> None:
     toy.write_reversal(tmp_path, pairs=40)
-    config, device = toy.recipe(tmp_path, training={"compile": False}), choose_device("cuda")
-    text = TrainingText.load(config)
-    bundle = Bundle.fresh(config, *text.subwords(config))
-    bundle.model.to(device)
-    corpus = encode_corpus(text.train, bundle.source, bundle.target, None)
-    step = TrainStep(bundle, None, precision=precision, device=device)
+    step, corpus = toy.train_step(toy.recipe(tmp_path), precision=precision, device=choose_device("cuda"))
     groups = [step.prepare(corpus, [np.arange(first, first + 4, dtype=np.int32)]) for first in (0, 4, 8)]
     step.update(groups[0], Clock(0, 0.0, 0.0, 0))
     with waiting_refused():
@@ -128,7 +120,7 @@ def test_an_update_waits_for_nothing(precision: Precision, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("config", [config for config in CONFIGS.values() if not is_read_back(config)])
 def test_steps_of_a_beam_search_wait_for_nothing(config: ModelConfig) -> None:
-    take_steps(config, BEAM, n_best=2, device=choose_device("cuda"), watched=waiting_refused)
+    take_steps(config, BEAM, n_best=2, device=choose_device("cuda"), watch=waiting_refused)
 
 
 @pytest.mark.parametrize("name", MODELS)

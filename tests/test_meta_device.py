@@ -158,20 +158,18 @@ def take_steps(
     select: Callable[..., Any],
     n_best: int,
     device: torch.device = META,
-    watched: Callable[[], AbstractContextManager[object]] = OneDevice,
+    watch: Callable[[], AbstractContextManager[object]] = OneDevice,
 ) -> None:
     """Search as far as the step before the one that looks at what has ended."""
-    ensemble, batch = (
-        Ensemble([model_of(config, device)], same_source=True, precision="fp32"),
-        make_batch(PAIRS).to(device),
-    )
+    ensemble = Ensemble([model_of(config, device)], same_source=True, precision="fp32")
+    batch = make_batch(PAIRS).to(device)
     lengths, penalties = torch.full((3,), STEPS), Penalties(1.0, 0.2)
     settings = SearchSettings(
         lengths, penalties, batch.source_mask, n_best, bos=2, eos=3, device=device, check_every=STEPS + 1
     )
     assert settings.shortest == settings.longest == STEPS  # of numbers on the CPU
     back_pointers, finished = BackPointers(), FinishedHypotheses(settings)
-    with torch.inference_mode(), watched():
+    with torch.inference_mode(), watch():
         memory = ensemble.encode([batch.source])
         search._extend(ensemble.step, ensemble.start(memory), memory, select, settings, back_pointers, finished)
     assert len(back_pointers.steps) == STEPS

@@ -194,7 +194,7 @@ def test_a_smoke_run_does_every_step_and_warns(tmp_path: Path) -> None:
     assert [step.split()[1] for step in steps] == ["fetch", "train:", "decode", "record:"]
     record = json.loads((tmp_path / "run/reproduction.json").read_text())
     assert record["smoke"] == f"400 train, 50 valid, 50 test pairs, {UPDATES} updates"
-    assert record["text"] == "sample:test[:50] (en → de), 50 sentence pairs"
+    assert record["text"] == "sample:test[0:50] (en → de), 50 sentence pairs"
     [file] = (tmp_path / "run/translations").iterdir()
     assert len(file.read_text(encoding="utf-8").splitlines()) == PAIRS["test"]
 
@@ -216,7 +216,7 @@ def test_a_smoke_recipe_changes_neither_model_nor_rules(corpus: Path) -> None:
         *(f"training.validation.{key}" for key in ("every", "patience")),
         "subwords.size",
     }
-    assert small.data.train == f"{corpus}/train.{{src,tgt}}[:400]"
+    assert small.data.train == f"{corpus}/train.{{src,tgt}}[0:400]"
 
 
 def changed_keys_of(one: Recipe, other: Recipe) -> list[str]:
@@ -231,14 +231,14 @@ def changed_keys_of(one: Recipe, other: Recipe) -> list[str]:
     return [key for key in first if first[key] != second[key]]
 
 
-@pytest.mark.parametrize(("rows", "expected"), [("", "[:400]"), ("[:90]", "[:90]"), ("[100:]", "[100:500]")])
+@pytest.mark.parametrize(("rows", "expected"), [("", "[0:400]"), ("[:90]", "[0:90]"), ("[100:]", "[100:500]")])
 def test_a_smoke_recipe_takes_the_first_of_the_rows(corpus: Path, rows: str, expected: str) -> None:
     own = tree(corpus)
     own["data"]["train"] = f"{corpus}/train{rows}"
     assert smoke_recipe(parse_recipe(own, "x")).data.train == f"{corpus}/train{expected}"
 
 
-@pytest.mark.parametrize(("rows", "expected"), [("", "[:400]"), ("[:90]", "[:90]")])
+@pytest.mark.parametrize(("rows", "expected"), [("", "[0:400]"), ("[:90]", "[0:90]")])
 def test_a_smoke_recipe_streams_the_first_rows_of_a_data_set(
     corpus: Path, tmp_path: Path, rows: str, expected: str
 ) -> None:
@@ -257,7 +257,7 @@ def test_a_smoke_recipe_takes_the_first_pairs_of_each_corpus_of_a_mixture(corpus
     small = smoke_recipe(parse_recipe(own, "x"))
     assert [str(item) for item in small.data.corpora] == [
         f"{corpus}/train[100:300]",
-        f"<BT> {corpus}/train.{{src,tgt}}[:200] x 0.5",
+        f"<BT> {corpus}/train.{{src,tgt}}[0:200] x 0.5",
     ]
     assert len(TrainingText.load(small).subwords(small)[0]) == small.subwords.size
 

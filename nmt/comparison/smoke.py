@@ -55,7 +55,7 @@ def _first(locator: str, count: int) -> str:
     place, rows = named_rows(locator)
     start = (rows.start or 0) if rows else 0
     stop = start + count if rows is None or rows.stop is None else min(start + count, rows.stop)
-    return f"{place}[{start or ''}:{stop}]"
+    return f"{place}[{start}:{stop}]"
 
 
 def _first_of_each(mixture: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:

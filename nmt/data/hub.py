@@ -20,7 +20,7 @@ def read_hub(locator: str, names: Sequence[str], *, advice: bool = True) -> Batc
     parts = re.fullmatch(r"hf:(.+?):([\w.+-]+(?:\[[^\]]*\])?)", locator)
     if not parts:
         raise DataError(f"'{locator}' names no dataset: write hf:owner/name:split or hf:owner/name/config:split.")
-    if first_rows := re.fullmatch(r"(.+)\[:(\d+)\]", parts[2]):
+    if first_rows := re.fullmatch(r"(.+)\[0?:(\d+)\]", parts[2]):
         tables = _first_tables(parts[1], first_rows[1], int(first_rows[2]), locator, advice)
     else:
         dataset = _load_dataset(parts[1], parts[2], locator, advice).with_format("arrow")

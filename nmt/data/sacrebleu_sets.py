@@ -43,7 +43,8 @@ def describe_test_set(locator: str) -> dict[str, str]:
     from sacrebleu.dataset import DATASETS
 
     whole = locator.removeprefix(PREFIX)
-    test_set: Any = DATASETS.get(whole) or _test_set(locator, *whole.rpartition("/")[::2])
+    name, _, pair = whole.rpartition("/")
+    test_set: Any = DATASETS.get(whole) or _test_set(locator, name, pair)
     rows = {"name": f"{PREFIX}{test_set.name}", "title": test_set.description, "pairs": ", ".join(test_set.langpairs)}
     return rows | {"source": " ".join(test_set.data), "citation": " ".join((test_set.citation or "not given").split())}
 

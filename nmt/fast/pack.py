@@ -63,8 +63,8 @@ def pack(
     """A copy of a model for decoding, on the same device, in evaluation mode. Later updates of the model do not reach it.
 
     On a CPU its weights are packed in this precision; in int8 PyTorch's LSTM layers stay in fp32. Matrices that multiply only embedded
-    tokens become tables, if these are not too large. With `NMT_FAST=0`, or on a GPU, linear layers alone
-    are rounded to the precision.
+    tokens become tables, if these are not too large. With `NMT_FAST=0`, or on a GPU, linear layers are rounded to the precision, and
+    nothing else is changed.
 
     Args:
         model: any model; modules without a fast twin stay as they are.

@@ -35,9 +35,7 @@ class TrainingSize:
 
 def advise(recipe: Recipe, size: TrainingSize) -> str | None:
     """One sentence on which settings to change if the vocabulary or the model is too large for the corpus, else None."""
-    problems = [
-        problem for problem in (_vocabulary_problem(recipe, size), _parameters_problem(recipe, size)) if problem
-    ]
+    problems = list(filter(None, (_vocabulary_problem(recipe, size), _parameters_problem(recipe, size))))
     if not problems:
         return None
     subjects, remedies = (" and ".join(parts) for parts in zip(*problems, strict=True))
@@ -48,11 +46,8 @@ def advise(recipe: Recipe, size: TrainingSize) -> str | None:
 def _vocabulary_problem(recipe: Recipe, size: TrainingSize) -> tuple[str, str] | None:
     """The problem and its remedy if tokens are too rare, else None."""
     subwords, pretrained = recipe.subwords, recipe.training.pretrained
-    if (
-        subwords.kind not in ("unigram", "bpe")
-        or subwords.source_model
-        or (pretrained and pretrained.subwords == "same")
-    ):
+    are_given = subwords.source_model is not None or (pretrained is not None and pretrained.subwords == "same")
+    if are_given or subwords.kind not in ("unigram", "bpe"):
         return None
     tokens, vocabulary = (sum(size.tokens), size.vocabulary[0]) if subwords.joint else _side_with_rarer_tokens(size)
     if tokens >= _MIN_OCCURRENCES * vocabulary or vocabulary <= _SIZES[0]:

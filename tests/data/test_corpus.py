@@ -358,6 +358,7 @@ def test_the_first_rows_of_a_dataset_are_streamed() -> None:
     lines = [(f"one {row}", f"eins {row}") for row in range(25_000)]
     _write("set/train/0.jsonl", "".join(json.dumps({"en": one, "de": other}) + "\n" for one, other in lines))
     assert _load("hf:set:train[:12345]") == lines[:12345]
+    assert _load("hf:set:train[0:12345]") == lines[:12345]
     assert _load("hf:set:train[:99999]") == lines, "no more than there are"
     assert not list(Path("hub").rglob("*.arrow")), "nothing was converted as a whole"
     with pytest.raises(DataError, match=r"Cannot load hf:set:nope\[:5\]: (Bad split: nope|Unknown split)"):

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.data.encoded import encode_corpus
 from nmt.errors import UsageError
 from nmt.model_folder import Bundle, load_tensors
 from nmt.recipe import dump_recipe, parse_recipe
@@ -24,12 +23,11 @@ from nmt.training.checkpoint import STATE, load_state
 from nmt.training.folder import resume_command
 from nmt.training.optim import Clock
 from nmt.training.parallel import ALONE, Ranks, device_of_rank
-from nmt.training.text import TrainingText
 from nmt.training.trainer import train
-from nmt.training.update import TrainStep
 from tests.commands import NMT, Forked, use_forks
 from tests.training.runs import outcome, timeless
 from tests.training.toy import recipe as toy_recipe
+from tests.training.toy import train_step as toy_train_step
 from tests.training.toy import write_reversal
 
 CPU = torch.device("cpu")
@@ -243,17 +241,13 @@ def test_shares_are_disjoint_and_complete() -> None:
 
 @pytest.mark.parametrize("batches", [1, 4])
 def test_gradients_are_summed_once_per_update(corpus: Path, monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
-    summed: list[int] = []
-    monkeypatch.setattr("torch.distributed.all_reduce", lambda tensor: summed.append(tensor.numel()))
-    config = toy_recipe(corpus)
-    text = TrainingText.load(config)
-    bundle = Bundle.fresh(config, *text.subwords(config))
-    pairs = encode_corpus(text.train, bundle.source, bundle.target, None)
-    step = TrainStep(bundle, None, precision="fp32", device=CPU, ranks=Ranks(0, 2))
+    sums: list[int] = []
+    monkeypatch.setattr("torch.distributed.all_reduce", lambda tensor: sums.append(tensor.numel()))
+    step, pairs = toy_train_step(toy_recipe(corpus), ranks=Ranks(0, 2))
     rows = np.arange(6 * batches, dtype=np.int32).reshape(batches, 6)
     step.update(step.prepare(pairs, list(rows)), Clock(0, 0.0, 0.0, 0))
-    gradients = sum(weight.numel() for weight in bundle.model.parameters())
-    assert summed == [1, 3, gradients]  # before them, whether memory ran out, and the figures of the log
+    gradients = sum(weight.numel() for weight in step.model.parameters())
+    assert sums == [1, 3, gradients]  # before them, whether memory ran out, and the figures of the log
 
 
 def test_a_process_alone_needs_nobody() -> None:

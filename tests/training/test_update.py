@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.data.encoded import encode_corpus
 from nmt.device import Precision
-from nmt.model_folder import Bundle
 from nmt.training.checkpoint import Progress, load_state, save_state
 from nmt.training.guard import Diverged
 from nmt.training.optim import Clock
@@ -17,6 +15,7 @@ from nmt.training.resuming import collect_state, restore_state
 from nmt.training.text import TrainingText
 from nmt.training.update import PreparedGroup, TrainStep
 from tests.training.toy import recipe as toy_recipe
+from tests.training.toy import train_step as toy_train_step
 from tests.training.toy import write_reversal
 
 RATE = 0.5
@@ -28,10 +27,7 @@ START = Clock(update=0, epochs=0.0, fraction=0.0, plateaus=0)
 def one_update(folder: Path, precision: Precision = "fp32", **training: Any) -> tuple[TrainStep, PreparedGroup]:
     """A model at its start, and the batch of its first update."""
     reversal = toy_recipe(folder, training={"optimizer": {"kind": "sgd", "rate": RATE}, **training})
-    text = TrainingText.load(reversal)
-    bundle = Bundle.fresh(reversal, *text.subwords(reversal))
-    corpus = encode_corpus(text.train, bundle.source, bundle.target, None)
-    train_step = TrainStep(bundle, None, precision=precision, device=torch.device("cpu"))
+    train_step, corpus = toy_train_step(reversal, precision=precision)
     return train_step, train_step.prepare(corpus, [np.arange(4, dtype=np.int32)])
 
 

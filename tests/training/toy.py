@@ -4,8 +4,17 @@ import random
 from pathlib import Path
 from typing import Any
 
-from nmt.recipe import Recipe, parse_recipe
+import torch
 
+from nmt.data.encoded import EncodedCorpus, encode_corpus
+from nmt.device import Precision
+from nmt.model_folder import Bundle
+from nmt.recipe import Recipe, parse_recipe
+from nmt.training.parallel import ALONE, Ranks
+from nmt.training.text import TrainingText
+from nmt.training.update import TrainStep
+
+CPU = torch.device("cpu")
 LETTERS = "abcdefgh"
 
 
@@ -18,6 +27,17 @@ def write_reversal(folder: Path, *, pairs: int = 1500, held_out: int = 60, longe
         (folder / f"{name}.tgt").write_text("".join(" ".join(reversed(line)) + "\n" for line in part))
     anti_diagonals = (" ".join(f"{i}-{len(line) - 1 - i}" for i in range(len(line))) for line in lines[:pairs])
     (folder / "train.align").write_text("".join(f"{links}\n" for links in anti_diagonals))
+
+
+def train_step(
+    config: Recipe, *, precision: Precision = "fp32", device: torch.device = CPU, ranks: Ranks = ALONE
+) -> tuple[TrainStep, EncodedCorpus]:
+    """The updates of a recipe without links, and the corpus that they read."""
+    text = TrainingText.load(config)
+    bundle = Bundle.fresh(config, *text.subwords(config))
+    corpus = encode_corpus(text.train, bundle.source, bundle.target, None)
+    bundle.model.to(device)
+    return TrainStep(bundle, None, precision=precision, device=device, ranks=ranks), corpus
 
 
 def recipe(folder: Path, *, training: dict[str, Any] | None = None, **sections: Any) -> Recipe:

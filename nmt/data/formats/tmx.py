@@ -39,8 +39,8 @@ def read_tmx(place: Path | ArchiveMember, languages: tuple[str, str]) -> Pairs:
             count += 1
             yield _segment(variants[source]), _segment(variants[target])
     if skipped and not count:
-        found = ", ".join([*others][:_NAMED]) or "no language"
-        raise DataError(f"{place} has no unit in {' and '.join(languages)}, only in {found}.")
+        languages_there = ", ".join([*others][:_NAMED]) or "no language"
+        raise DataError(f"{place} has no unit in {' and '.join(languages)}, only in {languages_there}.")
     if skipped:
         _log.warning("%s: skipped %s where %s is missing.", place, counted(skipped, "unit"), " or ".join(languages))
 

@@ -8,6 +8,7 @@ of one rank can then be skipped by all.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from nmt.wording import counted
 
 TIMEOUT = timedelta(hours=2)
 """How long a rank waits for the others, for example while the first one encodes a corpus. A rank that has ended is noticed at once."""
+PAUSE = 0.1
+"""Seconds in which gloo's threads drop the tensors of the last operation. If Python ended meanwhile, they would abort the process."""
 T = TypeVar("T")
 
 
@@ -157,6 +160,7 @@ def open_ranks(device: torch.device) -> Iterator[Ranks]:
         yield ranks
     finally:
         distributed.destroy_process_group()
+        time.sleep(PAUSE)
 
 
 def device_of_rank(device: torch.device) -> torch.device:

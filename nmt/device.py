@@ -96,6 +96,14 @@ def choose_precision(precision: PrecisionName, device: torch.device) -> Decoding
     return "bf16" if device.type == "cpu" and _is_fast_in_bf16(processor(device)) else "fp32"
 
 
+def check_precision(precision: DecodingPrecision, model: torch.nn.Module, device: torch.device) -> None:
+    """Raise UsageError if PyTorch cannot run the model's LSTM layers in bf16: on a CPU it leaves them to oneDNN."""
+    if precision != "bf16" or device.type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return
+    if any(isinstance(module, torch.nn.LSTM) for module in model.modules()):
+        raise UsageError("This processor has no bf16 for LSTM layers: use precision fp32, or auto, which chooses it.")
+
+
 def _is_fast_in_bf16(name: str) -> bool:
     """Whether matrix products on this CPU are faster in bf16 than in fp32.
 

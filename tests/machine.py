@@ -34,4 +34,5 @@ needs_int8_kernel = needs(
     is_on() and _has_compiler and _multiplies_bytes,
     "NMT_FAST is 0, or there is no kernel for int8 products here",
 )
+has_bf16_lstm = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 needs_vnni = needs(torch.cpu._is_vnni_supported(), "the processor has no VNNI")

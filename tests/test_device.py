@@ -9,7 +9,7 @@ import torch
 
 from nmt import cores, device
 from nmt.cores import usable_cores
-from nmt.device import choose_device, choose_precision, processor
+from nmt.device import check_precision, choose_device, choose_precision, processor
 from nmt.errors import UsageError
 
 CPU = torch.device("cpu")
@@ -35,6 +35,18 @@ def test_auto_is_bf16_where_a_cpu_is_fast_at_it(
     assert choose_precision("fp32", CPU) == "fp32"
     assert choose_precision("bf16", CPU) == "bf16"
     assert choose_precision("int8", CPU) == "int8"
+
+
+def test_bf16_of_an_lstm_is_refused_where_onednn_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    lstm, gru = torch.nn.Sequential(torch.nn.LSTM(2, 2)), torch.nn.Sequential(torch.nn.GRU(2, 2))
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+    check_precision("fp32", lstm, CPU)
+    check_precision("bf16", lstm, torch.device("cuda"))
+    check_precision("bf16", gru, CPU)
+    with pytest.raises(UsageError, match="has no bf16 for LSTM layers: use precision fp32"):
+        check_precision("bf16", lstm, CPU)
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: True)
+    check_precision("bf16", lstm, CPU)
 
 
 def test_a_processor_has_a_name() -> None:

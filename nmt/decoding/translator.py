@@ -44,7 +44,7 @@ from nmt.decoding.translation import (
     unscored_hypothesis,
 )
 from nmt.decoding.unknown import UnknownWords
-from nmt.device import DTYPES, DecodingPrecision, choose_precision
+from nmt.device import DTYPES, DecodingPrecision, check_precision, choose_precision
 from nmt.errors import DataError, UsageError
 from nmt.model.interface import TranslationModel, device_of
 from nmt.recipe import DecodingConfig, Recipe
@@ -131,16 +131,20 @@ class Translator:
 
         Raises:
             DataError: the target vocabularies differ, or the shortlist file cannot be used.
-            UsageError: an option does not exist or is out of range, or the device cannot compute in int8.
+            UsageError: an option does not exist or is out of range, or the device cannot compute in the precision.
         """
         check_choice("precision", precision, ("auto", *DTYPES))
         self._members = checked_members(members)
         settings = TranslationSettings(own_decoding(self._members[0])).changed(options)
         source, target = self._members[0].source, self._members[0].target
+        device = device_of(self._members[0].model)
+        decoding_precision = choose_precision(precision, device)
+        for member in self._members:
+            check_precision(decoding_precision, member.model, device)
         self._ensemble = Ensemble(
             [member.model for member in self._members],
             same_source=len({member.source.fingerprint for member in self._members}) == 1,
-            precision=choose_precision(precision, device_of(self._members[0].model)),
+            precision=decoding_precision,
             shortlist=as_shortlist(shortlist, source, target),
         )
         self.reload: Callable[[], Translator] | None = None

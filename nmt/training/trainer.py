@@ -22,7 +22,7 @@ from nmt.data.encoded import encode_corpus
 from nmt.data.mixture import describe_mixture, split_tags_warning
 from nmt.data.sampled import pairs_of
 from nmt.data.subwords import Subwords
-from nmt.device import as_device, choose_precision
+from nmt.device import as_device, check_precision, choose_precision
 from nmt.errors import DataError, NmtError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
@@ -224,6 +224,7 @@ class Trainer:
         self.progress = Progress() if state is None else state.progress
         self.progress.tokenizer = tokenizer
         self.precision = choose_precision(self.settings.precision, device)
+        check_precision(self.precision, bundle.model, device)
         filters, quiet = self.recipe.data.filters, quiet or not ranks.is_first
         show = partial(
             with_rate, what="encoding", total=len(text.train), unit="pairs", quiet=quiet, size=attrgetter("total")

@@ -74,7 +74,7 @@ def run(line: str, folder: Path) -> None:
 
 @pytest.mark.slow
 def test_the_papers_are_compared(folder: Path) -> None:
-    for command in commands_of(section("Reproduce the papers")):
+    for command in commands_of(section("Compare the papers' attentions")):
         run(command, folder)
     table = (folder / "table/table.md").read_text(encoding="utf-8")
     assert all(name in table for name in ("rnnenc", "bahdanau-rnnsearch", "luong-local-p-general"))
@@ -114,7 +114,7 @@ def test_alignments_are_seen_and_measured(folder: Path) -> None:
 
 
 def test_every_block_is_run_here() -> None:
-    doors = ("Reproduce the papers", "Translate your own language pair", "See and measure alignments")
+    doors = ("Compare the papers' attentions", "Translate your own language pair", "See and measure alignments")
     commands = [command for door in doors for command in commands_of(section(door))]
     others = [command.rstrip() for command in commands_of(README) if command not in commands]
     assert others == ["tools/quickstart", "tools/test"]  # by hand and by CI

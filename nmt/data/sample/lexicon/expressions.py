@@ -1,41 +1,17 @@
 """Fixed phrases: adverbs, times, conjunctions, numbers."""
 
+from nmt.data.sample.lexicon.entries import ENTRIES
 from nmt.data.sample.lexicon.verbs import slots
 
-MANNERS = {
-    "slowly": "slowly/a = langsam/a",
-    "quickly": "quickly/a = schnell/a",
-    "quietly": "quietly/a = leise/a",
-    "loudly": "loudly/a = laut/a",
-    "carefully": "carefully/a = vorsichtig/a",
-    "train": "by/a train/b = mit/a dem/b Zug/b",
-    "bus": "by/a bus/b = mit/a dem/b Bus/b",
-    "car": "by/a car/b = mit/a dem/b Auto/b",
-    "bicycle": "by/a bicycle/b = mit/a dem/b Fahrrad/b",
-    "alone": "alone/a = allein/a",
-}
+MANNERS: dict[str, str] = ENTRIES["manners"]
 
-_WEEKDAYS = "Monday Montag, Tuesday Dienstag, Wednesday Mittwoch, Thursday Donnerstag, Friday Freitag, " \
-    "Saturday Samstag, Sunday Sonntag"  # fmt: skip
-ON_WEEKDAY = tuple("on/a {}/b = am/a {}/b".format(*entry.split()) for entry in _WEEKDAYS.split(", "))
+ON_WEEKDAY = tuple("on/a {}/b = am/a {}/b".format(*entry.split()) for entry in ENTRIES["weekdays"].split(", "))
 TODAY = ("today/a = heute/a", "this/a morning/b = heute/a Morgen/b", "this/a evening/b = heute/a Abend/b")
 THIS_WEEK = (
     "this/a week/b = diese/a Woche/b",
     "this/a year/b = dieses/a Jahr/b",
 )
-HABIT = (
-    "every/a day/b = jeden/a Tag/b",
-    "every/a morning/b = jeden/a Morgen/b",
-    "every/a evening/b = jeden/a Abend/b",
-    "in/a the/b morning/c = am/ab Morgen/c",
-    "in/a the/b evening/c = am/ab Abend/c",
-    "in/a the/b afternoon/c = am/ab Nachmittag/c",
-    "in/a the/b summer/c = im/ab Sommer/c",
-    "in/a the/b winter/c = im/ab Winter/c",
-    "after/a breakfast/b = nach/a dem/b Frühstück/b",
-    "before/a lunch/b = vor/a dem/b Mittagessen/b",
-    "after/a dinner/b = nach/a dem/b Abendessen/b",
-)
+HABIT: tuple[str, ...] = tuple(ENTRIES["habits"])
 YESTERDAY = ("yesterday/a = gestern/a",)
 TOMORROW = ("tomorrow/a = morgen/a",)
 NOW = ("now/a = jetzt/a",)
@@ -51,9 +27,7 @@ COORDINATE = ("and und", "but aber")
 FREQUENCY = ("often/a = oft/a", "always/a = immer/a", "never/a = nie/a", "sometimes/a = manchmal/a")
 SO_FAR = ("often/a = oft/a", "never/a = nie/a", "already/a = schon/a")
 
-MONTHS = dict(entry.split() for entry in (
-    "January Januar, February Februar, March März, April April, May Mai, June Juni, July Juli, August August, "
-    "September September, October Oktober, November November, December Dezember").split(", "))  # fmt: skip
+MONTHS = dict(entry.split() for entry in ENTRIES["months"].split(", "))
 
 # ------------------------------------------------------------------------------------------------------------ numbers
 

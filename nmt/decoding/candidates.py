@@ -112,18 +112,34 @@ def best_continuations(
 def top_tokens(
     log_probs: IndexedLogProbs, size: int, forbid: tuple[int, ...] = ()
 ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
-    """Log-probability and id of the k = min(size, V) most probable tokens of each row, best first; ties go to the lower id.
+    """Log-probability and id of the k = min(size, V) most probable tokens of each row, best first; on a CPU ties go to the lower id.
 
     A token that is forbidden or whose log-probability is nan has -inf.
     """
     chunks = []
     for chunk in row_chunks(log_probs):
-        values, ids = chunk.topk(min(size + len(forbid), chunk.shape[1]), dim=1)
+        values, ids = _topk(chunk, min(size + len(forbid), chunk.shape[1]))
         values, ids = by_id(values, ids)  # the stable sort below then breaks ties by id
         values, order = without_forbidden(values, ids, forbid).sort(dim=1, descending=True, stable=True)
         chunks.append((values[:, :size], ids.gather(1, order)[:, :size]))
     values, ids = (torch.cat(columns) for columns in zip(*chunks, strict=True))
     return values, ids
+
+
+def _topk(values: Float[Tensor, "N V"], count: int) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
+    """`values.topk(count)` in which ties go to the lower id. Where looking for them would wait for a GPU, `topk` chooses among them."""
+    best, ids = values.topk(min(count + 1, values.shape[1]), dim=1)
+    if best.shape[1] > count and can_read_back(values):
+        tied = (best[:, count - 1] == best[:, count]).nonzero().squeeze(1)
+        if len(tied):
+            ranked, order = values[tied].sort(dim=1, descending=True, stable=True)
+            best[tied, :count], ids[tied, :count] = ranked[:, :count], order[:, :count]
+    return best[:, :count], ids[:, :count]
+
+
+def can_read_back(values: Tensor) -> bool:
+    """Whether the program may look at values at once, because no GPU computes them."""
+    return values.device.type == "cpu"
 
 
 def row_chunks(log_probs: IndexedLogProbs) -> Iterator[Float[Tensor, "n V"]]:

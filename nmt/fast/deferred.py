@@ -30,15 +30,17 @@ class Deferral:
     """The tensors that the steps of one forward pass share, each with its deferred gradient."""
 
     def __init__(self) -> None:
-        self.shared: dict[tuple[type[DeferredGradient], int], tuple[Sequence[Tensor], tuple[Tensor, ...], Any]] = {}
+        self.shared: dict[
+            tuple[type[DeferredGradient], tuple[int, ...]], tuple[Sequence[Tensor], tuple[Tensor, ...], Any]
+        ] = {}
 
     def share(self, kind: type[DeferredGradient], *tensors: Tensor) -> tuple[tuple[Tensor, ...], Any]:
         """The tensors in the type that the steps compute with, and their deferred gradient."""
-        key = kind, id(tensors[0])
+        key = kind, tuple(map(id, tensors))
         if key not in self.shared:
             gradient = kind()
             views = _Shared.apply(gradient, kind.compute_type or matmul_type(tensors[0]), *tensors)  # type: ignore[no-untyped-call]
-            self.shared[key] = tensors, views, gradient  # a reference to the tensors keeps their id from being reused
+            self.shared[key] = tensors, views, gradient  # a reference to the tensors keeps their ids from being reused
         return self.shared[key][1:]
 
 

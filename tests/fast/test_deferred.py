@@ -98,6 +98,27 @@ def test_layer_without_a_loss_has_no_gradient() -> None:
     assert layer.weight.grad is None
 
 
+def test_layers_that_share_a_weight_keep_their_own_biases() -> None:
+    """Two with different biases, the third without one."""
+    layers = [DeferredLinear(3, 3, bias=bias).double() for bias in (True, True, False)]
+    for layer in layers[1:]:
+        layer.weight = layers[0].weight
+    parameters = [layers[0].weight, layers[0].bias, layers[1].bias]
+    values = torch.randn(2, 3, dtype=torch.float64)
+
+    def loss() -> Tensor:
+        states = values
+        for layer in layers * 2:
+            states = torch.tanh(layer(states))
+        return states.square().sum()
+
+    expected = loss()
+    with deferring():
+        actual = loss()
+    torch.testing.assert_close(actual, expected)
+    torch.testing.assert_close(torch.autograd.grad(actual, parameters), torch.autograd.grad(expected, parameters))
+
+
 @pytest.mark.parametrize("layer_norm", [False, True])
 def test_fast_gates_equal_plain_gates(layer_norm: bool) -> None:
     torch.manual_seed(2)

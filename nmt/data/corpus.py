@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nmt.arguments import as_path
 from nmt.data import catalogue
+from nmt.data.archive_members import ArchiveMember
 from nmt.data.columns import Column, collect
 from nmt.data.formats import PAIR_FILES, holds_pairs, read_pairs
 from nmt.data.formats.archives import find_members, find_text, split_archive
@@ -115,6 +116,11 @@ def named_rows(locator: str) -> tuple[str, slice | None]:
 def _load(locator: str, source: str, target: str, *, fetch: bool) -> ParallelCorpus:
     """Load all pairs of a locator without rows."""
     languages = source, target
+    if source == target and "{" not in locator:
+        raise DataError(
+            f"{locator} would give both sides the same text, since source and target are both {source}: "
+            "set two languages, or name two files as in dir/train.{first,second}."
+        )
     if locator.startswith("sample:"):
         return _from_sample(locator, source, target)
     if locator.startswith(("hf:", "sacrebleu:")) and not fetch:
@@ -134,6 +140,8 @@ def _load(locator: str, source: str, target: str, *, fetch: bool) -> ParallelCor
 
 
 def _from_files(source: Place, target: Place, name: str, languages: tuple[str, str]) -> ParallelCorpus:
+    if _is_same(source, target):
+        raise DataError(f"{name} names the same file for both sides ({source}): name one for each language.")
     if is_sgml(source) and is_sgml(target):
         return _of_batches(in_batches(read_sgml(source, target), 2), name, languages)
     sides = [collect(_batched(read_lines(path)), 1)[0] for path in (source, target)]
@@ -143,6 +151,16 @@ def _from_files(source: Place, target: Place, name: str, languages: tuple[str, s
             "line n of one must translate line n of the other."
         )
     return ParallelCorpus(sides[0], sides[1], name, languages)
+
+
+def _is_same(source: Place, target: Place) -> bool:
+    """Whether two names are those of one file, such as a file and a link to it."""
+    if isinstance(source, ArchiveMember) or isinstance(target, ArchiveMember):
+        return source == target
+    try:
+        return Path(source).samefile(target)
+    except OSError:  # reading it says what is wrong
+        return False
 
 
 def _batched(lines: Iterator[str]) -> Iterator[tuple[list[str]]]:

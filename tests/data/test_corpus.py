@@ -489,3 +489,17 @@ def test_a_large_corpus_moves_to_a_file_that_leaves_nothing_behind(
     monkeypatch.setattr("tempfile.tempdir", str(folder / "absent"))
     with pytest.raises(DataError, match=r"Cannot keep a large corpus in .*absent .*: set TMPDIR to another folder\."):
         load_corpus("big.tsv", source="en", target="de")
+
+
+def test_one_file_for_both_sides_is_refused() -> None:
+    _write("s.en", "one\n")
+    Path("s.de").symlink_to("s.en")
+    for locator in ("s", "s.{en,de}", "{s,./s}.en"):
+        with pytest.raises(DataError, match=r"names the same file for both sides \(s\.en\)"):
+            _load(locator)
+    _write("s.tsv", "en\tde\na\tb\n")
+    for locator in ("s", "s.tsv"):
+        with pytest.raises(DataError, match="source and target are both en: set two languages"):
+            load_corpus(locator, source="en", target="en")
+    _write("simple.en", "1\n")
+    assert list(load_corpus("{s,simple}.en", source="en", target="en").pairs()) == [("one", "1")]

@@ -17,11 +17,16 @@ _CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
 
 
 def read_elements(
-    place: Path | ArchiveMember, *, starts: Collection[str] = (), ends: Collection[str] = ()
+    place: Path | ArchiveMember,
+    *,
+    starts: Collection[str] = (),
+    ends: Collection[str] = (),
+    inherited: Collection[str] = (),
 ) -> "Iterator[tuple[str, Element]]":
     """Yield the elements of these names, without namespaces: with attributes alone at their start, or complete at their end.
 
-    A complete element inside another one is not yielded. Elements are forgotten once they have ended, so memory is constant.
+    A complete element inside another one is not yielded. An element takes the `inherited` attributes that it lacks from its
+    parent. Elements are forgotten once they have ended, so memory is constant.
 
     Raises:
         DataError: the file is not valid XML, or declares entities. The message names file and line.
@@ -37,6 +42,8 @@ def read_elements(
         for event, element in iterparse(_Stream(blocks(place)), ("start", "end")):
             name = local_name(element)
             if event == "start":
+                if path:
+                    _inherit(element, path[-1], inherited)
                 path.append(element)
                 inside += name in ends
                 if name in starts:
@@ -58,6 +65,12 @@ def read_elements(
         ) from None
     except (ValueError, LookupError) as error:  # of the encoding it declares
         raise DataError(f"{place} cannot be read as XML: {error}.") from None
+
+
+def _inherit(element: "Element", parent: "Element", names: Collection[str]) -> None:
+    for name in names:
+        if element.get(name) is None and (value := parent.get(name)) is not None:
+            element.set(name, value)
 
 
 class _Stream:

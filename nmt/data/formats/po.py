@@ -1,11 +1,12 @@
 """Read PO files of GNU gettext.
 
-Written here instead of taken from polib, because that reads only whole files from disk, neither compressed nor in an archive.
+Written here instead of taken from polib, because that knows no octal escapes, and reads files whole.
 """
 
+import gettext
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from nmt.errors import DataError
 from nmt.wording import counted, excerpt
 
 _LINE = re.compile(r'(msgctxt|msgid|msgid_plural|msgstr(?:\[[0-9]+\])?)?\s*"((?:[^"\\]|\\.)*)"')
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)")
-_CONTROL = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)")
+_CONTROL = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 _SOURCE = "en"
 """The language of msgid, unless the header has X-Source-Language."""
 _log = logging.getLogger(__name__)
@@ -39,12 +40,13 @@ class _Entry:
     def is_header(self) -> bool:
         return self.texts.get("msgid") == "" and "msgctxt" not in self.texts
 
-    def pairs(self) -> list[tuple[str, str]]:
-        """msgid with its translation; the plural with the second form, as in English and German."""
-        texts = self.texts
-        singular = texts["msgid"], texts.get("msgstr", texts.get("msgstr[0]", ""))
-        plural = texts.get("msgid_plural", ""), texts.get("msgstr[1]", "")
-        return [pair for pair in (singular, plural) if all(pair)]
+    def pairs(self, one: int) -> list[tuple[str, str]]:
+        """msgid with its translation, of which form `one` is for n = 1; the plural with each of the other forms."""
+        texts, singular = self.texts, f"msgstr[{one}]"
+        forms = [(key, text) for key, text in texts.items() if key.startswith("msgstr[")]
+        first = texts["msgid"], texts.get("msgstr", texts.get(singular, ""))
+        others = [(texts.get("msgid_plural", ""), text) for key, text in forms if key != singular]
+        return [pair for pair in dict.fromkeys([first, *others]) if all(pair)]
 
 
 def read_po(place: Path | ArchiveMember, languages: tuple[str, str]) -> Pairs:
@@ -53,13 +55,14 @@ def read_po(place: Path | ArchiveMember, languages: tuple[str, str]) -> Pairs:
     Raises:
         DataError: a line is not one of a PO file, or the file is in other languages.
     """
-    swapped, skipped = is_swapped((None, None), languages, place), 0
+    swapped, skipped, one = is_swapped((None, None), languages, place), 0, 0
     for number, entry in enumerate(_entries(place)):
         if not number:
-            swapped = is_swapped(_languages(entry), languages, place)
+            fields = _fields(entry)
+            swapped, one = is_swapped(_languages(fields), languages, place), _singular_form(fields)
         if entry.is_header:
             continue
-        pairs = [] if entry.is_fuzzy else entry.pairs()
+        pairs = [] if entry.is_fuzzy else entry.pairs(one)
         skipped += not pairs
         for source, target in pairs:
             yield (target, source) if swapped else (source, target)
@@ -67,10 +70,23 @@ def read_po(place: Path | ArchiveMember, languages: tuple[str, str]) -> Pairs:
         _log.warning("%s: skipped %s without translation, or fuzzy.", place, counted(skipped, "message"))
 
 
-def _languages(first: _Entry) -> tuple[str | None, str | None]:
-    """The languages that the header names, if the first entry is one."""
+def _fields(first: _Entry) -> Mapping[str, str]:
+    """The fields of the header, if the first entry is one."""
     lines = first.texts.get("msgstr", "").split("\n") if first.is_header else []
-    fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    return {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def _singular_form(fields: Mapping[str, str]) -> int:
+    """The number of the form for n = 1, by the header's C expression; the first form if there is none, or none that is valid."""
+    match = re.search(r"\bplural\s*=([^;]+)", fields.get("plural-forms", ""))
+    try:
+        return int(gettext.c2py(match[1])(1)) if match else 0
+    except (ValueError, ArithmeticError):
+        return 0
+
+
+def _languages(fields: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """The languages that the header names."""
     return fields.get("x-source-language") or _SOURCE, fields.get("language") or None
 
 
@@ -94,19 +110,24 @@ def _entries(place: Path | ArchiveMember) -> Iterator[_Entry]:
             key = match[1]
             if key in entry.texts or (key.startswith("msgstr") and "msgid" not in entry.texts):
                 raise DataError(f"{place}, line {number}: {key} {'again' if key in entry.texts else 'without msgid'}.")
-        entry.texts[key] = entry.texts.get(key, "") + _unescaped(match[2])
+        entry.texts[key] = entry.texts.get(key, "") + _unescaped(match[2], f"{place}, line {number}")
     if entry.is_translated:
         yield entry
     elif entry.texts:
         raise DataError(f"{place}, line {number}: the file ends before msgstr.")
 
 
-def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(_character, text) if "\\" in text else text
+def _unescaped(text: str, where: str) -> str:
+    """Replace escapes; octal and hexadecimal ones are bytes of UTF-8. Raises DataError if they are none."""
+    try:
+        return _ESCAPE.sub(_byte, text.encode()).decode() if "\\" in text else text
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise DataError(f"{where}: an escape is not valid UTF-8 (byte 0x{byte:02X}).") from None
 
 
-def _character(match: re.Match[str]) -> str:
+def _byte(match: re.Match[bytes]) -> bytes:
     code = match[1]
-    if code[0] == "x" and len(code) > 1:
-        return chr(int(code[1:], 16))
-    return chr(int(code, 8)) if code[0] in "01234567" else _CONTROL.get(code, code)
+    if code[:1] == b"x" and len(code) > 1:
+        return bytes([int(code[1:], 16)])
+    return bytes([int(code, 8) % 256]) if code[:1] in b"01234567" else _CONTROL.get(code, code)

@@ -91,6 +91,41 @@ def test_a_language_with_one_form_has_no_plural(path: Path) -> None:
     assert load(path, "en", "ja") == [("%d dog", "x")]
 
 
+RUSSIAN = "n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2"
+
+
+@pytest.mark.parametrize(
+    ("rule", "forms", "expected"),
+    [
+        (RUSSIAN, ["кот", "кота", "котов"], [("cat", "кот"), ("cats", "кота"), ("cats", "котов")]),
+        (
+            "n%100==1 ? 1 : n%100==2 ? 2 : 0",
+            ["mačk", "mačka", "mački"],
+            [("cat", "mačka"), ("cats", "mačk"), ("cats", "mački")],
+        ),
+        ("n != 1", ["Kater", "Kater"], [("cat", "Kater"), ("cats", "Kater")]),
+        ("n == 1 ? 0 : n == 2 ? 1 : 2", ["a", "b", "b"], [("cat", "a"), ("cats", "b")]),
+        ("0", ["猫"], [("cat", "猫")]),
+        ("n / 0", ["a", "b"], [("cat", "a"), ("cats", "b")]),
+        ("import os", ["a", "b"], [("cat", "a"), ("cats", "b")]),
+    ],
+)
+def test_the_plural_pairs_with_all_forms_but_that_of_one(
+    path: Path, rule: str, forms: list[str], expected: list[tuple[str, str]]
+) -> None:
+    lines = "".join(f'msgstr[{number}] "{form}"\n' for number, form in enumerate(forms))
+    header = f'msgid ""\nmsgstr "Plural-Forms: nplurals={len(forms)}; plural={rule};\\n"\n'
+    path.write_text(f'{header}msgid "cat"\nmsgid_plural "cats"\n{lines}', encoding="utf-8")
+    assert load(path, "en", "sl") == expected
+
+
+def test_escapes_are_bytes_of_utf_8(path: Path) -> None:
+    path.write_text(HEADER + r'msgid "gr\303\274n"' + "\n" + r'msgstr "\xc3\xbc \ü"', encoding="utf-8")
+    assert load(path) == [("grün", "ü ü")]
+    path.write_text(HEADER + r'msgid "\303"')
+    assert refusal(path) == f"{path}, line 6: an escape is not valid UTF-8 (byte 0xC3)."
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [

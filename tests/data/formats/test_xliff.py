@@ -39,7 +39,7 @@ def test_both_versions_in_both_directions(path: Path, content: str, caplog: pyte
     with caplog.at_level(logging.WARNING):
         assert load(path) == PAIRS[content]
     skipped = "2 units" if content is FIRST else "1 unit"
-    assert caplog.messages == [f"{path}: skipped {skipped} without translation."]
+    assert caplog.messages == [f"{path}: skipped {skipped} without translation, unfinished, or not to be translated."]
     assert load(path, "de", "en") == [(target, source) for source, target in PAIRS[content]]
 
 
@@ -65,3 +65,23 @@ def test_each_file_element_has_its_own_direction(path: Path) -> None:
     back = '<file source-language="de">' + unit.format("d", "c")
     path.write_text(f'<!DOCTYPE xliff PUBLIC "-//XLIFF//DTD XLIFF//EN" "xliff.dtd"><xliff>{there}{back}</xliff>')
     assert load(path) == [("a", "b"), ("c", "d")]
+
+
+@pytest.mark.parametrize(
+    "unfinished",
+    [
+        '<trans-unit id="2"><source>b</source><target state="new">b</target></trans-unit>',
+        '<trans-unit id="2"><source>b</source><target state="needs-translation">b</target></trans-unit>',
+        '<trans-unit id="2"><source>b</source><target state="needs-review-translation">x</target></trans-unit>',
+        '<trans-unit id="2" translate="no"><source>b</source><target>b</target></trans-unit>',
+        '<group translate="no"><group><trans-unit><source>b</source><target>b</target></trans-unit></group></group>',
+        '<unit><segment state="initial"><source>b</source><target>b</target></segment></unit>',
+        '<unit translate="no"><segment state="final"><source>b</source><target>b</target></segment></unit>',
+    ],
+)
+def test_unfinished_translations_are_no_pairs(path: Path, unfinished: str, caplog: pytest.LogCaptureFixture) -> None:
+    last = '<trans-unit translate="yes"><source>a</source><target state="translated">x</target></trans-unit>'
+    path.write_text(f'<file source-language="en" target-language="de">{unfinished}{last}</file>')
+    with caplog.at_level(logging.WARNING):
+        assert load(path) == [("a", "x")]
+    assert caplog.messages == [f"{path}: skipped 1 unit without translation, unfinished, or not to be translated."]

@@ -484,8 +484,8 @@ def test_files_are_scored_without_a_model(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_text_without_spaces_is_scored_by_its_language(tmp_path: Path) -> None:
-    (tmp_path / "hyp").write_text("ねこがいます。\nいぬはそとにいる。\n", encoding="utf-8")
-    (tmp_path / "ref").write_text("ねこがいる。\nいぬがそとにいます。\n", encoding="utf-8")
+    (tmp_path / "hyp").write_text("小猫在家里睡觉。\n狗在外面跑。\n", encoding="utf-8")
+    (tmp_path / "ref").write_text("小猫在家里睡。\n狗在外面跑步。\n", encoding="utf-8")
     arguments = ["evaluate", "--hyp", tmp_path / "hyp", "--ref", tmp_path / "ref", "--bootstrap", "0"]
     blind = nmt(*arguments)
     assert good(blind).startswith("BLEU     0.00  nrefs:1|case:mixed|eff:no|tok:13a|")
@@ -495,7 +495,16 @@ def test_text_without_spaces_is_scored_by_its_language(tmp_path: Path) -> None:
     seen = nmt(*arguments, "--language", "zh")
     assert "tok:zh" in good(seen).splitlines()[0]
     assert seen.stderr == b""
-    assert good(nmt(*arguments, "--language", "zh", "--tokenize", "char")).startswith("BLEU    3")
+    assert good(nmt(*arguments, "--language", "zh", "--tokenize", "char")).startswith("BLEU    7")
+
+
+def test_blank_references_and_short_lines_are_scored(tmp_path: Path) -> None:
+    (tmp_path / "hyp").write_text("Ja genau.\nStopp!\n")
+    (tmp_path / "ref").write_text("Ja genau.\n\n")
+    ended = nmt("evaluate", "--hyp", tmp_path / "hyp", "--ref", tmp_path / "ref", "--baseline", tmp_path / "ref")
+    assert good(ended).startswith("BLEU     0.00 ± 0.00")
+    [warning] = ended.stderr.decode().splitlines()
+    assert "No line has 4 tokens" in warning
 
 
 def test_a_model_is_scored_with_the_tokeniser_of_its_recipe(model: Path, corpus: Path, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def compare(
     baseline: Annotated[
         str | None,
         typer.Option(
-            metavar="RECIPE", help="Test the others against this one by paired bootstrap.", show_default="none"
+            metavar="RECIPE", help="Test the others against this one; p-values by randomization.", show_default="none"
         ),
     ] = None,
     jobs: Annotated[

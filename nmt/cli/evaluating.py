@@ -97,7 +97,10 @@ def evaluate(
     bootstrap: Annotated[
         int,
         typer.Option(
-            min=0, metavar="N", help="Resamples for intervals and --baseline; 0: none.", rich_help_panel=_SCORES
+            min=0,
+            metavar="N",
+            help="Resamples for intervals, shuffles for --baseline; 0: none.",
+            rich_help_panel=_SCORES,
         ),
     ] = 1000,
     beam_size: BeamSize = None,
@@ -120,7 +123,8 @@ def evaluate(
 
     Details:
 
-    Scores and signatures are sacreBLEU's; `±` is half a 95 % bootstrap interval, and --baseline adds a paired bootstrap test.
+    Scores and signatures are sacreBLEU's; `±` is half a 95 % bootstrap interval, and --baseline adds p-values by paired
+    approximate randomization, with as many shuffles as resamples: 5 % of equally good systems get p < 0.05.
     The default tokeniser is zh for Chinese, ja-mecab for Japanese, ko-mecab for Korean (char if MeCab is not installed),
     else 13a. A locator names a corpus, such as data/test.{en,de} or multi30k/val.
 
@@ -187,7 +191,7 @@ def _check_options(
         raise UsageError("--published has its own tokeniser: leave out --tokenize.")
     if compares and bootstrap < 2:
         raise UsageError(
-            f"--baseline compares by paired bootstrap, which needs --bootstrap 2 or more, but it is {bootstrap}."
+            f"--baseline compares by random shuffles and needs --bootstrap 2 or more, but it is {bootstrap}."
         )
     if published:
         from nmt.evaluation.metrics import published_form

@@ -53,11 +53,11 @@ def evaluate(
     Args:
         model: a `Translator`, or what `nmt.load` takes: a model folder, or several for an ensemble.
         corpus: `test` or `valid` of the (first) model's recipe, the locator of a corpus, or one from `nmt.load_corpus`.
-        baseline: translations by another system, to compare with by a paired bootstrap test.
+        baseline: translations by another system, to compare with by paired approximate randomization.
         tokenize: sacreBLEU's tokeniser for BLEU. Default: the recipe's, else by language.
         lowercase: compute BLEU and chrF in lower case.
         published: score as Multi30k papers do, lowercased and as Moses tokens.
-        bootstrap: number of resamples for confidence intervals; 0 for none.
+        bootstrap: number of resamples for confidence intervals, and of shuffles for `baseline`; 0 for none.
         device: where to compute, if a folder is loaded.
         progress: shows the progress; by default nothing does.
         options: options of `nmt.load`.

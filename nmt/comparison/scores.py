@@ -92,7 +92,7 @@ class Evaluation:
             "lowercase": lowercase,
             "bootstrap": bootstrap,
         }
-        if warning := metrics.tokenizer_warning([*lines, *references[0]], options["tokenize"]):
+        for warning in metrics.bleu_warnings([*lines, *references[0]], options["tokenize"]):
             logger.warning("%s", warning)
         scores = metrics.evaluate(lines, references, **options)
         return replace(

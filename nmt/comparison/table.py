@@ -117,7 +117,9 @@ class Table:
             "BLEU and chrF are cased and detokenised, ± half a 95 % interval by bootstrap.",
         ]
         if self.baseline:
-            sentences.append(f"`*` marks a difference from {self.baseline} with p < {_SIGNIFICANT} (paired bootstrap).")
+            sentences.append(
+                f"`*` marks a difference from {self.baseline} with p < {_SIGNIFICANT} (paired approximate randomization)."
+            )
         if self.aligned:
             sentences.append(
                 "AER is the alignment error rate of the attention's links, posterior AER that of the links given each target word."

@@ -10,10 +10,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nmt.errors import DataError, UsageError
+from nmt.evaluation.randomization import randomization_test
 from nmt.scripts import lacks_spaces
 from nmt.wording import counted
 
@@ -33,6 +34,8 @@ _LANGUAGES = {
 """Language codes for which sacreBLEU has a tokeniser, and its name for the language."""
 _TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 _SPLIT_ON_SPACES = ("13a", "intl", "none")
+_LONGEST_NGRAM = 4
+"""Of BLEU."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Comparison:
     Attributes:
         system: name of the system.
         score: its score.
-        p_value: probability of a difference at least this large between equally good systems; None for the baseline.
+        p_value: how often systems whose translations are swapped at random differ at least as much; None for the baseline.
     """
 
     system: str
@@ -148,6 +151,23 @@ def tokenizer_warning(lines: Iterable[str], tokenizer: str) -> str | None:
     )
 
 
+def length_warning(lines: Iterable[str], tokenizer: str) -> str | None:
+    """A warning if no line has the four tokens of BLEU's longest n-gram, so that BLEU is 0 even for equal text; else None."""
+    split = _bleu(tokenizer, lowercase=False, quiet=True)._preprocess_segment
+    if any(len(split(line).split()) >= _LONGEST_NGRAM for line in lines):
+        return None
+    return (
+        f"No line has {_LONGEST_NGRAM} tokens, the longest n-gram of BLEU, so that BLEU is 0 however good the translations "
+        "are: compare by chrF, which counts characters."
+    )
+
+
+def bleu_warnings(lines: Sequence[str], tokenizer: str) -> list[str]:
+    """Why BLEU means nothing for these lines, if so."""
+    warning = tokenizer_warning(lines, tokenizer) or length_warning(lines, tokenizer)
+    return [warning] if warning else []
+
+
 def evaluate(
     hypotheses: Sequence[str],
     references: References,
@@ -193,16 +213,12 @@ def compare(
     bootstrap: int = 1000,
     seed: int | None = None,
 ) -> tuple[Comparison, ...]:
-    """Test whether systems differ from the first one, by paired bootstrap resampling (Koehn 2004; sacreBLEU's test).
-
-        p = (1 + #{b : |d_b| - mean_b |d_b| > |d|}) / (1 + B)
-
-    with d the difference of the two corpus scores and d_b that of resample b of B, the same lines for both systems. If the
-    scores are equal, p = 1.
+    """Test whether systems differ from the first one, by paired approximate randomization (`randomization_test`).
 
     Args:
         systems: names of the systems and their translations; the first is the baseline.
-        references, metrics, language, tokenize, lowercase, bootstrap, seed: as for `evaluate`.
+        references, metrics, language, tokenize, lowercase, seed: as for `evaluate`.
+        bootstrap: number of resamples for the intervals, and of shuffles for the test.
 
     Returns:
         One comparison per metric and system, grouped by metric, baseline first.
@@ -210,21 +226,18 @@ def compare(
     Raises:
         DataError, UsageError: as for `evaluate`; also for fewer than two systems or resamples.
     """
-    from sacrebleu.significance import PairedTest
-
     if len(systems) < 2 or bootstrap < 2:
         raise UsageError(f"A comparison needs two systems and two resamples, but got {len(systems)} and {bootstrap}.")
     for name, hypotheses in systems.items():
         streams = _aligned(hypotheses, references, name)
-    scorers = {name: _metric(name, language=language, tokenize=tokenize, lowercase=lowercase) for name in metrics}
-    named: list[tuple[str, Sequence[str]]] = [(name, list(hypotheses)) for name, hypotheses in systems.items()]
     with _seed(seed):
-        signatures, results = PairedTest(named, scorers, streams, test_type="bs", n_samples=bootstrap)()
-    return tuple(
-        comparison
-        for metric, signature in signatures.items()
-        for comparison in _comparisons(metric, str(signature), list(systems), results[metric], len(streams[0]))
-    )
+        return tuple(
+            comparison
+            for metric in metrics
+            for comparison in _comparisons(
+                _metric(metric, language=language, tokenize=tokenize, lowercase=lowercase), systems, streams, bootstrap
+            )
+        )
 
 
 def format_scores(scores: Iterable[MetricScore]) -> str:
@@ -287,19 +300,19 @@ def _aligned(hypotheses: Sequence[str], references: References, name: str = "") 
 
 def _metric(name: str, *, language: str | None, tokenize: str | None, lowercase: bool, quiet: bool = False) -> Metric:
     """A metric of sacreBLEU; `quiet` suppresses its warning that the text looks tokenised."""
-    from sacrebleu import TER
+    from sacrebleu import CHRF, TER
 
     match name.lower():
         case "bleu":
             tokenizer = choose_tokenizer(language, tokenize)
             return _bleu(tokenizer, lowercase=lowercase, quiet=quiet or tokenizer == "none")
         case "chrf":
-            return _chrf(lowercase=lowercase, word_order=0)
+            return _with_float_scores(CHRF(lowercase=lowercase, word_order=0))
         case "chrf++":
-            return _chrf(lowercase=lowercase, word_order=2)
+            return _with_float_scores(CHRF(lowercase=lowercase, word_order=2))
         case "ter":
             asian = _code(language) in ("zh", "ja")
-            return TER(normalized=asian, asian_support=asian)
+            return _with_float_scores(TER(normalized=asian, asian_support=asian))
         case _:
             raise UsageError(f"There is no metric '{name}'; choose from {', '.join(METRICS)}.")
 
@@ -331,17 +344,20 @@ def _code(language: str | None) -> str:
     return _LANGUAGES.get(code, code)
 
 
-def _chrf(*, lowercase: bool, word_order: int) -> Metric:
-    """sacreBLEU's chrF with float scores; its interval fails on a mix of float32 and the float 0.0 of no match."""
-    from sacrebleu import CHRF
+def _with_float_scores(metric: Metric) -> Metric:
+    """The metric with float scores only: sacreBLEU's interval fails on a mix of float32 and the floats of special cases.
 
-    class Chrf(CHRF):
-        def _compute_score_from_stats(self, stats: list[int]) -> Any:
-            result = super()._compute_score_from_stats(stats)
-            result.score = float(result.score)
-            return result
+    Those are text without any match (chrF) and blank references (TER), for which it computes nothing.
+    """
+    compute = metric._compute_score_from_stats
 
-    return Chrf(lowercase=lowercase, word_order=word_order)
+    def compute_floats(stats: list[int]) -> Any:
+        result = compute(stats)
+        result.score = float(result.score)
+        return result
+
+    metric._compute_score_from_stats = compute_floats  # type: ignore[method-assign]
+    return metric
 
 
 def _score(scorer: Metric, hypotheses: list[str], streams: list[list[str]], bootstrap: int) -> MetricScore:
@@ -353,15 +369,30 @@ def _score(scorer: Metric, hypotheses: list[str], streams: list[list[str]], boot
 
 
 def _comparisons(
-    metric: str, signature: str, systems: list[str], results: Sequence[Any], sentences: int
+    scorer: Metric, systems: Mapping[str, Sequence[str]], streams: list[list[str]], shuffles: int
 ) -> Iterator[Comparison]:
-    """The comparisons of one metric from sacreBLEU's test, baseline first."""
-    baseline = results[0].score
-    for index, (name, result) in enumerate(zip(systems, results, strict=True)):
-        score = MetricScore(metric, float(result.score), signature, sentences, float(result.mean), float(result.ci))
-        # sacreBLEU counts only strictly larger differences, so equal scores would get p = 1 / (1 + B).
-        p_value = 1.0 if result.score == baseline else float(result.p_value or 0.0)
-        yield Comparison(name, score, p_value if index else None)
+    """The comparisons by one metric, baseline first."""
+    from numpy.random import default_rng
+
+    first: Any = None
+    for name, hypotheses in systems.items():
+        score = _score(scorer, list(hypotheses), streams, shuffles)
+        signature = scorer.get_signature()
+        signature.update("ar", shuffles)
+        score = replace(score, signature=str(signature))
+        statistics = scorer._extract_corpus_statistics(hypotheses, streams)
+        if first is None:
+            first = statistics
+            yield Comparison(name, score)
+            continue
+        p_value = randomization_test(
+            first,
+            statistics,
+            lambda sums: float(scorer._compute_score_from_stats(sums).score),
+            shuffles=shuffles,
+            generator=default_rng(None if scorer.seed in (None, "none") else int(scorer.seed)),
+        )
+        yield Comparison(name, score, p_value)
 
 
 @contextmanager

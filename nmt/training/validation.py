@@ -46,11 +46,11 @@ class Validator:
         self.corpus = encode_corpus(text, bundle.source, bundle.target, None)
 
     def introduction(self) -> Iterator[str]:
-        """Lines for the log: the metrics, and a warning if the tokeniser does not suit the text."""
+        """Lines for the log: the metrics, and a warning if BLEU does not suit the text."""
         names = dict.fromkeys([*self.settings.validation.metrics, "perplexity"])
         labels = {**metrics.VALIDATION_SCORES, "bleu": f"BLEU (tokeniser {self.tokenizer})"}
         yield f"Validation compares {', then '.join(labels.get(name, name) for name in names)}."
-        if "bleu" in names and (warning := metrics.tokenizer_warning(self.text.target, self.tokenizer)):
+        for warning in metrics.bleu_warnings(self.text.target, self.tokenizer) if "bleu" in names else ():
             yield f"Warning: {warning}"
 
     def validate(self) -> dict[str, Any]:

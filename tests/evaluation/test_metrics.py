@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError, UsageError
-from nmt.evaluation.metrics import METRICS, bleu, compare, evaluate, format_comparison, format_scores, published_form
+from nmt.evaluation.metrics import (
+    METRICS,
+    bleu,
+    bleu_warnings,
+    compare,
+    evaluate,
+    format_comparison,
+    format_scores,
+    published_form,
+)
 
 REFERENCES = [
     "A man in an orange hat starring at something.",
@@ -140,7 +149,7 @@ def test_every_metric_is_compared() -> None:
         ("TER", "a"),
         ("TER", "b"),
     ]
-    assert "bs:20|seed:1" in rows[0].score.signature
+    assert "bs:20|ar:20|seed:1" in rows[0].score.signature
 
 
 def test_a_comparison_needs_two_systems_of_the_right_length() -> None:
@@ -221,3 +230,33 @@ def test_translations_that_match_almost_nothing_have_figures(metric: str) -> Non
         (score,) = evaluate([first, *[""] * 29], references, metrics=[metric])
         assert 0 <= score.score <= 100
         assert score.margin is not None
+
+
+# --- blank and short lines --------------------------------------------------------------------------------------
+
+BLANK = ["", "", ""]
+SHORT = ["Ja genau.", "Stopp!", "Guten Tag"]
+TEXTS = {"blank": BLANK, "some": ["Der Hund schläft heute gut.", "", "Er singt."], "short": SHORT}
+
+
+@pytest.mark.parametrize("references", TEXTS)
+@pytest.mark.parametrize("hypotheses", [*TEXTS, "one"])
+def test_blank_and_short_lines_are_scored_and_compared(hypotheses: str, references: str) -> None:
+    expected = TEXTS[references]
+    lines = TEXTS.get(hypotheses, SHORT)
+    if hypotheses == "one":
+        lines, expected = lines[:1], expected[:1]
+    for score in evaluate(lines, expected, bootstrap=30):
+        assert score.mean is not None
+        assert math.isfinite(score.score + score.mean)
+    rows = compare({"base": SHORT[: len(lines)], "other": lines}, expected, bootstrap=30)
+    assert all(0 < row.p_value <= 1 for row in rows if row.p_value is not None)
+
+
+def test_a_warning_says_when_no_line_has_the_tokens_of_bleu() -> None:
+    [warning] = bleu_warnings(SHORT, "13a")
+    assert "No line has 4 tokens" in warning
+    assert "chrF" in warning
+    assert evaluate(SHORT, SHORT, metrics=["bleu"], bootstrap=0)[0].score == 0
+    assert not bleu_warnings([*SHORT, "Der Hund bellt."], "13a")
+    assert not bleu_warnings(SHORT, "char")

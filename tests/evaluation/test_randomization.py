@@ -1,0 +1,42 @@
+"""The test of two systems against its definition, and on systems that are equally good."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from nmt.evaluation.metrics import compare
+from nmt.evaluation.randomization import randomization_test
+
+
+def ratio(sums: np.ndarray) -> float:
+    return float(100 * sums[0] / sums[1])
+
+
+def test_the_p_value_is_the_share_of_all_swaps_that_differ_as_much() -> None:
+    one, other = (np.array([[hits, 9] for hits in row]) for row in ((9, 7, 8, 5, 6, 9), (8, 7, 5, 6, 4, 7)))
+    least = abs(ratio(one.sum(0)) - ratio(other.sum(0)))
+    differences = []
+    for swaps in product([False, True], repeat=len(one)):
+        choice = np.array(swaps)[:, None]
+        sides = [np.where(choice, first, second).sum(0) for first, second in ((one, other), (other, one))]
+        differences.append(abs(ratio(sides[0]) - ratio(sides[1])))
+    exact = np.mean(np.array(differences) > least - 1e-9)
+    generator = np.random.default_rng(1)
+    assert randomization_test(one, other, ratio, shuffles=4000, generator=generator) == pytest.approx(exact, abs=0.03)
+
+
+def test_of_equally_good_systems_one_in_twenty_differs() -> None:
+    generator = np.random.default_rng(2)
+    p_values = []
+    for _ in range(300):
+        one, other = (np.stack([generator.integers(10, size=50), np.full(50, 10)], axis=1) for _ in range(2))
+        p_values.append(randomization_test(one, other, ratio, shuffles=200, generator=generator))
+    assert 0.02 < np.mean(np.array(p_values) < 0.05) < 0.08
+
+
+def test_systems_that_differ_in_a_single_line_do_not_differ() -> None:
+    references = [f"the small dog number {i} sees a big cat" for i in range(40)]
+    other = ["the small dog sees nothing", *references[1:]]
+    rows = compare({"one": references, "other": other}, references, bootstrap=50)
+    assert [row.p_value for row in rows] == [None, 1.0] * 3

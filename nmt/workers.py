@@ -134,7 +134,8 @@ class Workers(Generic[TaskT, ResultT]):
     def map(self, groups: Iterable[Sequence[TaskT]]) -> Iterator[list[ResultT]]:
         """Yield the results of each group of tasks, in order.
 
-        A new group is read when there are idle processes and no tasks left.
+        A new group is read when there are idle processes and no tasks left. An empty group says that reading the next one may
+        take long: what is open is completed first.
 
         Raises:
             DataError: a process was killed.

@@ -83,6 +83,24 @@ def test_the_next_group_is_begun_while_the_last_of_one_is_done_and_no_further_on
         assert len(list(answers)) == 2
 
 
+def test_groups_before_an_empty_one_are_completed_before_the_next_is_read() -> None:
+    answers: list[list[int]] = []
+
+    def same(number: int) -> int:
+        return number
+
+    def groups() -> Iterator[list[int]]:
+        for number in range(4):
+            yield list(range(1 if number else 5))
+            yield []
+            assert len([answer for answer in answers if answer]) == number + 1
+
+    with Workers(same, 2, lost=LOST) as workers:
+        for answer in workers.map(groups()):
+            answers.append(answer)  # noqa: PERF402 -- `groups` looks at it meanwhile
+    assert [answer for answer in answers if answer] == [list(range(5)), [0], [0], [0]]
+
+
 @pytest.mark.parametrize(("most", "tasks"), [(3, 3), (1, 6)])
 def test_little_work_is_done_here(most: int, tasks: int) -> None:
     with Workers(slowly, most, lost=LOST) as workers:

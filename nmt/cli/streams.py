@@ -16,6 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from nmt.data.pauses import PAUSE, Pause, arriving_lines
 from nmt.errors import DataError, UsageError
 from nmt.files import completing, keep_mode, replacing
 from nmt.wording import counted
@@ -79,15 +80,15 @@ def input_file(path: Path, data: DataConfig) -> Path:
 
 
 @contextmanager
-def open_texts(path: Path, language: str) -> Iterator[Iterable[str]]:
-    """Open the lines of stdin or a file, or the column of a language in a table. Raises DataError."""
+def open_texts(path: Path, language: str) -> Iterator[Iterable[str | Pause]]:
+    """Open the lines of stdin or a file as they arrive, or the column of a language in a table. Raises DataError."""
     from nmt.data.tables import is_table, read_column
 
     if is_table(path):
         yield read_column(path, language)
         return
     with open_input(path) as stream:
-        yield text_lines(stream, path)
+        yield arriving_texts(stream, path)
 
 
 def _refuse_pairs(path: Path) -> None:
@@ -163,17 +164,27 @@ def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
     Raises:
         DataError: the stream is damaged.
     """
+    return (line for line in arriving_texts(stream, path) if line is not PAUSE)
+
+
+def arriving_texts(stream: BinaryIO, path: Path) -> Iterator[str | Pause]:
+    """The same lines as they arrive, and PAUSE where the stream pauses."""
     name = "stdin" if path == STANDARD else str(path)
-    bad = 0
-    for number, line in _numbered(stream, name):
+    number = bad = 0
+    for line in _intact(arriving_lines(stream), name):
+        if line is PAUSE:
+            yield line
+            continue
+        number += 1
+        content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         try:
-            yield line.decode()
+            yield content.decode()
         except UnicodeDecodeError as error:
             bad += 1
             if bad <= _NAMED:
-                byte = f"0x{line[error.start]:02X}"
+                byte = f"0x{content[error.start]:02X}"
                 logger.warning("%s, line %d: not valid UTF-8 (byte %s), which is read as U+FFFD.", name, number, byte)
-            yield line.decode(errors="replace")
+            yield content.decode(errors="replace")
     if bad > _NAMED:
         logger.warning("%s: %d lines in all were not valid UTF-8.", name, bad)
 
@@ -188,12 +199,10 @@ def count_lines(path: Path) -> int | None:
         return sum(1 for _ in stream)
 
 
-def _numbered(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers from 1, without line end and byte order mark."""
+def _intact(lines: Iterator[bytes | Pause], name: str) -> Iterator[bytes | Pause]:
+    """Pass the lines on. Raises DataError if their stream is damaged."""
     try:
-        for number, line in enumerate(stream, start=1):
-            content = line.removesuffix(b"\n")
-            yield number, content.removeprefix(codecs.BOM_UTF8) if number == 1 else content
+        yield from lines
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
 

@@ -207,7 +207,7 @@ def translate(
 
     A table (.tsv, .csv, .jsonl, .parquet) needs a column such as en. --n-best writes `line TAB score TAB translation`,
     --alignments `i-j ...`: source word i, target word j, from 0. Unfinished output: FILE.part. For speed: --precision int8,
-    --shortlist, --prune 2 --horizon 2.
+    --shortlist, --prune 2 --horizon 2. A program may write a line to stdin and wait for its translation.
     """
     is_typed = is_conversation(source, output)
     is_shown = is_typed and alignments == STANDARD
@@ -298,7 +298,7 @@ def _greet(models: Sequence[Path], bundle: Bundle) -> None:
     typer.echo(f"{names}: {data.source} to {data.target}. Type a line to translate it; Ctrl-D ends.", err=True)
 
 
-def _length(source: Path, texts: Iterable[str]) -> int:
+def _length(source: Path, texts: Iterable[object]) -> int:
     """The number of lines of the input. Raises UsageError for a stream, whose length is not known before its end."""
     if isinstance(texts, Sized):
         return len(texts)

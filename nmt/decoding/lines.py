@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
+from nmt.data.pauses import PAUSE, Pause
+
 ItemT = TypeVar("ItemT")
 
 _WINDOW_CHARACTERS = 300_000
 """Most characters per group of lines, to bound its memory: alignments grow with the square of a line's length."""
 
 
-def read_ahead(items: Iterable[ItemT], count: int, *, size: Callable[[ItemT], int]) -> Iterator[list[ItemT]]:
-    """Group consecutive items: up to `count`, or fewer if their sizes add up to 300,000 characters.
+def read_ahead(items: Iterable[ItemT | Pause], count: int, *, size: Callable[[ItemT], int]) -> Iterator[list[ItemT]]:
+    """Group consecutive items: up to `count`, or fewer if their sizes add up to 300,000 characters or the input pauses.
 
-    A full group is yielded before the next item is read.
+    A full group is yielded before the next item is read, and an empty one before waiting for input.
     """
     group: list[ItemT] = []
     characters = 0
     for item in items:
-        group.append(item)
-        characters += size(item)
-        if len(group) == count or characters >= _WINDOW_CHARACTERS:
+        if item is not PAUSE:
+            group.append(item)
+            characters += size(item)
+        if len(group) == count or characters >= _WINDOW_CHARACTERS or (item is PAUSE and group):
             yield group
             group, characters = [], 0
+        if item is PAUSE:
+            yield []
     if group:
         yield group

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeGuard, TypeVar
 
 from nmt.arguments import as_path, check_counts, check_flags, described
+from nmt.data.pauses import PAUSE, Pause
 from nmt.data.subwords import Subwords
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.shortlist import Shortlist
@@ -150,6 +151,11 @@ def _check_sampling(sampling: object) -> None:
     """Raise UsageError unless `sampling` is None or a Sampling."""
     if sampling is not None and not isinstance(sampling, Sampling):
         raise UsageError(f"sampling must be a Sampling, such as nmt.Sampling(top_k=10), but is {described(sampling)}.")
+
+
+def arriving_items(items: object, check: Callable[[int, object], ItemT], expected: str) -> Iterable[ItemT | Pause]:
+    """Check items as `checked_items` does, of which some may be PAUSE."""
+    return checked_items(items, lambda number, item: PAUSE if item is PAUSE else check(number, item), expected)
 
 
 def checked_items(items: object, check: Callable[[int, object], ItemT], expected: str) -> Iterable[ItemT]:

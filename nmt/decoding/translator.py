@@ -15,6 +15,7 @@ import numpy as np
 
 from nmt.arguments import check_choice, described
 from nmt.bucketing import largest_bucket_within
+from nmt.data.pauses import Pause
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
 from nmt.data.words import clean
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
@@ -27,6 +28,7 @@ from nmt.decoding.options import (
     CallOptions,
     Pair,
     TranslationSettings,
+    arriving_items,
     as_line,
     as_pair,
     as_shortlist,
@@ -259,18 +261,19 @@ class Translator:
         return list(translator._translate(items, first_line))
 
     def stream(
-        self, lines: Iterable[str], *, first_line: int = 1, **options: Unpack[CallOptions]
+        self, lines: Iterable[str | Pause], *, first_line: int = 1, **options: Unpack[CallOptions]
     ) -> Iterator[Translation]:
         """Translate lines as they are read, in their order.
 
             with open("news.en") as lines:
                 texts = [translation.text for translation in translator.stream(lines)]
 
-        At most one window of lines is in memory, two with several processes.
+        At most one window of lines is in memory, two with several processes. `nmt.data.pauses.PAUSE` between lines has those
+        before it translated before the next one is read.
 
         Args and errors are those of `translate`.
         """
-        items = checked_items(lines, as_line, "stream takes an iterable of lines, each a str")
+        items = arriving_items(lines, as_line, "stream takes an iterable of lines, each a str")
         return self.with_options(**options)._translate(items, first_line)
 
     @overload
@@ -362,7 +365,7 @@ class Translator:
         )
         return translation.plot(path, title=title, gold=gold, style=style, font=font, dpi=dpi)
 
-    def _translate(self, lines: Iterable[str], first_line: int = 1) -> Iterator[Translation]:
+    def _translate(self, lines: Iterable[str | Pause], first_line: int = 1) -> Iterator[Translation]:
         windows = (
             self._line_tasks(numbers, [line.rstrip("\r\n") for line in part])
             for numbers, part in self._read(lines, len, first_line)
@@ -379,7 +382,7 @@ class Translator:
             yield from self._scored_pairs(window, results)
 
     def _read(
-        self, items: Iterable[ItemT], size: Callable[[ItemT], int], first: int = 1
+        self, items: Iterable[ItemT | Pause], size: Callable[[ItemT], int], first: int = 1
     ) -> Iterator[tuple[range, Sequence[ItemT]]]:
         """Windows of consecutive items, with their line numbers."""
         for part in read_ahead(items, self._settings.window, size=size):

@@ -13,6 +13,7 @@ uk Ukrainian|ur Urdu|uz Uzbek|vi Vietnamese|wo Wolof|xh Xhosa|yi Yiddish|yo Yoru
 _BY_CODE = {
     code: name for entry in _NAMES.replace("\n", "|").split("|") if entry for code, name in [entry.split(" ", 1)]
 }
+_BY_NAME = {name.lower(): code for code, name in _BY_CODE.items()}
 
 
 def language_name(code: str) -> str:
@@ -20,3 +21,8 @@ def language_name(code: str) -> str:
     base, separator, rest = code.replace("_", "-").partition("-")
     name = _BY_CODE.get(base.lower())
     return code if name is None else f"{name} ({rest})" if separator else name
+
+
+def code_of_name(name: str) -> str | None:
+    """The code of a language by its English name in any case; None if it is unknown."""
+    return _BY_NAME.get(name.lower())

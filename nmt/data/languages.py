@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from nmt.errors import DataError
+from nmt.language_names import code_of_name
 
 LANGUAGES = frozenset(
     """
@@ -17,9 +18,54 @@ LANGUAGES = frozenset(
 """All codes of ISO 639-1."""
 
 
+_LONG_CODES = {
+    long: code
+    for entry in """
+    af afr|am amh|ar ara|az aze|be bel|bg bul|bn ben|bs bos|ca cat|cs ces cze|cy cym wel|da dan|de deu ger|el ell gre|en eng|eo epo
+    es spa|et est|eu eus baq|fa fas per|fi fin|fr fra fre|ga gle|gl glg|gn grn|gu guj|ha hau|he heb|hi hin|hr hrv|hu hun|hy hye arm
+    id ind|ig ibo|is isl ice|it ita|ja jpn|ka kat geo|kk kaz|km khm|kn kan|ko kor|ky kir|la lat|lb ltz|lo lao|lt lit|lv lav|mg mlg
+    mk mkd mac|ml mal|mn mon|mr mar|ms msa may|mt mlt|my mya bur|nb nob|ne nep|nl nld dut|nn nno|no nor|oc oci|pa pan|pl pol|ps pus
+    pt por|ro ron rum|ru rus|sd snd|se sme|si sin|sk slk slo|sl slv|so som|sq sqi alb|sr srp|sv swe|sw swa|ta tam|te tel|tg tgk
+    th tha|tk tuk|tl tgl|tr tur|ug uig|uk ukr|ur urd|uz uzb|vi vie|wo wol|xh xho|yi yid|yo yor|zh zho chi|zu zul
+    """.strip()
+    .replace("\n", "|")
+    .split("|")
+    for code, *longs in [entry.split()]
+    for long in longs
+}
+"""Codes of ISO 639-2 (both kinds) and 639-3, with those of ISO 639-1."""
+_SIDES = tuple(
+    re.compile(rf"({side})([ _-](text|txt|sentence|segment))?", re.IGNORECASE)
+    for side in ("source|src", "target|tgt|trg")
+)
+
+
 def base_language(name: str) -> str:
     """The first part of a name, which may be a language code: `de` of `de`, `de-AT`, `de_AT` and `de.tok`."""
     return re.split(r"[-_.@]", name, maxsplit=1)[0].lower()
+
+
+def language_code(name: str) -> str | None:
+    """The code, with region and script, of a language named by a code (`de`, `deu`, `de_DE`) or in English; None if it is none."""
+    name = name.strip()
+    first, separator, rest = name.replace("_", "-").partition("-")
+    base = _LONG_CODES.get(first.lower(), first.lower())
+    if base in LANGUAGES and re.fullmatch(r"(-\w{2,8})*", separator + rest):
+        return f"{base}{separator}{rest}"
+    return code_of_name(name)
+
+
+def side_columns(header: Sequence[str], languages: Sequence[str]) -> list[int] | None:
+    """The columns of both languages in a header with other names for them, or `source` and `target`; None if it has none such."""
+    codes = [language_code(name) or "" for name in header]
+    source, target = (language_code(language) or language for language in languages)
+    columns = [best_match(codes, source, target), best_match(codes, target, source)]
+    if None in columns:
+        columns = [
+            next((at for at, name in enumerate(header) if side.fullmatch(name.strip())), None) for side in _SIDES
+        ]
+    pair = [column for column in columns if column is not None]
+    return pair if len(set(pair)) == 2 else None
 
 
 def best_match(codes: Sequence[str], language: str, other: str) -> int | None:

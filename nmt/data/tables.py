@@ -11,7 +11,7 @@ from typing import Any
 
 from nmt.data.archive_members import ArchiveMember
 from nmt.data.columns import Column, collect
-from nmt.data.languages import LANGUAGES
+from nmt.data.languages import language_code, side_columns
 from nmt.data.lines import COMPRESSIONS, Place, open_binary, read_lines
 from nmt.errors import DataError
 
@@ -76,6 +76,8 @@ def _delimited(path: Path | ArchiveMember, names: Sequence[str], delimiter: str)
     header, may_have_none = first[1], delimiter == "\t" and len(names) == 2
     if set(names) <= set(header):
         columns = [header.index(name) for name in names]
+    elif len(names) == 2 and (sides := side_columns(header, names)):
+        columns = sides
     elif may_have_none and _is_row(header, names):
         columns, rows = [0, 1], chain([first], rows)
     else:
@@ -86,7 +88,7 @@ def _delimited(path: Path | ArchiveMember, names: Sequence[str], delimiter: str)
 
 def _is_row(cells: Sequence[str], names: Sequence[str]) -> bool:
     """Whether the first line of a table is a pair rather than a header, since it names no language."""
-    return len(cells) == 2 and not set(names) & set(cells) and not set(cells) <= LANGUAGES
+    return len(cells) == 2 and not set(names) & set(cells) and not all(map(language_code, cells))
 
 
 def _columns(names: Sequence[str], conjunction: str = "and") -> str:
@@ -110,7 +112,10 @@ def in_batches(rows: Iterator[tuple[str, ...]], width: int) -> Batches:
 
 def _csv_rows(path: Path | ArchiveMember) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(2**31 - 1)
-    reader = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
+    lines = read_lines(path)
+    header = next(lines, "")
+    delimiter = ";" if header.count(";") > header.count(",") else ","  # as Excel writes where the comma is in numbers
+    reader = csv.reader((line + "\n" for line in chain([header], lines)), delimiter=delimiter, strict=True)
     before = 0
     try:
         for row in reader:

@@ -256,6 +256,24 @@ def test_a_folder_is_not_a_file() -> None:
         ("t.tsv", "de\tid\ten\nb\t1\ta\n", [("a", "b")]),
         ("t.tsv.gz", 'a "q\tb\nc\u2028\td\n', [('a "q', "b"), ("c\u2028", "d")]),
         ("t.csv", 'id,en,de\r\n1,"a, ""x""\r\ny",b\r\n\r\n2,c,d\r\n', [('a, "x" y', "b"), ("c", "d")]),
+        *(
+            ("t.tsv", f"{header}\nb\ta\n", [("a", "b")])
+            for header in (
+                "deu\teng",
+                "ger\tENG",
+                "German\tEnglish",
+                "de_DE\ten_US",
+                "DE\tEN",
+                "de-AT\ten",
+                "target\tsource",
+                "tgt\tsrc",
+                "target_text\tsource_text",
+                "de\tEnglish",
+            )
+        ),
+        ("t.csv", "id,target,source\n1,b,a\n", [("a", "b")]),
+        ("t.tsv", "English\tEnglisch\nis\tist\n", [("English", "Englisch"), ("is", "ist")]),
+        ("t.csv", '\ufeffEnglish;German\r\n"a; ""x""";"b, y"\r\n', [('a; "x"', "b, y")]),
         ("t.csv.xz", "en,de\na\0,b\u2028\n", [("a\0", "b\u2028")]),
         (
             "t.jsonl",
@@ -278,6 +296,8 @@ def test_tables(name: str, content: str, pairs: list[tuple[str, str]]) -> None:
         ("t.tsv", "1\ta\t2\tb\n", "but has 1, a, 2, b; without a header, a table has source and target alone"),
         ("t.tsv", "en\tfr\na\tb\n", "line 1: needs the columns en and de, but has en, fr"),
         ("t.tsv", "fr\tja\na\tb\n", "line 1: needs the columns en and de, but has fr, ja"),
+        ("t.tsv", "fra\teng\na\tb\n", "line 1: needs the columns en and de, but has fra, eng"),
+        ("t.tsv", "French\tGerman\na\tb\n", "line 1: needs the columns en and de, but has French, German"),
         ("t.csv", "a,b\n", "line 1: needs the columns en and de, but has a, b"),
         ("t.csv", 'en,de\n"a\nb",c\nd,e,f\n', "line 4: the number of columns is 3, but 2"),
         ("t.csv", 'en,de\na,b\nc,"d\ne,f\n', "line 3: not valid CSV"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
@@ -12,6 +13,16 @@ from nmt.errors import UsageError
 
 PrecisionName = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 """Precision of decoding, as users name it."""
+
+
+def refuse_address(name: str, locator: str) -> None:
+    """Raise UsageError if a name is an address of the web; `locator` is how to write one of the hub after `hf:owner/name`."""
+    match = re.match(r"https?:/+([^/]+)/*(?:(?:datasets|models)/)?([\w.-]+/[\w.-]+)?", name)
+    if match is None:
+        return
+    if match[1] in ("huggingface.co", "hf.co", "www.huggingface.co") and match[2]:
+        raise UsageError(f"{name} is the address of a page: write hf:{match[2]}{locator}.")
+    raise UsageError(f"{name} is an address of the web: download the file, and name that.")
 
 
 def as_path(value: object, name: str) -> Path:

@@ -20,6 +20,15 @@ _log = logging.getLogger(__name__)
 _LONGEST = 50
 """How many characters of a file's name the temporary name repeats; file systems limit the length of names."""
 
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_LARGEST_POINTER = 1024
+
+
+def refuse_pointer(path: Path) -> None:
+    """Raise DataError if a file is a pointer of git-lfs, which stands where the file itself was not fetched."""
+    if path.is_file() and path.stat().st_size <= _LARGEST_POINTER and path.read_bytes().startswith(_POINTER):
+        raise DataError(f"{path} is only a pointer of git-lfs: fetch the file itself with `git lfs pull`.")
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:

@@ -27,7 +27,7 @@ from torch.overrides import TorchFunctionMode
 from nmt.arguments import as_path, check_counts
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
-from nmt.files import write_atomically
+from nmt.files import refuse_pointer, write_atomically
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder, TranslationModel
 from nmt.model.transformer import TransformerModel
@@ -279,6 +279,7 @@ def _header_size(start: bytes | memoryview) -> int:
 def _open_tensors(path: Path) -> Iterator[Any]:
     """A safetensors file of this format. Raises DataError if it is damaged, also while it is read, or from a newer version."""
     try:
+        refuse_pointer(path)
         with safe_open(path, framework="pt") as file:
             version, _ = _stamp(file)
             if version in ("0", "1"):

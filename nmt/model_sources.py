@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
+from nmt.arguments import refuse_address
 from nmt.cache import cache_folder
 from nmt.data.archive_members import ZIP_ERRORS
 from nmt.errors import DataError
@@ -40,6 +41,7 @@ def find_model(model: Path) -> Path:
         DataError: the zip is damaged or no model, or the model cannot be downloaded.
         UsageError: the name begins with `hf:` but names no model, or the extra `hub` is not installed.
     """
+    refuse_address(model.as_posix(), "")
     if is_on_hub(model):
         return _downloaded(HubName.parse(model.as_posix()))
     return _unpacked(model) if model.suffix.lower() == SUFFIX and model.is_file() else model

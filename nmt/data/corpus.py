@@ -12,7 +12,7 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 
-from nmt.arguments import as_path
+from nmt.arguments import as_path, refuse_address
 from nmt.data import catalogue
 from nmt.data.archive_members import ArchiveMember
 from nmt.data.columns import Column, collect
@@ -88,8 +88,10 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
 
     Raises:
         DataError: there is no such corpus, or its text is unusable. The message names file and line.
+        UsageError: the locator is an address of the web.
     """
     locator = locator if isinstance(locator, str) else str(as_path(locator, "The corpus"))
+    refuse_address(locator, ":SPLIT, such as :train")
     place, rows = split_rows(locator)
     corpus = _load(place, source, target, fetch=fetch)
     if rows is not None:

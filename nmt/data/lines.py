@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 
 from nmt.data.archive_members import ZIP_ERRORS, ArchiveMember
 from nmt.errors import DataError
+from nmt.files import refuse_pointer
 
 Place = str | Path | ArchiveMember
 """A file, or a member of an archive."""
@@ -35,6 +36,8 @@ def any_compression(path: Path) -> Path | None:
 def open_binary(place: Place) -> BinaryIO:
     """Open a file, decompressed by its suffix (.gz .zst .xz .bz2). Raises DataError if it cannot be opened."""
     try:
+        if not isinstance(place, ArchiveMember):
+            refuse_pointer(Path(place))
         content: Any = place.open() if isinstance(place, ArchiveMember) else str(place)
         match Path(str(place)).suffix:
             case ".gz":

@@ -25,7 +25,7 @@ import sentencepiece
 from nmt.arguments import as_path
 from nmt.data.regularisation import MARK, Sampler, Vocabulary
 from nmt.errors import DataError
-from nmt.files import replacing
+from nmt.files import refuse_pointer, replacing
 from nmt.scripts import is_unspaced
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -98,6 +98,7 @@ class Subwords:
         """Read a SentencePiece file. Raises DataError if it is missing, not a model, or has other special ids."""
         path = as_path(path, "The SentencePiece model")
         try:
+            refuse_pointer(path)
             if path.stat().st_size > _LARGEST:
                 raise DataError(f"{path} is not a SentencePiece model: it has more than {_LARGEST:,} bytes.")
             return cls.from_bytes(path.read_bytes(), str(path))

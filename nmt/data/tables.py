@@ -14,6 +14,7 @@ from nmt.data.columns import Column, collect
 from nmt.data.languages import language_code, side_columns
 from nmt.data.lines import COMPRESSIONS, Place, open_binary, read_lines
 from nmt.errors import DataError
+from nmt.files import refuse_pointer
 
 ROWS = 10_000
 """Rows per batch."""
@@ -170,6 +171,8 @@ def _parquet(path: Path | ArchiveMember, names: Sequence[str]) -> Batches:
     import pyarrow.parquet as pq
 
     try:
+        if isinstance(path, Path):
+            refuse_pointer(path)
         with pq.ParquetFile(open_binary(path) if isinstance(path, ArchiveMember) else path) as file:
             tables = (pa.Table.from_batches([batch]) for batch in file.iter_batches(ROWS))
             yield from arrow_texts(tables, names, str(path))

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from command_line import log
@@ -14,6 +15,7 @@ from torch import Tensor
 from nmt import DataError
 
 FEWEST_TEXTS = 20
+_FORMATS: dict[str, dict[str, Any]] = {".tsv": {"delimiter": "\t", "quoting": csv.QUOTE_NONE}}
 
 
 @contextmanager
@@ -34,10 +36,13 @@ def read_lines(path: Path | None) -> list[str]:
 
 
 def read_table(path: Path, columns: Sequence[str]) -> list[list[str]]:
-    """The values of these columns in all lines that have them. A `.tsv` is separated by tabs, other tables by commas."""
+    """The values of these columns in all lines that have them.
+
+    A `.tsv` is separated by tabs, and quotes in it are text; other tables are separated by commas, and quotes enclose text.
+    """
     csv.field_size_limit(2**31 - 1)
     with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+        reader = csv.DictReader(file, **_FORMATS.get(path.suffix, {}))
         header = list(reader.fieldnames or [])
         if missing := [column for column in columns if column not in header]:
             raise DataError(f"{path} has no column '{missing[0]}': its columns are {', '.join(header) or 'none'}.")

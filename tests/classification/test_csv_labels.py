@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from csv_labels import WORD, key, main
+from labelled_table import read_table
 
 from tests.classification.programs import Inside, cells, is_png
 
@@ -119,3 +120,9 @@ def test_a_command_without_columns_is_refused(run: Inside, sentiment: Path) -> N
 def test_words_are_known_without_capitals_and_outer_punctuation() -> None:
     assert [*map(key, WORD.findall("“Don't,” she  said ... 3.5!"))] == ["don't", "she", "said", "...", "3.5"]
     assert WORD.findall("東京は good") == ["東", "京", "は", "good"]
+
+
+def test_quotes_in_a_tsv_are_text(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.tsv"
+    path.write_text("review\tsentiment\n" + '"a good film\tgood\nno "bad" one\tbad\n' * 20)
+    assert read_table(path, ["review", "sentiment"]) == [['"a good film', "good"], ['no "bad" one', "bad"]] * 20

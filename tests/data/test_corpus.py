@@ -22,7 +22,9 @@ from nmt.alignment.gold import gold_links
 from nmt.data import columns as columns_module
 from nmt.data.corpus import load_corpus
 from nmt.data.lines import lines_of, open_binary, read_lines
-from nmt.errors import DataError
+from nmt.data.subwords import Subwords
+from nmt.errors import DataError, UsageError
+from nmt.model_sources import find_model
 
 PAIRS = [("one", "eins"), ("two  ", "\tzwei"), ("", "leer")]
 # No line of it ends anywhere but at "\n".
@@ -523,3 +525,26 @@ def test_one_file_for_both_sides_is_refused() -> None:
             load_corpus(locator, source="en", target="en")
     _write("simple.en", "1\n")
     assert list(load_corpus("{s,simple}.en", source="en", target="en").pairs()) == [("one", "1")]
+
+
+def test_pointers_of_git_lfs_say_how_to_get_the_file() -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 39473\n"
+    for name in ("s.en.gz", "s.de", "s.tsv", "s.parquet", "s.tmx", "source.model"):
+        _write(name, pointer)
+    for locator in ("s", "s.tsv", "s.parquet", "s.tmx"):
+        with pytest.raises(
+            DataError, match=r"is only a pointer of git-lfs: fetch the file itself with `git lfs pull`\."
+        ):
+            _load(locator)
+    with pytest.raises(DataError, match=r"source\.model is only a pointer of git-lfs"):
+        Subwords.load("source.model")
+
+
+@pytest.mark.parametrize("rest", ["", "/", "/tree/main", "/blob/main/train.tsv"])
+def test_addresses_of_the_web_are_no_names(rest: str) -> None:
+    with pytest.raises(UsageError, match=r": write hf:owner/some-name:SPLIT, such as :train\.$"):
+        _load(f"https://huggingface.co/datasets/owner/some-name{rest}")
+    with pytest.raises(UsageError, match=r": write hf:owner/some-name\.$"):
+        find_model(Path(f"https://huggingface.co/owner/some-name{rest}"))
+    with pytest.raises(UsageError, match="download the file, and name that"):
+        _load(f"http://example.org/train.tsv{rest}")

@@ -11,7 +11,12 @@ def perplexity(value: float) -> str:
     return f"{value:,.2f}"
 
 
+def escaped(text: str) -> str:
+    """A text with its non-printable characters escaped, which could steer a terminal."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
 def excerpt(text: str, length: int) -> str:
     """At most `length` characters of a text, the last of them `…` if it is cut; non-printable ones are escaped."""
-    printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[: length + 1])
+    printable = escaped(text[: length + 1])
     return printable if len(printable) <= length else f"{printable[: length - 1]}…"

@@ -10,7 +10,7 @@ import typer
 
 from nmt.cli.commands import Command, SubCommands
 from nmt.cli.options import Model, set_up
-from nmt.wording import counted, perplexity
+from nmt.wording import counted, escaped, perplexity
 
 if TYPE_CHECKING:
     from nmt.model_folder import Bundle
@@ -94,6 +94,7 @@ def _best(records: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 def print_table(rows: list[list[str]]) -> None:
     """Print rows with aligned columns."""
+    rows = [[escaped(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

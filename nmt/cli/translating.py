@@ -59,7 +59,7 @@ from nmt.cli.streams import (
 from nmt.errors import UsageError
 from nmt.progress import is_watched, with_progress
 from nmt.training.launch import count_of_ranks, launch, rank_of_process
-from nmt.wording import counted, perplexity
+from nmt.wording import counted, escaped, perplexity
 
 if TYPE_CHECKING:
     from nmt.alignment.links import Links
@@ -254,7 +254,7 @@ def translate(
         place = stack.enter_context(merging(merged))
         if is_typed and not quiet:
             _greet(models, bundles[0])
-        texts = typed_lines(f"{language}> ") if is_typed else stack.enter_context(open_texts(source, language))
+        texts = typed_lines(f"{escaped(language)}> ") if is_typed else stack.enter_context(open_texts(source, language))
         text_file = stack.enter_context(open_output(place(output), keep_part=True))
         links_file = links_path and stack.enter_context(open_output(place(links_path), keep_part=True))
         is_hidden = quiet or not is_watched(quiet=quiet) or is_terminal(source) or text_file.isatty()
@@ -295,7 +295,10 @@ def _own_device(devices: str, device: str, shard: str | None, output: Path) -> s
 def _greet(models: Sequence[Path], bundle: Bundle) -> None:
     """Say what a terminal is for now."""
     data, names = bundle.recipe.data, " and ".join(map(str, models))
-    typer.echo(f"{names}: {data.source} to {data.target}. Type a line to translate it; Ctrl-D ends.", err=True)
+    typer.echo(
+        f"{names}: {escaped(data.source)} to {escaped(data.target)}. Type a line to translate it; Ctrl-D ends.",
+        err=True,
+    )
 
 
 def _length(source: Path, texts: Iterable[object]) -> int:

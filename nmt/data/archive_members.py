@@ -1,5 +1,6 @@
 """Members of zip archives, which are read as files are. Nothing is extracted to disk."""
 
+import lzma
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from typing import BinaryIO, cast
 
 from nmt.errors import DataError
 
-ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError)
 """What zipfile raises for damaged archives, unknown compressions (RuntimeError) and invalid names (ValueError)."""
 _ENCRYPTED = 0x1
 

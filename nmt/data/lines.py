@@ -91,7 +91,7 @@ def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
     try:
         while block := read(_BLOCK):
             yield block
-    except (lzma.LZMAError, *ZIP_ERRORS) as error:
+    except ZIP_ERRORS as error:
         raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
 
 

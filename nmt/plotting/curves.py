@@ -1,6 +1,5 @@
 """Plot the learning curves of a run from its `metrics.jsonl`."""
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from nmt.errors import DataError
 from nmt.evaluation.metrics import VALIDATION_SCORES
+from nmt.json_files import parse_json, read_bounded
 from nmt.plotting.fonts import BASE
 from nmt.plotting.style import BLUE, FAINT, INK, ORANGE, file_format, house_style, save
 
@@ -88,15 +88,12 @@ def plot_learning_curve(metrics_path: Path, output: Path, *, dpi: float = 150) -
 
 def _entries(path: Path) -> Iterator[dict[str, Any]]:
     """The training and validation lines of the file."""
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise DataError(f"Cannot read the metrics {path}: {error.strerror}.") from None
+    lines = read_bounded(path).split(b"\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            entry = json.loads(line)
+            entry = parse_json(line)
         except ValueError:
             if number == len(lines):  # without line end: incomplete
                 return

@@ -7,7 +7,7 @@ metrics.jsonl         the best validation of the training
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +15,9 @@ from typing import Any
 
 from nmt.errors import DataError
 from nmt.evaluation.metrics import VALIDATION_SCORES
+from nmt.json_files import parse_json, read_bounded
 from nmt.recipe import Recipe
-from nmt.training.log import best_validation, read_validations
+from nmt.training.log import METRICS, best_validation, read_validations
 
 SCORES, REPRODUCTION = "scores.json", "reproduction.json"
 
@@ -43,6 +44,10 @@ class RecordedScore:
     interval: tuple[float, float] | None = None
     is_validation: bool = False
 
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (self.value, *(self.interval or ())))):
+            raise ValueError("a score is a finite number")
+
 
 def recorded_scores(folder: Path, recipe: Recipe) -> list[RecordedScore]:
     """The scores in a model folder, those of test texts first. Raises DataError if a file is damaged."""
@@ -56,10 +61,8 @@ def _from_file(path: Path, read: Callable[[Any], Iterator[RecordedScore]]) -> li
     if not path.is_file():
         return []
     try:
-        return list(read(json.loads(path.read_text(encoding="utf-8"))))
-    except OSError as error:
-        raise DataError(f"Cannot read {path}: {error.strerror or error}.") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+        return list(read(parse_json(read_bounded(path))))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         command = "nmt evaluate MODEL --json" if path.name == SCORES else "nmt reproduce"
         raise DataError(f"{path} is damaged: it must hold what `{command}` writes.") from None
 
@@ -94,6 +97,16 @@ def _reproduced(content: dict[str, Any], recipe: Recipe) -> Iterator[RecordedSco
 def _validated(folder: Path, recipe: Recipe) -> Iterator[RecordedScore]:
     """The scores of the best validation."""
     record = best_validation(read_validations(folder)) or {}
+    try:
+        yield from _scores_of(record, recipe)
+    except (ValueError, TypeError, AttributeError, OverflowError):
+        raise DataError(
+            f"{folder / METRICS} is damaged: the best validation must have a number for each metric."
+        ) from None
+
+
+def _scores_of(record: dict[str, Any], recipe: Recipe) -> Iterator[RecordedScore]:
+    """The scores of a validation."""
     beam_size = recipe.training.validation.beam_size
     way = "greedy" if beam_size == 1 else f"beam {beam_size}"
     for key, name in VALIDATION_SCORES.items():

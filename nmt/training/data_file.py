@@ -11,6 +11,7 @@ from nmt.data.corpus import ParallelCorpus
 from nmt.data.filters import RULES, FilterReport
 from nmt.errors import DataError
 from nmt.files import write_atomically
+from nmt.json_files import read_bounded
 from nmt.recipe import FiltersConfig
 
 DATA = "data.json"
@@ -72,9 +73,7 @@ def load_data_description(folder: Path) -> DataDescription | None:
     if not path.is_file():
         return None
     try:
-        return DataDescription.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"Cannot read {path}: {error.strerror or error}.") from None
+        return DataDescription.model_validate_json(read_bounded(path))
     except ValidationError as error:
         problem = error.errors()[0]
         place = ".".join(map(str, problem["loc"]))

@@ -19,6 +19,7 @@ from nmt.display import fitting_progress
 from nmt.errors import DataError, UsageError
 from nmt.evaluation.metrics import VALIDATION_SCORES
 from nmt.files import write_atomically
+from nmt.json_files import parse_json, read_bounded
 from nmt.wording import perplexity
 
 if TYPE_CHECKING:
@@ -128,11 +129,11 @@ class Log:
 def read_validations(folder: Path) -> list[dict[str, Any]]:
     """The records of validations in a run folder's log. Raises DataError if it is damaged."""
     path = folder / METRICS
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
-    if lines and not lines[-1].endswith("\n"):  # incomplete after a crash
+    lines = read_bounded(path).splitlines(keepends=True) if path.is_file() else []
+    if lines and not lines[-1].endswith(b"\n"):  # incomplete after a crash
         lines.pop()
     try:
-        return [record for line in lines if (record := json.loads(line))["kind"] == "valid"]
+        return [record for line in lines if (record := parse_json(line))["kind"] == "valid"]
     except (ValueError, KeyError, TypeError):
         raise DataError(f"{path} is damaged: it must hold one JSON object per line.") from None
 

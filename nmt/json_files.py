@@ -1,0 +1,39 @@
+"""Read JSON that strangers wrote: bounded in size, depth and digits, and every failure is a sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from nmt.errors import DataError
+
+_LARGEST = 2**27
+"""Most bytes of a file: the log of a training of a year has less."""
+_MOST_DIGITS = 40
+
+
+def read_bounded(path: Path) -> bytes:
+    """The content of a file. Raises DataError if it cannot be read or is too large for the memory."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise DataError(f"Cannot read {path}: {error.strerror or error}.") from None
+    if len(content) > _LARGEST:
+        raise DataError(f"{path} is damaged: it has more than {_LARGEST:,} bytes.")
+    return content
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text. Raises ValueError, also for numbers of many digits and for deep nesting."""
+    try:
+        return json.loads(text, parse_int=_whole_number)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(digits):,} digits")
+    return int(digits)

@@ -1,0 +1,88 @@
+"""JSON of strangers is refused in a sentence, however it is wrong."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from nmt import json_files
+from nmt.cli.inspecting import print_table
+from nmt.errors import DataError
+from nmt.json_files import parse_json, read_bounded
+from nmt.model_sources import find_model
+from nmt.plotting.curves import _entries
+from nmt.recipe import Recipe
+from nmt.sharing.scores import recorded_scores
+from nmt.training.data_file import load_data_description
+from nmt.training.log import read_validations
+from tests.robustness import tiny
+
+DEEP = "[" * 200_000
+NUMBER = "9" * 400
+SCORES = '{"text": "t", "scores": [{"metric": "BLEU", "score": %s, "mean": null, "margin": null, "signature": "s"}]}'
+VALID = '{"kind": "valid", "best": true, "bleu": %s, "signatures": {"bleu": "s"}}\n'
+
+
+@pytest.fixture
+def recipe() -> Recipe:
+    return tiny.bundle().recipe
+
+
+@pytest.mark.parametrize("text", [DEEP, f"[{NUMBER}]", "{", "\0" * 10, "\udcff"])
+def test_what_is_no_json_of_ours_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_json(text)
+
+
+def test_a_hole_is_not_read_into_memory(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(DataError, match=r"is damaged: it has more than 134,217,728 bytes"):
+        read_validations(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content", [DEEP + "\n", "\0" * 99 + "\n", VALID % NUMBER, VALID % "NaN", VALID % "1e999", "\xff\n"]
+)
+@pytest.mark.parametrize("name", ["metrics.jsonl", "scores.json", "data.json", "reproduction.json"])
+def test_damaged_files_of_a_model_are_a_sentence(name: str, content: str, tmp_path: Path, recipe: Recipe) -> None:
+    (tmp_path / name).write_text(content, encoding="latin-1")
+    read = load_data_description if name == "data.json" else lambda folder: recorded_scores(folder, recipe)
+    with pytest.raises(DataError, match=f"{name}.* is damaged"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("score", [NUMBER, "NaN", "Infinity", "1e999", '"x"', "null", "[]"])
+def test_scores_that_are_no_numbers_are_a_sentence(score: str, tmp_path: Path, recipe: Recipe) -> None:
+    (tmp_path / "scores.json").write_text(SCORES % score)
+    with pytest.raises(DataError, match=r"scores\.json is damaged"):
+        recorded_scores(tmp_path, recipe)
+
+
+def test_a_log_to_draw_is_read_as_carefully(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "log").write_text(DEEP + "\n")
+    with pytest.raises(DataError, match="line 1: not valid JSON"):
+        list(_entries(tmp_path / "log"))
+    monkeypatch.setattr(json_files, "_LARGEST", 10)
+    with pytest.raises(DataError, match="more than 10 bytes"):
+        read_bounded(tmp_path / "log")
+
+
+def test_control_characters_do_not_reach_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table([["languages", "de\x1b]0;x\x07 é"]])
+    assert capsys.readouterr().out == "languages  de\\x1b]0;x\\x07 é\n"
+
+
+def test_a_damaged_lzma_member_of_a_zip_is_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "model.zip"
+    tiny.bundle().save(tmp_path / "model")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        for file in sorted((tmp_path / "model").iterdir()):
+            archive.write(file, file.name)
+        place = archive.getinfo("weights.safetensors").header_offset + 30 + len("weights.safetensors")
+    content = bytearray(path.read_bytes())
+    content[place + 4 : place + 60] = b"\xff" * 56
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"Cannot read .*model\.zip"):
+        find_model(path)

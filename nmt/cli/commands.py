@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -37,6 +38,7 @@ class Commands(OverviewHelp, TyperGroup):
 
     def _status(self, *args: Any, **extra: Any) -> int:
         try:
+            _check_current_folder()
             os.environ.setdefault("HOME", str(home_folder()))  # libraries keep settings and caches there
             with handling(_default_signals(), _end):
                 status = super().main(*args, **extra)
@@ -61,6 +63,14 @@ class Commands(OverviewHelp, TyperGroup):
                 raise typer.Exit(BROKEN_PIPE) from None
             raise DataError(f"{_place(error)}: {error.strerror or error}.") from error
         return result
+
+
+def _check_current_folder() -> None:
+    """Raise DataError if the current folder was deleted, where PyTorch cannot find its own libraries."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise DataError(f"Cannot use the current folder: {error.strerror or error}. Change to another one.") from None
 
 
 def _default_signals() -> list[int]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from collections.abc import Iterable, Iterator
 from inspect import cleandoc
 from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
+
+from nmt.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -75,6 +78,10 @@ class OverviewHelp:
 
 def _write(formatter: Any, blocks: Iterable[list[RenderableType]]) -> None:
     """Write blocks with an empty line between them."""
+    if sys.flags.optimize > 1:
+        raise UsageError(
+            "Python runs with -OO (or PYTHONOPTIMIZE=2), which removes help texts: leave that out to read them."
+        )
     from rich.console import Console
 
     console = Console(width=_page_width(), highlight=False)

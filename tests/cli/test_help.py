@@ -1,10 +1,14 @@
 """The help of every command, as a user sees it: one screen, two examples that parse, and what each option is if left out."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
@@ -13,7 +17,8 @@ import typer
 from nmt.cli import app
 from nmt.data.catalogue import lookup
 from nmt.data.sacrebleu_sets import PREFIX, describe_test_set
-from tests.commands import good, nmt
+from tests.commands import NMT, good, nmt
+from tests.commands import ROOT as REPOSITORY
 
 ROOT: Any = typer.main.get_command(app)
 HELP_OPTIONS = ["-h", "--help"]
@@ -209,3 +214,21 @@ def test_the_corpora_of_the_help_exist() -> None:
         corpus = lookup(name)
         assert corpus
         assert not split or split in corpus.splits
+
+
+@pytest.mark.parametrize("command", [[], ["translate"], ["recipe", "list"]])
+def test_without_docstrings_there_is_a_sentence(command: list[str]) -> None:
+    environment = {**os.environ, "PYTHONOPTIMIZE": "2", "PYTHONPATH": str(REPOSITORY)}
+    ended = subprocess.run([*NMT, *command, "--help"], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert "removes help texts" in ended.stderr
+
+
+def test_a_deleted_folder_is_named_in_a_sentence(tmp_path: Path) -> None:
+    """PyTorch ends the program there, since it does not find its own libraries."""
+    script = f"cd {tmp_path} && rmdir {tmp_path} && exec {sys.executable} -m nmt info x"
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    ended = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == "nmt: Cannot use the current folder: No such file or directory. Change to another one.\n"

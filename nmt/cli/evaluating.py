@@ -99,7 +99,7 @@ def evaluate(
         typer.Option(
             min=0,
             metavar="N",
-            help="Resamples for intervals, shuffles for --baseline; 0: none.",
+            help="Resamples, shuffles for --baseline; 0: none.",
             rich_help_panel=_SCORES,
         ),
     ] = 1000,
@@ -124,7 +124,7 @@ def evaluate(
     Details:
 
     Scores and signatures are sacreBLEU's; `±` is half a 95 % bootstrap interval, and --baseline adds p-values by paired
-    approximate randomization, with as many shuffles as resamples: 5 % of equally good systems get p < 0.05.
+    approximate randomization.
     The default tokeniser is zh for Chinese, ja-mecab for Japanese, ko-mecab for Korean (char if MeCab is not installed),
     else 13a. A locator names a corpus, such as data/test.{en,de} or multi30k/val.
 

@@ -207,7 +207,7 @@ def translate(
 
     A table (.tsv, .csv, .jsonl, .parquet) needs a column such as en. --n-best writes `line TAB score TAB translation`,
     --alignments `i-j ...`: source word i, target word j, from 0. Unfinished output: FILE.part. For speed: --precision int8,
-    --shortlist, --prune 2 --horizon 2. A program may write a line to stdin and wait for its translation.
+    --shortlist, --prune 2 --horizon 2.
     """
     is_typed = is_conversation(source, output)
     is_shown = is_typed and alignments == STANDARD

@@ -31,6 +31,20 @@ class BestCheckpoints:
     def __init__(self, run: Path | None, progress: Progress, count: int) -> None:
         self.run, self.progress, self.count = run, progress, count
 
+    def start_anew(self, metrics: list[str]) -> bool:
+        """Forget the ranks, and the patience, if validation now compares other figures than before.
+
+        Returns:
+            Whether there was a best validation by other figures.
+        """
+        progress = self.progress
+        previous, progress.metrics = progress.metrics, metrics
+        if progress.best is None or previous == metrics:
+            return False
+        progress.best, progress.stale, progress.plateau = None, 0, 0
+        progress.kept = []
+        return True
+
     def add(self, weights: Tensors, rank: Rank) -> bool:
         """Save validated weights as the model if they are the best so far, and as a checkpoint if they are among the best.
 
@@ -71,8 +85,8 @@ class BestCheckpoints:
 
     def remove_others(self) -> None:
         """Remove checkpoints that are no longer among the best. Call it only after the state that says so is saved."""
-        if self.run is None:
-            return
+        if self.run is None or not self.progress.kept:
+            return  # after `start_anew` the previous ones stay until another is saved
         current = {checkpoint_file(self.run, update) for _, update in self.progress.kept}
         for path in (self.run / BEST).glob("*.safetensors"):
             if path not in current and _CHECKPOINT_NAME.fullmatch(path.name):

@@ -53,6 +53,8 @@ class Progress:
     """The last update that was validated."""
     best: Rank | None = None
     """Rank of the best validation."""
+    metrics: list[str] | None = None
+    """What the figures of the ranks are, in their order; None in states of earlier versions."""
     tokenizer: str | None = None
     """sacreBLEU's tokeniser for all validations of the run, even if it is resumed elsewhere."""
     stale: int = 0

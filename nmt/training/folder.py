@@ -9,13 +9,14 @@ import torch
 from nmt.errors import DataError, UsageError
 from nmt.files import remove_unfinished
 from nmt.model_folder import RECIPE, SOURCE, TARGET, check_folder
-from nmt.recipe import Recipe, changed_keys
+from nmt.recipe import Recipe, changed_keys, load_recipe
 from nmt.training.best import BEST
 from nmt.training.checkpoint import State, has_state, load_state
 from nmt.training.data_file import DATA
 from nmt.training.launch import count_of_ranks, training_command
 from nmt.training.lock import LOCK
 from nmt.training.text import TrainingText
+from nmt.training.validation import describe_metrics
 
 _DESCRIPTION = (RECIPE, SOURCE, TARGET)
 _BEFORE_TRAINING = (*_DESCRIPTION, DATA, "tensorboard")
@@ -48,7 +49,10 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
         )
     for place in (folder, folder / BEST):
         remove_unfinished(place)
-    return load_state(folder)
+    state = load_state(folder)
+    if state.progress.metrics is None:
+        state.progress.metrics = describe_metrics(load_recipe(folder / RECIPE), state.progress.tokenizer)
+    return state
 
 
 def check_untrained(folder: Path) -> None:

@@ -244,6 +244,7 @@ class Trainer:
         self.validator = Validator(bundle, text.valid, tokenizer, precision=self.precision, device=device, ranks=ranks)
         written = folder if ranks.is_first else None
         self.best = BestCheckpoints(written, self.progress, self.settings.validation.keep_best)
+        self.new_metrics = self.best.start_anew(self.validator.metrics)
         updates = int(min(len(self.epoch.groups) * self.settings.epochs, self.settings.updates or math.inf))
         board = self.settings.tensorboard
         self.log = Log(written, updates=updates, done=self.progress.update, quiet=quiet, tensorboard=board)
@@ -286,6 +287,10 @@ class Trainer:
             self.save()  # a folder with weights but without a state then belongs to no run
         else:
             self.log.truncate(self.progress.records)
+            if self.new_metrics:
+                self.log.show(
+                    f"Validation now compares {', then '.join(self.validator.metrics)}: best and patience start anew."
+                )
             self.best.remove_others()
             self._validate_if_due()  # the run may have ended between an update and its validation
         while not self._is_finished():

@@ -45,12 +45,16 @@ class Validator:
         self.settings = bundle.recipe.training
         self.corpus = encode_corpus(text, bundle.source, bundle.target, None)
 
+    @property
+    def metrics(self) -> list[str]:
+        """What the figures of a rank are; only ranks of the same figures can be compared."""
+        return describe_metrics(self.bundle.recipe, self.tokenizer)
+
     def introduction(self) -> Iterator[str]:
         """Lines for the log: the metrics, and a warning if BLEU does not suit the text."""
-        names = dict.fromkeys([*self.settings.validation.metrics, "perplexity"])
-        labels = {**metrics.VALIDATION_SCORES, "bleu": f"BLEU (tokeniser {self.tokenizer})"}
-        yield f"Validation compares {', then '.join(labels.get(name, name) for name in names)}."
-        for warning in metrics.bleu_warnings(self.text.target, self.tokenizer) if "bleu" in names else ():
+        yield f"Validation compares {', then '.join(self.metrics)}."
+        has_bleu = "bleu" in self.settings.validation.metrics
+        for warning in metrics.bleu_warnings(self.text.target, self.tokenizer) if has_bleu else ():
             yield f"Warning: {warning}"
 
     def validate(self) -> dict[str, Any]:
@@ -117,6 +121,13 @@ class Validator:
         for rank, texts in enumerate(self.ranks.gather(own)):
             translations[rank :: self.ranks.count] = texts
         return translations
+
+
+def describe_metrics(recipe: Recipe, tokenizer: str | None) -> list[str]:
+    """The names of the figures that order the validations of a recipe, the most important first."""
+    labels = {**metrics.VALIDATION_SCORES, "bleu": f"BLEU (tokeniser {tokenizer})"}
+    names = dict.fromkeys([*recipe.training.validation.metrics, "perplexity"])
+    return [labels.get(name, name) for name in names]
 
 
 def usable_tokenizer(recipe: Recipe, previous: str | None) -> str:

@@ -479,6 +479,59 @@ def test_a_forced_recipe_may_change_training_but_not_the_model(corpus: Path, fin
     assert state.average.keys() == state.weights.keys()
 
 
+@pytest.mark.parametrize("keep_best", [1, 2])
+def test_other_metrics_start_best_and_patience_anew(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], keep_best: int
+) -> None:
+    run = tmp_path / "run"
+    validation = {"keep_best": keep_best, "patience": 2}
+    train(plain(corpus, validation={**validation, "metrics": "chrf"}), run, device=CPU, quiet=True)
+    first, files = load_state(run).progress, set((run / "best").glob("*"))
+    state = load_state(run)
+    save_state(run, replace(state, progress=replace(first, stale=2, best=(99.0, -1.0))))
+    other = plain(corpus, epochs=4, validation={**validation, "metrics": "perplexity"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nmt.training.trainer.Trainer._validate_mean", lambda _: None)
+        train(other, run, device=CPU, resume=True, force=True)
+    message = "Validation now compares perplexity: best and patience start anew.\n"
+    assert capsys.readouterr().err.count(message) == 1
+    last = load_state(run).progress
+    assert last.update == 8
+    validations = [record for record in timeless(run) if record["kind"] == "valid"]
+    assert validations[-2]["best"]
+    later = [record["perplexity"] for record in validations[-2:]]
+    assert last.best == (-min(later),) * 2
+    assert len(last.kept) == keep_best
+    assert not files & set((run / "best").glob("*"))
+    train(other, run, device=CPU, resume=True)
+    assert "anew" not in capsys.readouterr().err
+
+
+def test_old_checkpoints_stay_until_one_by_the_new_metric_is_saved(corpus: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train(plain(corpus, validation={"keep_best": 2, "metrics": "chrf"}), run, device=CPU, quiet=True)
+    files = {path.name: path.read_bytes() for path in [*(run / "best").iterdir(), run / WEIGHTS]}
+    assert len(files) == 3
+    # The run has ended: it resumes, but no model follows.
+    other = plain(corpus, validation={"keep_best": 2, "metrics": "perplexity"})
+    train(other, run, device=CPU, quiet=True, resume=True, force=True)
+    assert files == {path.name: path.read_bytes() for path in [*(run / "best").iterdir(), run / WEIGHTS]}
+
+
+def test_a_state_of_an_earlier_version_has_the_metrics_of_its_recipe(
+    corpus: Path, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    state = load_state(run)
+    save_state(run, replace(state, progress=replace(state.progress, metrics=None)))
+    shutil.copytree(run, tmp_path / "same")
+    train(plain(corpus), tmp_path / "same", device=CPU, resume=True)
+    assert "anew" not in capsys.readouterr().err
+    train(plain(corpus, validation={"metrics": "chrf"}), run, device=CPU, resume=True, force=True)
+    assert "Validation now compares chrF, then perplexity: best and patience start anew.\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: b"", lambda content: b"\xff" * 99])
 def test_a_damaged_state_is_a_data_error(
     corpus: Path, finished: Path, tmp_path: Path, damage: Callable[[bytes], bytes]

@@ -293,6 +293,7 @@ class Trainer:
                 )
             self.best.remove_others()
             self._validate_if_due()  # the run may have ended between an update and its validation
+        self._validate_start()
         while not self._is_finished():
             with closing(self._prepared_groups()) as groups:
                 for group in groups:
@@ -429,6 +430,12 @@ class Trainer:
         ends_epoch = progress.group == len(self.epoch.groups)
         ends_training = progress.update == settings.updates or (ends_epoch and progress.epoch + 1 == settings.epochs)
         if ends_training or (progress.update % every == 0 if every else ends_epoch):
+            self._validate()
+
+    def _validate_start(self) -> None:
+        """Validate a pretrained model before the first update: it stays the model unless training improves it."""
+        progress = self.progress
+        if self.settings.pretrained is not None and progress.update == 0 and progress.best is None:
             self._validate()
 
     def _validate(self) -> None:

@@ -14,8 +14,10 @@ from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
 from nmt.model_folder import Bundle, weights_of
 from nmt.recipe import Recipe
+from nmt.training.log import read_validations
 from nmt.training.pretrained import load_pretrained
 from nmt.training.trainer import Interrupted, train
+from tests.training.runs import timeless
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
@@ -55,6 +57,37 @@ def test_fine_tuning_continues_from_the_weights_and_subwords(parent: Path, corpu
         assert torch.equal(weights_of(result.model)[name], value), name
     assert (result.source.serialized, result.target.serialized) == (start.source.serialized, start.target.serialized)
     assert best_perplexity(tmp_path / "run") == best_perplexity(parent)
+
+
+@pytest.mark.parametrize("ema", [None, 0.5])
+def test_the_start_is_validated_and_stays_if_training_makes_it_worse(
+    parent: Path, corpus: Path, tmp_path: Path, ema: float | None
+) -> None:
+    run = tmp_path / "run"
+    harmful = starting_from(parent, corpus, optimizer={"kind": "sgd", "rate": 2.0}, clip_norm=None, updates=2, ema=ema)
+    train(harmful, run, device="cpu", quiet=True)
+    first, last = read_validations(run)
+    assert (first["update"], first["best"], first["perplexity"]) == (0, True, best_perplexity(parent))
+    assert (last["update"], last["best"]) == (2, False)
+    start, result = (weights_of(Bundle.load(folder).model) for folder in (parent, run))
+    assert all(torch.equal(result[name], start[name]) for name in start)
+
+
+def test_a_run_stopped_while_it_validates_its_start_validates_it_when_resumed(
+    parent: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = starting_from(parent, corpus)
+    train(recipe, tmp_path / "whole", device="cpu", quiet=True)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("nmt.training.validation.Validator.validate", interrupt)
+        with pytest.raises(Interrupted):
+            train(recipe, tmp_path / "run", device="cpu", quiet=True)
+    train(recipe, tmp_path / "run", device="cpu", resume=True, quiet=True)
+    assert timeless(tmp_path / "run") == timeless(tmp_path / "whole")
 
 
 def test_the_run_says_what_it_starts_from(

@@ -74,7 +74,8 @@ def test_control_characters_do_not_reach_a_terminal(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == "languages  de\\x1b]0;x\\x07 é\n"
 
 
-def test_a_damaged_lzma_member_of_a_zip_is_a_sentence(tmp_path: Path) -> None:
+def test_a_damaged_lzma_member_of_a_zip_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NMT_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "model.zip"
     tiny.bundle().save(tmp_path / "model")
     with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:

@@ -1,13 +1,14 @@
 """Read columns of tables: tsv, csv, JSON Lines, Parquet and Arrow."""
 
 import csv
+import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from nmt.data.archive_members import ArchiveMember
 from nmt.data.columns import Column, collect
@@ -18,6 +19,8 @@ from nmt.files import refuse_pointer
 
 ROWS = 10_000
 """Rows per batch."""
+_LONGEST_RECORD = 1_000
+"""Most lines of one row of a quoted tsv file."""
 Batches = Iterator[tuple[list[str], ...]]
 """Batches of rows; each is a tuple with one list per column."""
 Pairs = Iterator[tuple[str, str]]
@@ -69,8 +72,9 @@ def one_line(texts: list[str]) -> list[str]:
 
 
 def _delimited(path: Path | ArchiveMember, names: Sequence[str], delimiter: str) -> Batches:
-    """Read rows of a csv file (quotes as in RFC 4180) or a tsv file (no quotes; without a header, source and target)."""
-    rows = _csv_rows(path) if delimiter == "," else enumerate((line.split("\t") for line in read_lines(path)), 1)
+    """Read rows of a csv file (quotes as in RFC 4180) or a tsv file (without a header, source and target)."""
+    is_csv = delimiter == "," or _is_quoted(path)
+    rows = _csv_rows(path, delimiter) if is_csv else enumerate((line.split("\t") for line in read_lines(path)), 1)
     first = next(rows, None)
     if first is None:
         return
@@ -111,11 +115,50 @@ def in_batches(rows: Iterator[tuple[str, ...]], width: int) -> Batches:
         yield tuple([row[column] for row in batch] for column in range(width))
 
 
-def _csv_rows(path: Path | ArchiveMember) -> Iterator[tuple[int, list[str]]]:
+def _is_quoted(path: Path | ArchiveMember) -> bool:
+    """Whether every quote in a tsv file is where a writer of CSV would put it; otherwise quotes are text.
+
+    It puts them where a cell needs them or, if the first line has quotes around it, at all cells.
+    """
+    lines, has_quotes = read_lines(path), False
+    first = next(lines, "")
+    quoting: Literal[0, 1] = csv.QUOTE_ALL if first[:1] == first[-1:] == '"' else csv.QUOTE_MINIMAL
+    for line in (lines := chain([first], lines)):
+        if '"' not in line and quoting == csv.QUOTE_MINIMAL:
+            continue
+        record = [line, *_continued(lines)] if line.count('"') % 2 else [line]
+        if not _is_rewritten("\n".join(record), quoting):
+            return False
+        has_quotes = True
+    return has_quotes
+
+
+def _continued(lines: Iterator[str]) -> Iterator[str]:
+    """The lines of a record after its first, to the one that closes its quotes."""
+    for line in islice(lines, _LONGEST_RECORD):
+        yield line
+        if line.count('"') % 2:
+            return
+
+
+def _is_rewritten(record: str, quoting: Literal[0, 1]) -> bool:
+    """Whether a writer of CSV gives this record again."""
+    csv.field_size_limit(2**31 - 1)
+    try:
+        rows = list(csv.reader(io.StringIO(record, newline=""), delimiter="\t", strict=True))
+    except csv.Error:
+        return False
+    output = io.StringIO(newline="")
+    csv.writer(output, delimiter="\t", lineterminator="", quoting=quoting).writerows(rows)
+    return len(rows) == 1 and output.getvalue() == record
+
+
+def _csv_rows(path: Path | ArchiveMember, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(2**31 - 1)
     lines = read_lines(path)
     header = next(lines, "")
-    delimiter = ";" if header.count(";") > header.count(",") else ","  # as Excel writes where the comma is in numbers
+    if delimiter == "," and header.count(";") > header.count(","):
+        delimiter = ";"  # as Excel writes where the comma is in numbers
     reader = csv.reader((line + "\n" for line in chain([header], lines)), delimiter=delimiter, strict=True)
     before = 0
     try:

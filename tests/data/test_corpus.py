@@ -273,6 +273,12 @@ def test_a_folder_is_not_a_file() -> None:
                 "de\tEnglish",
             )
         ),
+        ("t.tsv", 'en\tde\n"a ""b"".\nc"\tx\nd\t"y\tz"\n', [('a "b". c', "x"), ("d", "y\tz")]),
+        ("t.tsv", '"en"\t"de"\n"a"\t"x"\n', [("a", "x")]),
+        ("t.tsv", 'en\tde\n"a"\t"x"\nb\ty\n', [('"a"', '"x"'), ("b", "y")]),
+        ("t.tsv", '"a"\t"x"\nb\ty\n', [('"a"', '"x"'), ("b", "y")]),
+        ("t.tsv", 'en\tde\n"a"\tx\n"b ""c"""\ty\n', [('"a"', "x"), ('"b ""c"""', "y")]),
+        ("t.tsv", 'en\tde\n"a, b.\t"x, y.\n"c!" d.\t"z!", w.\n', [('"a, b.', '"x, y.'), ('"c!" d.', '"z!", w.')]),
         ("t.csv", "id,target,source\n1,b,a\n", [("a", "b")]),
         ("t.tsv", "English\tEnglisch\nis\tist\n", [("English", "Englisch"), ("is", "ist")]),
         ("t.csv", '\ufeffEnglish;German\r\n"a; ""x""";"b, y"\r\n', [('a; "x"', "b, y")]),

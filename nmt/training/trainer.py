@@ -36,7 +36,7 @@ from nmt.training.checkpoint import Progress, Rank, State, has_state, save_state
 from nmt.training.data_file import DataDescription, TextDescription
 from nmt.training.epoch import Epoch, plan_epoch
 from nmt.training.folder import check_text, open_folder, resume_command
-from nmt.training.guard import MAX_BAD_UPDATES, BadUpdate, OutOfMemory, within_memory
+from nmt.training.guard import MAX_BAD_UPDATES, BadUpdate, Diverged, OutOfMemory, within_memory
 from nmt.training.launch import is_orphan
 from nmt.training.lock import lock_folder
 from nmt.training.log import Log
@@ -57,6 +57,9 @@ from nmt.wording import counted
 
 SAVE_EVERY = 600.0
 """Seconds after which the state is saved even if no validation is due."""
+
+EXPLOSION = 10
+"""How many times the perplexity of the best validation shows that training diverged."""
 
 
 @dataclass(frozen=True)
@@ -252,6 +255,7 @@ class Trainer:
         self.pending: deque[tuple[int, PendingStats]] = deque()
         """The updates, by number, whose losses have not been read: at most one, while a GPU computes it."""
         self.saved_at = time.monotonic()
+        self.says_divergence = True
 
     def data_description(self) -> DataDescription:
         """The texts of this run, and what the filters removed from them."""
@@ -447,6 +451,7 @@ class Trainer:
                 improved = self.best.add(self.weights, rank)
             self._update_plateau(improved=improved)
         self._log_validation(record, improved=improved)
+        self._warn_if_diverged(record["perplexity"])
         self.progress.validated = self.progress.update
         self.save()
 
@@ -480,6 +485,13 @@ class Trainer:
         epoch = min(self.progress.epoch + 1, self.settings.epochs)  # the last epoch may have ended
         place = {"epoch": epoch, "update": self.progress.update, "seconds": self.progress.seconds}
         self.log.validated({**place, **record, "best": improved, **note})
+
+    def _warn_if_diverged(self, perplexity: float) -> None:
+        """Say once that the perplexity has exploded."""
+        best = self.progress.best
+        if self.says_divergence and best is not None and perplexity > EXPLOSION * -best[-1]:
+            self.log.show(f"{Diverged.verdict}: perplexity is above {EXPLOSION} times the best. {Diverged.advice}")
+            self.says_divergence = False
 
     def _update_plateau(self, *, improved: bool) -> None:
         """Count validations without improvement, and have a plateau schedule reduce the learning rate after `patience`."""

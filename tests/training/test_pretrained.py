@@ -73,6 +73,24 @@ def test_the_start_is_validated_and_stays_if_training_makes_it_worse(
     assert all(torch.equal(result[name], start[name]) for name in start)
 
 
+def test_a_run_whose_perplexity_explodes_says_so_once(
+    parent: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    perplexities = iter([5.0, 49.0, 51.0, 80.0])
+    monkeypatch.setattr(
+        "nmt.training.validation.Validator.validate",
+        lambda _: {"loss": 1.0, "perplexity": next(perplexities)},
+    )
+    recipe = starting_from(parent, corpus, updates=3, validation={"every": 1, "metrics": "perplexity"})
+    train(recipe, tmp_path / "run", device="cpu")
+    before, _, after = capsys.readouterr().err.partition(
+        "Training diverged: perplexity is above 10 times the best. Lower"
+    )
+    assert "ppl 51" in before
+    assert "ppl 80" in after
+    assert "diverged" not in after
+
+
 def test_a_run_stopped_while_it_validates_its_start_validates_it_when_resumed(
     parent: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

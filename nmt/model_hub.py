@@ -22,6 +22,7 @@ _HTTP = ("httpx", "httpx2", "requests", "urllib3")
 _WITHOUT_CONNECTION = (
     "without one, load it once on a connected machine and copy its cache (HF_HOME), or use a zip of `nmt export`"
 )
+_MAY_NOT_READ = "you may not read it; check that your token may, at https://huggingface.co/settings/tokens"
 _LOG_IN = "log in with `hf auth login`, or set HF_TOKEN"
 
 
@@ -50,7 +51,7 @@ def download_model(name: HubName, files: Sequence[str]) -> Path:
     Without a connection it is the version that was downloaded last. Raises DataError, or UsageError without the extra.
     """
     hub = hub_package(str(name))
-    with calling_hub(hub, f"Cannot load {name}", offline=_WITHOUT_CONNECTION):
+    with calling_hub(hub, f"Cannot load {name}", offline=_WITHOUT_CONNECTION, denied=_MAY_NOT_READ):
         return Path(hub.snapshot_download(name.repository, revision=name.revision, allow_patterns=list(files)))
 
 
@@ -66,10 +67,11 @@ def hub_package(what: str) -> Any:
 
 
 @contextmanager
-def calling_hub(hub: Any, failure: str, *, offline: str) -> Iterator[None]:
+def calling_hub(hub: Any, failure: str, *, offline: str, denied: str) -> Iterator[None]:
     """A context that calls the hub: its bars are shown on terminals alone, its warnings not at all.
 
-    Raises DataError for whatever goes wrong; it begins with `failure` and, if it was the connection, ends with `offline`.
+    Raises DataError for whatever goes wrong; it begins with `failure` and ends with `offline` if it was the connection, with
+    `denied` if the hub answers 403.
     """
     logger = logging.getLogger("huggingface_hub")
     level = logger.level
@@ -83,14 +85,14 @@ def calling_hub(hub: Any, failure: str, *, offline: str) -> Iterator[None]:
     except NmtError:
         raise
     except Exception as error:  # noqa: BLE001 -- errors of hub, connection and file system share no base class
-        raise DataError(f"{failure}: {_reason(error, hub, offline)}.") from None
+        raise DataError(f"{failure}: {_reason(error, hub, offline, denied)}.") from None
     finally:
         logger.setLevel(level)
         if hides_bars:
             hub.utils.enable_progress_bars()
 
 
-def _reason(error: Exception, hub: Any, offline: str) -> str:
+def _reason(error: Exception, hub: Any, offline: str, denied: str) -> str:
     """Why a call of the hub failed, and what to do."""
     causes, errors = list(_causes(error)), hub.errors
 
@@ -105,20 +107,20 @@ def _reason(error: Exception, hub: Any, offline: str) -> str:
         return "there is no such revision; name a branch, a tag or a commit"
     refusal = next((cause for cause in causes if getattr(cause, "response", None) is not None), None)
     if refusal is not None:
-        return _refusal(refusal)
+        return _refusal(refusal, denied)
     if has(errors.LocalEntryNotFoundError, ConnectionError) or any(map(_is_connection, causes)):
         return f"there is no connection to {hub.constants.ENDPOINT}, or it broke; {offline}"
     return _sentence(causes[-1])
 
 
-def _refusal(error: Any) -> str:
+def _refusal(error: Any, denied: str) -> str:
     """What the status of a response means."""
     status = error.response.status_code
     match status:
         case 401:
             return f"the hub does not know your token; {_LOG_IN}"
         case 403:
-            return "your token may not do that; make one that may write at https://huggingface.co/settings/tokens"
+            return denied
         case 409 | 412:
             return "it was changed at the same time; try again"
         case _ if status >= 500:

@@ -79,7 +79,9 @@ def check_name(name: str) -> str:
 def upload(shared: SharedModel, repository: str, *, private: bool, replace_card: bool) -> Upload:
     """Upload a model that was loaded. Raises DataError or UsageError."""
     hub = hub_package(f"Uploading to {repository}")
-    with calling_hub(hub, f"Cannot upload to {repository}", offline="try again, which uploads only what is missing"):
+    denied = "your token may not do that; make one that may write at https://huggingface.co/settings/tokens"
+    offline = "try again, which uploads only what is missing"
+    with calling_hub(hub, f"Cannot upload to {repository}", offline=offline, denied=denied):
         if hub.get_token() is None:
             raise DataError(
                 "The hub has to know who you are: log in with `hf auth login`, or set HF_TOKEN to a token that may write "

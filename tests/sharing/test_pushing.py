@@ -301,3 +301,10 @@ def test_a_damaged_model_is_not_pushed(hub: Hub, run: Path) -> None:
     with pytest.raises(DataError, match="There is no model folder"):
         nmt.push(run, NAME)
     assert hub.requests == []
+
+
+def test_a_refusal_while_loading_asks_for_no_right_to_write(hub: Hub) -> None:
+    hub.repository(NAME)
+    hub.broken["GET /api/models"] = [403] * 9
+    with pytest.raises(DataError, match=r"Cannot load hf:ann/mine: you may not read it; check that your token may"):
+        nmt.load("hf:ann/mine")

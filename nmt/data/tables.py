@@ -149,8 +149,8 @@ def _is_rewritten(record: str, quoting: Literal[0, 1]) -> bool:
     except csv.Error:
         return False
     output = io.StringIO(newline="")
-    csv.writer(output, delimiter="\t", lineterminator="", quoting=quoting).writerows(rows)
-    return len(rows) == 1 and output.getvalue() == record
+    csv.writer(output, delimiter="\t", lineterminator="\n", quoting=quoting).writerows(rows)
+    return len(rows) == 1 and output.getvalue() == f"{record}\n"
 
 
 def _csv_rows(path: Path | ArchiveMember, delimiter: str) -> Iterator[tuple[int, list[str]]]:

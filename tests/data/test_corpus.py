@@ -274,6 +274,7 @@ def test_a_folder_is_not_a_file() -> None:
             )
         ),
         ("t.tsv", 'en\tde\n"a ""b"".\nc"\tx\nd\t"y\tz"\n', [('a "b". c', "x"), ("d", "y\tz")]),
+        ("t.tsv", 'en\tde\n"a\nb"\t"x\ny"\n', [("a b", "x y")]),
         ("t.tsv", '"en"\t"de"\n"a"\t"x"\n', [("a", "x")]),
         ("t.tsv", 'en\tde\n"a"\t"x"\nb\ty\n', [('"a"', '"x"'), ("b", "y")]),
         ("t.tsv", '"a"\t"x"\nb\ty\n', [('"a"', '"x"'), ("b", "y")]),

@@ -7,12 +7,13 @@ import json
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.alignment.extraction import AlignedPair
 from nmt.serving.schemas import Picture, PictureInput, hypothesis_output
 from nmt.serving.service import RefusedError, Service
-from nmt.serving.work import ScoredLine
+from nmt.serving.work import AlignmentWeights, ScoredLine
 
 MEDIA_TYPES: dict[Picture, str] = {
     "png": "image/png",
@@ -24,6 +25,22 @@ _MOST_WAITING = 8
 """Most drawings that wait; each takes a second."""
 _MOST_WORDS = 100
 """Most words per side of a picture."""
+
+
+@dataclass(frozen=True)
+class _ModelReading:
+    """A translation by one model, with what its alignment holds."""
+
+    name: str
+    line: ScoredLine
+    weights: AlignmentWeights
+
+    @property
+    def pair(self) -> AlignedPair:
+        """The alignment. Raises RefusedError if there is none."""
+        if self.line.pair is None:
+            raise RefusedError(400, "There is no alignment: the model has no attention, or the line is too long.")
+        return self.line.pair
 
 
 class Drawer:
@@ -40,18 +57,18 @@ class Drawer:
             raise RefusedError(503, "The server is busy drawing.", retry_after=_MOST_WAITING)
         self._waiting += 1
         try:
-            lines = await self._lines(request)
-            readings = [(name, line, line.pair) for name, line in lines if line.pair is not None]
-            if len(readings) < len(lines):
-                raise RefusedError(400, "There is no alignment: the model has no attention, or the line is too long.")
-            most = max(len(side) for _, _, pair in readings for side in (pair.alignment.source, pair.alignment.target))
+            drawings = await self._drawings(request)
+            alignments = [drawing.pair.alignment for drawing in drawings]
+            most = max(len(side) for alignment in alignments for side in (alignment.source, alignment.target))
             if form in ("png", "svg") and most > _MOST_WORDS:
                 raise RefusedError(413, f"A picture has at most {_MOST_WORDS} words on each side.")
-            pairs = [(name, line, pair) for name, line, pair in readings if pair.alignment.weights.size]
-            if not pairs:
+            drawings = [drawing for drawing in drawings if drawing.pair.alignment.weights.size]
+            if not drawings:
                 raise RefusedError(400, "There is nothing to draw: the translation is blank.")
             loop = asyncio.get_running_loop()
-            content = await loop.run_in_executor(self._thread, _file, form, request.q, pairs, self._languages(request))
+            content = await loop.run_in_executor(
+                self._thread, _file, form, request.q, drawings, self._languages(request)
+            )
             return content, MEDIA_TYPES[form]
         finally:
             self._waiting -= 1
@@ -60,64 +77,66 @@ class Drawer:
         """End the thread, after the drawing that it is at."""
         self._thread.shutdown(cancel_futures=True)
 
-    async def _lines(self, request: PictureInput) -> list[tuple[str, ScoredLine]]:
-        """The translation by each model, aligned, with the names of the models."""
-        translations = {request.model: request.translation}
+    async def _drawings(self, request: PictureInput) -> list[_ModelReading]:
+        """The translation by each model, aligned."""
+        wanted = {request.model: (request.translation, request.weights)}
         if request.compared is not None:
             translation = request.compared_translation
-            translations[request.compared] = request.translation if translation is None else translation
-        lines = []
-        for identifier, translation in translations.items():
+            wanted[request.compared] = (
+                request.translation if translation is None else translation,
+                request.compared_weights or request.weights,
+            )
+        drawings = []
+        for identifier, (translation, weights) in wanted.items():
             index = self._service.choose(request.source, request.target, identifier)
-            line = await self._service.score_line(index, request.q, translation)
-            lines.append((self._service.models[index].name, line))
-        return lines
+            line = await self._service.score_line(index, request.q, translation, weights)
+            drawings.append(_ModelReading(self._service.models[index].name, line, weights))
+        return drawings
 
     def _languages(self, request: PictureInput) -> tuple[str, str]:
         model = self._service.models[self._service.choose(request.source, request.target, request.model)]
         return model.source, model.target
 
 
-def _file(
-    form: Picture,
-    source: str,
-    readings: Sequence[tuple[str, ScoredLine, AlignedPair]],
-    languages: tuple[str, str],
-) -> bytes:
+def _file(form: Picture, source: str, drawings: Sequence[_ModelReading], languages: tuple[str, str]) -> bytes:
     match form:
         case "json":
-            models = [{"model": name, **hypothesis_output(line).model_dump()} for name, line, _ in readings]
+            models = [
+                {"model": drawing.name, "weights": drawing.weights, **hypothesis_output(drawing.line).model_dump()}
+                for drawing in drawings
+            ]
             text = json.dumps({"source": source, "models": models}, ensure_ascii=False, indent=1)
             return text.encode("utf-8", "replace")
         case "html":
-            return _page(readings, languages)
+            return _page(drawings, languages)
         case _:
-            return _picture(form, readings)
+            return _picture(form, drawings)
 
 
-def _page(readings: Sequence[tuple[str, ScoredLine, AlignedPair]], languages: tuple[str, str]) -> bytes:
+def _page(drawings: Sequence[_ModelReading], languages: tuple[str, str]) -> bytes:
     from nmt.plotting.explorer import Explored, Reading, explorer_page
 
-    shown = [
+    readings = [
         Reading(
-            pair.alignment,
-            pair.alignment,
-            pair.links,
-            {"length": len(pair.alignment.source), "score": line.log_probability / line.tokens},
+            drawing.pair.alignment,
+            drawing.pair.alignment,
+            drawing.pair.links,
+            {"length": len(drawing.pair.alignment.source), "score": drawing.line.log_probability / drawing.line.tokens},
         )
-        for _, line, pair in readings
+        for drawing in drawings
     ]
-    names = [name for name, _, _ in readings]
-    page = explorer_page([Explored(1, tuple(shown))], names, title="Alignment", languages=languages)
+    names = [drawing.name for drawing in drawings]
+    page = explorer_page([Explored(1, tuple(readings))], names, title="Alignment", languages=languages)
     return page.encode()
 
 
-def _picture(form: Picture, readings: Sequence[tuple[str, ScoredLine, AlignedPair]]) -> bytes:
+def _picture(form: Picture, drawings: Sequence[_ModelReading]) -> bytes:
     from nmt.plotting.heatmap import plot_alignment
 
-    alignments = [pair.alignment for _, _, pair in readings]
-    titles = [name for name, _, _ in readings] if len(readings) > 1 else None
+    alignments = [drawing.pair.alignment for drawing in drawings]
+    titles = [drawing.name for drawing in drawings] if len(drawings) > 1 else None
+    weights = " or ".join(dict.fromkeys(f"{drawing.weights} weight" for drawing in drawings))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"alignment.{form}"
-        plot_alignment(alignments, path, title=titles)
+        plot_alignment(alignments, path, weights=weights, title=titles)
         return path.read_bytes()

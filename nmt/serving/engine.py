@@ -58,7 +58,8 @@ class Engine:
             ]
         short = [_is_short(task, bundle) for task in tasks]
         pairs = [(task.source, task.target) for task, fits in zip(tasks, short, strict=True) if fits]
-        scored = iter(translator.score(pairs))
+        posterior = setting.weights == "posterior" and bundle.recipe.model.has_attention
+        scored = iter(translator.score(pairs, posterior=posterior))
         return [
             self._result(setting, task, next(scored)) if fits else () for task, fits in zip(tasks, short, strict=True)
         ]

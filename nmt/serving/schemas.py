@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic.json_schema import models_json_schema
 
 from nmt import __version__
-from nmt.serving.work import LineResult, ScoredLine, ServedModel
+from nmt.serving.work import AlignmentWeights, LineResult, ScoredLine, ServedModel
 
 AUTO = "auto"
 """The source language of clients that leave it to the server."""
@@ -85,6 +85,9 @@ class ScoreInput(_Input):
 
     q: str = Field(description="The source, one line.")
     translation: str = Field(description="Its translation, one line.")
+    weights: AlignmentWeights = Field(
+        "posterior", description="Weights of the alignment: `posterior`, given the target word, or `attention`."
+    )
 
 
 class DetectInput(BaseModel):
@@ -101,6 +104,9 @@ class PictureInput(ScoreInput):
 
     compared: Identifier = Field(None, description="Identifier of a second model.")
     compared_translation: str | None = Field(None, description="The second model's translation. Default: the same.")
+    compared_weights: AlignmentWeights | None = Field(
+        None, description="The second model's weights. Default: the same."
+    )
 
 
 class WordAlignmentOutput(BaseModel):

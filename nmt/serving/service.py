@@ -24,7 +24,7 @@ from nmt.serving.schemas import (
     line_output,
 )
 from nmt.serving.texts import SplitText, split_html, split_lines
-from nmt.serving.work import LineResult, LineTask, ScoredLine, ServedModel, Setting
+from nmt.serving.work import AlignmentWeights, LineResult, LineTask, ScoredLine, ServedModel, Setting
 from nmt.wording import counted
 
 
@@ -136,15 +136,16 @@ class Service:
     async def score(self, request: ScoreInput) -> ScoreOutput:
         """Score and align a translation. Raises RefusedError."""
         index = self.choose(request.source, request.target, request.model)
-        line = await self.score_line(index, request.q, request.translation)
+        line = await self.score_line(index, request.q, request.translation, request.weights)
         return ScoreOutput(**dict(hypothesis_output(line)), model=self.models[index].identifier)
 
-    async def score_line(self, index: int, source: str, translation: str) -> ScoredLine:
+    async def score_line(self, index: int, source: str, translation: str, weights: AlignmentWeights) -> ScoredLine:
         """Score and align a translation by a model. Raises RefusedError."""
         self._check_length(len(source) + len(translation))
         if not source.strip():
             raise RefusedError(400, "Invalid request: q: the source is blank.")
-        [result] = await self._decode(Setting(index, "score"), [LineTask(source, translation, aligned=True)])
+        setting = Setting(index, "score", weights=weights)
+        [result] = await self._decode(setting, [LineTask(source, translation, aligned=True)])
         if not result:
             raise RefusedError(413, "A line and its translation can be scored up to 500 tokens each.")
         return result[0]

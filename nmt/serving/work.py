@@ -11,6 +11,9 @@ from nmt.alignment.extraction import AlignedPair
 from nmt.arguments import PrecisionName
 from nmt.model_sources import find_model, model_name
 
+AlignmentWeights = Literal["posterior", "attention"]
+"""What the alignment of a known translation holds, as for `nmt align --weights`."""
+
 
 @dataclass(frozen=True)
 class ServedModel:
@@ -67,12 +70,14 @@ class Setting:
         kind: whether lines are translated, or known translations scored.
         n_best: hypotheses per line.
         beam_size: None for the recipe's, increased to `n_best` if necessary.
+        weights: those of known translations; translations that the model finds have their attention.
     """
 
     model: int
     kind: Literal["translate", "score"] = "translate"
     n_best: int = 1
     beam_size: int | None = None
+    weights: AlignmentWeights = "posterior"
 
 
 @dataclass(frozen=True)

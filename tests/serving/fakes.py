@@ -34,7 +34,7 @@ Decode = Callable[[Setting, Sequence[LineTask]], Sequence[LineResult]]
 
 
 def decode(setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult]:
-    """The words in reverse; alternative n has the suffix `-n`. The second model shouts."""
+    """The words in reverse; alternative n has the suffix `-n`. The second model shouts. A posterior has no doubts."""
     return [_answer(setting, task) for task in tasks]
 
 
@@ -48,15 +48,16 @@ def _answer(setting: Setting, task: LineTask) -> LineResult:
 
 
 def _line(task: LineTask, text: str, score: float, setting: Setting) -> ScoredLine:
-    pair = _pair(task.source, text) if task.aligned and MODELS[setting.model].aligns else None
+    peak = 1.0 if (setting.kind, setting.weights) == ("score", "posterior") else 0.8
+    pair = _pair(task.source, text, peak) if task.aligned and MODELS[setting.model].aligns else None
     return ScoredLine(text, score, 2 * score, len(text.split()) + 1, pair)
 
 
-def _pair(source: str, target: str) -> AlignedPair:
+def _pair(source: str, target: str, peak: float) -> AlignedPair:
     sides = tuple(source.split()), tuple(target.split())
-    weights = np.full((len(sides[1]), len(sides[0])), 0.2 / max(len(sides[0]) - 1, 1))
+    weights = np.full((len(sides[1]), len(sides[0])), (1 - peak) / max(len(sides[0]) - 1, 1))
     for row in range(min(weights.shape)):
-        weights[row, weights.shape[1] - 1 - row] = 0.8
+        weights[row, weights.shape[1] - 1 - row] = peak
     return AlignedPair(Alignment(weights, *sides), argmax_links(weights))
 
 

@@ -18,19 +18,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import nmt as toolkit
 from nmt.cli.serving import serve
 from nmt.data.subwords import Subwords
+from nmt.decoding.translation import Translation
 from nmt.errors import DataError, UsageError
 from nmt.model_folder import Bundle
 from nmt.serving import decoder_process, running
 from nmt.serving.decoder_process import DecoderProcess, LostDecoderError, ProcessOptions, start_decoders
 from nmt.serving.engine import Engine, unique
 from nmt.serving.running import ServerOptions
-from nmt.serving.work import EngineOptions, LineTask, Setting
+from nmt.serving.work import AlignmentWeights, EngineOptions, LineTask, Setting
 from tests.commands import NMT, ROOT, bad, good, nmt
 from tests.serving.fakes import wait_until
 from tests.test_model_folder import TEXT, small_recipe
@@ -149,6 +151,21 @@ def test_what_is_too_long_is_not_scored_or_aligned(model: Path, monkeypatch: pyt
     assert results[1][0].pair is not None
     monkeypatch.setattr("nmt.serving.engine.MOST_WEIGHTS", 3)
     assert engine.run(Setting(0, "score"), [short])[0][0].pair is None
+
+
+def test_a_known_translation_is_aligned_by_the_posterior(model: Path) -> None:
+    engine = Engine(EngineOptions.of([model], "cpu"))
+    translator, pair = toolkit.load(model, device="cpu"), ("the cat sees a dog", "die Katze sieht einen Hund")
+    expected: dict[AlignmentWeights, Translation] = {
+        "posterior": translator.align(pair),
+        "attention": translator.score(pair),
+    }
+    for weights, translation in expected.items():
+        [[line]] = engine.run(Setting(0, "score", weights=weights), [LineTask(*pair, aligned=True)])
+        assert line.pair is not None
+        assert np.allclose(line.pair.alignment.weights, translation.alignment, atol=1e-5)
+        assert line.pair.links == translation.links
+        assert line.score == pytest.approx(translation.score, abs=1e-4)
 
 
 def test_signals_finish_what_was_accepted(model: Path) -> None:

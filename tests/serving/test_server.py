@@ -98,6 +98,20 @@ def test_a_translation_is_scored_and_aligned(server: Running) -> None:
     assert len(answer["alignment"]["weights"]) == 3
 
 
+def test_a_known_translation_has_the_posterior_unless_attention_is_wanted(server: Running) -> None:
+    content = {"q": "a b", "translation": "x y", "target": "de"}
+    assert server.ask("/score", content).json["alignment"]["weights"] == [[0, 1], [1, 0]]
+    attention = {**content, "weights": "attention"}
+    assert server.ask("/score", attention).json["alignment"]["weights"] == [[0.2, 0.8], [0.8, 0.2]]
+    compared = {**attention, "compared": "two", "compared_weights": "posterior"}
+    models = server.ask("/alignment.json", compared).json["models"]
+    assert [(each["weights"], each["alignment"]["weights"][0]) for each in models] == [
+        ("attention", [0.2, 0.8]),
+        ("posterior", [0, 1]),
+    ]
+    assert b"attention weight or posterior weight" in server.ask("/alignment.svg", compared).body
+
+
 @pytest.mark.parametrize(
     ("form", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("html", b"<!doctype html>"), ("json", b"{")]
 )

@@ -33,6 +33,7 @@ from nmt.model.interface import ModelBuilder, TranslationModel
 from nmt.model.transformer import TransformerModel
 from nmt.model_sources import REQUIRED, find_model
 from nmt.recipe import Recipe, TransformerModelConfig, dump_recipe, load_recipe
+from nmt.text.normalization import Normalizer
 from nmt.wording import counted
 
 FORMAT = 2
@@ -72,6 +73,11 @@ class Bundle:
     def parameters(self) -> int:
         """The number of parameters, shared ones counted once."""
         return sum(parameter.numel() for parameter in self.model.parameters())
+
+    @property
+    def normalizer(self) -> Normalizer:
+        """Brings text into the form that the model was trained on."""
+        return Normalizer(self.recipe.data.normalization)
 
     def save(self, folder: str | Path) -> None:
         """Write the whole folder; each file is complete or absent whenever the program ends."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from nmt.alignment.extraction import AlignedPair, Extraction
 from nmt.alignment.hypothesis_alignment import token_alignment, word_alignment
 from nmt.alignment.weights import Alignment
-from nmt.data.words import clean, has_tokens_as_words
+from nmt.data.words import has_tokens_as_words
 from nmt.wording import counted
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ class ForcedAligner:
 
     def length(self, source: str, target: str) -> int:
         """Number of tokens of the longer side."""
-        return max(len(self.bundle.source.encode(clean(source))), len(self.bundle.target.encode(clean(target))))
+        normalize = self.bundle.normalizer
+        return max(len(self.bundle.source.encode(normalize(source))), len(self.bundle.target.encode(normalize(target))))
 
 
 def align_pairs(
@@ -93,7 +94,10 @@ def _readable(pairs: Iterable[Pair], aligners: Sequence[ForcedAligner], longest:
     unlinked = 0
     for number, pair in enumerate(pairs, start=1):
         length = _tokens_of_longest_side(pair, aligners)
-        problem = f"has {counted(length, 'token')}, more than {longest:,}" if length > longest else _blank_problem(pair)
+        normal = tuple(map(aligners[0].bundle.normalizer, pair))
+        problem = (
+            f"has {counted(length, 'token')}, more than {longest:,}" if length > longest else _blank_problem(normal)
+        )
         yield pair if length <= longest else ("", "")
         unlinked += problem is not None
         if problem is not None and unlinked <= _MAX_WARNINGS:
@@ -126,6 +130,6 @@ def _tokens_of_longest_side(pair: Pair, aligners: Sequence[ForcedAligner]) -> in
     return max(forward.length(*pair), *(aligner.length(pair[1], pair[0]) for aligner in backward), 0)
 
 
-def _blank_problem(pair: Pair) -> str | None:
-    blank = [side for side, line in zip(("source", "target"), pair, strict=True) if not clean(line)]
+def _blank_problem(pair: tuple[str, ...]) -> str | None:
+    blank = [side for side, line in zip(("source", "target"), pair, strict=True) if not line]
     return f"is blank in the {' and in the '.join(blank)}" if blank else None

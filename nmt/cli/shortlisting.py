@@ -67,6 +67,7 @@ def shortlist(
 
     bundle = Bundle.load(model, weights=False)
     pairs = read_parallel(source, target) if source and target else _training_text(bundle)
+    pairs = ((bundle.normalizer(one), bundle.normalizer(other)) for one, other in pairs)
     result = learn_shortlist(pairs, bundle.source, bundle.target, candidates=candidates, frequent=frequent)
     path = output or model / FILE
     result.save(path, bundle.source, bundle.target)

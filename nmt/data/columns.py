@@ -1,7 +1,7 @@
 """Columns of text, on disk if they are large."""
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, overload
 
@@ -51,6 +51,12 @@ class Column(Sequence[str]):
         """The texts in order, `size` at a time."""
         for start in range(0, len(self), size):
             yield self._chunks.slice(start, size).to_pylist()
+
+    def mapped(self, change: Callable[[list[str]], list[str]]) -> "Column":
+        """The texts changed batch by batch; this column itself if no text changes."""
+        if all(change(batch) == batch for batch in self.batches()):
+            return self
+        return collect(((change(batch),) for batch in self.batches()), 1)[0]
 
     def rows_among(self, texts: Iterable[str]) -> list[int]:
         """The rows whose text is one of these, in order."""

@@ -25,6 +25,7 @@ from nmt.data.lines import COMPRESSIONS, Place, any_compression, read_lines
 from nmt.data.sacrebleu_sets import sacrebleu_files
 from nmt.data.tables import ROWS, Batches, in_batches
 from nmt.errors import DataError
+from nmt.text.normalization import Normalizer
 from nmt.wording import counted
 
 
@@ -51,6 +52,10 @@ class ParallelCorpus:
     def pairs(self) -> Iterator[tuple[str, str]]:
         """The pairs in order."""
         return zip(self.source, self.target, strict=True)
+
+    def normalized(self, normalizer: Normalizer) -> "ParallelCorpus":
+        """The same pairs in a normal form."""
+        return replace(self, source=self.source.mapped(normalizer.all), target=self.target.mapped(normalizer.all))
 
     @cached_property
     def untagged(self) -> "ParallelCorpus":

@@ -12,6 +12,7 @@ from nmt.arguments import described
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
 from nmt.model.interface import TranslationModel
+from nmt.text.normalization import Normalizer
 
 
 @runtime_checkable
@@ -52,6 +53,12 @@ def own_decoding(member: Member) -> recipe.DecodingConfig:
     """The decoding settings of its recipe, or the default ones."""
     own = own_recipe(member)
     return recipe.DecodingConfig() if own is None else own.decoding
+
+
+def own_normalizer(member: Member) -> Normalizer:
+    """What brings text into the form that it was trained on."""
+    own = own_recipe(member)
+    return Normalizer("none" if own is None else own.data.normalization)
 
 
 def own_extraction(member: Member, *, posterior: bool) -> Extraction:

@@ -17,13 +17,20 @@ from nmt.arguments import check_choice, described
 from nmt.bucketing import largest_bucket_within
 from nmt.data.pauses import Pause
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
-from nmt.data.words import clean
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.halving import Halving
 from nmt.decoding.hypothesis import NEG_INF
 from nmt.decoding.lines import read_ahead
-from nmt.decoding.members import Member, PlainMember, checked_members, own_decoding, own_extraction, own_recipe
+from nmt.decoding.members import (
+    Member,
+    PlainMember,
+    checked_members,
+    own_decoding,
+    own_extraction,
+    own_normalizer,
+    own_recipe,
+)
 from nmt.decoding.options import (
     CallOptions,
     Pair,
@@ -137,6 +144,7 @@ class Translator:
         """
         check_choice("precision", precision, ("auto", *DTYPES))
         self._members = checked_members(members)
+        self._normalizers = [own_normalizer(member) for member in self._members]
         settings = TranslationSettings(own_decoding(self._members[0])).changed(options)
         source, target = self._members[0].source, self._members[0].target
         device = device_of(self._members[0].model)
@@ -452,7 +460,7 @@ class Translator:
 
     def _pair_tasks(self, numbers: range, pairs: Sequence[Pair]) -> _TaskWindow[_EncodedPair, _ForcedTask]:
         """Turn the pairs of a window into decoding tasks, except those that are too long."""
-        sentences = self._encode([clean(source) for source, _ in pairs])
+        sentences = self._encode(self._normalizers[0].all([source for source, _ in pairs]))
         items = [
             _EncodedPair(source, target, sentence, self._target_ids(target))
             for (source, target), sentence in zip(pairs, sentences, strict=True)
@@ -474,13 +482,13 @@ class Translator:
                 logger.warning("Line %d has %d and %d tokens, too many to score: its score is nan.", number, *sizes)
                 hypothesis = unscored_hypothesis(item.ids, self._members[0].target)
             if isinstance(item.target, str):
-                text = clean(item.target)
+                text = self._normalizers[0](item.target)
                 hypothesis = TranslationHypothesis.of(hypothesis, text=text, alignment=hypothesis.alignment)
             yield Translation(item.source.rstrip("\r\n"), item.sentence.ids[0], (hypothesis,), self._reader)
 
     def _sentences_of_lines(self, lines: Sequence[str], first_number: int) -> list[list[SourceSentence]]:
         """The sentences of each line: none if it is blank, one if it fits, else one per part."""
-        texts = [clean(line) for line in lines]
+        texts = self._normalizers[0].all(lines)
         whole = self._encode(texts)
         return [
             [] if not text else [sentence] if self._fits(sentence) else self._split(text, sentence.length, number)
@@ -502,14 +510,17 @@ class Translator:
         return sentence.length <= self._settings.max_source
 
     def _encode(self, texts: Sequence[str]) -> list[SourceSentence]:
-        members = [member.source.encode_batch(texts) for member in self._members]
+        members = [
+            member.source.encode_batch(normalizer.all(texts))
+            for member, normalizer in zip(self._members, self._normalizers, strict=True)
+        ]
         versions = zip(*members, strict=True)
         return [SourceSentence(tuple(map(tuple, ids)), text) for ids, text in zip(versions, texts, strict=True)]
 
     def _target_ids(self, target: str | Sequence[int]) -> list[int]:
         subwords = self._members[0].target
         if isinstance(target, str):
-            return subwords.encode(clean(target))
+            return subwords.encode(self._normalizers[0](target))
         for index in target:
             if index in (PAD, BOS, EOS) or not 0 <= index < len(subwords):
                 raise UsageError(

@@ -19,7 +19,7 @@ from nmt.recipe.attention import (
     ScoreConfig,
     WindowConfig,
 )
-from nmt.recipe.data import CorpusConfig, DataConfig, FiltersConfig, SubwordsConfig
+from nmt.recipe.data import CorpusConfig, DataConfig, FiltersConfig, Normalization, SubwordsConfig
 from nmt.recipe.loading import (
     EXAMPLE_DATA,
     change_decoding,
@@ -116,6 +116,7 @@ __all__ = [
     "Metric",
     "ModelConfig",
     "NoScoreConfig",
+    "Normalization",
     "OptimizerConfig",
     "OrderConfig",
     "PlateauScheduleConfig",

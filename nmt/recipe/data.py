@@ -15,6 +15,8 @@ from pydantic import (
 
 from nmt.recipe.section import ContradictionError, Positive, Ratio, Section, Share, Size
 
+Normalization = Literal["nfc", "nfkc", "none"]
+
 
 class FiltersConfig(Section):
     """Which training pairs to leave out, besides those with an empty side. Lengths are in tokens, EOS not counted.
@@ -104,6 +106,10 @@ class DataConfig(Section):
     valid: str
     test: str | None = None
     """Held-out text for `nmt evaluate`; not used in training."""
+    normalization: Normalization = "nfc"
+    """Form of all text that the model reads and learns to write, also when it translates: Unicode's canonical composition (nfc), with
+    plain spaces and without soft hyphens and invisible marks; nfkc also replaces full-width letters, ligatures and the like; none only
+    removes control characters and needless spaces. Models from before this setting have none."""
     filters: FiltersConfig = FiltersConfig()
 
     @property

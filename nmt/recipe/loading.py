@@ -42,7 +42,19 @@ def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, based:
         inherited = {key: base for key, base in inherited.items() if not is_within(key, override.partition("=")[0])}
     if based and "data" not in tree:
         raise UsageError(_missing_data(path))
+    if _is_in_model_folder(path):
+        _complete(tree)
     return parse_recipe(tree, str(path), inherited)
+
+
+def _is_in_model_folder(path: Path) -> bool:
+    return path.with_name("source.model").exists()
+
+
+def _complete(tree: dict[str, Any]) -> None:
+    """Set what a model was trained with before there was a setting for it."""
+    if isinstance(data := tree.get("data"), dict):
+        data.setdefault("normalization", "none")
 
 
 EXAMPLE_DATA = (

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import torch
 
 from nmt.alignment.extraction import AlignedPair
-from nmt.data.words import clean
 from nmt.decoding.translator import Translator
 from nmt.device import choose_device
 from nmt.model_folder import Bundle
@@ -89,7 +88,7 @@ class Engine:
 
 
 def _is_short(task: LineTask, bundle: Bundle) -> bool:
-    sides = bundle.source.encode(clean(task.source)), bundle.target.encode(clean(task.target))
+    sides = bundle.source.encode(bundle.normalizer(task.source)), bundle.target.encode(bundle.normalizer(task.target))
     return max(map(len, sides)) <= MOST_SCORED_TOKENS
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.data.corpus import ParallelCorpus
+from nmt.data.mixture import load_normalized
 from nmt.errors import DataError
 from nmt.recipe import DataConfig
 from nmt.training.text import TrainingText
@@ -65,6 +66,6 @@ def _held_out(data: DataConfig, text: TrainingText) -> Iterator[tuple[str, Paral
     yield "data.valid", text.valid
     if data.test is not None:
         try:
-            yield "data.test", load_corpus(data.test, source=data.source, target=data.target, fetch=False)
+            yield "data.test", load_normalized(data, data.test, fetch=False)
         except DataError:
             return

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from nmt.alignment.corpus_links import WordLinks, load_links
-from nmt.data.corpus import ParallelCorpus, load_corpus
-from nmt.data.mixture import load_training_corpus
+from nmt.data.corpus import ParallelCorpus
+from nmt.data.mixture import load_normalized, load_training_corpus
 from nmt.data.rules import text_rules
 from nmt.data.subwords import Subwords
 from nmt.recipe import Recipe
@@ -32,7 +32,7 @@ class TrainingText:
         """
         data = recipe.data
         text_rules(data.filters, (data.source, data.target))  # before minutes are spent on subwords
-        train, valid = load_training_corpus(data), load_corpus(data.valid, source=data.source, target=data.target)
+        train, valid = load_training_corpus(data), load_normalized(data, data.valid)
         guided = recipe.training.guided_alignment
         return cls(train, valid, None if guided is None else load_links(guided.links, train, source=data.source))
 

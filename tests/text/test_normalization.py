@@ -1,0 +1,105 @@
+"""The normal form of a line."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+from typing import get_args
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from nmt.data.mixture import load_normalized, load_training_corpus
+from nmt.data.words import clean
+from nmt.model_folder import RECIPE
+from nmt.recipe import DataConfig, Normalization, dump_recipe, load_recipe
+from nmt.text.normalization import Normalizer
+
+NFC = Normalizer("nfc")
+ZWNJ, ZWJ = "\u200c", "\u200d"
+LINES = st.text(
+    st.characters() | st.sampled_from(f"ab  \t\n\u00a0\u00ad\u200b\ufeff\u0301\u0308{ZWNJ}{ZWJ}ی\u0915\u094d👩🏽\ufe0f")
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "normal"),
+    [
+        ("ein\u00a0Hund", "ein Hund"),
+        ("10\u202f%\u3000und\u2003so", "10 % und so"),
+        ("  zwei   Hunde \t", "zwei Hunde"),
+        ("Haus\u00adtür", "Haustür"),
+        ("\ufeffEin\u200b Hund\u2060.", "Ein Hund."),
+        ("scho\u0308n", "schön"),
+        ("scho\u200b\u0308n", "schön"),
+        ("a\u2028b\x00c", "a b c"),
+        ("\u200fab\u200e", "ab"),
+        (f"می{ZWNJ}خواهم", f"می{ZWNJ}خواهم"),
+        (f"क्{ZWJ}ष", f"क्{ZWJ}ष"),
+        (f"ab{ZWNJ}c{ZWJ}d", "abcd"),
+        (f"👩🏽{ZWJ}🚀 ❤\ufe0f{ZWJ}🔥", f"👩🏽{ZWJ}🚀 ❤\ufe0f{ZWJ}🔥"),
+        ("ﬁn Ａ²", "ﬁn Ａ²"),
+        ("\ud800", "\ufffd"),
+    ],
+)
+def test_nfc(line: str, normal: str) -> None:
+    assert NFC(line) == normal
+    assert NFC.all([line, "Ein Hund."]) == [normal, "Ein Hund."]
+
+
+def test_nfkc_has_plain_characters() -> None:
+    assert Normalizer("nfkc")("ﬁn Ａ² ｶﾞ") == "fin A2 ガ"
+
+
+@given(line=LINES)
+def test_none_only_cleans(line: str) -> None:
+    assert Normalizer("none")(line) == clean(line)
+
+
+@pytest.mark.parametrize("form", get_args(Normalization))
+@given(lines=st.lists(LINES, max_size=3))
+def test_a_normal_form_is_one_clean_line_and_stays(form: Normalization, lines: list[str]) -> None:
+    normalizer = Normalizer(form)
+    normal = normalizer.all(lines)
+    assert normal == [normalizer(line) for line in lines]
+    assert normalizer.all(normal) == normal
+    for line in normal:
+        assert line == clean(line)
+        assert form == "none" or unicodedata.is_normalized(form.upper(), line)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("form", get_args(Normalization))
+@given(lines=st.lists(LINES, max_size=3))
+def test_lines_taken_for_normal_are(form: Normalization, lines: list[str]) -> None:
+    normalizer = Normalizer(form)
+    if normalizer.is_normal(lines):
+        assert [normalizer._normalized(line) for line in lines] == lines
+
+
+def write(folder: Path, name: str, source: str, target: str) -> None:
+    (folder / f"{name}.en").write_text(source, encoding="utf-8")
+    (folder / f"{name}.de").write_text(target, encoding="utf-8")
+
+
+def test_corpora_are_normalized_by_the_recipe(tmp_path: Path) -> None:
+    write(tmp_path, "a", " a\u00a0dog\n", "ein  Hund\n")
+    write(tmp_path, "b", "two dogs\n", "zwei Hunde\n")
+    locators = tuple(str(tmp_path / name) for name in "ab")
+    train = ({"corpus": locators[0], "tag": "<T>"}, locators[1])
+    data = DataConfig.model_validate({"source": "en", "target": "de", "train": train, "valid": locators[0]})
+    assert list(load_training_corpus(data)) == [("<T> a dog", "ein Hund"), ("two dogs", "zwei Hunde")]
+    assert list(load_normalized(data, data.valid)) == [("a dog", "ein Hund")]
+    raw = data.model_copy(update={"normalization": "none"})
+    assert list(load_normalized(raw, data.valid)) == [("a\u00a0dog", "ein Hund")]
+
+
+def test_models_from_before_the_setting_have_none(tmp_path: Path) -> None:
+    recipe = load_recipe("quickstart")
+    assert recipe.data.normalization == "nfc"
+    path = tmp_path / RECIPE
+    path.write_text(dump_recipe(recipe).replace("  normalization: nfc\n", ""), encoding="utf-8")
+    assert load_recipe(path).data.normalization == "nfc"
+    (tmp_path / "source.model").touch()
+    assert load_recipe(path).data.normalization == "none"
+    assert load_recipe(path, based=False).data.normalization == "none"

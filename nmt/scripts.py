@@ -19,6 +19,7 @@ _CHARACTER = re.compile(f"[{UNSPACED}]")
 _SPACE = re.compile(f"(?<=[{UNSPACED}])[^\\S\\n]+(?=[{UNSPACED}])")
 _MARKS = "".join(mark for mark in map(chr, range(0x0E00, 0x3100)) if unicodedata.category(mark).startswith("M"))
 _WORD = re.compile(f"[{UNSPACED}][{_MARKS}]*|[^{UNSPACED}\\s]+")
+_BLANKS = re.compile("[ \t]+")
 _LINES = 10_000
 """How many lines are read to tell whether a text is written without spaces."""
 _CHARACTERS_PER_SPACE = 8
@@ -39,7 +40,12 @@ def lacks_spaces(text: str) -> bool:
 
 def splitter(lines: Iterable[str]) -> Split:
     """Choose how to split the lines of a text into words: at spaces, or into characters if the text lacks spaces."""
-    return split_characters if lacks_spaces("\n".join(islice(lines, _LINES))) else str.split
+    return split_characters if lacks_spaces("\n".join(islice(lines, _LINES))) else split_spaces
+
+
+def split_spaces(line: str) -> list[str]:
+    """Split a line at U+0020 and tabs alone, as programs that number words do."""
+    return line.split() if line.isascii() else [word for word in _BLANKS.split(line) if word]
 
 
 def split_characters(line: str) -> list[str]:

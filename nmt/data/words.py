@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import get_args
 
 from nmt.data.subwords import Subwords
+from nmt.recipe import Normalization
 from nmt.scripts import lacks_spaces
+from nmt.text.normalization import Normalizer
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -28,14 +31,29 @@ def clean(text: str) -> str:
 def words_of(subwords: Subwords, ids: Sequence[int], text: str) -> WordsOfTokens:
     """The words of a text, and the index of the word that each of its tokens belongs to (-1 for none).
 
-    The words are those of the text itself, which may have characters that the subwords lack. If the decoded ids have another
-    number of words, the words are those of the decoded ids. In text written without spaces, every token is a word.
+    The words are what U+0020 and tabs separate in the text itself, so that their numbers are those of links that others made: a
+    no-break space does not end a word, though the model may read a space there. If the decoded ids cannot be those of the text, the
+    words are those of the decoded ids. In text written without spaces, every token is a word.
     """
     if has_tokens_as_words(subwords, text):
         return _tokens_as_words(subwords, ids)
-    decoded, original = clean(subwords.decode(ids)).split(), clean(text).split()
-    words = original if len(original) == len(decoded) else decoded
-    return tuple(words), subwords.word_of(ids) if words else [-1] * len(ids)
+    decoded, original = clean(subwords.decode(ids)).split(), clean(text).split(" ")
+    if not decoded:
+        return (), [-1] * len(ids)
+    owners = _words_read_as(len(decoded), original)
+    if owners is None:
+        return tuple(decoded), subwords.word_of(ids)
+    return tuple(original), [owners[word] for word in subwords.word_of(ids)]
+
+
+def _words_read_as(count: int, words: Sequence[str]) -> list[int] | None:
+    """The word that each of `count` words comes from once a model has normalized the text; None if it cannot have read these."""
+    for form in get_args(Normalization):
+        normalizer = Normalizer(form)
+        parts = [len(normalizer(word).split()) for word in words]
+        if sum(parts) == count:
+            return [word for word, part in enumerate(parts) for _ in range(part)]
+    return None
 
 
 def has_tokens_as_words(subwords: Subwords, text: str) -> bool:

@@ -17,6 +17,7 @@ from nmt.arguments import check_choice, described
 from nmt.bucketing import largest_bucket_within
 from nmt.data.pauses import Pause
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
+from nmt.data.words import clean
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.halving import Halving
@@ -482,7 +483,7 @@ class Translator:
                 logger.warning("Line %d has %d and %d tokens, too many to score: its score is nan.", number, *sizes)
                 hypothesis = unscored_hypothesis(item.ids, self._members[0].target)
             if isinstance(item.target, str):
-                text = self._normalizers[0](item.target)
+                text = clean(item.target)
                 hypothesis = TranslationHypothesis.of(hypothesis, text=text, alignment=hypothesis.alignment)
             yield Translation(item.source.rstrip("\r\n"), item.sentence.ids[0], (hypothesis,), self._reader)
 

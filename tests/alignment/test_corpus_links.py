@@ -193,8 +193,8 @@ def test_pairs_without_any_link_make_an_empty_batch_of_links(folder: Path) -> No
 
 
 def test_a_word_that_the_tokens_do_not_know_is_linked_to_nothing(folder: Path) -> None:
-    """Tokens may tell fewer words than the text has, where a space is a character that they have never seen."""
-    (folder / "text.en").write_text("the\u3000dog barks\n")
+    """Tokens may tell fewer words than the text has, where a tab is a character that they have never seen."""
+    (folder / "text.en").write_text("the\tdog barks\n")
     (folder / "text.de").write_text("der Hund bellt\n")
     (folder / "text.align").write_text("0-0 2-2\n")
     subwords = make_subwords()

@@ -4,6 +4,9 @@ import pytest
 
 from nmt.data.subwords import Subwords
 from nmt.data.words import words_of
+from nmt.recipe import Normalization
+from nmt.scripts import splitter
+from nmt.text.normalization import Normalizer
 
 TOKENISED = [
     "ねこ が にわ に い ます 。",
@@ -71,3 +74,35 @@ def test_tokenised_text_keeps_its_words_even_one_alone(raw: Subwords, tokenised:
 
 def test_an_empty_text_has_no_words(raw: Subwords) -> None:
     assert words_of(raw, [], "") == ((), [])
+
+
+@pytest.mark.parametrize("form", ["nfc", "none"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A\u00a0cat is  in\tthe house .", ["A\u00a0cat", "is", "in", "the", "house", "."]),
+        ("\ufeffA cat\u00ad is in the house .", ["\ufeffA", "cat\u00ad", "is", "in", "the", "house", "."]),
+    ],
+)
+def test_words_keep_the_numbers_of_those_between_plain_spaces(
+    raw: Subwords, form: Normalization, text: str, expected: list[str]
+) -> None:
+    """As gold links number them, however the model reads the text."""
+    normal = Normalizer(form)(text)
+    names, word_of = words_of(raw, raw.encode(normal), text)
+    assert list(names) == expected
+    assert sorted(set(word_of)) == list(range(len(expected)))
+    assert word_of == sorted(word_of)
+
+
+def test_a_word_without_visible_characters_keeps_its_number(raw: Subwords) -> None:
+    text = "A \u200b cat"
+    names, word_of = words_of(raw, raw.encode(Normalizer("nfc")(text)), text)
+    assert names == ("A", "\u200b", "cat")
+    assert sorted(set(word_of)) == [0, 2]
+
+
+def test_text_is_split_at_plain_spaces_alone() -> None:
+    split = splitter(["zwei\u00a0Hunde laufen"])
+    assert split("zwei\u00a0Hunde\tlaufen  weg") == ["zwei\u00a0Hunde", "laufen", "weg"]
+    assert split("two dogs") == ["two", "dogs"]

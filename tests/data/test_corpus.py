@@ -551,7 +551,8 @@ def test_pointers_of_git_lfs_say_how_to_get_the_file() -> None:
 def test_addresses_of_the_web_are_no_names(rest: str) -> None:
     with pytest.raises(UsageError, match=r": write hf:owner/some-name:SPLIT, such as :train\.$"):
         _load(f"https://huggingface.co/datasets/owner/some-name{rest}")
-    with pytest.raises(UsageError, match=r": write hf:owner/some-name\.$"):
-        find_model(Path(f"https://huggingface.co/owner/some-name{rest}"))
+    page = f"https://huggingface.co/owner/some-name{rest}"
+    with pytest.raises(UsageError, match=rf"^{page.rstrip('/')} is the address of a page: write hf:owner/some-name\.$"):
+        find_model(Path(page))
     with pytest.raises(UsageError, match="download the file, and name that"):
         _load(f"http://example.org/train.tsv{rest}")

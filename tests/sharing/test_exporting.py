@@ -25,11 +25,11 @@ from tests.robustness import tiny
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> Path:
-    """A cache folder of the test's own, with the kernels of all tests."""
+    """A cache folder of the test's own: of the shared one it has the kernels alone, not the models that others unpacked."""
     folder = tmp_path / "cache"
     folder.mkdir()
-    for entry in cache.iterdir():
-        (folder / entry.name).symlink_to(entry)
+    for kernels in cache.glob("native"):
+        (folder / kernels.name).symlink_to(kernels)
     monkeypatch.setenv("NMT_CACHE", str(folder))
     return folder
 

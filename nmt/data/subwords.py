@@ -229,6 +229,16 @@ class Subwords:
         tokens = [token for token in self.tokens(range(len(self))) if sum(map(is_unspaced, token)) > 1]
         return 2 * sum(token.startswith(_MARK) for token in tokens) > len(tokens)
 
+    def unknown_characters(self, text: str) -> set[str]:
+        """The characters of a text that no token has: the training text had them rarely or never."""
+        unknown = set(text) - self._alphabet
+        return {one for one in unknown if not self._alphabet.issuperset(self._processor.normalize(_escape(one)))}
+
+    @cached_property
+    def _alphabet(self) -> frozenset[str]:
+        """The characters of all tokens, and the space."""
+        return frozenset(" ".join(self._vocabulary().tokens))
+
     def word_of(self, ids: Sequence[int]) -> list[int]:
         """For each id, the index of its word in `decode(ids).split()`, where control characters count as spaces.
 

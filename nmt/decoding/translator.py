@@ -58,6 +58,7 @@ from nmt.device import DTYPES, DecodingPrecision, check_precision, choose_precis
 from nmt.errors import DataError, UsageError
 from nmt.model.interface import TranslationModel, device_of
 from nmt.recipe import DecodingConfig, Recipe
+from nmt.text.unseen import UnseenCharacters
 from nmt.workers import Workers
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ class Translator:
         check_choice("precision", precision, ("auto", *DTYPES))
         self._members = checked_members(members)
         self._normalizers = [own_normalizer(member) for member in self._members]
+        self._reported_characters: set[str] = set()
         settings = TranslationSettings(own_decoding(self._members[0])).changed(options)
         source, target = self._members[0].source, self._members[0].target
         device = device_of(self._members[0].model)
@@ -381,14 +383,25 @@ class Translator:
         )
         usual = _BATCH_TOKENS if self._ensemble.device.type == "cpu" else _GPU_BATCH_TOKENS
         size = (self._settings.batch_tokens or usual) // self._settings.beam_size
+        unseen = self._unseen_characters()
         for window, results in self._decode(windows, self._decoder.search, size):
+            unseen.add(sentence.text for sentence in window.tasks)
             yield from self._translations(window, results)
+        if warning := unseen.warning():
+            logger.warning("%s", warning)
 
     def _score(self, pairs: Iterable[Pair]) -> Iterator[Translation]:
         parts = self._read(pairs, lambda pair: len(pair[0]) + len(pair[1]))
         windows = (self._pair_tasks(numbers, part) for numbers, part in parts)
+        unseen = self._unseen_characters()
         for window, results in self._decode(windows, self._decoder.force, self._settings.batch_tokens or _BATCH_TOKENS):
+            unseen.add(sentence.text for sentence, _ in window.tasks)
             yield from self._scored_pairs(window, results)
+        if warning := unseen.warning():
+            logger.warning("%s", warning)
+
+    def _unseen_characters(self) -> UnseenCharacters:
+        return UnseenCharacters(self._members[0].source.unknown_characters, self._reported_characters)
 
     def _read(
         self, items: Iterable[ItemT | Pause], size: Callable[[ItemT], int], first: int = 1

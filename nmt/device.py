@@ -1,11 +1,14 @@
-"""Choose the device and the precision."""
+"""Choose the device and the precision, whatever a program has chosen for PyTorch as a whole."""
 
 from __future__ import annotations
 
 import difflib
+import os
 import platform
 import re
-from contextlib import AbstractContextManager, suppress
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Literal, overload
 
@@ -135,3 +138,58 @@ def autocast(precision: DecodingPrecision, device: torch.device) -> AbstractCont
     """A context in which matrix products run in bf16 or fp16 if that is the precision. int8 uses layers of its own instead."""
     is_half = precision in ("bf16", "fp16")
     return torch.autocast(device.type, dtype=DTYPES[precision] if is_half else None, enabled=is_half)
+
+
+class _DefaultType:
+    """PyTorch's default floating type, which all threads share: fp32 while any of them is inside, then the program's again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._outside = torch.float32
+        if hasattr(os, "register_at_fork"):  # a child would wait for a lock that another thread held
+            os.register_at_fork(
+                before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
+            )
+
+    @contextmanager
+    def fp32(self) -> Iterator[None]:
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._outside = torch.get_default_dtype()
+                torch.set_default_dtype(torch.float32)
+            self._inside += 1
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                torch.set_default_dtype(self._outside)
+
+
+_default_type = _DefaultType()
+
+
+@contextmanager
+def torch_defaults() -> Iterator[None]:
+    """A context, and decorator, with PyTorch's own defaults: fp32, no autocast, new tensors on the CPU, gradients on.
+
+    A program may have set others for a model of its own.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_default_type.fp32())
+        stack.enter_context(torch.inference_mode(mode=False))
+        stack.enter_context(torch.enable_grad())
+        if torch.get_default_device().type != "cpu":  # a context of torch.device slows every operation down
+            stack.enter_context(torch.device("cpu"))
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):
+                stack.enter_context(torch.autocast(kind, enabled=False))
+        yield

@@ -26,6 +26,7 @@ from torch.overrides import TorchFunctionMode
 
 from nmt.arguments import as_path, check_counts
 from nmt.data.subwords import Subwords
+from nmt.device import torch_defaults
 from nmt.errors import DataError, UsageError
 from nmt.files import refuse_pointer, write_atomically
 from nmt.model.build import build_model
@@ -93,6 +94,7 @@ class Bundle:
         write_atomically(folder / TARGET, lambda path: path.write_bytes(target))
 
     @classmethod
+    @torch_defaults()
     def load(
         cls,
         folder: str | Path,

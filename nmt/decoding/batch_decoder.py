@@ -21,6 +21,7 @@ from nmt.decoding.sampling import Sampling
 from nmt.decoding.search import beam_search, greedy, sample
 from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.unknown import UnknownWords
+from nmt.device import torch_defaults
 
 CHECK_EVERY = 8
 """Steps of a search on a GPU between looks at what has ended: each look has the CPU wait for the GPU."""
@@ -67,6 +68,7 @@ class BatchDecoder:
         self.sampling = sampling
         self.penalties = Penalties(decoding.length_penalty, decoding.coverage_penalty)
 
+    @torch_defaults()
     def search(self, sentences: Sequence[SourceSentence]) -> list[list[TranslationHypothesis]]:
         """The hypotheses of each sentence: the best ones, best first, or random samples."""
         with self.ensemble.evaluating():
@@ -80,6 +82,7 @@ class BatchDecoder:
             for sentence, n_best, own_alignments in zip(sentences, n_best_lists, alignments, strict=True)
         ]
 
+    @torch_defaults()
     def force(self, pairs: Sequence[tuple[SourceSentence, Sequence[int]]]) -> list[TranslationHypothesis]:
         """Forced decoding of known targets, which are ids without special tokens."""
         sentences, targets = zip(*pairs, strict=True)

@@ -45,6 +45,11 @@ class Hypothesis(EqualByValue):
         return _unpickled, (type(self), values | {"alignment": self.alignment.numpy()})
 
 
+def no_alignment() -> Float[Tensor, "0 0"]:
+    """The alignment of a hypothesis that has none, whatever PyTorch's default type and device are."""
+    return torch.zeros(0, 0, dtype=torch.float32, device="cpu")
+
+
 HypothesisT = TypeVar("HypothesisT", bound=Hypothesis)
 
 

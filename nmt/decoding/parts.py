@@ -7,11 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from nmt.decoding.hypothesis import NEG_INF, Penalties, joint_length
+from nmt.decoding.hypothesis import NEG_INF, Penalties, joint_length, no_alignment
 from nmt.decoding.translation import TranslationHypothesis
 from nmt.scripts import UNSPACED
 
@@ -103,8 +102,8 @@ def _block_diagonal(blocks: Sequence[Float[Tensor, "_T _S"]]) -> Float[Tensor, "
     """Join the alignments of parts along the diagonal. Their last columns, of the end mark, become one shared column."""
     rows, columns = sum(len(block) for block in blocks), sum(max(block.shape[1] - 1, 0) for block in blocks)
     if max(rows, columns + 1) > _MAX_SIZE:
-        return torch.zeros(0, 0)
-    joined = torch.zeros(rows, columns + 1 if rows else 0)
+        return no_alignment()
+    joined = blocks[0].new_zeros(rows, columns + 1 if rows else 0)
     row = column = 0
     for block in blocks if rows else ():
         end_row, end_column = row + len(block), column + block.shape[1] - 1

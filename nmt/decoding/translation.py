@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -19,7 +18,7 @@ from nmt.alignment.links import Links
 from nmt.alignment.weights import Alignment, Matrix
 from nmt.data.subwords import Subwords
 from nmt.data.words import WordsOfTokens, clean, words_of
-from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.hypothesis import Hypothesis, no_alignment
 from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -190,11 +189,11 @@ class Translation:
 
 def empty_hypothesis() -> TranslationHypothesis:
     """The translation of a blank line, for which no model is run."""
-    return TranslationHypothesis((), 0.0, 0.0, (), torch.zeros(0, 0), finished=True, text="")
+    return TranslationHypothesis((), 0.0, 0.0, (), no_alignment(), finished=True, text="")
 
 
 def unscored_hypothesis(ids: Sequence[int], target: Subwords) -> TranslationHypothesis:
     """A known translation that is too long to be scored: its score is nan."""
     nan = float("nan")
     text = clean(target.decode(ids))
-    return TranslationHypothesis(tuple(ids), nan, nan, (), torch.zeros(0, 0), finished=True, text=text)
+    return TranslationHypothesis(tuple(ids), nan, nan, (), no_alignment(), finished=True, text=text)

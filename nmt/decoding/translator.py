@@ -54,7 +54,7 @@ from nmt.decoding.translation import (
     unscored_hypothesis,
 )
 from nmt.decoding.unknown import UnknownWords
-from nmt.device import DTYPES, DecodingPrecision, check_precision, choose_precision
+from nmt.device import DTYPES, DecodingPrecision, check_precision, choose_precision, torch_defaults
 from nmt.errors import DataError, UsageError
 from nmt.model.interface import TranslationModel, device_of
 from nmt.recipe import DecodingConfig, Recipe
@@ -126,6 +126,7 @@ class Translator:
     agree to about 1e-6 per token). Several threads may call a translator at the same time.
     """
 
+    @torch_defaults()
     def __init__(
         self,
         members: Member | Sequence[Member],

@@ -22,7 +22,7 @@ from nmt.data.encoded import encode_corpus
 from nmt.data.mixture import describe_mixture, split_tags_warning
 from nmt.data.sampled import pairs_of
 from nmt.data.subwords import Subwords
-from nmt.device import as_device, check_precision, choose_precision
+from nmt.device import as_device, check_precision, choose_precision, torch_defaults
 from nmt.errors import DataError, NmtError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
@@ -89,6 +89,7 @@ class Interrupted(NmtError):  # noqa: N818 -- not an error
         self.exit_status = 128 + signal_number
 
 
+@torch_defaults()
 def train(
     recipe: Recipe | str | Path,
     folder: str | Path,

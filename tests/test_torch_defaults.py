@@ -1,0 +1,116 @@
+"""What a program has set for PyTorch as a whole changes no result, and stands again afterwards."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+
+import nmt
+from nmt.decoding.translation import Translation
+from nmt.device import torch_defaults
+from tests.robustness import tiny
+from tests.training import toy
+
+LINES = ["the dog sees a cat .", "", "a cat sleeps . " * 8]
+
+
+@contextmanager
+def double_precision() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@contextmanager
+def another_device() -> Iterator[None]:
+    torch.set_default_device("meta")
+    try:
+        yield
+    finally:
+        torch.set_default_device(None)
+
+
+SETTINGS: list[Callable[[], AbstractContextManager[object]]] = [
+    double_precision,
+    another_device,
+    torch.no_grad,
+    torch.inference_mode,
+    lambda: torch.device("meta"),
+    lambda: torch.autocast("cpu", torch.bfloat16),
+]
+NAMES = ["float64", "set_default_device", "no_grad", "inference_mode", "device", "autocast"]
+of_a_program = pytest.mark.parametrize("setting", SETTINGS, ids=NAMES)
+
+
+def globals_of_torch() -> tuple[object, ...]:
+    return (
+        torch.get_default_dtype(),
+        torch.get_default_device(),
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+    )
+
+
+def results(folder: Path) -> list[Translation]:
+    translator = nmt.load(folder, device="cpu", max_source=40)
+    pairs = [(line, "ein hund .") for line in LINES]
+    return [*translator.translate(LINES), *translator.stream(LINES), *translator.align(pairs), *translator.score(pairs)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.folder_in(tmp_path_factory.mktemp("defaults"))
+
+
+@of_a_program
+def test_translations_are_those_without_the_setting(
+    folder: Path, setting: Callable[[], AbstractContextManager[object]]
+) -> None:
+    expected = results(folder)
+    with setting():
+        before = globals_of_torch()
+        actual = results(folder)
+        assert globals_of_torch() == before
+    assert actual == expected
+    assert [item.links for item in actual] == [item.links for item in expected]
+
+
+@of_a_program
+def test_training_is_that_without_the_setting(
+    tmp_path: Path, setting: Callable[[], AbstractContextManager[object]]
+) -> None:
+    toy.write_reversal(tmp_path, pairs=60, held_out=8)
+    recipe = toy.recipe(tmp_path, training={"updates": 2, "validation": {"every": 2}})
+    nmt.train(recipe, tmp_path / "plain", device="cpu", quiet=True)
+    with setting():
+        before = globals_of_torch()
+        nmt.train(recipe, tmp_path / "set", device="cpu", quiet=True)
+        assert globals_of_torch() == before
+    plain, other = ((tmp_path / name / "weights.safetensors").read_bytes() for name in ("plain", "set"))
+    assert plain == other
+
+
+def test_the_type_of_all_threads_is_given_back_by_the_last_of_them() -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def compute() -> None:
+        with torch_defaults():
+            inside.set()
+            leave.wait(10)
+
+    with double_precision():
+        other = threading.Thread(target=compute)
+        with torch_defaults():
+            other.start()
+            assert inside.wait(10)
+        assert torch.get_default_dtype() == torch.float32
+        leave.set()
+        other.join()
+        assert torch.get_default_dtype() == torch.float64

@@ -1,5 +1,9 @@
 """English names of languages, by ISO 639-1 code."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 _NAMES = """
 af Afrikaans|am Amharic|ar Arabic|az Azerbaijani|be Belarusian|bg Bulgarian|bn Bengali|bs Bosnian|ca Catalan|cs Czech|cy Welsh|da Danish
 de German|el Greek|en English|eo Esperanto|es Spanish|et Estonian|eu Basque|fa Persian|fi Finnish|fr French|ga Irish|gl Galician|gu Gujarati
@@ -21,6 +25,15 @@ def language_name(code: str) -> str:
     base, separator, rest = code.replace("_", "-").partition("-")
     name = _BY_CODE.get(base.lower())
     return code if name is None else f"{name} ({rest})" if separator else name
+
+
+def closest_code(code: str, codes: Iterable[str]) -> str | None:
+    """The code among `codes` that a code means: the same in any case, without its region, or the first with one."""
+    by_tag = {each.lower().replace("_", "-"): each for each in codes}
+    tag = code.lower().replace("_", "-")
+    broader = ["-".join(tag.split("-")[:length]) for length in range(tag.count("-") + 1, 0, -1)]
+    narrower = [each for each in by_tag if each.startswith(f"{tag}-")]
+    return next((by_tag[each] for each in (*broader, *narrower) if each in by_tag), None)
 
 
 def code_of_name(name: str) -> str | None:

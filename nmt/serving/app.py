@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from nmt.language_names import language_name
 from nmt.serving import metrics, schemas
+from nmt.serving.bodies import InvalidRequestError, read_input
 from nmt.serving.drawings import Drawer
 from nmt.serving.guard import Access, Guard, error_response
 from nmt.serving.pages import ASSETS, render_page
@@ -24,13 +25,11 @@ from nmt.serving.schemas import (
     PICTURES,
     DetectInput,
     HealthOutput,
-    InvalidRequestError,
     Picture,
     PictureInput,
     ScoreInput,
     TranslateInput,
     model_description,
-    read_input,
 )
 from nmt.serving.service import RefusedError, Service
 from nmt.wording import counted
@@ -58,7 +57,7 @@ class App:
         """The application for a server such as uvicorn."""
         routes = self._routes()
         app = Starlette(
-            routes=[Route(path, endpoint, methods=[method]) for path, method, endpoint in routes],
+            routes=[Route(path, endpoint, methods=methods) for path, methods, endpoint in routes],
             exception_handlers={RefusedError: _refused, HTTPException: _not_here, Exception: _failed},
             lifespan=self._lifespan,
         )
@@ -69,21 +68,20 @@ class App:
         """Say in `/health` that no more connections are taken."""
         self._is_stopping = True
 
-    def _routes(self) -> list[tuple[str, str, Endpoint]]:
-        pictures = [(f"/alignment.{form}", "POST", self._picture(form)) for form in PICTURES]
-        assets = [(f"/static/{name}", "GET", _asset(name)) for name in ASSETS]
+    def _routes(self) -> list[tuple[str, list[str], Endpoint]]:
+        pictures = [(f"/alignment.{form}", ["POST"], self._picture(form)) for form in PICTURES]
+        assets = [(f"/static/{name}", ["GET"], _asset(name)) for name in ASSETS]
         return [
-            ("/", "GET", self._page),
-            ("/", "POST", self._form),
-            ("/translate", "POST", self._translate),
-            ("/score", "POST", self._score),
-            ("/detect", "POST", self._detect),
-            ("/languages", "GET", self._languages),
-            ("/models", "GET", self._models),
-            ("/health", "GET", self._health),
-            ("/frontend/settings", "GET", self._settings),
-            ("/metrics", "GET", self._metrics),
-            ("/openapi.json", "GET", self._openapi),
+            ("/", ["GET", "POST"], self._page),
+            ("/translate", ["POST"], self._translate),
+            ("/score", ["POST"], self._score),
+            ("/detect", ["POST"], self._detect),
+            ("/languages", ["GET"], self._languages),
+            ("/models", ["GET"], self._models),
+            ("/health", ["GET"], self._health),
+            ("/frontend/settings", ["GET"], self._settings),
+            ("/metrics", ["GET"], self._metrics),
+            ("/openapi.json", ["GET"], self._openapi),
             *pictures,
             *assets,
         ]
@@ -157,8 +155,8 @@ class App:
 
     # --- the page ---------------------------------------------------------------------------------------------------
 
-    async def _page(self, _: Request) -> Response:
-        return self._html()
+    async def _page(self, request: Request) -> Response:
+        return await self._form(request) if request.method == "POST" else self._html()
 
     async def _form(self, request: Request) -> Response:
         """The page with a translation in it, for browsers without JavaScript."""
@@ -191,12 +189,9 @@ class App:
 
     async def _read(self, request: Request, kind: type[InputT]) -> InputT:
         """The checked body. Raises RefusedError, also for a wrong key."""
-        content_type = request.headers.get("content-type", "application/json")
-        if content_type.lower().startswith("multipart/"):
-            raise RefusedError(415, "Send a JSON object, or a form as application/x-www-form-urlencoded.")
         body = await self._body(request)
         try:
-            item = read_input(kind, content_type, body)
+            item = await read_input(kind, request.scope["query_string"], request.headers.get("content-type", ""), body)
         except InvalidRequestError as error:
             raise RefusedError(400, str(error)) from None
         self._access.check_key(_header_key(request) or getattr(item, "api_key", None))
@@ -269,7 +264,9 @@ async def _refused(_: Request, error: Exception) -> Response:
 async def _not_here(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     texts = {404: "There is nothing here.", 405: "This address takes another method."}
-    return error_response(RefusedError(error.status_code, texts.get(error.status_code, "The request failed.")))
+    response = error_response(RefusedError(error.status_code, texts.get(error.status_code, "The request failed.")))
+    response.headers.update(error.headers or {})  # `Allow`
+    return response
 
 
 async def _failed(_: Request, __: Exception) -> Response:

@@ -103,6 +103,7 @@ class Guard:
                 message = {**message, "headers": [*message["headers"], *extra]}
             await send(message)
 
+        scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
         facts: dict[str, Any] = {}
         scope["nmt"] = facts
         try:

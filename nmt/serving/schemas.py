@@ -1,12 +1,11 @@
-"""Requests and answers of the API, checked by pydantic, and their OpenAPI document."""
+"""Requests and answers of the API, and their OpenAPI document."""
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, TypeVar, get_args
-from urllib.parse import parse_qsl
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
 from nmt import __version__
@@ -17,22 +16,11 @@ AUTO = "auto"
 MOST_HYPOTHESES = 10
 WIDEST_BEAM = 20
 _DIGITS = 4
-_MOST_FIELDS = 1000
-InputT = TypeVar("InputT", bound=BaseModel)
 Picture = Literal["png", "svg", "html", "json"]
 PICTURES: tuple[Picture, ...] = get_args(Picture)
 
 
-class InvalidRequestError(Exception):
-    """A request that cannot be read. The text is one sentence, without what was sent."""
-
-
-def _none_if_blank(value: object) -> object:
-    """Forms send empty fields for those left out."""
-    return None if value == "" else value
-
-
-Identifier = Annotated[Annotated[str, Field(max_length=200)] | None, BeforeValidator(_none_if_blank)]
+Identifier = Annotated[str, Field(max_length=200)] | None
 NumberOfHypotheses = Annotated[int, Field(ge=1, le=MOST_HYPOTHESES)]
 BeamSize = Annotated[int, Field(ge=1, le=WIDEST_BEAM)]
 
@@ -57,12 +45,10 @@ class TranslateInput(_Input):
     format: Literal["text", "html"] = Field("text", description="`html` translates the text between tags.")
     alternatives: int = Field(0, ge=0, lt=MOST_HYPOTHESES, description="Other translations to return.")
     alignment: bool = Field(False, description="Whether to return the alignment of each line.")
-    n_best: Annotated[NumberOfHypotheses | None, BeforeValidator(_none_if_blank)] = Field(
+    n_best: NumberOfHypotheses | None = Field(
         None, description="Return this many hypotheses of each line, with scores."
     )
-    beam_size: Annotated[BeamSize | None, BeforeValidator(_none_if_blank)] = Field(
-        None, description="Beam size. Default: that of the model's recipe."
-    )
+    beam_size: BeamSize | None = Field(None, description="Beam size. Default: that of the model's recipe.")
 
     @property
     def texts(self) -> list[str]:
@@ -165,7 +151,7 @@ class ScoreOutput(HypothesisOutput):
 
 
 class LanguageOutput(BaseModel):
-    """A source language and what it can be translated to."""
+    """A language and what it can be translated to."""
 
     code: str
     name: str
@@ -194,44 +180,6 @@ class ErrorOutput(BaseModel):
     """What is wrong, in one sentence."""
 
     error: str
-
-
-# --- reading requests -----------------------------------------------------------------------------------------------
-
-
-def read_input(kind: type[InputT], content_type: str, body: bytes) -> InputT:
-    """Read a request body, which is JSON or a form. Raises InvalidRequestError."""
-    media_type = content_type.partition(";")[0].strip().lower()
-    try:
-        if media_type == "application/x-www-form-urlencoded":
-            fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
-            return kind.model_validate(_gathered(fields))
-        return kind.model_validate_json(body)
-    except ValidationError as error:
-        raise InvalidRequestError(_sentence(error)) from None
-    except UnicodeDecodeError:
-        raise InvalidRequestError("The request is not UTF-8.") from None
-    except ValueError:
-        raise InvalidRequestError(f"The form has more than {_MOST_FIELDS:,} fields.") from None
-
-
-def _gathered(fields: list[tuple[str, str]]) -> dict[str, str | list[str]]:
-    """The fields of a form; several `q` are a list of texts, of any other field the last one counts."""
-    texts = [value for name, value in fields if name == "q"]
-    result: dict[str, str | list[str]] = dict(fields)
-    return {**result, "q": texts} if len(texts) > 1 else result
-
-
-def _sentence(error: ValidationError) -> str:
-    """What is wrong with a request, without what was sent."""
-    [first, *_] = error.errors(include_url=False, include_context=False, include_input=False)
-    name = str(first["loc"][0]) if first["loc"] else ""
-    if first["type"] == "json_invalid":
-        return "The request is neither a JSON object nor a form."
-    if first["type"] == "missing":
-        return f"Invalid request: missing {name} parameter."
-    message = first["msg"][:1].lower() + first["msg"][1:]
-    return f"Invalid request: {name}: {message}." if name else f"Invalid request: {message}."
 
 
 # --- answers --------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nmt.language_names import language_name
+from nmt.language_names import closest_code, language_name
 from nmt.serving.batching import Batcher, ClosedError, QueueFullError
 from nmt.serving.decoder_process import LostDecoderError
 from nmt.serving.metrics import SECONDS, SENTENCES, Counter, Gauge, Histogram, exposition
@@ -91,8 +91,6 @@ class Service:
     async def translate(self, request: TranslateInput) -> TranslateOutput:
         """Translate the lines of one text or several. Raises RefusedError."""
         index = self.choose(request.source, request.target, request.model)
-        if request.format == "html" and request.alternatives:
-            raise RefusedError(400, "Invalid request: alternatives: HTML has none.")
         if request.beam_size is not None and request.hypotheses > request.beam_size:
             raise RefusedError(
                 400, f"Invalid request: a beam of {request.beam_size} has fewer than {request.hypotheses} hypotheses."
@@ -102,7 +100,7 @@ class Service:
         texts = [split(text) for text in request.texts]
         tasks = [LineTask(line, aligned=request.alignment) for text in texts for line in text.lines]
         setting = Setting(index, "translate", request.hypotheses, request.beam_size)
-        results = iter(await self._decode(setting, tasks))
+        results = iter(await self._translate_lines(setting, tasks))
         answers = [self._answer(request, text, [next(results) for _ in text.lines]) for text in texts]
         model = self.models[index]
         if isinstance(request.q, str):
@@ -110,17 +108,23 @@ class Service:
             return TranslateOutput(
                 translatedText=translation,
                 alternatives=alternatives if request.alternatives else None,
-                detectedLanguage=_only(model.source) if request.source == AUTO else None,
+                detectedLanguage=_only(model.source) if request.source.lower() == AUTO else None,
                 lines=lines if request.is_detailed else None,
                 model=model.identifier,
             )
         return TranslateOutput(
             translatedText=[translation for translation, _, _ in answers],
             alternatives=[alternatives for _, alternatives, _ in answers] if request.alternatives else None,
-            detectedLanguage=[_only(model.source) for _ in answers] if request.source == AUTO else None,
+            detectedLanguage=[_only(model.source) for _ in answers] if request.source.lower() == AUTO else None,
             lines=[lines for _, _, lines in answers] if request.is_detailed else None,
             model=model.identifier,
         )
+
+    async def _translate_lines(self, setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult]:
+        """The hypotheses of each line; a line without letters is its own translation."""
+        worded = [task for task in tasks if _has_letters(task.source)]
+        decoded = iter(await self._decode(setting, worded))
+        return [next(decoded) if _has_letters(task.source) else _unchanged(task.source) for task in tasks]
 
     def _answer(
         self, request: TranslateInput, text: SplitText, results: Sequence[LineResult]
@@ -156,8 +160,8 @@ class Service:
         return [_only(self._source(AUTO))]
 
     def languages(self) -> list[LanguageOutput]:
-        """The source languages, with their targets."""
-        codes = dict.fromkeys(model.source for model in self.models)
+        """All languages, sources first, with their targets; a language that is only a target has none."""
+        codes = dict.fromkeys([*(model.source for model in self.models), *(model.target for model in self.models)])
         return [LanguageOutput(code=code, name=language_name(code), targets=self._targets(code)) for code in codes]
 
     def choose(self, source: str, target: str, identifier: str | None) -> int:
@@ -167,25 +171,31 @@ class Service:
             if index is None:
                 raise RefusedError(400, "There is no such model: GET /models lists them.")
             model = self.models[index]
-            if source not in (AUTO, model.source) or target not in ("", model.target):
+            if not (_means(source, AUTO, model.source) and _means(target, "", model.target)):
                 raise RefusedError(400, f"This model translates from {model.source} to {model.target}.")
             return index
         source = self._source(source)
         if not target:
             raise RefusedError(400, "Invalid request: missing target parameter.")
+        closest = closest_code(target, self._targets(source))
         for index, model in enumerate(self.models):
-            if (model.source, model.target) == (source, target):
+            if (model.source, model.target) == (source, closest):
                 return index
         raise RefusedError(400, f"From {source} this server translates to {' and '.join(self._targets(source))} only.")
 
     def _source(self, code: str) -> str:
         """A source language, checked."""
         codes = list(dict.fromkeys(model.source for model in self.models))
-        if code == AUTO and len(codes) > 1:
-            raise RefusedError(400, f"This server does not detect languages: name the source, {' or '.join(codes)}.")
-        if code != AUTO and code not in codes:
+        if code.lower() == AUTO:
+            if len(codes) > 1:
+                raise RefusedError(
+                    400, f"This server does not detect languages: name the source, {' or '.join(codes)}."
+                )
+            return codes[0]
+        closest = closest_code(code, codes)
+        if closest is None:
             raise RefusedError(400, f"This server translates from {' and '.join(codes)} only.")
-        return codes[0] if code == AUTO else code
+        return closest
 
     def _targets(self, source: str) -> list[str]:
         return list(dict.fromkeys(model.target for model in self.models if model.source == source))
@@ -214,6 +224,20 @@ class Service:
             raise RefusedError(503, "The server is too busy to answer in time.", retry_after=5) from None
         except LostDecoderError:
             raise RefusedError(503, "The server lost what it was computing.", retry_after=5) from None
+
+
+def _means(code: str, any_code: str, served: str) -> bool:
+    """Whether a language code leaves the language open or means the one that is served."""
+    return code.lower() == any_code or closest_code(code, [served]) is not None
+
+
+def _has_letters(text: str) -> bool:
+    return any(map(str.isalpha, text))
+
+
+def _unchanged(line: str) -> LineResult:
+    """A line as its own translation, of which the model is not asked."""
+    return (ScoredLine(line, score=0.0, log_probability=0.0, tokens=0),)
 
 
 def _at(result: LineResult, rank: int) -> ScoredLine:

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from nmt.errors import DataError
-from nmt.language_names import language_name
 from nmt.serving.guard import HEADERS, Access, LogLines, logger
 from nmt.serving.listening import bind
 from nmt.serving.schemas import openapi
@@ -28,44 +27,6 @@ SECRET = "zwölf Geheimnisse"
 def server() -> Iterator[Running]:
     with serving() as running:
         yield running
-
-
-# --- LibreTranslate -------------------------------------------------------------------------------------------------
-
-
-def test_a_json_request_and_a_form_get_the_same_answer(server: Running) -> None:
-    expected = {"translatedText": "c b a", "model": "one"}
-    assert server.translate("a b c") == expected
-    form = [("q", "a b c"), ("source", "en"), ("target", "de"), ("format", "text"), ("api_key", "")]
-    assert server.ask("/translate", form).json == expected
-
-
-def test_a_list_of_texts_gets_lists(server: Running) -> None:
-    answer = server.translate(["a b", "", "c\n\nd e"], source="auto", alternatives=1)
-    assert answer["translatedText"] == ["b a", "", "c\n\ne d"]
-    assert answer["alternatives"] == [["b a-1"], [], ["c-1\n\ne d-1"]]
-    assert answer["detectedLanguage"] == [{"language": "en", "confidence": 100}] * 3
-    assert server.ask("/translate", [("q", "a b"), ("q", "c"), ("target", "de")]).json["translatedText"] == ["b a", "c"]
-
-
-def test_html_keeps_its_tags(server: Running) -> None:
-    answer = server.translate("<p>a b <i>c</i> &lt;d&gt;</p>", format="html")
-    assert answer["translatedText"] == "<p>b a <i>c</i> &lt;d&gt;</p>"
-
-
-def test_languages_settings_detection_and_health(server: Running) -> None:
-    assert server.ask("/languages").json == [{"code": "en", "name": "English", "targets": ["de", "fr"]}]
-    assert server.ask("/detect", [("q", "hello")]).json == [{"language": "en", "confidence": 100}]
-    settings = server.ask("/frontend/settings").json
-    assert settings["charLimit"] == 5000
-    assert settings["language"]["target"] == {"code": "de", "name": "German"}
-    assert server.ask("/health").json == {"status": "ok"}
-
-
-def test_names_of_languages() -> None:
-    assert [language_name(code) for code in ("de", "pt-BR", "xx", "zh_Hant")] == [
-        "German", "Portuguese (BR)", "xx", "Chinese (Hant)",
-    ]  # fmt: skip
 
 
 # --- what is ours ---------------------------------------------------------------------------------------------------
@@ -170,7 +131,6 @@ def test_metrics_count_requests_by_path(server: Running) -> None:
         ({"q": "a", "target": "de", "beam_size": 0}, 400, "Invalid request: beam_size: input should be greater than or equal to 1."),
         ({"q": "a", "target": "de", "n_best": 3, "beam_size": 2}, 400, "Invalid request: a beam of 2 has fewer than 3 hypotheses."),
         ({"q": "a", "target": "de", "format": "pdf"}, 400, "Invalid request: format: input should be 'text' or 'html'."),
-        ({"q": "a", "target": "de", "format": "html", "alternatives": 1}, 400, "Invalid request: alternatives: HTML has none."),
         ({"q": "a" * 5001, "target": "de"}, 413, "The text has 5,001 characters, but at most 5,000 are allowed."),
         ({"q": ["a\n" * 1001], "target": "de"}, 413, "The text has 1,001 lines, but at most 1,000 are allowed."),
         (["q"], 400, None),
@@ -200,7 +160,9 @@ def test_forms_that_cannot_be_read_are_refused(server: Running) -> None:
     form = "application/x-www-form-urlencoded"
     assert server.ask("/translate", body=b"a=1&" * 2000, Content_Type=form).status == 400
     assert server.ask("/translate", body=b"\xff=\xff", Content_Type=form).status == 400
-    assert server.ask("/translate", body=b"--x", Content_Type="multipart/form-data; boundary=x").status == 415
+    for kind, body in (("multipart/form-data", b"--x"), ("multipart/form-data; boundary=x", b"--y\r\n")):
+        answer = server.ask("/translate", body=body, Content_Type=kind)
+        assert (answer.status, answer.json) == (400, {"error": "The multipart form cannot be read."})
 
 
 def test_a_pair_that_is_too_long_is_not_scored(server: Running) -> None:
@@ -235,7 +197,10 @@ def test_there_is_nothing_elsewhere(server: Running) -> None:
     for path in ("/nothing", "/static/", "/static/../app.py", "/static/%2e%2e/app.py", "/static/page.html"):
         answer = server.ask(path)
         assert (answer.status, answer.json) == (404, {"error": "There is nothing here."})
-    assert server.ask("/translate").json == {"error": "This address takes another method."}
+    refused = server.ask("/translate")
+    assert (refused.status, refused.headers["allow"]) == (405, "POST")
+    assert refused.json == {"error": "This address takes another method."}
+    assert set(server.ask("/", method="PUT").headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
 
 
 # --- safety ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""English names of languages, by ISO 639-1 code."""
+"""Names of languages, by ISO 639-1 code: in English, and what the languages themselves and their neighbors say."""
 
 from __future__ import annotations
 
@@ -14,10 +14,36 @@ oc Occitan|pa Punjabi|pl Polish|ps Pashto|pt Portuguese|ro Romanian|ru Russian|s
 so Somali|sq Albanian|sr Serbian|sv Swedish|sw Swahili|ta Tamil|te Telugu|tg Tajik|th Thai|tk Turkmen|tl Tagalog|tr Turkish|ug Uyghur
 uk Ukrainian|ur Urdu|uz Uzbek|vi Vietnamese|wo Wolof|xh Xhosa|yi Yiddish|yo Yoruba|zh Chinese|zu Zulu
 """
+_OTHER_NAMES = """
+af Afrikaans|ar Arabisch arabe árabe arabo Arabiska العربية|bg Bulgarisch bulgare Български|ca Katalanisch catalan Català catalán
+cs Tschechisch tchèque Čeština Česky checo ceco Tsjechisch|cy Walisisch gallois Cymraeg|da Dänisch danois Dansk danés danese Deens
+de Deutsch Allemand Alemán Tedesco Duits Alemão Tysk Tyska Niemiecki Němčina Saksa Немецкий ドイツ語 德语 德語
+el Griechisch grec griego greco Ελληνικά Grieks|en Englisch Anglais Inglés Inglese Engels Inglês Engelsk Engelska Angielski Angličtina
+en Englanti Английский 英語 英语 영어|es Spanisch Espagnol Español Castellano Spagnolo Spaans Espanhol Spansk Spanska Hiszpański Испанский
+et Estnisch estonien Eesti|eu Baskisch basque Euskara vasco|fa Persisch persan Farsi فارسی|fi Finnisch finnois Suomi finlandés Finska
+fr Französisch Français Francés Francese Frans Francês Fransk Franska Francuski Francouzština Ranska Французский フランス語 法语 法語
+ga Irisch irlandais Gaeilge|gl Galicisch Galego gallego|gn Guaraní|he Hebräisch hébreu hebreo עברית|hi हिन्दी|hr Kroatisch croate Hrvatski
+hu Ungarisch hongrois Magyar húngaro|hy Armenisch arménien Հայերեն|id Indonesisch indonésien|is Isländisch islandais Íslenska
+it Italienisch Italien Italiano Italiaans Italiensk Italienska Włoski Italština Итальянский イタリア語 意大利语
+ja Japanisch Japonais Japonés Giapponese Japans 日本語 日语 日語|ka Georgisch géorgien ქართული|ko Koreanisch coréen coreano 한국어
+la Lateinisch latin Latein|lt Litauisch lituanien Lietuvių|lv Lettisch letton Latviešu|mk Mazedonisch Македонски|mt Maltesisch Malti
+nl Niederländisch Holländisch Néerlandais Neerlandés Olandese Nederlands Holandés Hollandsk|no Norwegisch norvégien Norsk noruego
+pl Polnisch polonais Polski polaco polacco|pt Portugiesisch Portugais Portugués Portoghese Portugees Português
+ro Rumänisch roumain Română rumano|ru Russisch russe Русский ruso russo Russisk Ryska ロシア語 俄语|sk Slowakisch slovaque Slovenčina
+sl Slowenisch slovène Slovenščina|sq Albanisch albanais Shqip|sr Serbisch serbe Српски Srpski|sv Schwedisch suédois Svenska svedese Zweeds
+sw Kiswahili|th ไทย|tr Türkisch turc Türkçe turco|uk Ukrainisch ukrainien Українська|vi Vietnamesisch vietnamien
+zh Chinesisch Chinois Chino Cinese Chinees 中文 汉语 漢語 中国語
+"""
 _BY_CODE = {
     code: name for entry in _NAMES.replace("\n", "|").split("|") if entry for code, name in [entry.split(" ", 1)]
 }
-_BY_NAME = {name.lower(): code for code, name in _BY_CODE.items()}
+_BY_NAME = {
+    name.lower(): code
+    for entry in _OTHER_NAMES.replace("\n", "|").split("|")
+    if entry
+    for code, *names in [entry.split()]
+    for name in names
+} | {name.lower(): code for code, name in _BY_CODE.items()}
 
 
 def language_name(code: str) -> str:
@@ -37,5 +63,5 @@ def closest_code(code: str, codes: Iterable[str]) -> str | None:
 
 
 def code_of_name(name: str) -> str | None:
-    """The code of a language by its English name in any case; None if it is unknown."""
-    return _BY_NAME.get(name.lower())
+    """The code of a language by one of its names, in any case; None if it is unknown."""
+    return _BY_NAME.get(name.strip().lower())

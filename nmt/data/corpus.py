@@ -83,8 +83,8 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
             .jsonl .parquet .tmx .xlf .xliff .po`), `x.zip` or `x.zip/train.{en,de}`, `hf:owner/name[/config]:split`, a
             catalogue name `multi30k/train`, a test set of sacreBLEU `sacrebleu:wmt14/en-de`, or `sample:train`. The names in
             braces are source and target in this order, unless they begin or end with the two language codes, which may be in
-            any order. Codes of other languages are an error. A header may also name the languages (`deu`, `de_DE`, `German`), or
-            `source` and `target`, in any order. A table without a header has the columns source and target.
+            any order. Codes of other languages are an error. A header, or the keys of JSON, may also name the languages (`deu`,
+            `de_DE`, `German`), or `source` and `target`, in any order. A `.tsv` without a header has the columns source and target.
             `[100:200]` at the end takes these pairs alone, counted from 0; `[:200]` and `[100:]` leave out one end. Of
             `hf:...[:200]` no other rows are downloaded.
         source: language code of the source side.

@@ -34,10 +34,6 @@ _LONG_CODES = {
     for long in longs
 }
 """Codes of ISO 639-2 (both kinds) and 639-3, with those of ISO 639-1."""
-_SIDES = tuple(
-    re.compile(rf"({side})([ _-](text|txt|sentence|segment))?", re.IGNORECASE)
-    for side in ("source|src", "target|tgt|trg")
-)
 
 
 def base_language(name: str) -> str:
@@ -46,7 +42,7 @@ def base_language(name: str) -> str:
 
 
 def language_code(name: str) -> str | None:
-    """The code, with region and script, of a language named by a code (`de`, `deu`, `de_DE`) or in English; None if it is none."""
+    """The code, with region and script, of a language named by a code (`de`, `deu`, `de_DE`) or by a word; None if it is none."""
     name = name.strip()
     first, separator, rest = name.replace("_", "-").partition("-")
     base = _LONG_CODES.get(first.lower(), first.lower())
@@ -55,31 +51,22 @@ def language_code(name: str) -> str | None:
     return code_of_name(name)
 
 
-def side_columns(header: Sequence[str], languages: Sequence[str]) -> list[int] | None:
-    """The columns of both languages in a header with other names for them, or `source` and `target`; None if it has none such."""
-    codes = [language_code(name) or "" for name in header]
-    source, target = (language_code(language) or language for language in languages)
-    columns = [best_match(codes, source, target), best_match(codes, target, source)]
-    if None in columns:
-        columns = [
-            next((at for at, name in enumerate(header) if side.fullmatch(name.strip())), None) for side in _SIDES
-        ]
-    pair = [column for column in columns if column is not None]
-    return pair if len(set(pair)) == 2 else None
-
-
 def best_match(codes: Sequence[str], language: str, other: str) -> int | None:
     """The index of the first code that is a language, else of the first with the same base language; None if there is none.
 
     Case does not count, nor does `_` for `-`. If the other side has the same base language (zh-CN, zh-TW), only whole codes count.
     """
-    whole = [_normalised(code) for code in codes]
-    if _normalised(language) in whole:
-        return whole.index(_normalised(language))
-    bases = [base_language(code) for code in codes]
-    if base_language(language) in bases and base_language(language) != base_language(other):
-        return bases.index(base_language(language))
-    return None
+    return next(iter(matching(codes, language, [other])), None)
+
+
+def matching(codes: Sequence[str], language: str, others: Sequence[str]) -> list[int]:
+    """The indices of all codes that are a language, else of all with its base language; as in `best_match`."""
+    if whole := [at for at, code in enumerate(codes) if _normalised(code) == _normalised(language)]:
+        return whole
+    base = base_language(language)
+    if base in map(base_language, others):
+        return []
+    return [at for at, code in enumerate(codes) if base_language(code) == base]
 
 
 def is_swapped(codes: tuple[str | None, str | None], languages: tuple[str, str], place: object) -> bool:

@@ -5,14 +5,14 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, Literal
 
 from nmt.data.archive_members import ArchiveMember
 from nmt.data.columns import Column, collect
-from nmt.data.languages import language_code, side_columns
+from nmt.data.headers import find_columns, is_pair
 from nmt.data.lines import COMPRESSIONS, Place, open_binary, read_lines
 from nmt.errors import DataError
 from nmt.files import refuse_pointer
@@ -38,12 +38,14 @@ def suffix_among(suffixes: Iterable[str], place: Place) -> str | None:
     return next((suffix for suffix in suffixes if name.endswith(suffix) and "{" not in name), None)
 
 
-def read_table(place: Place, names: Sequence[str]) -> Batches:
+def read_table(place: Place, names: Sequence[str], *, exact: bool = False) -> Batches:
     """Read the columns of these names; line ends inside texts become spaces, so that each text is one line.
+
+    Unless `exact`, a header may name languages in other words (see `find_columns`), and a tsv file of two columns needs none.
 
     Raises DataError if there is no such file or column, or a cell is not text.
     """
-    batches = _READERS[suffix_among(TABLES, place) or ".tsv"](existing_file(place), names)
+    batches = _READERS[suffix_among(TABLES, place) or ".tsv"](existing_file(place), names, exact)
     return (tuple(map(one_line, batch)) for batch in batches)
 
 
@@ -71,29 +73,28 @@ def one_line(texts: list[str]) -> list[str]:
     return [re.sub(r"[\r\n]+", " ", text) if "\n" in text else text for text in texts]
 
 
-def _delimited(path: Path | ArchiveMember, names: Sequence[str], delimiter: str) -> Batches:
+def _delimited(path: Path | ArchiveMember, names: Sequence[str], exact: bool, delimiter: str) -> Batches:
     """Read rows of a csv file (quotes as in RFC 4180) or a tsv file (without a header, source and target)."""
     is_csv = delimiter == "," or _is_quoted(path)
     rows = _csv_rows(path, delimiter) if is_csv else enumerate((line.split("\t") for line in read_lines(path)), 1)
     first = next(rows, None)
     if first is None:
         return
-    header, may_have_none = first[1], delimiter == "\t" and len(names) == 2
-    if set(names) <= set(header):
-        columns = [header.index(name) for name in names]
-    elif len(names) == 2 and (sides := side_columns(header, names)):
-        columns = sides
-    elif may_have_none and _is_row(header, names):
+    header, may_have_none = first[1], delimiter == "\t" and len(names) == 2 and not exact
+    columns = find_columns(header, names, path, exact=exact)
+    if columns is None and may_have_none and is_pair(header, names):
         columns, rows = [0, 1], chain([first], rows)
-    else:
-        advice = "; without a header, a table has source and target alone" if may_have_none else ""
-        raise DataError(f"{path}, line 1: needs the {_columns(names)}, but has {', '.join(header)}{advice}.")
+    if columns is None:
+        problem = f"{path}, line 1: needs the {_columns(names)}, but has {', '.join(header)}"
+        raise DataError(f"{problem}{_advice(header, names) if may_have_none else ''}.")
     yield from in_batches(_cells(path, rows, len(header), columns), len(names))
 
 
-def _is_row(cells: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether the first line of a table is a pair rather than a header, since it names no language."""
-    return len(cells) == 2 and not set(names) & set(cells) and not all(map(language_code, cells))
+def _advice(header: Sequence[str], names: Sequence[str]) -> str:
+    """What to do about a tsv file without a header that can be read."""
+    if len(header) != 2:
+        return "; without a header, a table has source and target alone"
+    return f"; if these are no names of columns, put a line above them that names {' and '.join(names)} in their order"
 
 
 def _columns(names: Sequence[str], conjunction: str = "and") -> str:
@@ -170,7 +171,7 @@ def _csv_rows(path: Path | ArchiveMember, delimiter: str) -> Iterator[tuple[int,
         raise DataError(f"{path}, line {before + 1}: not valid CSV ({error}).") from None
 
 
-def _json_lines(path: Path | ArchiveMember, names: Sequence[str]) -> Batches:
+def _json_lines(path: Path | ArchiveMember, names: Sequence[str], exact: bool) -> Batches:
     """Read a file with one JSON object per line: `{"en": ..., "de": ...}`, also nested in `"translation"`."""
     example = ", ".join(f'"{name}": ...' for name in names)
 
@@ -181,8 +182,8 @@ def _json_lines(path: Path | ArchiveMember, names: Sequence[str]) -> Batches:
             where = f"{path}, line {number}"
             try:
                 row = json.loads(line)
-                row = row.get("translation", row)
-                texts = tuple(row[name] for name in names)
+                row = nested if isinstance(nested := row.get("translation"), dict) else row
+                texts = tuple(row[key] for key in _keys(tuple(row), tuple(names), str(path), exact))
             except (ValueError, RecursionError):
                 raise DataError(f"{where}: not valid JSON: {line[:60]!r}.") from None
             except (KeyError, TypeError, AttributeError):
@@ -193,6 +194,15 @@ def _json_lines(path: Path | ArchiveMember, names: Sequence[str]) -> Batches:
             yield texts
 
     return in_batches(rows(), len(names))
+
+
+@lru_cache(maxsize=1_000)
+def _keys(header: tuple[str, ...], names: tuple[str, ...], place: str, exact: bool) -> tuple[str, ...]:
+    """The keys of an object with these names. Raises KeyError if one is missing."""
+    columns = find_columns(header, names, place, exact=exact)
+    if columns is None:
+        raise KeyError(names)
+    return tuple(header[column] for column in columns)
 
 
 def _check_text(texts: Sequence[Any], where: str) -> None:
@@ -209,7 +219,7 @@ def _refuse_surrogates(texts: Sequence[str], where: str) -> None:
             raise DataError(f"{where}: character {match.start() + 1} of {text[:60]!r} is a lone surrogate.")
 
 
-def _parquet(path: Path | ArchiveMember, names: Sequence[str]) -> Batches:
+def _parquet(path: Path | ArchiveMember, names: Sequence[str], exact: bool) -> Batches:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -218,16 +228,16 @@ def _parquet(path: Path | ArchiveMember, names: Sequence[str]) -> Batches:
             refuse_pointer(path)
         with pq.ParquetFile(open_binary(path) if isinstance(path, ArchiveMember) else path) as file:
             tables = (pa.Table.from_batches([batch]) for batch in file.iter_batches(ROWS))
-            yield from arrow_texts(tables, names, str(path))
+            yield from arrow_texts(tables, names, str(path), exact=exact)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path} is not a valid Parquet file: {str(error).rstrip('.')}.") from None
 
 
-def arrow_texts(tables: Iterator[Any], names: Sequence[str], place: str) -> Batches:
-    """Read text columns from tables; `place` is the name of the whole in error messages."""
+def arrow_texts(tables: Iterator[Any], names: Sequence[str], place: str, *, exact: bool = False) -> Batches:
+    """Read text columns from tables, as `read_table` does; `place` is the name of the whole in error messages."""
     before = 0
     for table in tables:
-        columns = _arrow_columns(table, names, place)
+        columns = _arrow_columns(table, names, place, exact)
         try:
             texts = tuple(column.to_pylist() for column in columns)
         except UnicodeDecodeError as error:
@@ -240,20 +250,21 @@ def arrow_texts(tables: Iterator[Any], names: Sequence[str], place: str) -> Batc
         yield texts
 
 
-def _arrow_columns(table: Any, names: Sequence[str], place: str) -> list[Any]:
+def _arrow_columns(table: Any, names: Sequence[str], place: str, exact: bool) -> list[Any]:
     """The columns of these names, at the top level or as fields of a struct column `translation`."""
     import pyarrow as pa
 
     if "translation" in table.column_names and pa.types.is_struct(table.schema.field("translation").type):
         table = table.select(["translation"]).flatten()
         table = table.rename_columns([column.removeprefix("translation.") for column in table.column_names])
-    if missing := set(names) - set(table.column_names):
-        columns = ", ".join(table.column_names)
-        raise DataError(f"{place} has no {_columns(sorted(missing), 'or')}, only {columns}.")
-    return [table.column(name) for name in names]
+    columns = find_columns(table.column_names, names, place, exact=exact)
+    if columns is None:
+        missing = [name for name in names if find_columns(table.column_names, [name], place, exact=exact) is None]
+        raise DataError(f"{place} has no {_columns(missing, 'or')}, only {', '.join(table.column_names)}.")
+    return [table.column(column) for column in columns]
 
 
-_READERS: dict[str, Callable[[Path | ArchiveMember, Sequence[str]], Batches]] = {
+_READERS: dict[str, Callable[[Path | ArchiveMember, Sequence[str], bool], Batches]] = {
     ".tsv": partial(_delimited, delimiter="\t"),
     ".csv": partial(_delimited, delimiter=","),
     ".jsonl": _json_lines,

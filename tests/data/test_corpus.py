@@ -23,6 +23,7 @@ from nmt.data import columns as columns_module
 from nmt.data.corpus import load_corpus
 from nmt.data.lines import lines_of, open_binary, read_lines
 from nmt.data.subwords import Subwords
+from nmt.data.tables import read_column
 from nmt.errors import DataError, UsageError
 from nmt.model_sources import find_model
 
@@ -271,8 +272,14 @@ def test_a_folder_is_not_a_file() -> None:
                 "tgt\tsrc",
                 "target_text\tsource_text",
                 "de\tEnglish",
+                "Deutsch\tEnglisch",
+                "allemand\tanglais",
+                "translation\tsource",
             )
         ),
+        ("t.tsv", "en_US\tde\ten\nx\tb\ta\n", [("a", "b")]),
+        ("t.tsv", "is\tist\n", [("is", "ist")]),
+        ("t.tsv", "German\tDeutsch\n", [("German", "Deutsch")]),
         ("t.tsv", 'en\tde\n"a ""b"".\nc"\tx\nd\t"y\tz"\n', [('a "b". c', "x"), ("d", "y\tz")]),
         ("t.tsv", 'en\tde\n"a\nb"\t"x\ny"\n', [("a b", "x y")]),
         ("t.tsv", '"en"\t"de"\n"a"\t"x"\n', [("a", "x")]),
@@ -290,11 +297,21 @@ def test_a_folder_is_not_a_file() -> None:
             [("a", "b"), ("😀", "d x")],
         ),
         ("t.jsonl.zst", '{"en":"a","de":"b","id":1}', [("a", "b")]),
+        ("t.jsonl", '{"deu":"b","eng":"a"}\n{"German":"d","en_US":"c"}\n', [("a", "b"), ("c", "d")]),
+        ("t.jsonl", '{"id":1,"translation":"b","source":"a"}\n', [("a", "b")]),
     ],
 )
 def test_tables(name: str, content: str, pairs: list[tuple[str, str]]) -> None:
     _write(name, content)
     assert _load(name) == pairs
+
+
+def test_one_column_is_found_by_any_name_of_its_language() -> None:
+    _write("t.tsv", "Deutsch\ten_GB\nb\ta\n")
+    assert [*read_column(Path("t.tsv"), "en")] == ["a"]
+    assert [*read_column(Path("t.tsv"), "de")] == ["b"]
+    with pytest.raises(DataError, match=r"^t\.tsv, line 1: needs the column fr, but has Deutsch, en_GB\.$"):
+        read_column(Path("t.tsv"), "fr")
 
 
 @pytest.mark.parametrize(
@@ -307,6 +324,17 @@ def test_tables(name: str, content: str, pairs: list[tuple[str, str]]) -> None:
         ("t.tsv", "fr\tja\na\tb\n", "line 1: needs the columns en and de, but has fr, ja"),
         ("t.tsv", "fra\teng\na\tb\n", "line 1: needs the columns en and de, but has fra, eng"),
         ("t.tsv", "French\tGerman\na\tb\n", "line 1: needs the columns en and de, but has French, German"),
+        ("t.tsv", "Deutsch\tKauderwelsch\na\tb\n", "put a line above them that names en and de in their order"),
+        ("t.tsv", "deu\tquz\na\tb\n", "line 1: needs the columns en and de, but has deu, quz; if these are no names"),
+        ("t.tsv", "source\tZiel\na\tb\n", "line 1: needs the columns en and de, but has source, Ziel"),
+        (
+            "t.tsv",
+            "en\tEnglish\tde\na\tb\tc\n",
+            "the columns en and English could both be en: rename or remove all but",
+        ),
+        ("t.csv", "en,de-AT,de-CH\n", "the columns de-AT and de-CH could both be de"),
+        ("t.csv", "en,en,de\n", "the columns en and en could both be en"),
+        ("t.jsonl", '{"en":"a","de":"b","deu":"b"}', "the columns de and deu could both be de"),
         ("t.csv", "a,b\n", "line 1: needs the columns en and de, but has a, b"),
         ("t.csv", 'en,de\n"a\nb",c\nd,e,f\n', "line 4: the number of columns is 3, but 2"),
         ("t.csv", 'en,de\na,b\nc,"d\ne,f\n', "line 3: not valid CSV"),
@@ -380,6 +408,9 @@ def test_a_local_dataset_is_read_through_the_hub_package() -> None:
     Path("columns").mkdir()
     pq.write_table(pa.table({"en": ["a"], "de": ["b"]}), "columns/train.parquet")
     assert _load("hf:columns:train") == [("a", "b")]
+    for header in (("German", "en_US"), ("target", "source"), ("deu", "English")):
+        pq.write_table(pa.table(dict(zip(header, (["b"], ["a"]), strict=True))), "columns/train.parquet")
+        assert _load("columns/train.parquet") == _load("hf:columns:train") == [("a", "b")]
 
 
 @pytest.mark.usefixtures("hub_cache")

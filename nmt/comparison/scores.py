@@ -92,7 +92,9 @@ class Evaluation:
             "lowercase": lowercase,
             "bootstrap": bootstrap,
         }
-        for warning in metrics.bleu_warnings([*lines, *references[0]], options["tokenize"]):
+        composition = metrics.composition_warning(lines, references[0])
+        warnings = metrics.bleu_warnings([*lines, *references[0]], options["tokenize"])
+        for warning in [*warnings, *([composition] if composition else [])]:
             logger.warning("%s", warning)
         scores = metrics.evaluate(lines, references, **options)
         return replace(

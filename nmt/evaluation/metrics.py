@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
+from unicodedata import is_normalized
 
 from nmt.errors import DataError, UsageError
 from nmt.evaluation.randomization import randomization_test
@@ -159,6 +160,18 @@ def length_warning(lines: Iterable[str], tokenizer: str) -> str | None:
     return (
         f"No line has {_LONGEST_NGRAM} tokens, the longest n-gram of BLEU, so that BLEU is 0 however good the translations "
         "are: compare by chrF, which counts characters."
+    )
+
+
+def composition_warning(hypotheses: Sequence[str], references: Sequence[str]) -> str | None:
+    """A warning if only one of two texts spells letters as Unicode composes them (NFC), so that equal words differ; else None."""
+    counts = [sum(not is_normalized("NFC", line) for line in lines) for lines in (hypotheses, references)]
+    if all(counts) or not any(counts):
+        return None
+    count, name, other = max((counts[0], "translations", "references"), (counts[1], "references", "translations"))
+    return (
+        f"The {name} spell letters in parts (not NFC) in {counted(count, 'line')}, the {other} in none, so that equal words count as "
+        "different: compose them, as with `uconv -x NFC`."
     )
 
 

@@ -16,6 +16,7 @@ from nmt.evaluation.metrics import (
     bleu,
     bleu_warnings,
     compare,
+    composition_warning,
     evaluate,
     format_comparison,
     format_scores,
@@ -260,3 +261,13 @@ def test_a_warning_says_when_no_line_has_the_tokens_of_bleu() -> None:
     assert evaluate(SHORT, SHORT, metrics=["bleu"], bootstrap=0)[0].score == 0
     assert not bleu_warnings([*SHORT, "Der Hund bellt."], "13a")
     assert not bleu_warnings(SHORT, "char")
+
+
+def test_a_warning_says_when_letters_are_composed_in_one_text_alone() -> None:
+    composed, parts = ["schön", "gut"], ["scho\u0308n", "gut"]
+    for texts, name in (((composed, parts), "references"), ((parts, composed), "translations")):
+        warning = composition_warning(*texts)
+        assert warning is not None
+        assert warning.startswith(f"The {name} spell letters in parts (not NFC) in 1 line, ")
+    assert composition_warning(composed, composed) is None
+    assert composition_warning(parts, parts) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -40,6 +41,17 @@ def serve(
             show_default="all but on a loopback address",
         ),
     ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="Also answer to pages of this site; * is any; may be repeated.",
+            show_default="none",
+        ),
+    ] = None,
+    root_path: Annotated[
+        str, typer.Option(metavar="PATH", help="Path where a proxy shows the server.", show_default="none")
+    ] = "",
     api_key_file: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help=f"API key that requests must name; or ${_KEY}.", show_default="none"),
@@ -50,6 +62,16 @@ def serve(
     max_queue: Annotated[
         int, typer.Option(min=1, max=1_000_000, metavar="N", help="Lines that wait.", rich_help_panel=_LIMITS)
     ] = 1000,
+    max_requests: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Requests per minute and client.",
+            show_default="no limit",
+            rich_help_panel=_LIMITS,
+        ),
+    ] = None,
     timeout: Annotated[
         float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Time per request.", rich_help_panel=_LIMITS)
     ] = 30.0,
@@ -80,7 +102,8 @@ def serve(
     GET /metrics is for Prometheus, GET /health for a load balancer.
 
     Requests beyond --max-queue get status 503 with Retry-After. Ctrl-C or SIGTERM finishes what was accepted. The log on
-    stderr has one JSON object per request, without texts. There is no encryption: beyond this machine, use a proxy.
+    stderr has one JSON object per request, without texts. There is no encryption: beyond this machine, use a proxy, which
+    may cut --root-path off or leave it. A proxy on this machine names its clients by X-Forwarded-For.
     """
     logging.basicConfig(format="nmt: %(message)s", level=logging.ERROR if quiet else logging.WARNING, stream=sys.stderr)
     try:
@@ -94,7 +117,8 @@ def serve(
     from nmt.serving.service import Limits
     from nmt.serving.work import EngineOptions
 
-    access = Access(_hosts(host, allow_host or [], LOOPBACK), _api_key(api_key_file))
+    origins = tuple(map(_origin, allow_origin or []))
+    access = Access(_hosts(host, allow_host or [], LOOPBACK), _api_key(api_key_file), origins, max_requests)
     engine = EngineOptions.of(models, device, precision)
     keep_kernels()
     options = ServerOptions(
@@ -102,6 +126,7 @@ def serve(
         min(usable_cores(), _MOST_PROCESSES) if threads is None else at_most_cores(threads),
         Limits(max_characters, max_queue, timeout),
         access,
+        _root_path(root_path),
     )
     with bind(host, port) as listener:
         address = _address(host, listener.getsockname()[1])
@@ -121,6 +146,21 @@ def _hosts(host: str, extra: list[str], loopback: tuple[str, ...]) -> tuple[str,
     if host not in loopback:
         return (host, *loopback, *extra) if extra else None
     return (*loopback, *(name.lower() for name in extra))
+
+
+def _origin(url: str) -> str:
+    """A site as browsers name it. Raises UsageError."""
+    origin = url.lower().removesuffix("/")
+    if url != "*" and not re.fullmatch(r"https?://[^/?#@\s]+", origin):
+        raise UsageError(f"--allow-origin {url} is no site: name one as https://example.org, or * for any.")
+    return origin
+
+
+def _root_path(path: str) -> str:
+    """The path without a slash at its end. Raises UsageError."""
+    if path and not re.fullmatch(r"/([^/?#\s][^?#\s]*)?", path):
+        raise UsageError(f"--root-path {path} is no path: name one as /mt.")
+    return path.rstrip("/")
 
 
 def _api_key(path: Path | None) -> str | None:

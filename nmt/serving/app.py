@@ -11,15 +11,17 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from nmt.language_names import language_name
-from nmt.serving import metrics, schemas
+from nmt.serving import metrics
 from nmt.serving.bodies import InvalidRequestError, read_input
 from nmt.serving.drawings import Drawer
 from nmt.serving.guard import Access, Guard, error_response
+from nmt.serving.openapi import openapi
 from nmt.serving.pages import ASSETS, render_page
 from nmt.serving.schemas import (
     PICTURES,
@@ -47,8 +49,15 @@ _BODY_SECONDS = 10.0
 class App:
     """The endpoints, around one service."""
 
-    def __init__(self, service: Service, access: Access) -> None:
-        self._service, self._access = service, access
+    def __init__(self, service: Service, access: Access, *, root_path: str = "") -> None:
+        """Prepare it.
+
+        Args:
+            service: what translates.
+            access: who may use it.
+            root_path: where a proxy shows the server, such as `/mt`; empty without.
+        """
+        self._service, self._access, self._root_path = service, access, root_path
         self._drawer = Drawer(service)
         self._most_bytes = _BYTES_PER_CHARACTER * service.limits.characters + _BODY_OVERHEAD
         self._is_stopping = False
@@ -62,7 +71,20 @@ class App:
             lifespan=self._lifespan,
         )
         app.router.redirect_slashes = False
-        return Guard(app, self._access, self._service.metrics, [path for path, _, _ in routes])
+        shared = CORSMiddleware(
+            app,
+            allow_origins=self._access.origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "X-API-Key"],
+            expose_headers=["Retry-After"],
+        )
+        return Guard(
+            shared if self._access.origins else app,
+            self._access,
+            self._service.metrics,
+            [path for path, _, _ in routes],
+            root_path=self._root_path,
+        )
 
     def stop(self) -> None:
         """Say in `/health` that no more connections are taken."""
@@ -82,6 +104,8 @@ class App:
             ("/frontend/settings", ["GET"], self._settings),
             ("/metrics", ["GET"], self._metrics),
             ("/openapi.json", ["GET"], self._openapi),
+            ("/spec", ["GET"], self._openapi),
+            ("/suggest", ["POST"], _no_suggestions),
             *pictures,
             *assets,
         ]
@@ -142,7 +166,7 @@ class App:
         return Response(self._service.exposition, media_type=metrics.CONTENT_TYPE)
 
     async def _openapi(self, _: Request) -> Response:
-        return _json(schemas.openapi())
+        return _json(openapi(self._service.models, self._root_path))
 
     def _picture(self, form: Picture) -> Endpoint:
         async def draw(request: Request) -> Response:
@@ -254,6 +278,10 @@ def _asset(name: str) -> Endpoint:
         return Response(content, media_type=media_type, headers={"cache-control": "no-cache"})
 
     return answer
+
+
+async def _no_suggestions(_: Request) -> Response:
+    raise RefusedError(403, "Suggestions are disabled on this server.")
 
 
 async def _refused(_: Request, error: Exception) -> Response:

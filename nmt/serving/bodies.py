@@ -11,10 +11,10 @@ from pydantic_core import from_json
 from starlette.datastructures import Headers
 from starlette.formparsers import MultiPartException, MultiPartParser
 
+from nmt.serving.schemas import TEXT_FIELDS
+
 InputT = TypeVar("InputT", bound=BaseModel)
 _MOST_FIELDS = 1000
-_TEXTS = ("q", "translation", "compared_translation")
-"""Fields that may be empty; any other is left out where it is empty or null."""
 
 
 class InvalidRequestError(Exception):
@@ -33,7 +33,7 @@ async def read_input(kind: type[InputT], query: bytes, content_type: str, body: 
 
 
 def _is_given(name: str, value: object) -> bool:
-    return value is not None and (value != "" or name in _TEXTS)
+    return value is not None and (value != "" or name in TEXT_FIELDS)
 
 
 async def _body_fields(content_type: str, body: bytes) -> Mapping[str, Any]:

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from starlette.responses import Response
+from starlette.datastructures import Headers
+from starlette.responses import RedirectResponse, Response
 
+from nmt.serving.rates import RequestRates
 from nmt.serving.service import RefusedError, ServiceMetrics
 
 if TYPE_CHECKING:
@@ -45,10 +47,14 @@ class Access:
         hosts: host names it answers to, None for all. Without the check a page of another site could have its own name
             point here, and read answers (DNS rebinding).
         api_key: what requests must name; None for nothing.
+        origins: sites whose pages may use the server, as `https://example.org`, or `*`.
+        requests: most requests per minute and client; None for no limit.
     """
 
     hosts: tuple[str, ...] | None = LOOPBACK
     api_key: str | None = None
+    origins: tuple[str, ...] = ()
+    requests: int | None = None
 
     def check_key(self, key: str | None) -> None:
         """Raise RefusedError unless the key is right. The comparison takes the same time wherever they differ."""
@@ -59,13 +65,23 @@ class Access:
         if not hmac.compare_digest(key.encode("utf-8", "replace"), self.api_key.encode()):
             raise RefusedError(403, "Invalid API key.")
 
-    def check_origin(self, host: str | None, origin: str | None, method: str) -> None:
-        """Raise RefusedError for another host name, and for what a page of another site sends."""
+    def check_host(self, host: str | None) -> None:
+        """Raise RefusedError for another host name."""
         name = _host_name(f"//{host}") if host else None
         if self.hosts is not None and name not in self.hosts:
             raise RefusedError(421, f"This server answers to {self.hosts[0]} only: --allow-host adds a name.")
-        if method == "POST" and origin and _is_page(origin) and origin.partition("://")[2] != host:
-            raise RefusedError(403, "Pages of other sites may not use this server.")
+
+    def check_origin(self, headers: Headers) -> None:
+        """Raise RefusedError for what a page of another site sends, unless it may."""
+        origin = headers.get("origin", "")
+        if not _is_page(origin) or origin in self.origins or "*" in self.origins:
+            return
+        if (
+            headers.get("sec-fetch-site") == "same-origin"
+        ):  # as only browsers can say, also where a proxy changes the host
+            return
+        if origin.partition("://")[2] != headers.get("host"):
+            raise RefusedError(403, "Pages of other sites may not use this server: --allow-origin adds a site.")
 
 
 def _is_page(origin: str) -> bool:
@@ -83,8 +99,12 @@ def _host_name(address: str) -> str | None:
 class Guard:
     """An ASGI application around another one."""
 
-    def __init__(self, app: ASGIApp, access: Access, metrics: ServiceMetrics, paths: Sequence[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, access: Access, metrics: ServiceMetrics, paths: Sequence[str], *, root_path: str = ""
+    ) -> None:
         self._app, self._access, self._metrics, self._paths = app, access, metrics, frozenset(paths)
+        self._root_path = root_path
+        self._rates = RequestRates(access.requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, whatever happens."""
@@ -103,12 +123,15 @@ class Guard:
                 message = {**message, "headers": [*message["headers"], *extra]}
             await send(message)
 
-        scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
+        path = scope["path"]
+        scope = {**scope, "path": self._route(path)}
         facts: dict[str, Any] = {}
         scope["nmt"] = facts
         try:
-            headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-            self._access.check_origin(headers.get(b"host"), headers.get(b"origin"), scope["method"])
+            self._check(scope)
+            if self._root_path and path == self._root_path:  # the page's links are relative
+                await RedirectResponse(f"{path}/", 308)(scope, receive, send_guarded)
+                return
             await self._app(scope, receive, send_guarded)
         except RefusedError as error:
             await error_response(error)(scope, receive, send_guarded)
@@ -116,6 +139,19 @@ class Guard:
             logger.error("failed", extra={"facts": _place(error)})
         finally:
             self._record(scope, status, time.monotonic() - started, facts)
+
+    def _route(self, path: str) -> str:
+        """The path as the server knows it, whether or not the proxy has cut the root path off."""
+        if path == self._root_path or path.startswith(f"{self._root_path}/"):
+            path = path.removeprefix(self._root_path)
+        return path.rstrip("/") or "/"
+
+    def _check(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        self._access.check_host(headers.get("host"))
+        if scope["method"] == "POST":
+            self._access.check_origin(headers)
+            self._rates.count(scope["client"][0] if scope.get("client") else "")
 
     def _record(self, scope: Scope, status: int, seconds: float, facts: dict[str, Any]) -> None:
         path = scope["path"] if scope["path"] in self._paths else "other"
@@ -129,7 +165,7 @@ class Guard:
 def error_response(error: RefusedError) -> Response:
     """An error as LibreTranslate sends it. The connection is closed where the request may not have been read to its end."""
     headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
-    if error.status in (408, 413, 421):
+    if error.status in (408, 413, 421, 429):
         headers["connection"] = "close"
     body = json.dumps({"error": str(error)}, ensure_ascii=False).encode("utf-8", "replace")
     return Response(body, error.status, headers, "application/json")

@@ -134,7 +134,8 @@ class HttpServer(uvicorn.Server):
             log_config=None,
             log_level="critical",
             access_log=False,
-            proxy_headers=False,
+            proxy_headers=True,  # a proxy on this machine says who the client is
+            forwarded_allow_ips=["127.0.0.1", "::1"],
             server_header=False,
             timeout_keep_alive=_KEEP_ALIVE,
             backlog=_BACKLOG,

@@ -17,12 +17,13 @@ from nmt.serving.work import LineTask, Setting
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """How a server is run: the processes that decode and their number, what it takes, and from whom."""
+    """How a server is run: the processes that decode and their number, what it takes, from whom, and below which path."""
 
     process: ProcessOptions
     processes: int
     limits: Limits
     access: Access
+    root_path: str = ""
 
 
 def run_server(listener: socket.socket, options: ServerOptions, *, on_start: Callable[[], None] = lambda: None) -> bool:
@@ -53,7 +54,7 @@ def run_server(listener: socket.socket, options: ServerOptions, *, on_start: Cal
             metrics.decoding.observe(seconds)
 
         batcher = Batcher([each.run for each in decoders], max_queue=limits.queue, size=size, on_batch=count)
-        app = App(Service(models, batcher, limits, metrics), options.access)
+        app = App(Service(models, batcher, limits, metrics), options.access, root_path=options.root_path)
         server = HttpServer(app.asgi(), timeout=limits.timeout, on_start=on_start, on_stop=app.stop)
         server.run(sockets=[listener])
         batcher.close(timeout=0 if server.force_exit else limits.timeout)

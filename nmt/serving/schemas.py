@@ -1,18 +1,18 @@
-"""Requests and answers of the API, and their OpenAPI document."""
+"""Requests and answers of the API."""
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.json_schema import models_json_schema
 
-from nmt import __version__
 from nmt.serving.work import AlignmentWeights, LineResult, ScoredLine, ServedModel
 
 AUTO = "auto"
 """The source language of clients that leave it to the server."""
+TEXT_FIELDS = ("q", "translation", "compared_translation")
+"""Fields that may be empty; any other is left out where it is empty or null."""
 MOST_HYPOTHESES = 10
 WIDEST_BEAM = 20
 _DIGITS = 4
@@ -228,81 +228,3 @@ def model_description(model: ServedModel) -> ModelDescription:
 
 def _finite(value: float) -> float | None:
     return round(value, _DIGITS) if math.isfinite(value) else None
-
-
-# --- the OpenAPI document -------------------------------------------------------------------------------------------
-
-_ERRORS = {
-    400: "The request is invalid.",
-    403: "The key is missing or wrong, or the request comes from a page of another site.",
-    408: "The request did not arrive in time.",
-    413: "The text is too long.",
-    421: "The server does not answer to this host name.",
-    503: "There is too much to do: try again after `Retry-After` seconds.",
-}
-_OPERATIONS: dict[str, tuple[str, str, type[BaseModel] | None, str | None]] = {
-    "/translate": ("post", "Translate a text", TranslateInput, "TranslateOutput"),
-    "/score": ("post", "Score and align a given translation", ScoreInput, "ScoreOutput"),
-    "/detect": ("post", "The source language, if there is only one", DetectInput, "DetectedLanguage[]"),
-    **{
-        f"/alignment.{form}": ("post", f"Alignment of a given translation as {form.upper()}", PictureInput, None)
-        for form in PICTURES
-    },
-    "/languages": ("get", "Languages and what they can be translated to", None, "LanguageOutput[]"),
-    "/models": ("get", "Models of this server", None, "ModelDescription[]"),
-    "/health": ("get", "Whether the server takes requests", None, "HealthOutput"),
-    "/frontend/settings": ("get", "Limits, as LibreTranslate tells them to its page", None, ""),
-    "/metrics": ("get", "Metrics in the text format of Prometheus", None, None),
-}
-_SCHEMAS: tuple[type[BaseModel], ...] = (
-    TranslateInput, ScoreInput, DetectInput, PictureInput, TranslateOutput, ScoreOutput, DetectedLanguage, LanguageOutput,
-    ModelDescription, HealthOutput, ErrorOutput,
-)  # fmt: skip
-
-
-def openapi() -> dict[str, Any]:
-    """The OpenAPI 3.1 document."""
-    _, schemas = models_json_schema(
-        [(schema, "validation") for schema in _SCHEMAS], ref_template="#/components/schemas/{model}"
-    )
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "nmt",
-            "version": __version__,
-            "description": "Translation by the models of this server. Compatible with the API of LibreTranslate.",
-        },
-        "paths": {path: {entry[0]: _operation(path, *entry[1:])} for path, entry in _OPERATIONS.items()},
-        "components": {
-            "schemas": schemas["$defs"],
-            "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
-        },
-    }
-
-
-def _operation(path: str, summary: str, body: type[BaseModel] | None, answer: str | None) -> dict[str, Any]:
-    name = path.strip("/").replace("/", "_").replace(".", "_")
-    good = {"description": summary, **_answer_content(path, answer)}
-    operation: dict[str, Any] = {"operationId": name, "summary": summary, "responses": {"200": good}}
-    if body is None:
-        return operation
-    schema = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}
-    content = {"application/json": schema, "application/x-www-form-urlencoded": schema}
-    operation["requestBody"] = {"required": True, "content": content}
-    error = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorOutput"}}}
-    for status, text in _ERRORS.items():
-        operation["responses"][str(status)] = {"description": text, "content": error}
-    operation["responses"]["503"]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
-    operation["security"] = [{}, {"key": []}]
-    return operation
-
-
-def _answer_content(path: str, answer: str | None) -> dict[str, Any]:
-    if answer is None:
-        media = {"png": "image/png", "svg": "image/svg+xml", "html": "text/html", "json": "application/json"}
-        return {"content": {media.get(path.rpartition(".")[2], "text/plain"): {}}}
-    if not answer:
-        return {"content": {"application/json": {}}}
-    reference: dict[str, Any] = {"$ref": f"#/components/schemas/{answer.removesuffix('[]')}"}
-    schema = {"type": "array", "items": reference} if answer.endswith("[]") else reference
-    return {"content": {"application/json": {"schema": schema}}}

@@ -113,13 +113,14 @@ def serving(
     models: Sequence[ServedModel] = MODELS,
     limits: Limits | None = None,
     access: Access | None = None,
+    root_path: str = "",
 ) -> Iterator[Running]:
     """A server in a thread; at the end it must stop."""
     limits = limits or Limits()
     batcher = Batcher[Setting, LineTask, LineResult](
         decoders, size=lambda _, task: task.size, on_batch=lambda *_: None, max_queue=limits.queue
     )
-    app = App(Service(models, batcher, limits, ServiceMetrics()), access or Access())
+    app = App(Service(models, batcher, limits, ServiceMetrics()), access or Access(), root_path=root_path)
     server = HttpServer(app.asgi(), timeout=5, on_stop=app.stop)
     with bind("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]

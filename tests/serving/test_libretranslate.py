@@ -112,3 +112,10 @@ def test_an_address_may_end_in_a_slash(server: Running) -> None:
     assert server.ask("/languages/").json == server.ask("/languages").json
     assert server.ask("/translate/x").status == 404
     assert 'path="/translate",status="200"' in server.ask("/metrics").body.decode()
+
+
+def test_suggestions_are_refused_and_the_document_has_its_other_address(server: Running) -> None:
+    refused = server.ask("/suggest", {"q": "a", "s": "b", "source": "en", "target": "de"})
+    assert (refused.status, refused.json) == (403, {"error": "Suggestions are disabled on this server."})
+    assert server.ask("/frontend/settings").json["suggestions"] is False
+    assert server.ask("/spec").json == server.ask("/openapi.json").json

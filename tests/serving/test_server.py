@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from nmt.errors import DataError
 from nmt.serving.guard import HEADERS, Access, LogLines, logger
 from nmt.serving.listening import bind
-from nmt.serving.schemas import openapi
+from nmt.serving.openapi import openapi
 from nmt.serving.service import Limits
 from nmt.serving.work import LineResult, LineTask, Setting
 from tests.serving.fakes import MODELS, TOO_LONG, Running, decode, serving, wait_until
@@ -86,13 +87,30 @@ def test_an_alignment_is_downloaded(server: Running, form: str, start: bytes) ->
 
 def test_the_openapi_document_has_every_path_of_the_api(server: Running) -> None:
     document = server.ask("/openapi.json").json
-    assert document == json.loads(json.dumps(openapi()))
+    assert document == json.loads(json.dumps(openapi(MODELS)))
     for path, methods in document["paths"].items():
         for method in methods:
             assert server.ask(path, {} if method == "post" else None).status in ({400} if method == "post" else {200})
     references = set(_references(document))
     assert {f"#/components/schemas/{name}" for name in document["components"]["schemas"]} >= references
     assert len(references) > 8
+
+
+def test_the_openapi_document_says_what_may_be_named() -> None:
+    document = openapi(MODELS[:1], "/mt")
+    assert document["servers"] == [{"url": "/mt"}]
+    schemas = document["components"]["schemas"]
+    by_target, by_model = schemas["Direction"]["anyOf"]
+    assert by_target["required"] == ["target"]
+    assert by_target["properties"]["target"] == {"const": "de"}
+    assert by_target["properties"]["source"] == {"enum": ["en", "auto", None, ""]}
+    assert by_model["required"] == ["model"]
+    assert by_model["properties"]["model"] == {"const": "one"}
+    for name in ("TranslateInput", "ScoreInput", "PictureInput"):
+        assert schemas[name]["allOf"] == [{"$ref": "#/components/schemas/Direction"}]
+    two = openapi([MODELS[0], replace(MODELS[1], source="de", target="en")])["components"]["schemas"]["Direction"]
+    assert two["anyOf"][0]["required"] == ["source", "target"]
+    assert two["anyOf"][0]["properties"]["source"] == {"enum": ["en"]}
 
 
 def _references(value: Any) -> Iterator[str]:

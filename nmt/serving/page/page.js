@@ -54,7 +54,7 @@ async function fetchLines(model, lines, alignment, signal) {
   const missing = [...new Set(lines)].filter((line) => line.trim() && !isKnown(line));
   if (!missing.length) return;
   const content = { q: missing, model: model.id, n_best: HYPOTHESES, alignment };
-  const answer = await (await ask("/translate", content, signal)).json();
+  const answer = await (await ask("translate", content, signal)).json();
   answer.lines.forEach(([line], at) => {
     if (!alignment) for (const hypothesis of line?.hypotheses ?? []) delete hypothesis.alignment; // null: not asked for
     remember(model, missing[at], line?.hypotheses ?? []);
@@ -198,7 +198,7 @@ async function scoreOwn(column) {
   const { signal } = (column.abort = new AbortController());
   try {
     const content = { q: line, translation: own.text, model: column.model.id };
-    const { text, ...figures } = await (await ask("/score", content, signal)).json();
+    const { text, ...figures } = await (await ask("score", content, signal)).json();
     Object.assign(own, figures);
     say(column, "");
     showDetails(column);
@@ -405,7 +405,7 @@ async function download(event) {
   if (other) Object.assign(content, { compared: other.column.model.id, compared_translation: other.text });
   event.target.disabled = true;
   try {
-    const answer = await ask(`/alignment.${form}`, content);
+    const answer = await ask(`alignment.${form}`, content);
     const address = URL.createObjectURL(await answer.blob());
     make("a", { href: address, download: `alignment.${form}` }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);

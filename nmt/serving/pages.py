@@ -16,6 +16,9 @@ from nmt.serving.work import ServedModel
 
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
+_SHARED_SCRIPTS = ("drawing.js", "pointing.js")
+_OWN_SCRIPTS = ("requests.js", "lines.js", "alternatives.js", "page.js")
+
 
 def _own_file(name: str) -> str:
     return (resources.files("nmt.serving") / "page" / name).read_text(encoding="utf-8")
@@ -27,7 +30,7 @@ _TEMPLATE = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=
 ASSETS: dict[str, tuple[str, str]] = {
     "page.css": ("\n".join([page_file("shared.css"), _own_file("page.css")]), "text/css"),
     "page.js": (
-        "\n".join([page_file("drawing.js"), page_file("pointing.js"), _own_file("page.js")]),
+        "\n".join([*map(page_file, _SHARED_SCRIPTS), *map(_own_file, _OWN_SCRIPTS)]),
         "text/javascript",
     ),
 }

@@ -174,6 +174,30 @@ def test_the_line_with_the_caret_is_drawn(visit: Open) -> None:
     assert page.input_value("#translation-0") == "b a\n\nmine"
 
 
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_line_that_stands_elsewhere_too_is_drawn(visit: Open, number: int) -> None:
+    page = visit()
+    type_text(page, "a b\nc\na b", "b a\nc\nb a")
+    for _ in range(3 - number):
+        page.click("#previous")
+    page.wait_for_function("number => document.querySelector('#place').textContent === `${number} / 3`", arg=number)
+    page.wait_for_selector(".source .word:has-text('c')" if number == 2 else ".source .word:has-text('a')")
+    assert page.locator("td").count() == (1 if number == 2 else 4)
+
+
+def test_an_edited_translation_follows_its_line(visit: Open) -> None:
+    page = visit()
+    type_text(page, "a b\nc d\na b", "b a\nd c\nb a")
+    page.fill("#translation-0", "mine\nd c\nb a")
+    for text, translation in [
+        ("new\na b\nc d\na b", "new\nmine\nd c\nb a"),  # a line above
+        ("c d\na b\nnew", "d c\nmine\nnew"),  # lines in another order
+        ("c d", "d c"),  # gone
+        ("a b\na b", "mine\nb a"),  # and back
+    ]:
+        type_text(page, text, translation)
+
+
 def test_two_models_side_by_side(visit: Open) -> None:
     page = visit()
     type_text(page, "a b", "b a")
@@ -316,6 +340,65 @@ def test_a_busy_server_is_asked_again(visit: Open) -> None:
         free.set()
         await_translation(page, "b a")
         assert page.inner_text(".status") == ""
+
+
+def test_a_server_that_cannot_answer_is_asked_four_times_and_then_on_demand(visit: Open) -> None:
+    page = visit()
+    page.clock.install()
+    asked: list[float] = []
+    said = []
+
+    def refuse(route: Any) -> None:
+        asked.append(page.evaluate("Date.now()"))
+        route.fulfill(status=503, headers={"Retry-After": "1"}, json={"error": "Busy."})
+
+    page.route("**/translate", refuse)
+    page.fill("#q", "a b")
+    for pause in (500, 1100, 2100, 4100, 100_000):
+        page.clock.run_for(pause)
+        page.wait_for_timeout(100)
+        said.append(page.inner_text(".status"))
+    assert said == [*(f"Busy. Trying again in {wait} s." for wait in (1, 2, 4)), *["Busy. Tried 4 times."] * 2]
+    assert len(asked) == 4
+    page.unroute("**/translate")
+    page.click(".again")
+    await_translation(page, "b a")
+    assert page.is_hidden(".again")
+    assert page.inner_text(".status") == ""
+
+
+def test_a_text_that_is_refused_is_not_sent_again(visit: Open) -> None:
+    page = visit()
+    asked = []
+    page.clock.install()
+    page.on("request", lambda request: asked.append(request.url))
+    page.route("**/translate", lambda route: route.fulfill(status=400, json={"error": "Not this."}))
+    page.fill("#q", "a b")
+    page.clock.run_for(500)
+    page.wait_for_selector(".status.problem")
+    page.clock.run_for(100_000)
+    assert page.inner_text(".status") == "Not this."
+    assert len(asked) == 1
+
+
+def test_the_page_works_below_a_path_of_a_proxy(visit: Open, server: Running) -> None:
+    page = visit()
+    address = f"http://127.0.0.1:{server.port}/"
+    page.route(f"{address}**", lambda route: _forward(route, address))
+    page.goto(f"{address}below/")
+    type_text(page, "a b", "b a")
+    page.fill("#translation-0", "mine")
+    page.wait_for_selector(".alternatives .score:has-text('yours −5.00')")
+    assert page.get_attribute("footer a", "href") == "openapi.json"
+
+
+def _forward(route: Any, address: str) -> None:
+    """As a proxy does that has the server below a path, and nothing of it elsewhere."""
+    path = route.request.url.removeprefix(address)
+    if path.startswith("below/"):
+        route.fulfill(response=route.fetch(url=address + path.removeprefix("below/")))
+    else:
+        route.fulfill(status=404)
 
 
 def test_the_key_is_asked_for(visit: Open) -> None:

@@ -2,77 +2,22 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const element = (id) => document.getElementById(id);
-const HYPOTHESES = 5;
 const TYPING = 200; // milliseconds without a key before a translation is asked for
 const SETTLED = 1500; // and before it is read out
-const MOST_REMEMBERED = 500; // lines
-const state = {
-  lines: [""], // of the source
-  current: 0, // the line that is drawn
-  columns: [], // one per model that is shown
-};
-const remembered = new Map(); // hypotheses by model and line
-
-// --- asking the server ----------------------------------------------------------------------------------------------
-
-class Refusal extends Error {
-  constructor(message, seconds) {
-    super(message);
-    this.seconds = seconds;
-  }
-}
-
-async function ask(path, content, signal) {
-  const headers = { "Content-Type": "application/json" };
-  if (element("key")?.value) headers["X-API-Key"] = element("key").value;
-  let answer;
-  try {
-    answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(content), signal });
-  } catch (error) {
-    throw error.name === "AbortError" ? error : new Refusal("The server does not answer.", 5);
-  }
-  if (answer.ok) return answer;
-  const { error } = await answer.json().catch(() => ({ error: `The server answers ${answer.status}.` }));
-  throw new Refusal(error, Number(answer.headers.get("Retry-After")) || null);
-}
-
-const keyOf = (model, line) => `${model.id}\n${line}`;
-
-function recall(model, line) {
-  return remembered.get(keyOf(model, line));
-}
-
-function remember(model, line, hypotheses) {
-  remembered.delete(keyOf(model, line));
-  remembered.set(keyOf(model, line), hypotheses);
-  if (remembered.size > MOST_REMEMBERED) remembered.delete(remembered.keys().next().value);
-}
-
-/** Ask for the hypotheses of lines, unless they are known. */
-async function fetchLines(model, lines, alignment, signal) {
-  const isKnown = (line) => recall(model, line) && (!alignment || recall(model, line)[0]?.alignment !== undefined);
-  const missing = [...new Set(lines)].filter((line) => line.trim() && !isKnown(line));
-  if (!missing.length) return;
-  const content = { q: missing, model: model.id, n_best: HYPOTHESES, alignment };
-  const answer = await (await ask("translate", content, signal)).json();
-  answer.lines.forEach(([line], at) => {
-    if (!alignment) for (const hypothesis of line?.hypotheses ?? []) delete hypothesis.alignment; // null: not asked for
-    remember(model, missing[at], line?.hypotheses ?? []);
-  });
-}
 
 // --- columns: a model with its translation --------------------------------------------------------------------------
 
-/** A column holds, for each line, which hypothesis is chosen: its rank, or what was typed with its score. */
 function makeColumn(number, model) {
   const root = element(`column-${number}`) ?? copyColumn(number);
   const part = (name) => root.querySelector(name);
   const column = { number, model, root, area: part("textarea"), status: part(".status"), details: part(".details") };
-  Object.assign(column, { choices: [], copy: part(".copy"), label: part("label"), abort: null, timer: null, drawn: "" });
+  Object.assign(column, { copy: part(".copy"), again: part(".again"), label: part("label"), typing: null, drawn: "" });
+  Object.assign(column, { translation: new Errand(column, translate), score: new Errand(column, scoreOwn) });
   column.area.readOnly = false;
   column.area.addEventListener("input", () => editTranslation(column));
   for (const event of ["click", "keyup"]) column.area.addEventListener(event, () => followCaret(column.area));
   column.copy.addEventListener("click", () => copyTranslation(column));
+  column.again.addEventListener("click", () => column.repeat());
   setModel(column, model);
   return column;
 }
@@ -91,7 +36,7 @@ function copyColumn(number) {
 }
 
 function setModel(column, model) {
-  Object.assign(column, { model, choices: [], drawn: "" });
+  Object.assign(column, { model, drawn: "" });
   column.area.lang = model.target;
   nameColumns();
 }
@@ -103,49 +48,41 @@ function nameColumns() {
   }
 }
 
-function say(column, text, isProblem = false) {
+/** What there is to say of a column; nothing if all is well. */
+function say(column, text) {
   column.status.textContent = text;
-  column.status.classList.toggle("problem", isProblem);
-  if (isProblem) element("announcement").textContent = text;
+  column.status.classList.remove("problem");
+  column.again.hidden = true;
+}
+
+/** Say what went wrong; `repeat` does it once more when a person asks for it. */
+function complain(column, text, repeat = null) {
+  say(column, text);
+  column.status.classList.add("problem");
+  Object.assign(column, { repeat });
+  column.again.hidden = !repeat;
+  element("announcement").textContent = text;
 }
 
 /** Translate all lines by the model of a column; the current one with its alignment. */
-async function translate(column) {
-  column.abort?.abort();
-  clearTimeout(column.timer);
-  const { signal } = (column.abort = new AbortController());
+async function translate(column, signal) {
+  const current = currentLine().text;
+  const rest = state.lines.map(({ text }) => text).filter((text) => text !== current);
   column.root.classList.add("waiting");
   try {
-    const rest = state.lines.filter((_, at) => at !== state.current);
     await Promise.all([
-      fetchLines(column.model, [state.lines[state.current]], column.model.alignment, signal),
+      fetchLines(column.model, [current], column.model.alignment, signal),
       fetchLines(column.model, rest, false, signal),
     ]);
-    say(column, "");
-    showTranslation(column);
-  } catch (error) {
-    if (error.name === "AbortError") return;
-    tryAgain(column, error, translate);
+  } finally {
+    if (!signal.aborted) column.root.classList.remove("waiting");
   }
-  column.root.classList.remove("waiting");
-}
-
-function tryAgain(column, error, action) {
-  say(column, error.seconds ? `${error.message} Trying again in ${error.seconds} s.` : error.message, true);
-  if (error.seconds) column.timer = setTimeout(() => action(column), 1000 * error.seconds);
-}
-
-/** What is chosen for a line: {text, ...figures}; null for a blank line, or one that is not translated yet. */
-function chosenOf(column, at) {
-  const choice = column.choices[at];
-  if (choice?.own !== undefined && choice.line === state.lines[at]) return choice.own;
-  const hypotheses = recall(column.model, state.lines[at]) ?? [];
-  const rank = choice?.line === state.lines[at] ? choice.rank : 0;
-  return hypotheses[rank] ?? hypotheses[0] ?? null;
+  say(column, "");
+  showTranslation(column);
 }
 
 function showTranslation(column) {
-  const text = state.lines.map((_, at) => chosenOf(column, at)?.text ?? "").join("\n");
+  const text = state.lines.map((line) => chosenOf(column, line)?.text ?? "").join("\n");
   if (column.area.value !== text) column.area.value = text;
   column.copy.hidden = !text.trim();
   showDetails(column);
@@ -158,7 +95,7 @@ let announcing = null;
 function announce() {
   clearTimeout(announcing);
   announcing = setTimeout(() => {
-    const texts = state.columns.map((column) => chosenOf(column, state.current)?.text).filter(Boolean);
+    const texts = state.columns.map((column) => chosenOf(column, currentLine())?.text).filter(Boolean);
     element("announcement").textContent = texts.join(" / ");
   }, SETTLED);
 }
@@ -173,47 +110,43 @@ async function copyTranslation(column) {
 
 function editTranslation(column) {
   const typed = column.area.value.split("\n");
-  clearTimeout(column.timer);
+  clearTimeout(column.typing);
   if (typed.length !== state.lines.length) {
-    say(column, `Keep one line per line of the text: ${typed.length} for ${state.lines.length}.`, true);
+    complain(column, `Keep one line per line of the text: ${typed.length} for ${state.lines.length}.`);
     return;
   }
   say(column, "");
-  typed.forEach((text, at) => {
-    if (text === (chosenOf(column, at)?.text ?? "")) return;
-    const line = state.lines[at];
-    const rank = (recall(column.model, line) ?? []).findIndex((hypothesis) => hypothesis.text === text);
-    column.choices[at] = rank >= 0 ? { line, rank } : { line, own: { text } };
-  });
+  typed.forEach((text, at) => reviseLine(column, state.lines[at], text));
   followCaret(column.area);
   showDetails(column);
-  column.timer = setTimeout(() => scoreOwn(column), TYPING);
+  column.typing = setTimeout(() => column.score.start(), TYPING);
+}
+
+function reviseLine(column, line, text) {
+  if (text === (chosenOf(column, line)?.text ?? "")) return;
+  const rank = (recall(column.model, line.text) ?? []).findIndex((hypothesis) => hypothesis.text === text);
+  line.choices.set(column.model.id, rank < 0 ? { own: { text } } : { rank });
 }
 
 /** Score what was typed for the current line. */
-async function scoreOwn(column) {
-  const { own, line } = column.choices[state.current] ?? {};
-  if (!own || own.score !== undefined || line !== state.lines[state.current] || !line.trim() || !own.text.trim()) return;
-  column.abort?.abort();
-  const { signal } = (column.abort = new AbortController());
-  try {
-    const content = { q: line, translation: own.text, model: column.model.id };
-    const { text, ...figures } = await (await ask("score", content, signal)).json();
-    Object.assign(own, figures);
-    say(column, "");
-    showDetails(column);
-  } catch (error) {
-    if (error.name !== "AbortError") tryAgain(column, error, scoreOwn);
-  }
+async function scoreOwn(column, signal) {
+  const { text: source, choices } = currentLine();
+  const { own } = choices.get(column.model.id) ?? {};
+  if (!own || own.score !== undefined || !source.trim() || !own.text.trim()) return;
+  const content = { q: source, translation: own.text, model: column.model.id };
+  const { text, ...figures } = await (await ask("score", content, signal)).json();
+  Object.assign(own, figures);
+  say(column, "");
+  showDetails(column);
 }
 
 // --- alternatives and the drawing -----------------------------------------------------------------------------------
 
 /** Show what belongs to the current line, unless it is what is shown already. */
 function showDetails(column) {
-  const line = state.lines[state.current];
+  const line = currentLine().text;
   const hypotheses = recall(column.model, line) ?? [];
-  const chosen = chosenOf(column, state.current);
+  const chosen = chosenOf(column, currentLine());
   const drawn = JSON.stringify([line, chosen?.text, chosen?.score, hypotheses.map(({ text }) => text), state.columns.length]);
   if (drawn === column.drawn && chosen?.alignment === column.alignment) return;
   Object.assign(column, { drawn, alignment: chosen?.alignment });
@@ -240,7 +173,7 @@ function showDrawings() {
   shown.pinned = null;
   shown.views.forEach(placeRibbons);
   showThreshold();
-  element("tools").hidden = !state.columns.some((column) => chosenOf(column, state.current));
+  element("tools").hidden = !state.columns.some((column) => chosenOf(column, currentLine()));
   element("steps").hidden = state.lines.length < 2;
   element("place").textContent = `${state.current + 1} / ${state.lines.length}`;
   element("previous").disabled = state.current === 0;
@@ -266,55 +199,8 @@ function drawCard(column, chosen) {
 const named = (column) => (state.columns.length > 1 ? `, ${column.model.name}` : "");
 const figure = (value) => (value == null ? "–" : value.toFixed(2).replace("-", "−"));
 
-function drawAlternatives(column, hypotheses, chosen) {
-  const best = hypotheses[0]?.text.split(" ") ?? [];
-  const rows = hypotheses.map((hypothesis, rank) => drawAlternative(column, hypothesis, hypothesis === chosen, { rank }, best));
-  if (chosen && !hypotheses.includes(chosen)) rows.push(drawAlternative(column, chosen, true, { own: chosen }, best));
-  const title = make("h2", { id: `alternatives-${column.number}` }, `Alternatives${named(column)}`);
-  const list = make("ol", { class: "alternatives", role: "radiogroup", "aria-labelledby": title.id }, ...rows);
-  return make("section", { class: "card" }, title, list);
-}
-
-function drawAlternative(column, hypothesis, checked, choice, best) {
-  const input = make("input", { type: "radio", name: `alternative-${column.number}` });
-  input.checked = checked;
-  input.addEventListener("change", () => choose(column, choice));
-  const isOwn = choice.own !== undefined;
-  const said = make("span", { class: "said", lang: column.model.target, dir: "auto" }, ...differing(hypothesis.text, best));
-  const note = isOwn ? [make("span", { class: "own faint" }, "yours")] : [];
-  const score = make("span", { class: "score" }, ...note, " ", hypothesis.score === undefined ? "…" : figure(hypothesis.score));
-  score.title = "Score: the higher, the better";
-  return make("li", { role: "presentation" }, make("label", {}, input, said, score));
-}
-
-/** The words of a text, those marked that the best translation does not have in this order. */
-function differing(text, best) {
-  const words = text.split(" ");
-  const common = commonWords(words, best);
-  return words.flatMap((word, at) => [...(at ? [" "] : []), common.has(at) ? word : make("mark", {}, word)]);
-}
-
-/** Places of a longest common subsequence of words. */
-function commonWords(words, others) {
-  if (words.length * others.length > 40_000) return new Set(words.keys());
-  const lengths = Array.from({ length: words.length + 1 }, () => new Array(others.length + 1).fill(0));
-  for (let at = words.length - 1; at >= 0; at--) {
-    for (let to = others.length - 1; to >= 0; to--) {
-      const either = Math.max(lengths[at + 1][to], lengths[at][to + 1]);
-      lengths[at][to] = words[at] === others[to] ? lengths[at + 1][to + 1] + 1 : either;
-    }
-  }
-  const places = new Set();
-  for (let at = 0, to = 0; at < words.length && to < others.length; ) {
-    if (words[at] === others[to]) places.add(at++) && to++;
-    else if (lengths[at + 1][to] >= lengths[at][to + 1]) at++;
-    else to++;
-  }
-  return places;
-}
-
 function choose(column, choice) {
-  column.choices[state.current] = { line: state.lines[state.current], ...choice };
+  currentLine().choices.set(column.model.id, choice);
   showTranslation(column);
 }
 
@@ -328,7 +214,7 @@ function showThreshold() {
 
 function readSource() {
   const { value } = element("q");
-  state.lines = value.split("\n");
+  replaceLines(value.split("\n"));
   state.current = Math.min(lineAt(element("q")), state.lines.length - 1);
   element("count").textContent = value ? `${value.length.toLocaleString("en")} / ${data.characters.toLocaleString("en")}` : "";
 }
@@ -344,11 +230,15 @@ function goToLine(at) {
   if (at === state.current) return;
   state.current = at;
   for (const column of state.columns) {
-    if (column.choices[at]?.own) {
-      showDetails(column);
-      scoreOwn(column);
-    } else translate(column);
+    showDetails(column);
+    askAbout(column);
   }
+}
+
+/** Ask for what is not known yet of the text and its current line. */
+function askAbout(column) {
+  column.translation.start();
+  column.score.start();
 }
 
 let typing = null;
@@ -356,7 +246,7 @@ let typing = null;
 function typeSource() {
   readSource();
   clearTimeout(typing);
-  typing = setTimeout(() => state.columns.forEach(translate), TYPING);
+  typing = setTimeout(() => state.columns.forEach(askAbout), TYPING);
 }
 
 // --- models ---------------------------------------------------------------------------------------------------------
@@ -378,8 +268,9 @@ function chooseModels() {
   offerComparison();
   const models = [element("model").value, element("compare").value].filter(Boolean).map(modelOf);
   while (state.columns.length > models.length) {
-    const { abort, root } = state.columns.pop();
-    abort?.abort();
+    const { translation, score, root } = state.columns.pop();
+    translation.stop();
+    score.stop();
     root.remove();
   }
   models.forEach((model, number) => {
@@ -392,7 +283,7 @@ function chooseModels() {
   element("q").lang = source;
   element("source-language").textContent = data.languages[source];
   document.title = `Translate ${data.languages[source]} to ${data.languages[target]}`;
-  state.columns.forEach(translate);
+  state.columns.forEach(askAbout);
 }
 
 // --- downloads ------------------------------------------------------------------------------------------------------
@@ -400,8 +291,8 @@ function chooseModels() {
 async function download(event) {
   const form = event.target.value;
   if (!form) return;
-  const [one, other] = state.columns.map((column) => ({ column, text: chosenOf(column, state.current)?.text }));
-  const content = { q: state.lines[state.current], translation: one.text, model: one.column.model.id };
+  const [one, other] = state.columns.map((column) => ({ column, text: chosenOf(column, currentLine())?.text }));
+  const content = { q: currentLine().text, translation: one.text, model: one.column.model.id };
   if (other) Object.assign(content, { compared: other.column.model.id, compared_translation: other.text });
   event.target.disabled = true;
   try {
@@ -411,7 +302,7 @@ async function download(event) {
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
     say(one.column, "");
   } catch (error) {
-    say(one.column, error.message, true);
+    complain(one.column, error.message);
   }
   event.target.disabled = false;
 }
@@ -423,7 +314,7 @@ function start() {
   element("q").addEventListener("input", typeSource);
   for (const event of ["click", "keyup"]) element("q").addEventListener(event, () => followCaret(element("q")));
   for (const id of ["model", "compare"]) element(id).addEventListener("change", chooseModels);
-  element("key")?.addEventListener("change", () => state.columns.forEach(translate));
+  element("key")?.addEventListener("change", () => state.columns.forEach(askAbout));
   element("previous").addEventListener("click", () => goToLine(state.current - 1));
   element("next").addEventListener("click", () => goToLine(state.current + 1));
   element("threshold").addEventListener("input", showThreshold);

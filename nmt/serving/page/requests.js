@@ -1,0 +1,100 @@
+// Asking the server, and what it has answered.
+
+const HYPOTHESES = 5;
+const MOST_REMEMBERED = 500; // lines
+const MOST_ATTEMPTS = 4; // at the same request
+const PASSING = [429, 502, 503, 504]; // statuses that pass
+const WAIT = 5; // seconds before a request is repeated, unless the server says how many; doubled each time
+
+class Refusal extends Error {
+  /** `seconds` until it is worth asking again; null if the answer would be the same. */
+  constructor(message, seconds) {
+    super(message);
+    this.seconds = seconds;
+  }
+}
+
+/** Paths are relative, so that the page works below any path of a proxy. */
+async function ask(path, content, signal) {
+  const headers = { "Content-Type": "application/json" };
+  if (element("key")?.value) headers["X-API-Key"] = element("key").value;
+  let answer;
+  try {
+    answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(content), signal });
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new Refusal("The server does not answer.", WAIT);
+  }
+  if (answer.ok) return answer;
+  const { error } = await answer.json().catch(() => ({ error: `The server answers ${answer.status}.` }));
+  const seconds = Number(answer.headers.get("Retry-After")) || WAIT;
+  throw new Refusal(error, PASSING.includes(answer.status) ? seconds : null);
+}
+
+/** What a column asks, once at a time. If the server cannot answer now, it is asked a few times more, then on demand. */
+class Errand {
+  constructor(column, action) {
+    Object.assign(this, { column, action, failures: 0, abort: null, timer: null });
+  }
+
+  start() {
+    this.failures = 0;
+    this.run();
+  }
+
+  stop() {
+    this.abort?.abort();
+    clearTimeout(this.timer);
+  }
+
+  async run() {
+    this.stop();
+    this.abort = new AbortController();
+    try {
+      await this.action(this.column, this.abort.signal);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      if (!(error instanceof Refusal)) throw error;
+      this.fail(error);
+    }
+  }
+
+  fail({ message, seconds }) {
+    this.failures++;
+    if (seconds === null) return complain(this.column, message);
+    if (this.failures === MOST_ATTEMPTS) {
+      return complain(this.column, `${message} Tried ${MOST_ATTEMPTS} times.`, () => this.start());
+    }
+    const wait = seconds * 2 ** (this.failures - 1);
+    complain(this.column, `${message} Trying again in ${wait} s.`);
+    this.timer = setTimeout(() => this.run(), 1000 * wait);
+  }
+}
+
+// --- what is known of lines -----------------------------------------------------------------------------------------
+
+const remembered = new Map(); // hypotheses by model and line
+
+const keyOf = (model, line) => `${model.id}\n${line}`;
+
+function recall(model, line) {
+  return remembered.get(keyOf(model, line));
+}
+
+function remember(model, line, hypotheses) {
+  remembered.delete(keyOf(model, line));
+  remembered.set(keyOf(model, line), hypotheses);
+  if (remembered.size > MOST_REMEMBERED) remembered.delete(remembered.keys().next().value);
+}
+
+/** Ask for the hypotheses of lines, unless they are known. */
+async function fetchLines(model, lines, alignment, signal) {
+  const isKnown = (line) => recall(model, line) && (!alignment || recall(model, line)[0]?.alignment !== undefined);
+  const missing = [...new Set(lines)].filter((line) => line.trim() && !isKnown(line));
+  if (!missing.length) return;
+  const content = { q: missing, model: model.id, n_best: HYPOTHESES, alignment };
+  const answer = await (await ask("translate", content, signal)).json();
+  answer.lines.forEach(([line], at) => {
+    if (!alignment) for (const hypothesis of line?.hypotheses ?? []) delete hypothesis.alignment; // null: not asked for
+    remember(model, missing[at], line?.hypotheses ?? []);
+  });
+}

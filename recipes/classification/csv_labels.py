@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 from classifier import ATTENTIONS, FIRST_WORD, Classifier, Examples, encode, fit, predict
 from command_line import add_output, count, draw, log, run
-from labelled_table import read_labels, read_lines, read_table
+from labelled_table import read_labels, read_lines, read_rows
 from torch import Tensor
 
 from nmt import Alignment
@@ -66,7 +66,7 @@ def report(names: Sequence[str], predicted: Tensor, gold: Tensor) -> Iterator[st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", type=Path, help="a .csv or .tsv with a header")
+    parser.add_argument("table", type=Path, help="a .tsv, .csv, .jsonl or .parquet file with a header")
     parser.add_argument("--text", required=True, metavar="COLUMN", help="the texts")
     parser.add_argument("--label", required=True, metavar="COLUMN", action="append", help="the labels; may be repeated")
     parser.add_argument("--classify", metavar="FILE", type=Path, help="then write labels and text of each of its lines")
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--seed", metavar="N", type=count, default=1, help="of the split and the training (1)")
     options = parser.parse_args()
 
-    rows, lines = read_table(options.table, [options.text, *options.label]), read_lines(options.classify)
+    rows, lines = read_rows(options.table, [options.text, *options.label]), read_lines(options.classify)
     random.Random(options.seed).shuffle(rows)
     torch.manual_seed(options.seed)
     names, labels = read_labels([row[1:] for row in rows], options.label)

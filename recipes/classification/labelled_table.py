@@ -2,51 +2,36 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import torch
 from command_line import log
 from torch import Tensor
 
 from nmt import DataError
+from nmt.data import read_table
 
 FEWEST_TEXTS = 20
-_FORMATS: dict[str, dict[str, Any]] = {".tsv": {"delimiter": "\t", "quoting": csv.QUOTE_NONE}}
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn what can go wrong while reading a file into a DataError."""
-    try:
-        yield
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from None
 
 
 def read_lines(path: Path | None) -> list[str]:
     """The lines of a text; none if there is no path."""
     if path is None:
         return []
-    with reading(path):
+    try:
         return path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from None
 
 
-def read_table(path: Path, columns: Sequence[str]) -> list[list[str]]:
-    """The values of these columns in all lines that have them.
-
-    A `.tsv` is separated by tabs, and quotes in it are text; other tables are separated by commas, and quotes enclose text.
-    """
-    csv.field_size_limit(2**31 - 1)
-    with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file, **_FORMATS.get(path.suffix, {}))
-        header = list(reader.fieldnames or [])
-        if missing := [column for column in columns if column not in header]:
-            raise DataError(f"{path} has no column '{missing[0]}': its columns are {', '.join(header) or 'none'}.")
-        rows = [[(row[column] or "").strip() for column in columns] for row in reader]
+def read_rows(path: Path, columns: Sequence[str]) -> list[list[str]]:
+    """The values of these columns in all lines that have them, read as `nmt` reads tables."""
+    batches = read_table(path, columns, exact=True)
+    rows = [
+        [value.strip() for value in row] for row in chain.from_iterable(zip(*batch, strict=True) for batch in batches)
+    ]
     complete = [row for row in rows if all(row)]
     if len(complete) < len(rows):
         log(f"Skipped {len(rows) - len(complete):,} of {len(rows):,} lines, which lack a text or a label.")

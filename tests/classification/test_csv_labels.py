@@ -1,13 +1,14 @@
 """Any table of texts and labels, on small generated ones."""
 
 import csv
+import gzip
 import random
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from csv_labels import WORD, key, main
-from labelled_table import read_table
+from labelled_table import read_rows
 
 from tests.classification.programs import Inside, cells, is_png
 
@@ -82,9 +83,9 @@ def test_lines_without_text_or_label_are_skipped_with_their_number(
     run: Inside, sentiment: Path, tmp_path: Path
 ) -> None:
     table = tmp_path / "reviews.csv"
-    table.write_text(sentiment.read_text(encoding="utf-8") + "400,,positive\n401,nice,\n402\n", encoding="utf-8")
+    table.write_text(sentiment.read_text(encoding="utf-8") + "400,,positive\n401,nice,\n", encoding="utf-8")
     _, errors = run(table, "--text", "review", "--label", "sentiment", "--epochs", 1)
-    assert errors.splitlines()[0] == "Skipped 3 of 403 lines, which lack a text or a label."
+    assert errors.splitlines()[0] == "Skipped 2 of 402 lines, which lack a text or a label."
 
 
 def test_a_wrong_table_is_one_sentence(run: Inside, sentiment: Path, tmp_path: Path) -> None:
@@ -97,12 +98,20 @@ def test_a_wrong_table_is_one_sentence(run: Inside, sentiment: Path, tmp_path: P
 
     alike = write(tmp_path / "alike.csv", ("review", "sentiment"), [("a film", "good")] * 30)
     few = write(tmp_path / "few.csv", ("review", "sentiment"), [("a film", "good"), ("a plot", "bad")])
-    assert fails(sentiment, "comment") == f"{sentiment} has no column 'comment': its columns are id, review, sentiment."
-    assert fails(written("empty.csv", b"")) == f"{tmp_path}/empty.csv has no column 'review': its columns are none."
-    assert fails(tmp_path / "none.csv") == f"Cannot read {tmp_path}/none.csv: No such file or directory."
-    assert fails(tmp_path) == f"Cannot read {tmp_path}: Is a directory."
-    assert fails(written("latin.csv", b"review,sentiment\n\xe9t\xe9,good\n")).startswith(
-        f"Cannot read {tmp_path}/latin.csv: "
+    needs = f"{sentiment}, line 1: needs the columns comment and sentiment, but has id, review, sentiment."
+    assert fails(sentiment, "comment") == needs
+    two = write(tmp_path / "two.tsv", ("review", "sentiment"), [])
+    assert fails(two, "comment").startswith(f"{two}, line 1: needs the columns comment and sentiment"), (
+        "it has a header"
+    )
+    assert fails(written("empty.csv", b"")).startswith(f"{tmp_path}/empty.csv has 0 texts with labels")
+    assert fails(written("lost.csv", b"review,sentiment\na,b\nc\n")) == (
+        f"{tmp_path}/lost.csv, line 3: the number of columns is 1, but 2 in the first line."
+    )
+    assert fails(tmp_path / "none.csv") == f"There is no file {tmp_path}/none.csv."
+    assert fails(tmp_path) == f"There is no file {tmp_path}."
+    assert fails(written("latin.csv", b"review,sentiment\n\xe9t\xe9,good\n")) == (
+        f"{tmp_path}/latin.csv, line 2: not valid UTF-8 (byte 0xE9)."
     )
     assert fails(alike) == "Column 'sentiment' holds only 'good', so there is nothing to learn."
     assert fails(few) == f"{few} has 2 texts with labels, but training needs at least 20."
@@ -122,7 +131,19 @@ def test_words_are_known_without_capitals_and_outer_punctuation() -> None:
     assert WORD.findall("東京は good") == ["東", "京", "は", "good"]
 
 
-def test_quotes_in_a_tsv_are_text(tmp_path: Path) -> None:
-    path = tmp_path / "reviews.tsv"
-    path.write_text("review\tsentiment\n" + '"a good film\tgood\nno "bad" one\tbad\n' * 20)
-    assert read_table(path, ["review", "sentiment"]) == [['"a good film', "good"], ['no "bad" one', "bad"]] * 20
+@pytest.mark.parametrize(
+    ("name", "content", "texts"),
+    [
+        ("t.tsv", '"a good film\tgood\nno "bad" one\tbad\n', ('"a good film', 'no "bad" one')),
+        ("t.tsv", '"a ""good"" film"\tgood\n"no bad\none"\tbad\n', ('a "good" film', "no bad one")),
+        ("t.tsv.gz", '"Good!" they say\tgood\nbad\tbad\n', ('"Good!" they say', "bad")),
+        ("t.csv", '"a ""good"", film",good\nbad,bad\n', ('a "good", film', "bad")),
+        ("t.csv", '"good; or so";good\nbad, bad;bad\n', ("good; or so", "bad, bad")),
+    ],
+)
+def test_no_line_of_a_table_is_lost(tmp_path: Path, name: str, content: str, texts: tuple[str, str]) -> None:
+    path = tmp_path / name
+    separator = "\t" if ".tsv" in name else ";" if ";" in content else ","
+    raw = (f"review{separator}label\n" + content * 500).encode()
+    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
+    assert read_rows(path, ["review", "label"]) == [[texts[0], "good"], [texts[1], "bad"]] * 500

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -101,8 +102,9 @@ def serve(
     LibreTranslate (POST /translate, GET /languages) with n_best, beam_size and alignment; GET /openapi.json describes it,
     GET /metrics is for Prometheus, GET /health for a load balancer.
 
-    Requests beyond --max-queue get status 503 with Retry-After. Ctrl-C or SIGTERM finishes what was accepted. The log on
-    stderr has one JSON object per request, without texts. There is no encryption: beyond this machine, use a proxy, which
+    Requests beyond --max-queue get status 503 with Retry-After. Ctrl-C or SIGTERM finishes what was accepted, and tells
+    clients to close their connections. The log on stderr has one JSON object per request, without texts; it leaves lines out
+    while nobody reads it, and counts them. There is no encryption: beyond this machine, use a proxy, which
     may cut --root-path off or leave it. A proxy on this machine names its clients by X-Forwarded-For.
     """
     logging.basicConfig(format="nmt: %(message)s", level=logging.ERROR if quiet else logging.WARNING, stream=sys.stderr)
@@ -112,7 +114,8 @@ def serve(
         raise UsageError(f'`nmt serve` needs the package {error.name}: pip install "nmt[serve]".') from None
     from nmt.cores import at_most_cores, usable_cores
     from nmt.serving.decoder_process import ProcessOptions
-    from nmt.serving.guard import LOOPBACK, Access, write_log
+    from nmt.serving.guard import LOOPBACK, Access
+    from nmt.serving.request_log import write_log
     from nmt.serving.running import ServerOptions, run_server
     from nmt.serving.service import Limits
     from nmt.serving.work import EngineOptions
@@ -133,9 +136,9 @@ def serve(
 
         def announce() -> None:
             write_log(logging.ERROR if quiet else logging.INFO)
-            print(
-                f"nmt: serving {counted(len(models), 'model')} on {address} (Ctrl-C stops)", file=sys.stderr, flush=True
-            )
+            message = f"nmt: serving {counted(len(models), 'model')} on {address} (Ctrl-C stops)"
+            with suppress(OSError):  # a full disk does not end the server
+                print(message, file=sys.stderr, flush=True)
 
         if run_server(listener, options, on_start=announce):
             raise typer.Exit(_INTERRUPTED)

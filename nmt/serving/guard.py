@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import logging
 import time
 import traceback
 from collections.abc import Sequence
@@ -16,12 +15,11 @@ from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 
 from nmt.serving.rates import RequestRates
+from nmt.serving.request_log import logger
 from nmt.serving.service import RefusedError, ServiceMetrics
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-logger = logging.getLogger("nmt.serving.requests")
 
 HEADERS = {
     "content-security-policy": (
@@ -175,23 +173,3 @@ def _place(error: Exception) -> dict[str, Any]:
     """Kind and place of an error; its message might quote a text."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     return {"error": type(error).__name__, "at": [f"{frame.name}:{frame.lineno}" for frame in frames]}
-
-
-class LogLines(logging.Formatter):
-    """One JSON object per record."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The record as a line."""
-        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        time_field = f"{moment}.{int(record.msecs):03d}Z"
-        fields = {"time": time_field, "level": record.levelname.lower(), "event": record.getMessage()}
-        return json.dumps({**fields, **getattr(record, "facts", {})}, ensure_ascii=True)
-
-
-def write_log(level: int) -> None:
-    """Write what happens to standard error, one JSON object per line."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(LogLines())
-    logger.handlers[:] = [handler]
-    logger.setLevel(level)
-    logger.propagate = False

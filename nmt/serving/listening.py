@@ -24,6 +24,9 @@ _SECONDS_FOR_HEADERS = 10.0
 _SECONDS_TO_READ = 30.0
 """How long a client may leave an answer unread."""
 _KEEP_ALIVE = 30
+_SECONDS_FOR_LAST_REQUEST = 1.0
+"""How long a connection without a request stays open once the server stops: one may be on its way."""
+_LAST_ANSWER = (b"connection", b"close")
 _BACKLOG = 128
 _TOO_MANY = b'{"error": "The server has too many connections."}'
 _BUSY = (
@@ -61,6 +64,22 @@ class BoundedProtocol(H11Protocol):
             self._expect_headers()
         else:
             self._end_timers(headers=True)
+
+    def shutdown(self) -> None:
+        """Say in the answer that it is the last one; without a request, wait a moment for one that may be on its way."""
+        if self._is_unused:
+            self.loop.call_later(_SECONDS_FOR_LAST_REQUEST, self._close_if_unused)
+        else:
+            self.cycle.default_headers = self.server_state.default_headers
+            super().shutdown()
+
+    @property
+    def _is_unused(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _close_if_unused(self) -> None:
+        if self._is_unused and not self.transport.is_closing():
+            super().shutdown()
 
     def pause_writing(self) -> None:
         """The client does not read: end the connection unless it does soon."""
@@ -174,4 +193,5 @@ class HttpServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more connections and finish the open ones."""
         self._on_stop()
+        self.server_state.default_headers = [*self.server_state.default_headers, _LAST_ANSWER]
         await super().shutdown(sockets)

@@ -31,6 +31,7 @@ from nmt.model_folder import Bundle
 from nmt.serving import decoder_process, running
 from nmt.serving.decoder_process import DecoderProcess, LostDecoderError, ProcessOptions, start_decoders
 from nmt.serving.engine import Engine, unique
+from nmt.serving.listening import bind
 from nmt.serving.running import ServerOptions
 from nmt.serving.work import AlignmentWeights, EngineOptions, LineTask, Setting
 from tests.commands import NMT, ROOT, bad, good, nmt
@@ -176,6 +177,31 @@ def test_signals_finish_what_was_accepted(model: Path) -> None:
         status, errors = server.end(signal.SIGINT)
         assert len(answer.result(60)["translatedText"].splitlines()) == 100
     assert (status, errors) == (130, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
+def test_a_full_disk_for_its_log_does_not_end_it(model: Path) -> None:
+    with bind("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    command = [*NMT, "serve", str(model), "--port", str(port), "--threads", "1"]
+    with open("/dev/full", "wb") as full:
+        process = subprocess.Popen(command, stderr=full, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    server = Served(process, port)
+    try:
+        wait_until(lambda: _answers(server), 60)
+        assert server.ask("/translate", {"q": "a dog", "target": "de"})["model"] == "model"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _answers(server: Served) -> bool:
+    try:
+        return "ok" in server.read("/health")
+    except OSError:
+        return False
 
 
 def test_the_key_comes_from_a_file_or_the_environment(

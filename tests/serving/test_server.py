@@ -1,6 +1,7 @@
 """The server over HTTP, with models that are functions: answers, limits, headers, keys, logs, and how it stops."""
 
 import http.client
+import itertools
 import json
 import logging
 import socket
@@ -14,9 +15,10 @@ from typing import Any
 import pytest
 
 from nmt.errors import DataError
-from nmt.serving.guard import HEADERS, Access, LogLines, logger
+from nmt.serving.guard import HEADERS, Access
 from nmt.serving.listening import bind
 from nmt.serving.openapi import openapi
+from nmt.serving.request_log import LogLines, logger
 from nmt.serving.service import Limits
 from nmt.serving.work import LineResult, LineTask, Setting
 from tests.serving.fakes import MODELS, TOO_LONG, Running, decode, serving, wait_until
@@ -417,6 +419,43 @@ def test_stopping_finishes_what_was_accepted() -> None:
         wait_until(lambda: not _connects(running.port))
         held.open.set()
         assert accepted.result(10)["translatedText"] == "b a"
+
+
+def test_clients_that_keep_their_connection_lose_no_request_when_it_stops() -> None:
+    entered = threading.Barrier(5)
+
+    def use(running: Running) -> int:
+        """Translate over one connection until the server says that it closes it."""
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+        for count in itertools.count(1):
+            connection.request("POST", "/translate", b'{"q":"a b","target":"de"}', {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            assert json.loads(response.read())["translatedText"] == "b a"
+            if response.getheader("connection") == "close":
+                connection.close()
+                return count
+            if count == 1:
+                entered.wait(20)
+        raise AssertionError
+
+    with serving() as running, ThreadPoolExecutor(4) as threads:
+        clients = [threads.submit(use, running) for _ in range(4)]
+        entered.wait(20)
+        running.server.should_exit = True
+        assert min(client.result(20) for client in clients) > 1
+
+
+def test_a_request_on_its_way_is_answered_when_it_stops() -> None:
+    with serving() as running:
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+        connection.request("GET", "/health")
+        connection.getresponse().read()
+        running.server.should_exit = True
+        wait_until(lambda: not _connects(running.port))
+        connection.request("GET", "/health")
+        response = connection.getresponse()
+        assert (response.getheader("connection"), response.read()) == ("close", b'{"status":"stopping"}')
+        connection.close()
 
 
 def _connects(port: int) -> bool:

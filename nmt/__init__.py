@@ -11,15 +11,17 @@ if TYPE_CHECKING:
     from nmt.decoding import search
     from nmt.decoding.loading import load
     from nmt.decoding.sampling import Sampling
+    from nmt.decoding.translation import TranslationHypothesis
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import DataError, NmtError, UsageError
     from nmt.model_folder import Bundle
     from nmt.plotting.heatmap import plot_alignment
     from nmt.plotting.importances import plot_importances
+    from nmt.plotting.style import Drawing
     from nmt.recipe import Recipe, load_recipe
     from nmt.sharing.exporting import export
-    from nmt.sharing.pushing import push
-    from nmt.training.trainer import train
+    from nmt.sharing.pushing import Upload, push
+    from nmt.training.trainer import TrainingResult, train
 
 __version__ = "0.1.0"
 
@@ -27,14 +29,18 @@ __all__ = [
     "Alignment",
     "Bundle",
     "DataError",
+    "Drawing",
     "Evaluation",
     "NmtError",
     "ParallelCorpus",
     "Recipe",
     "Sampling",
     "Subwords",
+    "TrainingResult",
     "Translation",
+    "TranslationHypothesis",
     "Translator",
+    "Upload",
     "UsageError",
     "evaluate",
     "export",
@@ -52,14 +58,18 @@ _HOME = {
     "Alignment": "nmt.alignment.weights",
     "Bundle": "nmt.model_folder",
     "DataError": "nmt.errors",
+    "Drawing": "nmt.plotting.style",
     "Evaluation": "nmt.comparison.scores",
     "NmtError": "nmt.errors",
     "ParallelCorpus": "nmt.data.corpus",
     "Recipe": "nmt.recipe",
     "Sampling": "nmt.decoding.sampling",
     "Subwords": "nmt.data.subwords",
+    "TrainingResult": "nmt.training.trainer",
     "Translation": "nmt.decoding.translator",
+    "TranslationHypothesis": "nmt.decoding.translation",
     "Translator": "nmt.decoding.translator",
+    "Upload": "nmt.sharing.pushing",
     "UsageError": "nmt.errors",
     "evaluate": "nmt.comparison.evaluation",
     "export": "nmt.sharing.exporting",

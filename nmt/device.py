@@ -140,6 +140,24 @@ def autocast(precision: DecodingPrecision, device: torch.device) -> AbstractCont
     return torch.autocast(device.type, dtype=DTYPES[precision] if is_half else None, enabled=is_half)
 
 
+_SHARED_TOKENS = 256
+"""Fewest tokens that are worth a second thread: below, threads wait for each other, which spins, longer than they compute."""
+
+
+@contextmanager
+def threads_for(tokens: int) -> Iterator[None]:
+    """A context with one thread if a batch has few tokens: beside busy processes the others would hold their cores in vain."""
+    threads = torch.get_num_threads()
+    if threads == 1 or tokens >= _SHARED_TOKENS:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 class _DefaultType:
     """PyTorch's default floating type, which all threads share: fp32 while any of them is inside, then the program's again."""
 

@@ -350,3 +350,32 @@ print(os.waitpid(child, 0)[1])
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no forks")
 def test_a_fork_of_a_process_that_translated_with_two_threads_translates(folder: Path) -> None:
     assert good(python(FORK, folder)) == "0\n"
+
+
+def test_a_list_shows_its_progress_at_a_terminal_if_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[str, int | None, bool]] = []
+
+    def record(items: Any, what: str, *, total: int | None, quiet: bool) -> Any:
+        shown.append((what, total, quiet))
+        return items
+
+    monkeypatch.setattr("nmt.decoding.translator.with_progress", record)
+    translator, pair = nmt.load(folder), ("a cat", "a dog")
+    assert translator.translate([LINE] * 3, show_progress=True) == translator.translate([LINE] * 3)
+    assert translator.score([pair] * 2, show_progress=True) == translator.score([pair] * 2)
+    translator.align(iter([pair]), show_progress=True)
+    assert shown == [
+        ("translating", 3, False),
+        ("translating", 3, True),
+        ("scoring", 2, False),
+        ("scoring", 2, True),
+        ("scoring", None, False),
+    ]
+
+
+def test_a_str_or_a_list_of_them_has_a_type(folder: Path) -> None:
+    """mypy checks it: the union of both results."""
+    texts: list[str | list[str]] = [LINE, [LINE]]
+    translator = nmt.load(folder)
+    results: list[nmt.Translation | list[nmt.Translation]] = [translator.translate(text) for text in texts]
+    assert results[1] == [results[0]]

@@ -21,7 +21,7 @@ from nmt.decoding.sampling import Sampling
 from nmt.decoding.search import beam_search, greedy, sample
 from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.unknown import UnknownWords
-from nmt.device import torch_defaults
+from nmt.device import threads_for, torch_defaults
 
 CHECK_EVERY = 8
 """Steps of a search on a GPU between looks at what has ended: each look has the CPU wait for the GPU."""
@@ -67,11 +67,13 @@ class BatchDecoder:
         self.unknown = unknown
         self.sampling = sampling
         self.penalties = Penalties(decoding.length_penalty, decoding.coverage_penalty)
+        self.beam_size = decoding.beam_size if sampling is None else n_best
 
     @torch_defaults()
     def search(self, sentences: Sequence[SourceSentence]) -> list[list[TranslationHypothesis]]:
         """The hypotheses of each sentence: the best ones, best first, or random samples."""
-        with self.ensemble.evaluating():
+        tokens = self.beam_size * sum(sentence.length for sentence in sentences)
+        with self.ensemble.evaluating(), threads_for(tokens):
             n_best_lists = self._search(sentences)
         alignments = self._alignments(sentences, n_best_lists)
         return [
@@ -86,7 +88,7 @@ class BatchDecoder:
     def force(self, pairs: Sequence[tuple[SourceSentence, Sequence[int]]]) -> list[TranslationHypothesis]:
         """Forced decoding of known targets, which are ids without special tokens."""
         sentences, targets = zip(*pairs, strict=True)
-        with self.ensemble.evaluating():
+        with self.ensemble.evaluating(), threads_for(sum(map(len, targets))):
             sources = [[sentence.ids[member] for sentence in sentences] for member in range(len(sentences[0].ids))]
             forced = self.ensemble.force(sources, targets)
             totals = forced.token_log_probs.sum(dim=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -57,6 +57,7 @@ from nmt.decoding.unknown import UnknownWords
 from nmt.device import DTYPES, DecodingPrecision, check_precision, choose_precision, torch_defaults
 from nmt.errors import DataError, UsageError
 from nmt.model.interface import TranslationModel, device_of
+from nmt.progress import with_progress
 from nmt.recipe import DecodingConfig, Recipe
 from nmt.text.unseen import UnseenCharacters
 from nmt.workers import Workers
@@ -237,14 +238,27 @@ class Translator:
 
     @overload
     def translate(  # type: ignore[overload-overlap] # a str is no iterable here
-        self, lines: str, *, first_line: int = 1, **options: Unpack[CallOptions]
+        self, lines: str, *, first_line: int = 1, show_progress: bool = False, **options: Unpack[CallOptions]
     ) -> Translation: ...
     @overload
     def translate(
-        self, lines: Iterable[str], *, first_line: int = 1, **options: Unpack[CallOptions]
+        self, lines: list[str], *, first_line: int = 1, show_progress: bool = False, **options: Unpack[CallOptions]
+    ) -> list[Translation]: ...
+    @overload
+    def translate(  # type: ignore[overload-overlap] # nor here
+        self,
+        lines: str | list[str],
+        *,
+        first_line: int = 1,
+        show_progress: bool = False,
+        **options: Unpack[CallOptions],
+    ) -> Translation | list[Translation]: ...
+    @overload
+    def translate(
+        self, lines: Iterable[str], *, first_line: int = 1, show_progress: bool = False, **options: Unpack[CallOptions]
     ) -> list[Translation]: ...
     def translate(
-        self, lines: object, *, first_line: int = 1, **options: Unpack[CallOptions]
+        self, lines: object, *, first_line: int = 1, show_progress: bool = False, **options: Unpack[CallOptions]
     ) -> Translation | list[Translation]:
         """Translate a sentence, or several.
 
@@ -257,6 +271,7 @@ class Translator:
         Args:
             lines: a str, which is one sentence, or an iterable of lines. More lines than fit the memory: `stream`.
             first_line: the number of the first line, for warnings and samples.
+            show_progress: whether a bar on stderr shows how far a long list is, if stderr is a terminal.
             options: options of `nmt.load`, for this call only; all but `precision` and `shortlist`.
 
         Returns:
@@ -270,7 +285,7 @@ class Translator:
             [translation] = translator._translate([lines], first_line)
             return translation
         items = checked_items(lines, as_line, "translate takes a str, which is one sentence, or an iterable of them")
-        return list(translator._translate(items, first_line))
+        return list(_watched(translator._translate(items, first_line), "translating", lines, show=show_progress))
 
     def stream(
         self, lines: Iterable[str | Pause], *, first_line: int = 1, **options: Unpack[CallOptions]
@@ -289,10 +304,14 @@ class Translator:
         return self.with_options(**options)._translate(items, first_line)
 
     @overload
-    def score(self, pairs: Pair, **options: Unpack[CallOptions]) -> Translation: ...
+    def score(self, pairs: Pair, *, show_progress: bool = False, **options: Unpack[CallOptions]) -> Translation: ...
     @overload
-    def score(self, pairs: Iterable[Pair], **options: Unpack[CallOptions]) -> list[Translation]: ...
-    def score(self, pairs: object, **options: Unpack[CallOptions]) -> Translation | list[Translation]:
+    def score(
+        self, pairs: Iterable[Pair], *, show_progress: bool = False, **options: Unpack[CallOptions]
+    ) -> list[Translation]: ...
+    def score(
+        self, pairs: object, *, show_progress: bool = False, **options: Unpack[CallOptions]
+    ) -> Translation | list[Translation]:
         """Score known translations by forced decoding: log-probability, score and alignment.
 
             translator.score(("A cat.", "Eine Katze.")).hypotheses[0].log_probability
@@ -304,6 +323,7 @@ class Translator:
         Args:
             pairs: a pair (source, target) or an iterable of pairs. A target is text, which the target subwords split, or a
                 list of token ids. More pairs than fit the memory: `stream_scores`.
+            show_progress: as for `translate`.
             options: options of `nmt.load`, for this call only.
 
         Returns:
@@ -318,7 +338,7 @@ class Translator:
             [translation] = translator._score([as_pair(1, pairs)])
             return translation
         items = checked_items(pairs, as_pair, "score takes a pair (source, target) or an iterable of them")
-        return list(translator._score(items))
+        return list(_watched(translator._score(items), "scoring", pairs, show=show_progress))
 
     def stream_scores(self, pairs: Iterable[Pair], **options: Unpack[CallOptions]) -> Iterator[Translation]:
         """Score pairs as they are read, in their order. Args and errors are those of `score`."""
@@ -326,10 +346,14 @@ class Translator:
         return self.with_options(**options)._score(items)
 
     @overload
-    def align(self, pairs: Pair, **options: Unpack[CallOptions]) -> Translation: ...
+    def align(self, pairs: Pair, *, show_progress: bool = False, **options: Unpack[CallOptions]) -> Translation: ...
     @overload
-    def align(self, pairs: Iterable[Pair], **options: Unpack[CallOptions]) -> list[Translation]: ...
-    def align(self, pairs: Any, **options: Unpack[CallOptions]) -> Translation | list[Translation]:
+    def align(
+        self, pairs: Iterable[Pair], *, show_progress: bool = False, **options: Unpack[CallOptions]
+    ) -> list[Translation]: ...
+    def align(
+        self, pairs: Any, *, show_progress: bool = False, **options: Unpack[CallOptions]
+    ) -> Translation | list[Translation]:
         """Align known translations, by the posterior: `score` with `posterior=True`.
 
             sorted(translator.align(("A cat.", "Eine Katze.")).links)  # [(0, 0), (1, 1)]
@@ -340,7 +364,7 @@ class Translator:
         Args, result and errors are those of `score`.
         """
         options.setdefault("posterior", self._settings.posterior or not self.chooses_attention)
-        translations: Translation | list[Translation] = self.score(pairs, **options)
+        translations: Translation | list[Translation] = self.score(pairs, show_progress=show_progress, **options)
         return translations
 
     def plot(
@@ -542,6 +566,12 @@ class Translator:
                     f"Target ids must be tokens of the vocabulary, below {len(subwords)}, but one is {index}."
                 )
         return list(target)
+
+
+def _watched(results: Iterator[Translation], what: str, items: object, *, show: bool) -> Iterator[Translation]:
+    """Pass the results for the items on, with a progress bar if it is to be shown."""
+    total = len(items) if isinstance(items, Sized) else None
+    return with_progress(results, what, total=total, quiet=not show)
 
 
 def _batches(lengths: Sequence[int], size: int) -> list[list[int]]:

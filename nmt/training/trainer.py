@@ -63,7 +63,7 @@ EXPLOSION = 10
 
 
 @dataclass(frozen=True)
-class Result:
+class TrainingResult:
     """The result of a training.
 
     Attributes:
@@ -99,7 +99,7 @@ def train(
     force: bool = False,
     quiet: bool = False,
     build_model: ModelBuilder = build_model,
-) -> Result:
+) -> TrainingResult:
     """Train the model of a recipe. The run folder is a model folder from the first validation on.
 
     On a CPU, training is deterministic: on one machine, with the same number of threads and processes and the same implementation
@@ -267,7 +267,7 @@ class Trainer:
 
     # --- the loop ------------------------------------------------------------------------------------------------
 
-    def run(self) -> Result:
+    def run(self) -> TrainingResult:
         """Train until the last update, or until validation no longer improves."""
         with self.log, Yielding():
             self._log_introduction()
@@ -285,7 +285,7 @@ class Trainer:
                 raise DataError(f"{lost} {self._saved()}") from None
         progress, metric = self.progress, self.settings.validation.metrics[0]
         best = 0.0 if progress.best is None else abs(progress.best[0])
-        return Result(self.folder, metric, best, progress.update, progress.seconds)
+        return TrainingResult(self.folder, metric, best, progress.update, progress.seconds)
 
     def _run(self) -> None:
         if self.is_new:

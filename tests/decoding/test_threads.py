@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import torch
 
+from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
@@ -34,7 +36,8 @@ def called(translator: Translator, number: int) -> Sequence[Translation]:
     """One of the calls: translations, or scores for every seventh."""
     if number % 7 == 6:
         return translator.score([(line, "das ist gut") for line in LINES[number % 5 :]])
-    return translator.translate(LINES[number % 5 :], **CALLS[number % len(CALLS)])
+    translations: Sequence[Translation] = translator.translate(LINES[number % 5 :], **CALLS[number % len(CALLS)])
+    return translations
 
 
 @pytest.mark.parametrize(("name", "fast"), [("bahdanau", "1"), ("luong", "1"), ("bahdanau", "0")])
@@ -109,3 +112,30 @@ def test_no_process_is_forked_while_a_thread_computes() -> None:
         with Workers(is_locked, 2, lost="lost") as forked:
             assert list(forked.map([[0] * 4])) == [[False] * 4]
         assert computing.result() == [[True]]
+
+
+def test_a_few_tokens_are_decoded_by_one_thread_and_many_by_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside busy processes, threads that wait for each other would take a core each and compute nothing."""
+    threads: list[int] = []
+
+    def counting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            threads.append(torch.get_num_threads())
+            return function(*arguments)
+
+        return call
+
+    monkeypatch.setattr(Ensemble, "encode", counting(Ensemble.encode))
+    monkeypatch.setattr(Ensemble, "force", counting(Ensemble.force))
+    translator, before = Translator([bundle()], beam_size=2), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        translator.translate(LINES[0])
+        translator.score((LINES[0], LINES[0]))
+        translator.translate(LINES * 40)
+        translator.score([(LINES[0], LINES[0])] * 400)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert threads[:2] == [1, 1]
+    assert set(threads[2:]) == {2}

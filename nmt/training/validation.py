@@ -14,6 +14,7 @@ from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import encode_corpus
 from nmt.decoding.translator import Translator
 from nmt.device import Precision, autocast
+from nmt.errors import DataError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import MetricScore
 from nmt.fast import accelerate
@@ -22,9 +23,14 @@ from nmt.recipe import Recipe
 from nmt.training.checkpoint import Rank
 from nmt.training.guard import Diverged
 from nmt.training.parallel import ALONE, Ranks
+from nmt.wording import counted
 
 MAX_LOSS = 100.0
 """A loss in nats per token that shows divergence; that of uniform predictions is the logarithm of the vocabulary size."""
+
+MAX_LENGTH = 500
+"""Most tokens per side of a pair in the loss, unless training reads longer ones: attention takes quadratic time. Translation
+splits longer lines."""
 
 
 class Validator:
@@ -44,6 +50,15 @@ class Validator:
         self.tokenizer = tokenizer
         self.settings = bundle.recipe.training
         self.corpus = encode_corpus(text, bundle.source, bundle.target, None)
+        self.max_length = max(MAX_LENGTH, bundle.recipe.data.filters.max_length)
+        longer = np.maximum(self.corpus.source_lengths[:], self.corpus.target_lengths[:])
+        self.rows = np.flatnonzero(longer <= self.max_length)
+        """The pairs whose loss is computed."""
+        if not len(self.rows):
+            raise DataError(
+                f"No pair of {text.name} has at most {self.max_length:,} tokens per side, for the perplexity of the validation: "
+                "split its lines, or raise data.filters.max_length."
+            )
 
     @property
     def metrics(self) -> list[str]:
@@ -51,8 +66,11 @@ class Validator:
         return describe_metrics(self.bundle.recipe, self.tokenizer)
 
     def introduction(self) -> Iterator[str]:
-        """Lines for the log: the metrics, and a warning if BLEU does not suit the text."""
+        """Lines for the log: the metrics, and warnings if BLEU does not suit the text or lines are too long."""
         yield f"Validation compares {', then '.join(self.metrics)}."
+        if long := len(self.corpus) - len(self.rows):
+            pairs = counted(long, "validation pair")
+            yield f"Warning: the perplexity leaves out {pairs} of more than {self.max_length:,} tokens on a side."
         has_bleu = "bleu" in self.settings.validation.metrics
         for warning in metrics.bleu_warnings(self.text.target, self.tokenizer) if has_bleu else ():
             yield f"Warning: {warning}"
@@ -81,10 +99,10 @@ class Validator:
 
     @torch.inference_mode()
     def _loss(self) -> float:
-        """Negative log-likelihood per target token, in nats."""
+        """Negative log-likelihood per target token, in nats, of the pairs that are not too long."""
         corpus, model = self.corpus, accelerate(self.bundle.model)
         sources, targets = corpus.source_lengths[:] + 1, corpus.target_lengths[:] + 1
-        order = np.argsort(targets, kind="stable")
+        order = self.rows[np.argsort(targets[self.rows], kind="stable")]
         starts = cut(sources[order], targets[order], self.settings.batch_tokens)
         nll, tokens = 0.0, 0
         for rows in self.ranks.share(np.split(order, starts[1:-1])):

@@ -1,7 +1,8 @@
 """Batch the lines of concurrent requests: a bounded queue, and one thread per decoder that takes what has accumulated.
 
 An idle decoder takes a line at once, so a lone line never waits for company. While all decoders are busy, lines accumulate, and
-the next batch has a line of each request in turn: a long text does not hold up a short one. After a batch of several lines, a
+the next batch has a line of each request in turn: a long text does not hold up a short one. A very long line is a batch of its
+own, and one decoder takes none of them, so that those who ask for little are answered meanwhile. After a batch of several lines, a
 decoder waits a moment for clients that send their next line as soon as they have an answer: a batch of 32 takes far less time
 than two of 16.
 """
@@ -64,6 +65,10 @@ class _Job(Generic[SettingT, TaskT, ResultT]):
     def waiting(self) -> int:
         return len(self.tasks) - self.taken
 
+    @property
+    def next_task(self) -> TaskT:
+        return self.tasks[self.taken]
+
 
 @dataclass(frozen=True)
 class _Turn(Generic[SettingT, TaskT, ResultT]):
@@ -89,6 +94,7 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
         max_queue: int = 1000,
         max_batch: int = 64,
         max_size: int = 16_000,
+        slow_size: int = 8_000,
     ) -> None:
         """Start the threads.
 
@@ -99,9 +105,13 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
             max_queue: most tasks that wait.
             max_batch: most tasks per batch.
             max_size: most size of a batch of several tasks.
+            slow_size: size above which a task is slow: decoded alone, and never by all of several decoders.
         """
         self.max_queue = max_queue
-        self._max_batch, self._max_size, self._size, self._on_batch = max_batch, max_size, size, on_batch
+        self._max_batch, self._max_size, self._slow_size = max_batch, max_size, slow_size
+        self._size, self._on_batch = size, on_batch
+        self._slow_batches = 0
+        self._most_slow_batches = max(len(decoders) - 1, 1)
         self._jobs = deque[_Job[SettingT, TaskT, ResultT]]()
         self._waiting = 0
         self._running = 0
@@ -165,32 +175,46 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
     # --- in the threads ---------------------------------------------------------------------------------------------
 
     def _serve(self, decode: Decode[SettingT, TaskT, ResultT]) -> None:
-        done, seconds = 0, 0.0
-        while batch := self._next_batch(done, seconds):
+        batch: list[_Turn[SettingT, TaskT, ResultT]] = []
+        seconds = 0.0
+        while batch := self._next_batch(batch, seconds):
             started = time.monotonic()
             self._decode(decode, batch)
-            done, seconds = len(batch), time.monotonic() - started
-            self._measure(done, seconds)
-            self._on_batch(batch[0].job.setting, done, seconds)
+            seconds = time.monotonic() - started
+            self._measure(len(batch), seconds)
+            self._on_batch(batch[0].job.setting, len(batch), seconds)
 
-    def _next_batch(self, done: int, seconds: float) -> list[_Turn[SettingT, TaskT, ResultT]]:
+    def _next_batch(
+        self, last: Sequence[_Turn[SettingT, TaskT, ResultT]], seconds: float
+    ) -> list[_Turn[SettingT, TaskT, ResultT]]:
         """Wait for tasks and take a batch of them; empty once the batcher is closed and has no more.
 
         Args:
-            done: number of tasks of the last batch.
+            last: the last batch.
             seconds: how long it took.
         """
         with self._changed:
-            self._running -= done
+            self._running -= len(last)
             self._idle += 1
-            if done > 1:
-                self._gather(done, min(_SHARE_GATHERING * seconds, _LONGEST_GATHERING))
-            while not self._jobs and not self._closed:
+            if last and self._is_slow(last[0].job.setting, last[0].task):
+                self._slow_batches -= 1
+                self._changed.notify_all()
+            if len(last) > 1:
+                self._gather(len(last), min(_SHARE_GATHERING * seconds, _LONGEST_GATHERING))
+            while not (jobs := self._ready()) and (self._jobs or not self._closed):
                 self._changed.wait()
-            batch = self._take() if self._jobs else []
+            batch = self._take(jobs) if jobs else []
             self._idle -= 1
             self._running += len(batch)
             return batch
+
+    def _ready(self) -> list[_Job[SettingT, TaskT, ResultT]]:
+        """The jobs whose next task may be decoded now: not slow ones, where only one decoder is left for others."""
+        may_be_slow = self._slow_batches < self._most_slow_batches
+        return [job for job in self._jobs if may_be_slow or not self._is_slow(job.setting, job.next_task)]
+
+    def _is_slow(self, setting: SettingT, task: TaskT) -> bool:
+        return self._size(setting, task) > self._slow_size
 
     def _gather(self, count: int, seconds: float) -> None:
         """Wait until so many more tasks are there, unless they take too long or no more come."""
@@ -200,29 +224,44 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
             if remaining <= 0 or not self._changed.wait(min(remaining, _PAUSE)):
                 return
 
-    def _take(self) -> list[_Turn[SettingT, TaskT, ResultT]]:
-        """A batch for the oldest job and others of its setting, a task of each in turn, with a share left for idle decoders."""
-        setting = self._jobs[0].setting
-        jobs = deque(job for job in self._jobs if job.setting == setting)
-        most = min(self._fair_share(), self._max_batch)
-        batch: list[_Turn[SettingT, TaskT, ResultT]] = []
-        total = 0
-        while jobs and len(batch) < most:
-            job = jobs.popleft()
-            size = self._size(setting, job.tasks[job.taken])
-            if batch and total + size > self._max_size:
-                break
-            total += size
-            batch.append(_Turn(job, job.taken))
-            job.taken += 1
-            if job.waiting:
-                jobs.append(job)
+    def _take(self, ready: Sequence[_Job[SettingT, TaskT, ResultT]]) -> list[_Turn[SettingT, TaskT, ResultT]]:
+        """A batch for the first job: its next task if that is slow, else tasks of its setting."""
+        first = ready[0]
+        if self._is_slow(first.setting, first.next_task):
+            self._slow_batches += 1
+            batch = [self._turn(first)]
+        else:
+            batch = self._quick_tasks(ready)
         self._waiting -= len(batch)
         # Those that had a turn go behind those that had none.
         served = {id(turn.job) for turn in batch}
         rest = [job for job in self._jobs if job.waiting]
         self._jobs = deque(sorted(rest, key=lambda job: id(job) in served))
         return batch
+
+    def _quick_tasks(self, ready: Sequence[_Job[SettingT, TaskT, ResultT]]) -> list[_Turn[SettingT, TaskT, ResultT]]:
+        """Tasks of the first job's setting, one of each job in turn, with a share left for idle decoders."""
+        setting = ready[0].setting
+        jobs = deque(job for job in ready if job.setting == setting)
+        most = min(self._fair_share(), self._max_batch)
+        batch: list[_Turn[SettingT, TaskT, ResultT]] = []
+        total = 0
+        while jobs and len(batch) < most:
+            job = jobs.popleft()
+            if self._is_slow(setting, job.next_task):
+                continue
+            size = self._size(setting, job.next_task)
+            if batch and total + size > self._max_size:
+                break
+            total += size
+            batch.append(self._turn(job))
+            if job.waiting:
+                jobs.append(job)
+        return batch
+
+    def _turn(self, job: _Job[SettingT, TaskT, ResultT]) -> _Turn[SettingT, TaskT, ResultT]:
+        job.taken += 1
+        return _Turn(job, job.taken - 1)
 
     def _fair_share(self) -> int:
         """How many tasks this decoder takes, so that all decoders have as many."""
@@ -262,6 +301,7 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
             if job in self._jobs:
                 self._jobs.remove(job)
                 self._waiting -= job.waiting
+                self._changed.notify_all()
 
     def _measure(self, tasks: int, seconds: float) -> None:
         rate = tasks / max(seconds, 1e-6)

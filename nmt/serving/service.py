@@ -27,6 +27,9 @@ from nmt.serving.texts import SplitText, split_html, split_lines
 from nmt.serving.work import AlignmentWeights, LineResult, LineTask, ScoredLine, ServedModel, Setting
 from nmt.wording import counted
 
+_USUAL_BEAM = 5
+"""Widest beam for the longest text, unless the model's recipe has a wider one."""
+
 
 class RefusedError(Exception):
     """A request that is not answered as it is. The text is one sentence for the client."""
@@ -95,8 +98,9 @@ class Service:
             raise RefusedError(
                 400, f"Invalid request: a beam of {request.beam_size} has fewer than {request.hypotheses} hypotheses."
             )
-        split = split_html if request.format == "html" else split_lines
         self._check_length(sum(map(len, request.texts)))
+        self._check_beam(index, request)
+        split = split_html if request.format == "html" else split_lines
         texts = [split(text) for text in request.texts]
         tasks = [LineTask(line, aligned=request.alignment) for text in texts for line in text.lines]
         setting = Setting(index, "translate", request.hypotheses, request.beam_size)
@@ -204,6 +208,14 @@ class Service:
         if characters > self.limits.characters:
             most = f"{self.limits.characters:,}"
             raise RefusedError(413, f"The text has {counted(characters, 'character')}, but at most {most} are allowed.")
+
+    def _check_beam(self, index: int, request: TranslateInput) -> None:
+        """Refuse a wide beam for a long text: their product is what decoding takes."""
+        usual = self.models[index].beam_size
+        beam = request.beam_size or max(usual, request.hypotheses)
+        most = self.limits.characters * max(usual, _USUAL_BEAM) // beam
+        if sum(map(len, request.texts)) > most:
+            raise RefusedError(413, f"With a beam of {beam} a text may have {counted(most, 'character')} at most.")
 
     async def _decode(self, setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult]:
         if len(tasks) > self.limits.queue:

@@ -222,3 +222,44 @@ def test_a_decoder_waits_a_moment_for_clients_that_come_back() -> None:
     assert queue.close(10)
     assert sum(sizes) == 30
     assert len(sizes) <= 9  # 5 batches of 6, if no client is late; 10 of 3 without waiting
+
+
+def test_a_slow_task_is_decoded_alone() -> None:
+    gate = Gate()
+    queue = batcher(gate, slow_size=50)
+    first = busy(gate, queue)
+    futures = [queue.submit("s", tasks) for tasks in ([1, 60, 70, 2], [3, 4])]
+    gate.release(6)
+    assert [future.result(10) for future in (first, *futures)] == [[0], [2, 120, 140, 4], [6, 8]]
+    assert gate.batches == [("s", [0]), ("s", [1, 3, 4]), ("s", [60]), ("s", [70]), ("s", [2])]
+    assert queue.close(10)
+
+
+def test_slow_tasks_leave_a_decoder_to_others() -> None:
+    slow, quick = threading.Event(), threading.Event()
+
+    def decode(_: str, tasks: Sequence[int]) -> list[int]:
+        if tasks[0] > 50:
+            slow.set()
+            assert quick.wait(10)
+        return [2 * task for task in tasks]
+
+    queue = batcher(decode, decode, slow_size=50)
+    long = [queue.submit("s", [60, 70]), queue.submit("t", [80])]
+    assert slow.wait(10)
+    assert [queue.submit("s", [number]).result(10) for number in range(5)] == [[0], [2], [4], [6], [8]]
+    quick.set()
+    assert [future.result(10) for future in long] == [[120, 140], [160]]
+    assert queue.close(10)
+
+
+def test_slow_tasks_that_wait_are_done_before_it_closes() -> None:
+    gate = Gate()
+    queue = batcher(gate, gate, slow_size=50)
+    futures = [queue.submit("s", [number]) for number in (60, 70, 80)]
+    assert gate.entered.acquire(timeout=10)
+    closing = threading.Thread(target=queue.close, args=(10,))
+    closing.start()
+    gate.release(3)
+    closing.join(10)
+    assert [future.result(0) for future in futures] == [[120], [140], [160]]

@@ -151,6 +151,8 @@ def test_metrics_count_requests_by_path(server: Running) -> None:
         ({"q": "a", "target": "de", "beam_size": 0}, 400, "Invalid request: beam_size: input should be greater than or equal to 1."),
         ({"q": "a", "target": "de", "n_best": 3, "beam_size": 2}, 400, "Invalid request: a beam of 2 has fewer than 3 hypotheses."),
         ({"q": "a", "target": "de", "format": "pdf"}, 400, "Invalid request: format: input should be 'text' or 'html'."),
+        ({"q": "a" * 1251, "target": "de", "beam_size": 20}, 413, "With a beam of 20 a text may have 1,250 characters at most."),
+        ({"q": "a" * 2501, "target": "de", "alternatives": 9}, 413, "With a beam of 10 a text may have 2,500 characters at most."),
         ({"q": "a" * 5001, "target": "de"}, 413, "The text has 5,001 characters, but at most 5,000 are allowed."),
         ({"q": ["a\n" * 1001], "target": "de"}, 413, "The text has 1,001 lines, but at most 1,000 are allowed."),
         (["q"], 400, None),

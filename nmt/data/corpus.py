@@ -23,6 +23,7 @@ from nmt.data.hub import read_hub
 from nmt.data.languages import LANGUAGES, base_language
 from nmt.data.lines import COMPRESSIONS, Place, any_compression, read_lines
 from nmt.data.sacrebleu_sets import sacrebleu_files
+from nmt.data.sides import refuse_swapped_scripts
 from nmt.data.tables import ROWS, Batches, in_batches
 from nmt.errors import DataError
 from nmt.text.normalization import Normalizer
@@ -104,6 +105,7 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
     if not len(corpus):
         lines = "line" if rows is None else f"line of {place}"
         raise DataError(f"The corpus {locator} is empty: it has no {lines}.")
+    refuse_swapped_scripts(corpus)
     return corpus
 
 

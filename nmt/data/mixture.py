@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from nmt.data.columns import Column, collect
 from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.data.sides import refuse_swapped_languages
 from nmt.data.subwords import Subwords
 from nmt.recipe import DataConfig
 from nmt.text.normalization import Normalizer
@@ -24,6 +25,7 @@ def load_training_corpus(data: DataConfig) -> ParallelCorpus:
 def load_normalized(data: DataConfig, locator: str, *, fetch: bool = True) -> ParallelCorpus:
     """Load a corpus in the languages and the normal form of a recipe. Raises DataError like `load_corpus`."""
     corpus = load_corpus(locator, source=data.source, target=data.target, fetch=fetch)
+    refuse_swapped_languages(corpus)
     return corpus.normalized(Normalizer(data.normalization))
 
 

@@ -107,11 +107,11 @@ class OwnScripts:
     @classmethod
     def of(cls, languages: Iterable[str]) -> "OwnScripts":
         """The rule for two languages. Raises UsageError if it is not known how one is written."""
-        source, target = map(_scripts, languages)
+        source, target = map(_known_scripts, languages)
         return cls((source, target))
 
     def removes(self, source: str, target: str) -> bool:
-        return any(_is_foreign(side, scripts) for side, scripts in zip((source, target), self.scripts, strict=True))
+        return any(is_foreign(side, scripts) for side, scripts in zip((source, target), self.scripts, strict=True))
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class MinLanguage:
     def of(cls, probability: float, languages: Iterable[str]) -> "MinLanguage":
         """The rule for two languages. Raises UsageError if py3langid is not installed, or does not know one of them."""
         source, target = map(base_language, languages)
-        known = _identifier().labels
+        known = identifier().labels
         for code in (source, target):
             if code not in known:
                 raise UsageError(
@@ -145,7 +145,7 @@ class MinLanguage:
 
     def removes(self, source: str, target: str) -> bool:
         sides = zip((source, target), self.languages, strict=True)
-        return any(dict(_identifier().rank(side))[code] < self.probability for side, code in sides)
+        return any(dict(identifier().rank(side))[code] < self.probability for side, code in sides)
 
 
 def text_rules(filters: FiltersConfig, languages: tuple[str, str]) -> Sequence[TextRule]:
@@ -172,18 +172,22 @@ def _count(pattern: str, text: str) -> int:
     return len(regex.findall(pattern, text))
 
 
-def _scripts(language: str) -> tuple[str, ...]:
+def _known_scripts(language: str) -> tuple[str, ...]:
     """The scripts that a language is written in. Raises UsageError if the table does not have it."""
-    scripts = tuple(script for script, codes in _LANGUAGES.items() if base_language(language) in codes.split())
-    if not scripts:
-        known = sorted({code for codes in _LANGUAGES.values() for code in codes.split()})
-        raise UsageError(
-            f"The filter 'scripts' does not know how '{language}' is written, only {', '.join(known)}: leave it out."
-        )
-    return scripts
+    if scripts := scripts_of(language):
+        return scripts
+    known = sorted({code for codes in _LANGUAGES.values() for code in codes.split()})
+    raise UsageError(
+        f"The filter 'scripts' does not know how '{language}' is written, only {', '.join(known)}: leave it out."
+    )
 
 
-def _is_foreign(text: str, scripts: Sequence[str]) -> bool:
+def scripts_of(language: str) -> tuple[str, ...]:
+    """The scripts that a language is written in; none if the table does not have it."""
+    return tuple(script for script, codes in _LANGUAGES.items() if base_language(language) in codes.split())
+
+
+def is_foreign(text: str, scripts: Sequence[str]) -> bool:
     """Whether a text has letters of a script, and at most half of them are of these. `ー` and `ʼ` are of no one script."""
     letters = "".join(regex.findall(r"(?V1)[\p{L}--\p{Script=Common}]", text))
     own = "|".join(rf"\p{{Script={script}}}" for script in scripts)
@@ -191,7 +195,7 @@ def _is_foreign(text: str, scripts: Sequence[str]) -> bool:
 
 
 @cache
-def _identifier() -> Any:
+def identifier() -> Any:
     """The identifier of py3langid, whose model takes a second to load. Raises UsageError if it is not installed."""
     try:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier

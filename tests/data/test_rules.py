@@ -111,7 +111,7 @@ def test_a_language_of_unknown_script_is_refused_in_a_sentence() -> None:
 
 def test_rules_come_in_one_order_and_only_if_they_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert text_rules(FiltersConfig(), ("src", "tgt")) == []
-    monkeypatch.setattr(module, "_identifier", Identifier)
+    monkeypatch.setattr(module, "identifier", Identifier)
     monkeypatch.setattr(module, "version", lambda _: "1")
     settings = FiltersConfig(language=0.5, scripts=True, min_letters=0.0, max_word_length=9, copies=False)
     names = [rule.name for rule in text_rules(settings, ("en", "de"))]
@@ -132,7 +132,7 @@ class Identifier:
 
 
 def test_the_least_probability_of_the_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_identifier", Identifier)
+    monkeypatch.setattr(module, "identifier", Identifier)
     rule = MinLanguage(0.5, ("en", "de"), "1")
     assert not rule.removes("en en de", "de")
     assert not rule.removes("en de", "de en")  # a limit that may be reached
@@ -155,7 +155,7 @@ def test_languages_are_identified() -> None:
 
 
 def test_without_its_package_the_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    module._identifier.cache_clear()
+    module.identifier.cache_clear()
     monkeypatch.setitem(sys.modules, "py3langid", None)
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     with pytest.raises(

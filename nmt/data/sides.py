@@ -1,0 +1,83 @@
+"""Whether the sides of a corpus are swapped, as far as their text shows for certain."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from nmt.data.languages import base_language, language_code
+from nmt.data.rules import identifier, is_foreign, scripts_of
+from nmt.errors import DataError
+
+if TYPE_CHECKING:
+    from nmt.data.columns import Column
+    from nmt.data.corpus import ParallelCorpus
+
+_SAMPLE = 300
+"""Lines of a side that are read, from all of it."""
+_FEWEST, _FEWEST_IDENTIFIED = 10, 100
+"""Lines that a corpus must have for certainty about scripts, and about languages."""
+_PART = 30
+"""Lines that are identified together: of single ones, some are taken for other languages."""
+_CLEAR = 0.9
+"""The share of parts that must be in a language for certainty."""
+
+
+def refuse_swapped_scripts(corpus: ParallelCorpus) -> None:
+    """Raise DataError if each side is written in the script of the other's language, such as Japanese on the English side."""
+    scripts = [scripts_of(code) for code in _codes(corpus)]
+    if len(corpus) < _FEWEST or not all(scripts) or set(scripts[0]) & set(scripts[1]):
+        return
+    texts = ["".join(_sample(side)) for side in (corpus.source, corpus.target)]
+    if all(
+        is_foreign(text, own) and not is_foreign(text, other)
+        for text, own, other in zip(texts, scripts, reversed(scripts), strict=True)
+    ):
+        raise _swapped(corpus)
+
+
+def refuse_swapped_languages(corpus: ParallelCorpus) -> None:
+    """Raise DataError if py3langid, where it is installed, takes the text of each side for the other's language.
+
+    If it does not know one of the languages, the other must be clear on the wrong side and absent from its own.
+    """
+    languages = _codes(corpus)
+    if len(corpus) < _FEWEST_IDENTIFIED or languages[0] == languages[1] or find_spec("py3langid") is None:
+        return
+    known = [language in identifier().labels for language in languages]
+    shares = [_shares(side) for side in (corpus.source, corpus.target)]
+    is_absent = all(share[own] <= 1 - _CLEAR for share, own in zip(shares, languages, strict=True))
+    is_clear = all(
+        share[other] >= _CLEAR or not is_known
+        for share, other, is_known in zip(shares, reversed(languages), reversed(known), strict=True)
+    )
+    if any(known) and is_absent and is_clear:
+        raise _swapped(corpus)
+
+
+def _codes(corpus: ParallelCorpus) -> list[str]:
+    """The languages of a corpus by their shortest codes, without regions."""
+    return [base_language(language_code(language) or language) for language in corpus.languages]
+
+
+def _shares(side: Column) -> defaultdict[str, float]:
+    """The share of the parts of a side that are in each language."""
+    lines = _sample(side)
+    parts = [" ".join(lines[start : start + _PART]) for start in range(0, len(lines), _PART)]
+    counts = Counter(identifier().classify(part)[0] for part in parts)
+    return defaultdict(float, {language: count / len(parts) for language, count in counts.items()})
+
+
+def _sample(side: Column) -> Sequence[str]:
+    """Lines from all of a side."""
+    return [side[row] for row in range(0, len(side), max(len(side) // _SAMPLE, 1))][:_SAMPLE]
+
+
+def _swapped(corpus: ParallelCorpus) -> DataError:
+    source, target = corpus.languages
+    return DataError(
+        f"The sides of {corpus.name} are swapped: its {source} side is in {target}, and its {target} side in {source}. "
+        "Swap the names of its files or columns, or data.source and data.target."
+    )

@@ -33,6 +33,14 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def read_json(path: Path) -> Any:
+    """The value of a JSON file. Raises DataError if it cannot be read or is damaged."""
+    try:
+        return parse_json(read_bounded(path))
+    except ValueError as error:
+        raise DataError(f"{path} is damaged: {error}.") from None
+
+
 def _whole_number(digits: str) -> int:
     if len(digits) > _MOST_DIGITS:
         raise ValueError(f"a number of {len(digits):,} digits")

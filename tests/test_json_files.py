@@ -4,17 +4,24 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import torch
 
 from nmt import json_files
 from nmt.cli.inspecting import print_table
+from nmt.comparison.reproduction import TRAINED, training_record
+from nmt.comparison.runs import records
+from nmt.data.download import _read_version, _version_path
+from nmt.data.id_file import open_ids
 from nmt.errors import DataError
 from nmt.json_files import parse_json, read_bounded
+from nmt.model_folder import save_tensors
 from nmt.model_sources import find_model
 from nmt.plotting.curves import _entries
 from nmt.recipe import Recipe
 from nmt.sharing.scores import recorded_scores
+from nmt.training.checkpoint import STATE, load_state
 from nmt.training.data_file import load_data_description
-from nmt.training.log import read_validations
+from nmt.training.log import METRICS, read_validations
 from tests.robustness import tiny
 
 DEEP = "[" * 200_000
@@ -67,6 +74,34 @@ def test_a_log_to_draw_is_read_as_carefully(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(json_files, "_LARGEST", 10)
     with pytest.raises(DataError, match="more than 10 bytes"):
         read_bounded(tmp_path / "log")
+
+
+@pytest.mark.parametrize("text", [DEEP, f'{{"threads": {NUMBER}}}', "{"])
+def test_damaged_files_of_a_comparison_and_of_downloads_are_a_sentence_or_absent(text: str, tmp_path: Path) -> None:
+    for name in (TRAINED, METRICS):
+        (tmp_path / name).write_text(text + "\n")
+    with pytest.raises(DataError, match=rf"{TRAINED} is damaged: "):
+        training_record(tmp_path)
+    assert records(tmp_path) == []
+    _version_path(tmp_path / "part").write_text(text)
+    assert _read_version(tmp_path / "part") is None
+
+
+@pytest.mark.parametrize("numbers", [DEEP, f'{{"progress": {NUMBER}}}'])
+def test_a_damaged_state_of_a_training_is_a_sentence(numbers: str, tmp_path: Path) -> None:
+    save_tensors({"numbers": torch.tensor(list(numbers.encode()), dtype=torch.uint8)}, tmp_path / STATE)
+    with pytest.raises(DataError, match=rf"{STATE} is damaged: "):
+        load_state(tmp_path)
+
+
+def test_the_header_of_a_damaged_file_of_ids_is_not_read_into_memory(tmp_path: Path) -> None:
+    path = tmp_path / "text.ids"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+        file.seek(0, 2)
+        file.write((2**39).to_bytes(8, "little"))
+    with pytest.raises(ValueError, match="no header"):
+        open_ids(path)
 
 
 def test_control_characters_do_not_reach_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

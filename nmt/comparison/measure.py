@@ -29,6 +29,7 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
+from nmt.json_files import read_json
 from nmt.model_folder import WEIGHTS, Bundle
 from nmt.recipe import Recipe
 from nmt.scripts import splitter
@@ -161,10 +162,10 @@ class HeldOut:
 def saved_figures(candidate: Candidate, text: HeldOut, machine: str) -> Figures | None:
     """Load earlier figures, if model, text, decoding and machine are still the same."""
     try:
-        content = json.loads(candidate.row.read_text(encoding="utf-8"))
+        content = read_json(candidate.row)
         is_same = content["key"] == _key(candidate, text, machine) and candidate.translations.is_file()
         return Figures.from_dict(content["figures"]) if is_same else None
-    except (OSError, ValueError, KeyError, TypeError):  # the row is missing or damaged
+    except (DataError, KeyError, TypeError):  # the row is missing or damaged
         return None
 
 
@@ -180,7 +181,7 @@ def measure(
         **_reference_figures(bundle, candidate, text, progress),
         **translation,
         **training_figures(candidate.run),
-        trained_with=json.loads(candidate.marker.read_text(encoding="utf-8")),
+        trained_with=read_json(candidate.marker),
     )
     row = {"key": _key(candidate, text, machine), "figures": asdict(figures)}
     write_text(candidate.row, json.dumps(row, ensure_ascii=False, indent=1) + "\n")

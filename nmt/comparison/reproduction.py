@@ -15,6 +15,7 @@ from nmt.comparison.measure import HeldOut, training_figures
 from nmt.comparison.plan import write_text
 from nmt.comparison.reported import ReproducedScore
 from nmt.comparison.table import NONE, TableColumn, markdown_table
+from nmt.json_files import read_json
 from nmt.recipe import Recipe
 from nmt.wording import counted
 
@@ -109,7 +110,7 @@ def describe_text(text: HeldOut, recipe: Recipe) -> tuple[str, str | None]:
 
 def training_record(run: Path) -> dict[str, Any]:
     """Extent and time of training from the log of a run, and the machine from its mark. Raises DataError."""
-    machine = json.loads((run / TRAINED).read_text(encoding="utf-8"))
+    machine = read_json(run / TRAINED)
     return {**training_figures(run), **{key: machine.get(key) for key in ("processor", "threads", "processes")}}
 
 

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from nmt import __version__
 from nmt.comparison.plan import Candidate, write_text
 from nmt.errors import DataError, NmtError
+from nmt.json_files import parse_json, read_bounded
 from nmt.training.folder import check_untrained
 from nmt.training.log import METRICS
 from nmt.training.stopping import ending_signals, handling
@@ -135,13 +136,13 @@ class _Training:
 def records(run: Path) -> list[Record]:
     """All complete records of a run so far."""
     try:
-        lines = (run / METRICS).read_bytes().split(b"\n")[:-1]  # without an incomplete last line
-    except OSError:
+        lines = read_bounded(run / METRICS).split(b"\n")[:-1]  # without an incomplete last line
+    except DataError:
         return []
     values = []
     for line in lines:
         with suppress(ValueError):
-            values.append(json.loads(line))
+            values.append(parse_json(line))
     return [value for value in values if isinstance(value, dict)]
 
 

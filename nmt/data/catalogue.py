@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import json
 import os
 from collections.abc import Collection
 from contextlib import suppress
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from nmt.cache import cache_folder, expand_home
 from nmt.data.lines import COMPRESSIONS, any_compression, blocks
 from nmt.errors import DataError
+from nmt.json_files import read_json
 
 if TYPE_CHECKING:
     from nmt.data.download import Progress
@@ -214,8 +214,8 @@ def record_path(folder: Path, file: TextFile) -> Path:
 
 def read_record(folder: Path, file: TextFile) -> Fetched | None:
     """What was recorded of a file when it was first fetched to this folder."""
-    with suppress(OSError, ValueError, TypeError):
-        values = json.loads(record_path(folder, file).read_text(encoding="utf-8"))
+    with suppress(DataError, TypeError):
+        values = read_json(record_path(folder, file))
         return Fetched(**values)
     return None
 

@@ -16,7 +16,9 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
+from nmt.errors import DataError
 from nmt.files import write_atomically
+from nmt.json_files import read_json
 
 Progress = Callable[[str, int, int | None], None]
 """Called with the URL, the bytes received and the total number of bytes, if known."""
@@ -187,8 +189,8 @@ def _start_part(part: Path, version: _Version) -> None:
 
 
 def _read_version(part: Path) -> _Version | None:
-    with suppress(OSError, ValueError, TypeError):
-        return _Version(**json.loads(_version_path(part).read_text(encoding="utf-8")))
+    with suppress(DataError, TypeError):
+        return _Version(**read_json(_version_path(part)))
     return None
 
 

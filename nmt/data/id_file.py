@@ -22,11 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.flat import Lists, Spool, map_array
+from nmt.json_files import parse_json
 
 VERSION = 2
 """Increase it when the layout or its meaning changes. Version 1 was an Arrow file."""
 _BLOCK = 2**18
 _LENGTH = struct.Struct("<q")
+_LONGEST_HEADER = 2**20
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,10 @@ def open_ids(path: Path) -> IdFile:
         file.seek(max(size - _LENGTH.size, 0))
         [length] = _LENGTH.unpack(file.read().rjust(_LENGTH.size, b"\0"))
         end = size - _LENGTH.size - length
-        if not 0 <= end < size:
+        if not 0 <= end < size or length > _LONGEST_HEADER:
             raise ValueError("no header")
         file.seek(end)
-        header = _Header(**json.loads(file.read(length)))
+        header = _Header(**parse_json(file.read(length)))
         if header.version != VERSION:
             raise ValueError("another version")
         if header.checksum != _checksum_of(file, end):

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from nmt.errors import DataError
+from nmt.json_files import parse_json
 from nmt.model_folder import load_tensors, save_tensors
 
 STATE = "state.safetensors"
@@ -125,7 +126,7 @@ def load_state(run: Path) -> State:
         raise DataError(f"{run} holds no {STATE} of an unfinished or finished training run.")
     tensors = load_tensors(run / STATE)
     try:
-        numbers = json.loads(bytes(tensors.pop(_NUMBERS).tolist()))
+        numbers = parse_json(bytes(tensors.pop(_NUMBERS).tolist()))
         progress = Progress(**numbers["progress"])
         progress.best = None if progress.best is None else tuple(progress.best)
         progress.kept = [(tuple(rank), update) for rank, update in progress.kept]

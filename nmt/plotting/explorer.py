@@ -29,7 +29,7 @@ MOST_SENTENCES = 500
 FIGURES = ("length", "bleu", "aer", "entropy", "score")
 _MOST_MODELS = 2
 _STYLES = ("shared.css", "style.css")
-_SCRIPTS = ("drawing.js", "pointing.js", "list.js", "script.js")
+_SCRIPTS = ("drawing.js", "placing.js", "pointing.js", "list.js", "script.js")
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
 # In a script element only `<` and `&` can begin markup; older browsers read the two separators as line ends.
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}

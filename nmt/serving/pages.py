@@ -16,8 +16,8 @@ from nmt.serving.work import ServedModel
 
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
-_SHARED_SCRIPTS = ("drawing.js", "pointing.js")
-_OWN_SCRIPTS = ("requests.js", "lines.js", "alternatives.js", "page.js")
+_SHARED_SCRIPTS = ("drawing.js", "placing.js", "pointing.js")
+_OWN_SCRIPTS = ("requests.js", "lines.js", "limit.js", "alternatives.js", "page.js")
 
 
 def _own_file(name: str) -> str:

@@ -303,6 +303,92 @@ def test_a_phone_needs_no_sideways_scrolling(visit: Open) -> None:
     take(page, "served-phone")
 
 
+def test_two_models_stand_together_on_a_phone(visit: Open) -> None:
+    page = visit(width=390, height=844)
+    type_text(page, "a b", "b a")
+    page.select_option("#compare", label="two")
+    await_translation(page, "B A", column=1)
+    ends = [page.locator(f"#translation-{column}").bounding_box() for column in range(2)]
+    assert 0 < ends[1]["y"] - (ends[0]["y"] + ends[0]["height"]) < 100
+
+
+def test_a_matrix_that_is_cut_says_so(visit: Open) -> None:
+    page = visit(width=390, height=844)
+    type_text(page, "a b c", "c b a")
+    assert page.is_hidden(".sideways")
+    type_text(page, "a b c d e f g h i j k l", "l k j i h g f e d c b a")
+    page.wait_for_selector(".scroll.more")
+    assert page.inner_text(".sideways") == "more columns: scroll sideways"
+    page.evaluate("document.querySelector('.scroll').scrollLeft = 10_000")
+    page.wait_for_selector(".scroll:not(.more)")
+    assert page.is_visible(".sideways")
+
+
+def test_forced_colors_keep_weights_and_focus(visit: Open) -> None:
+    page = visit(forced_colors="active")
+    type_text(page, "a b c", "c b a")
+    cells = page.locator("td")
+    grounds = [cells.nth(at).evaluate("cell => getComputedStyle(cell).backgroundColor") for at in (0, 2)]
+    assert grounds[0] != grounds[1]
+    assert cells.first.evaluate("cell => getComputedStyle(cell).outlineStyle") == "solid"
+    assert page.locator("#source").evaluate("box => getComputedStyle(box).outlineStyle") == "solid"
+    assert violations(page) == []
+
+
+def test_a_long_sentence_is_drawn_in_bands(visit: Open) -> None:
+    width, count = 1200, 70
+    page = visit(width=width)
+    words = [f"w{number}" for number in range(count)]
+    type_text(page, " ".join(words), " ".join(reversed(words)))
+    page.wait_for_selector(".ribbons.bands")
+    figure = page.locator(".ribbons").bounding_box()
+    assert figure["height"] < 0.7 * 32 * count  # of two columns
+    boxes = [word.bounding_box() for word in page.locator(".word").all()]
+    assert all(figure["x"] <= box["x"] and box["x"] + box["width"] <= figure["x"] + figure["width"] for box in boxes)
+    assert all(figure["y"] <= box["y"] and box["y"] + box["height"] <= figure["y"] + figure["height"] for box in boxes)
+    assert len({(box["x"], box["y"]) for box in boxes}) == 2 * count
+    page.focus(".source .word >> nth=0")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.textContent") == "w1"
+    page.keyboard.press("ArrowDown")  # across its strongest ribbon
+    assert page.evaluate("document.activeElement.closest('.row').dataset.side") == "target"
+    type_text(page, "a b", "b a")
+    page.wait_for_selector(".ribbons.across")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize(
+    ("text", "pasted", "start"),
+    [
+        ("", "eight characters and more", "eight characters"),
+        ("one two ", "three fourteen", "one two three"),
+        ("", "这是一个很长的句子，没有空格，也不能在词的中间切开", "这是一个很长的句子，没有空格"),
+        ("", "indivisibleindivisible", ""),
+        ("full of text now", " and more", "full of text now"),
+    ],
+)
+def test_what_is_pasted_beyond_the_limit_is_cut_at_a_word(visit: Open, text: str, pasted: str, start: str) -> None:
+    with serving(models=MODELS[:1], limits=Limits(characters=18)) as running:
+        page = visit(running=running, permissions=["clipboard-read", "clipboard-write"])
+        page.fill("#q", text)
+        page.evaluate("text => navigator.clipboard.writeText(text)", pasted)
+        page.focus("#q")
+        page.keyboard.press("End")
+        page.keyboard.press("Control+V")
+        page.wait_for_selector("#cut:not([hidden])")
+        kept = page.input_value("#q")
+        assert kept.startswith(start)
+        assert len(kept) <= 18
+        left = len(text) + len(pasted) - len(kept)
+        assert page.inner_text("#cut") == (
+            f"A text has at most 18 characters: the last {left} of what you put in are left out."
+        )
+        page.keyboard.press("Control+Z")
+        assert page.input_value("#q") in (text, "")
+        page.fill("#q", "short")
+        assert page.is_hidden("#cut")
+
+
 def test_dark_and_light(visit: Open) -> None:
     page = visit(color_scheme="dark")
     ground = "getComputedStyle(document.querySelector('#source')).backgroundColor"

@@ -106,12 +106,28 @@ function drawTable(view, languages) {
   return table;
 }
 
+/** The matrix with what it means; where it is wider than the page, an edge fades and words say so. */
+function drawMatrix(view, gold, linked) {
+  const scroll = make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Matrix" }, view.table);
+  const matrix = make("div", { class: "matrix" }, scroll, drawKey(gold, linked));
+  const mark = () => {
+    const hidden = scroll.scrollWidth - scroll.clientWidth;
+    const place = Math.abs(scroll.scrollLeft); // negative where the source runs from right to left
+    matrix.classList.toggle("wide", hidden > 1);
+    scroll.classList.toggle("more", hidden - place > 1);
+  };
+  scroll.addEventListener("scroll", mark);
+  new ResizeObserver(mark).observe(scroll);
+  return matrix;
+}
+
 /** What the marks of the matrix mean. */
 function drawKey(gold, linked) {
   const entries = ["target words down, source words along"];
   if (linked) entries.push("dot: the strongest link");
   if (gold) entries.push("orange: gold link, dashed if only possible");
-  return make("p", { class: "key" }, ...entries.map((text) => make("span", {}, text)));
+  const sideways = make("span", { class: "sideways" }, "more columns: scroll sideways");
+  return make("p", { class: "key" }, sideways, ...entries.map((text) => make("span", {}, text)));
 }
 
 function drawLabel(text, at, language) {
@@ -163,28 +179,6 @@ function partnersOf(view, side, at) {
     return { at: other, weight: weightOf(view, source, target) };
   });
   return partners.sort((one, other) => other.weight - one.weight);
-}
-
-/** Rows where they fit, columns where not; then every ribbon from the middle of its source to that of its target. */
-function placeRibbons(view) {
-  view.figure.className = "ribbons across measured";
-  const fits = SIDES.every((side) => view.rows[side].scrollWidth <= view.rows[side].clientWidth);
-  view.figure.className = fits ? "ribbons across" : "ribbons down";
-  const box = view.svg.getBoundingClientRect();
-  const places = Object.fromEntries(
-    SIDES.map((side) => [side, view.words[side].map((word) => middle(word, box, fits))]),
-  );
-  const far = fits ? box.height : box.width;
-  const point = (along, across) => (fits ? `${along},${across}` : `${across},${along}`);
-  for (const { path, source, target } of view.ribbons) {
-    const [from, to] = [places.source[source], places.target[target]];
-    path.setAttribute("d", `M${point(from, 0)} C${point(from, far / 2)} ${point(to, far / 2)} ${point(to, far)}`);
-  }
-}
-
-function middle(word, box, fits) {
-  const place = word.getBoundingClientRect();
-  return Math.round(10 * (fits ? place.x + place.width / 2 - box.x : place.y + place.height / 2 - box.y)) / 10;
 }
 
 function applyThreshold(view, threshold) {

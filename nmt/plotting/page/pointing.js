@@ -58,7 +58,7 @@ function moveWord(view, event) {
   const { side } = event.target.parentElement.dataset;
   const step = stepOf(
     event.key,
-    view.figure.classList.contains("across"),
+    !view.figure.classList.contains("down"),
     getComputedStyle(event.target.parentElement).direction,
   );
   if (!side || step === null) return;

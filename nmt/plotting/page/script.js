@@ -55,7 +55,7 @@ function showReading(reading, model) {
     showFigures(reading.figures),
     view.figure,
     view.readout,
-    ...(view.cells.flat().length ? [make("div", { class: "scroll" }, view.table), drawKey(gold, state.unit === "words")] : []),
+    ...(view.cells.flat().length ? [drawMatrix(view, gold, state.unit === "words")] : []),
   ];
   return make("section", { class: "reading" }, make("h2", { dir: "auto" }, data.models[model]), ...parts);
 }

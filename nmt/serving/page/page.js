@@ -188,10 +188,7 @@ function drawCard(column, chosen) {
   const figures = entries.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)));
   const words = make("div", { class: "words" }, view.figure, view.readout);
   const drawn = make("div", { class: "drawn" }, words);
-  if (view.cells.flat().length) {
-    const scroll = make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Matrix" }, view.table);
-    drawn.append(make("div", { class: "matrix" }, scroll, drawKey(null, true)));
-  }
+  if (view.cells.flat().length) drawn.append(drawMatrix(view, null, true));
   const title = make("h2", {}, `Alignment${named(column)}`);
   return make("section", { class: "card" }, title, make("dl", { class: "figures" }, ...figures), drawn);
 }
@@ -244,6 +241,7 @@ function askAbout(column) {
 let typing = null;
 
 function typeSource() {
+  showCut("");
   readSource();
   clearTimeout(typing);
   typing = setTimeout(() => state.columns.forEach(askAbout), TYPING);
@@ -312,6 +310,7 @@ async function download(event) {
 function start() {
   element("form").addEventListener("submit", (event) => event.preventDefault());
   element("q").addEventListener("input", typeSource);
+  element("q").addEventListener("beforeinput", limitInsertion);
   for (const event of ["click", "keyup"]) element("q").addEventListener(event, () => followCaret(element("q")));
   for (const id of ["model", "compare"]) element(id).addEventListener("change", chooseModels);
   element("key")?.addEventListener("change", () => state.columns.forEach(askAbout));

@@ -1,0 +1,100 @@
+"""Clients of LibreTranslate from PyPI and npm, and a fuzzer of OpenAPI, as their users install them."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.serving.fakes import MODELS, Running, serving
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+PYTHON_CLIENTS = [
+    "libretranslatepy==2.1.4",
+    "libretranslate-aio==0.1.3",
+    "deep-translator==1.11.4",
+    "schemathesis==4.32.5",
+]
+NODE_CLIENTS = ["libretranslate@1.0.1", "translate@3.1.0"]
+CHECKS = (
+    "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,"
+    "response_schema_conformance,negative_data_rejection,unsupported_method"
+)
+
+LIBRETRANSLATEPY = """
+from libretranslatepy import LibreTranslateAPI
+client = LibreTranslateAPI(ADDRESS)
+assert client.translate("a b c", "en", "de") == "c b a"
+assert client.detect("a") == [{"language": "en", "confidence": 100}]
+assert "de" in [language["code"] for language in client.languages()]
+"""
+LIBRETRANSLATE_AIO = """
+from libretranslate_aio import LibreTranslate
+with LibreTranslate(ADDRESS) as client:
+    assert client.translate("a b c", "en", "de").translated_text == "c b a"
+    answer = client.translate(["a b", "c"], "auto", "de", alternatives=1)
+    assert answer.translated_text == ["b a", "c"]
+    assert answer.alternatives == [["b a-1"], ["c-1"]]
+    assert client.translate("<p>a b</p>", "en", "de", format="html").translated_text == "<p>b a</p>"
+    assert client.detect("a")[0].language == "en"
+    assert client.languages()[0].targets == ["de"]
+    assert client.frontend_settings().char_limit == 5000
+    assert client.health()
+"""
+DEEP_TRANSLATOR = """
+from deep_translator import LibreTranslator
+client = LibreTranslator(source="en", target="de", api_key="none", custom_url=ADDRESS + "/")
+assert client.translate("a b c") == "c b a"
+assert client.translate_batch(["a b", "c d"]) == ["b a", "d c"]
+"""
+NODE = """
+import * as libre from "libretranslate";
+import translate from "translate";
+import assert from "assert";
+const answer = await libre.translate({ query: "a b c", source: "en", target: "de", apiurl: ADDRESS });
+assert.equal(answer, "c b a");
+Object.assign(translate, { engine: "libre", url: `${ADDRESS}/translate`, key: "none" });
+assert.equal(await translate("a b c", { from: "en", to: "de" }), "c b a");
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with serving(models=MODELS[:1]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment that has the clients."""
+    folder = tmp_path_factory.mktemp("clients")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    run(folder / "bin" / "pip", "install", "-q", *PYTHON_CLIENTS)
+    return folder / "bin"
+
+
+def run(*command: object, folder: Path | None = None) -> None:
+    ended = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, cwd=folder)
+    assert ended.returncode == 0, ended.stdout[-5000:] + ended.stderr[-5000:]
+
+
+@pytest.mark.parametrize("client", [LIBRETRANSLATEPY, LIBRETRANSLATE_AIO, DEEP_TRANSLATOR])
+def test_clients_in_python(server: Running, programs: Path, client: str) -> None:
+    run(programs / "python", "-c", f"ADDRESS = 'http://127.0.0.1:{server.port}'\n{client}")
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
+def test_clients_in_javascript(server: Running, tmp_path: Path) -> None:
+    run("npm", "install", "--silent", *NODE_CLIENTS, folder=tmp_path)
+    program = tmp_path / "client.mjs"
+    program.write_text(f"const ADDRESS = 'http://127.0.0.1:{server.port}';\n{NODE}")
+    run("node", program, folder=tmp_path)
+
+
+def test_answers_are_as_the_openapi_document_says(server: Running, programs: Path, tmp_path: Path) -> None:
+    address = f"http://127.0.0.1:{server.port}/openapi.json"
+    fixed = ["--max-examples", "50", "--seed", "1", "--phases", "examples,coverage,fuzzing"]
+    run(programs / "st", "run", address, "--checks", CHECKS, *fixed, folder=tmp_path)

@@ -288,6 +288,18 @@ def test_an_ensemble_of_a_model_with_itself_is_that_model(model: Path, corpus: P
         assert float(one.split("\t")[0]) == pytest.approx(float(other.split("\t")[0]), abs=2e-4)
 
 
+def test_sentences_of_a_line_are_translated_by_themselves(model: Path, tmp_path: Path) -> None:
+    sentences = ["the dog sees the cat.", "The man sees a dog."]
+    apart = good(nmt("translate", model, stdin="\n".join(sentences).encode())).splitlines()
+    arguments = ["translate", model, "--split-sentences", "--alignments", tmp_path / "links"]
+    assert good(nmt(*arguments, stdin=f"{'  '.join(sentences)}\n\n{sentences[0]}\n".encode())).splitlines() == [
+        " ".join(filter(None, apart)),
+        "",
+        apart[0],
+    ]
+    assert len((tmp_path / "links").read_text().splitlines()) == 3
+
+
 def test_n_best_gives_n_lines_for_each_line_best_first(model: Path) -> None:
     lines = good(nmt("translate", model, "--n-best", "3", stdin=b"the dog sees the cat\n\nthe man\n")).splitlines()
     rows = [line.split("\t") for line in lines]

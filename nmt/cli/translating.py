@@ -117,6 +117,9 @@ def translate(
         Path | None,
         typer.Option(metavar="FILE", help="Write word links; at a terminal, - shows them.", show_default="none"),
     ] = None,
+    split_sentences: Annotated[
+        bool, typer.Option("--split-sentences", help="Translate each sentence of a line by itself.")
+    ] = False,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     coverage_penalty: CoveragePenalty = None,
@@ -205,9 +208,8 @@ def translate(
 
     Details:
 
-    A table (.tsv, .csv, .jsonl, .parquet) needs a column such as en. --n-best writes `line TAB score TAB translation`,
-    --alignments `i-j ...`: source word i, target word j, from 0. Unfinished output: FILE.part. For speed: --precision int8,
-    --shortlist, --prune 2 --horizon 2.
+    Tables need a column such as en. --n-best writes `line TAB score TAB text`, --alignments `i-j ...`: source word i,
+    target word j, from 0. Unfinished output: FILE.part. Speed: --prune 2 --horizon 2.
     """
     is_typed = is_conversation(source, output)
     is_shown = is_typed and alignments == STANDARD
@@ -244,6 +246,7 @@ def translate(
         replace_unknown=unknown,
         shortlist=load_shortlist(shortlist, bundles[0]),
         sampling=sampling,
+        split_sentences=split_sentences,
         **_window_option(window, source),
     )
     language = bundles[0].recipe.data.source

@@ -51,6 +51,11 @@ def language_code(name: str) -> str | None:
     return code_of_name(name)
 
 
+def iso_code(name: str) -> str:
+    """The code of ISO 639-1 of a language: `de` of `deu`, `de_DE` and `German`; the first part of a name that is none."""
+    return base_language(language_code(name) or name)
+
+
 def best_match(codes: Sequence[str], language: str, other: str) -> int | None:
     """The index of the first code that is a language, else of the first with the same base language; None if there is none.
 

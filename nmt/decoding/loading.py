@@ -75,6 +75,8 @@ def load(
         max_source: longest source in tokens; longer lines are translated in parts. Default: 500.
         processes: most processes that decode batches in parallel, with one thread each; each needs working memory of its
             own. Default: 1.
+        split_sentences: whether each sentence of a line is translated by itself, for models of single sentences. Scores,
+            hypotheses and alignments are those of the line. Default: False.
         sampling: draw translations at random in this way. Default: None, beam search.
 
     Raises:

@@ -44,6 +44,7 @@ class CallOptions(TypedDict, total=False):
     window: int
     max_source: int
     processes: int
+    split_sentences: bool
 
 
 class Options(CallOptions, total=False):
@@ -71,11 +72,12 @@ class TranslationSettings:
     window: int = 2000
     max_source: int = 500
     processes: int = 1
+    split_sentences: bool = False
 
     def __post_init__(self) -> None:
         counts = {name: getattr(self, name) for name in _COUNTS}
         check_counts(counts if self.batch_tokens is None else counts | {"batch_tokens": self.batch_tokens})
-        check_flags({"alignments": self.alignments, "posterior": self.posterior})
+        check_flags({name: getattr(self, name) for name in _FLAGS})
         _check_lexicon(self.replace_unknown)
         if self.sampling is None and self.n_best > self.decoding.beam_size:
             raise UsageError(
@@ -98,6 +100,7 @@ class TranslationSettings:
 
 
 _COUNTS = ("n_best", "window", "max_source", "processes")
+_FLAGS = ("alignments", "posterior", "split_sentences")
 
 
 def check_attention(*, posterior: bool, is_chosen: bool) -> None:

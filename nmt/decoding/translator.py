@@ -15,6 +15,7 @@ import numpy as np
 
 from nmt.arguments import check_choice, described
 from nmt.bucketing import largest_bucket_within
+from nmt.data.languages import iso_code
 from nmt.data.pauses import Pause
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
 from nmt.data.words import clean
@@ -59,6 +60,7 @@ from nmt.errors import DataError, UsageError
 from nmt.model.interface import TranslationModel, device_of
 from nmt.progress import with_progress
 from nmt.recipe import DecodingConfig, Recipe
+from nmt.text.sentences import split_sentences
 from nmt.text.unseen import UnseenCharacters
 from nmt.workers import Workers
 
@@ -526,20 +528,33 @@ class Translator:
             yield Translation(item.source.rstrip("\r\n"), item.sentence.ids[0], (hypothesis,), self._reader)
 
     def _sentences_of_lines(self, lines: Sequence[str], first_number: int) -> list[list[SourceSentence]]:
-        """The sentences of each line: none if it is blank, one if it fits, else one per part."""
-        texts = self._normalizers[0].all(lines)
-        whole = self._encode(texts)
+        """The sentences of each line: none if it is blank, one unless sentences are split, and one per part of each that is too long."""
+        texts_of_lines = [self._texts(line) for line in self._normalizers[0].all(lines)]
+        encoded = iter(self._encode([text for texts in texts_of_lines for text in texts]))
         return [
-            [] if not text else [sentence] if self._fits(sentence) else self._split(text, sentence.length, number)
-            for number, (text, sentence) in enumerate(zip(texts, whole, strict=True), start=first_number)
+            [part for _ in texts for part in self._parts(next(encoded), number)]
+            for number, texts in enumerate(texts_of_lines, start=first_number)
         ]
 
-    def _split(self, text: str, length: int, number: int) -> list[SourceSentence]:
-        parts = self._encode(split_text(text, lambda part: self._fits(self._encode([part])[0])))
+    def _texts(self, line: str) -> list[str]:
+        """What of a line is translated by itself as far as it fits: its sentences if they are split, else the line."""
+        if not line:
+            return []
+        if not self._settings.split_sentences:
+            return [line]
+        language = "" if self.recipe is None else iso_code(self.recipe.data.source)
+        return [sentence.strip() for sentence in split_sentences(line, language)]
+
+    def _parts(self, sentence: SourceSentence, number: int) -> list[SourceSentence]:
+        """A sentence if it fits, else its parts."""
+        if self._fits(sentence):
+            return [sentence]
+        parts = self._encode(split_text(sentence.text, lambda part: self._fits(self._encode([part])[0])))
         logger.warning(
-            "Line %d has %d tokens, but a model reads at most %d at a time: it is translated in %d parts.",
+            "%s %d has %d tokens, but a model reads at most %d at a time: it is translated in %d parts.",
+            "A sentence of line" if self._settings.split_sentences else "Line",
             number,
-            length,
+            sentence.length,
             self._settings.max_source,
             len(parts),
         )

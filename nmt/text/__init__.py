@@ -1,1 +1,1 @@
-"""What text is: characters and their normal form. It knows no corpus and no model."""
+"""What text is: characters and their normal form, and sentences. It knows no corpus and no model."""

@@ -361,6 +361,31 @@ def test_a_line_too_long_is_translated_in_parts_in_its_place(caplog: pytest.LogC
         torch.testing.assert_close(hypothesis.alignment.sum(1), torch.ones(rows), atol=1e-5, rtol=0)
 
 
+def test_sentences_of_a_line_are_translated_by_themselves() -> None:
+    sentences = ["Where do you come from?", "We saw three ships.", "Nobody knows the answer!"]
+    line = "  ".join(sentences)
+    first, blank, third = translate([bundle("luong")], [line, " ", "three"], split_sentences=True, n_best=2)
+    alone = translate([bundle("luong")], [*sentences, "three"], n_best=2)
+    check_same(third, alone[-1])
+    assert blank.text == ""
+    choices = product(*(translation.hypotheses for translation in alone[:3]))
+    parts = max(choices, key=Penalties().joint_score)
+    assert first.source == line
+    assert first.source_ids == sum((translation.source_ids for translation in alone[:3]), ())
+    assert first.text == " ".join(part.text for part in parts if part.text)
+    assert first.score == pytest.approx(Penalties().joint_score(parts), abs=1e-5)
+    assert first.hypotheses[0].alignment.shape[1] == len(first.source_ids) + 1
+    assert first.source_words == tuple(line.split())
+
+
+def test_a_sentence_too_long_is_translated_in_parts(caplog: pytest.LogCaptureFixture) -> None:
+    line = "Nobody knows the answer! We saw three ships on the market and a dog and a man."
+    with caplog.at_level(logging.WARNING):
+        [translation] = translate([bundle()], [line], split_sentences=True, max_source=30)
+    assert caplog.records[0].getMessage().startswith("A sentence of line 1 has ")
+    assert len(translation.source_ids) > 30
+
+
 def test_lines_are_answered_as_soon_as_the_window_is_full() -> None:
     requests = []
 

@@ -37,6 +37,7 @@ class Engine:
                 precision=options.precision,
                 batch_tokens=options.batch_tokens,
                 alignments=bundle.recipe.model.has_attention,
+                split_sentences=True,
             )
             for bundle in self._bundles
         ]

@@ -39,7 +39,7 @@ class _Input(BaseModel):
 
 
 class TranslateInput(_Input):
-    """A text to translate, or several. Each line is translated as one sentence."""
+    """A text to translate, or several. Each sentence is translated by itself; scores and alignments are those of lines."""
 
     q: str | list[str] = Field(description="The text, or a list of texts.")
     format: Literal["text", "html"] = Field("text", description="`html` translates the text between tags.")

@@ -143,6 +143,16 @@ def test_a_beam_narrower_than_the_list_is_refused(model: Path) -> None:
         engine.run(Setting(0, n_best=3, beam_size=2), [LineTask("a dog")])
 
 
+def test_each_sentence_of_a_line_is_translated_by_itself(model: Path) -> None:
+    engine = Engine(EngineOptions.of([model], "cpu"))
+    sentences = ["The cat sees a dog.", "A dog sees the cat."]
+    [[line]] = engine.run(Setting(0), [LineTask(" ".join(sentences), aligned=True)])
+    apart = engine.run(Setting(0), [LineTask(sentence) for sentence in sentences])
+    assert line.text == " ".join(best.text for best, *_ in apart if best.text)
+    assert line.pair is not None
+    assert line.pair.alignment.source == tuple(" ".join(sentences).split())
+
+
 def test_what_is_too_long_is_not_scored_or_aligned(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(EngineOptions.of([model], "cpu"))
     long = LineTask("a " * 600, "a", aligned=True)

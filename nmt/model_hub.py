@@ -15,6 +15,8 @@ from typing import Any
 from nmt.errors import DataError, NmtError, UsageError
 from nmt.progress import is_watched
 
+logger = logging.getLogger(__name__)
+
 PREFIX = "hf:"
 _NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:@(.+))?")
 _HTTP = ("httpx", "httpx2", "requests", "urllib3")
@@ -22,6 +24,7 @@ _HTTP = ("httpx", "httpx2", "requests", "urllib3")
 _WITHOUT_CONNECTION = (
     "without one, load it once on a connected machine and copy its cache (HF_HOME), or use a zip of `nmt export`"
 )
+_STORAGE_REFUSAL = re.compile(r"\b403\b.{0,3}Forbidden|\bHTTP.{0,20}\b403\b")
 _MAY_NOT_READ = "you may not read it; check that your token may, at https://huggingface.co/settings/tokens"
 _LOG_IN = "log in with `hf auth login`, or set HF_TOKEN"
 
@@ -66,28 +69,50 @@ def hub_package(what: str) -> Any:
     return huggingface_hub
 
 
+class _SayingWaits(logging.Filter):
+    """Drops what huggingface_hub logs of its attempts, but says that it waits where the hub limits its requests."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if "HTTP Error 429" in record.getMessage():
+            logger.warning("The hub limits how often it is asked (HTTP 429): waiting before the next try.")
+        return False
+
+
+@contextmanager
+def _saying_waits() -> Iterator[None]:
+    requests, own = logging.getLogger("huggingface_hub.utils._http"), _SayingWaits()
+    level = requests.level
+    requests.addFilter(own)
+    requests.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        requests.removeFilter(own)
+        requests.setLevel(level)
+
+
 @contextmanager
 def calling_hub(hub: Any, failure: str, *, offline: str, denied: str) -> Iterator[None]:
-    """A context that calls the hub: its bars are shown on terminals alone, its warnings not at all.
+    """A context that calls the hub: its bars are shown on terminals alone, of its warnings only that it waits.
 
     Raises DataError for whatever goes wrong; it begins with `failure` and ends with `offline` if it was the connection, with
     `denied` if the hub answers 403.
     """
-    logger = logging.getLogger("huggingface_hub")
-    level = logger.level
-    logger.setLevel(logging.ERROR)  # it warns of each attempt; the last error says why
+    package = logging.getLogger("huggingface_hub")
+    level = package.level
+    package.setLevel(logging.ERROR)  # it warns of each attempt; the last error says why
     hides_bars = not is_watched(quiet=False) and not hub.utils.are_progress_bars_disabled()
     if hides_bars:
         hub.utils.disable_progress_bars()
     try:
-        with warnings.catch_warnings(action="ignore"):
+        with _saying_waits(), warnings.catch_warnings(action="ignore"):
             yield
     except NmtError:
         raise
     except Exception as error:  # noqa: BLE001 -- errors of hub, connection and file system share no base class
         raise DataError(f"{failure}: {_reason(error, hub, offline, denied)}.") from None
     finally:
-        logger.setLevel(level)
+        package.setLevel(level)
         if hides_bars:
             hub.utils.enable_progress_bars()
 
@@ -108,6 +133,8 @@ def _reason(error: Exception, hub: Any, offline: str, denied: str) -> str:
     refusal = next((cause for cause in causes if getattr(cause, "response", None) is not None), None)
     if refusal is not None:
         return _refusal(refusal, denied)
+    if any(_STORAGE_REFUSAL.search(str(cause)) for cause in causes):  # of Xet, whose errors have no response
+        return "the storage of the hub refuses it (HTTP 403); try again, or ask whoever runs your network to let it through"
     if has(errors.LocalEntryNotFoundError, ConnectionError) or any(map(_is_connection, causes)):
         return f"there is no connection to {hub.constants.ENDPOINT}, or it broke; {offline}"
     return _sentence(causes[-1])

@@ -308,3 +308,25 @@ def test_a_refusal_while_loading_asks_for_no_right_to_write(hub: Hub) -> None:
     hub.broken["GET /api/models"] = [403] * 9
     with pytest.raises(DataError, match=r"Cannot load hf:ann/mine: you may not read it; check that your token may"):
         nmt.load("hf:ann/mine")
+
+
+def test_a_limit_of_requests_is_waited_for_and_said(hub: Hub, run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    nmt.push(run, NAME)
+    hub.broken["GET /ann/mine/resolve/"] = [429, 429]
+    assert results(f"hf:{NAME}") == results(run)
+    sentence = "The hub limits how often it is asked (HTTP 429): waiting before the next try."
+    assert [record.getMessage() for record in caplog.records] == [sentence, sentence]
+
+
+@pytest.mark.parametrize("error", [ConnectionError, RuntimeError])
+def test_a_refusal_of_the_storage_is_not_a_missing_connection(
+    hub: Hub, run: Path, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Xet, which loads large files, raises errors without a response."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error("Request failed: HTTP status client error (403 Forbidden) for url (https://storage.example/a)")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
+    with pytest.raises(DataError, match="Cannot load hf:ann/mine: the storage of the hub refuses it \\(HTTP 403\\)"):
+        nmt.load(f"hf:{NAME}")

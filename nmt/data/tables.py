@@ -176,6 +176,7 @@ def _json_lines(path: Path | ArchiveMember, names: Sequence[str], exact: bool) -
     example = ", ".join(f'"{name}": ...' for name in names)
 
     def rows() -> Iterator[tuple[str, ...]]:
+        header, keys = (), tuple(names)  # of the line before
         for number, line in enumerate(read_lines(path), 1):
             if not line.strip():
                 continue
@@ -183,7 +184,10 @@ def _json_lines(path: Path | ArchiveMember, names: Sequence[str], exact: bool) -
             try:
                 row = json.loads(line)
                 row = nested if isinstance(nested := row.get("translation"), dict) else row
-                texts = tuple(row[key] for key in _keys(tuple(row), tuple(names), str(path), exact))
+                if tuple(row) != header:
+                    header = tuple(row)
+                    keys = _keys(header, tuple(names), str(path), exact)
+                texts = tuple(row[key] for key in keys)
             except (ValueError, RecursionError):
                 raise DataError(f"{where}: not valid JSON: {line[:60]!r}.") from None
             except (KeyError, TypeError, AttributeError):

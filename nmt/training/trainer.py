@@ -47,6 +47,7 @@ from nmt.training.parallel import LostRank, Ranks, device_of_rank, open_ranks
 from nmt.training.pretrained import Pretrained, load_pretrained
 from nmt.training.resuming import collect_state, restore_state
 from nmt.training.sampling import teacher_forcing_ratio
+from nmt.training.several_sentences import several_sentences_warning
 from nmt.training.stats import LossStats, PendingStats
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import TrainingText
@@ -537,6 +538,8 @@ class Trainer:
             self.log.show(self.start)
         if self.is_new and not self.log.quiet and (warning := overlap_warning(self.recipe.data, self.text)):
             self.log.show(warning)
+        if self.is_new and not self.log.quiet and (crowded := several_sentences_warning(self.text.train)):
+            self.log.show(crowded)
         for line in self.validator.introduction():
             self.log.show(line)
         size = self._size()

@@ -69,7 +69,9 @@ class Hub:
     def repository(self, name: str, **settings: Any) -> Repository:
         """A new repository with its first commit."""
         self.repositories[name] = Repository(**settings)
-        self.repositories[name].add({".gitattributes": b"*.safetensors filter=lfs\n"}, message="initial commit")
+        self.repositories[name].add(
+            {".gitattributes": b"*.safetensors filter=lfs\n*.model filter=lfs\n"}, message="initial commit"
+        )
         return self.repositories[name]
 
     def asked(self, part: str) -> list[str]:
@@ -201,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
         files = []
         for file in json.loads(self.body)["files"]:
             path = file["path"]
-            mode = "lfs" if path.endswith(".safetensors") else "regular"
+            mode = "lfs" if path.endswith((".safetensors", ".model")) else "regular"
             oid = None
             if path in commit.files:
                 content = commit.files[path]

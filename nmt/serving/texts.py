@@ -9,8 +9,14 @@ from html import escape, unescape
 
 _LINE_END = re.compile(r"(\r?\n)")
 _TAG = re.compile(r"(<!--.*?-->|<!\[CDATA\[.*?\]\]>|</?[A-Za-z!?][^>]*>)", re.DOTALL)
-_OPAQUE = re.compile(r"<(script|style|code|pre|textarea)\b", re.IGNORECASE)
-"""Elements whose content is not translated."""
+_OPAQUE = re.compile(
+    r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)"
+    r"(?:(script|style|code|pre|textarea)\b"
+    r"|([a-z][\w:-]*)(?=\s)(?:[^>\"']|\"[^\"]*\"|'[^']*')*?\s"
+    r"(?:translate\s*=\s*[\"']?no\b|class\s*=\s*(?:notranslate\b|\"[^\">]*\bnotranslate\b|'[^'>]*\bnotranslate\b)))",
+    re.IGNORECASE,
+)
+"""Elements whose content is not translated: code, and those whose author says so, other than such as have no content."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,8 @@ def _markup(text: str) -> Iterator[str]:
             return
         tag, number = pieces[number + 1], number + 2
         if (opaque := _OPAQUE.match(tag)) and not tag.endswith("/>"):
-            end = f"</{opaque[1].lower()}"
+            name, depth = (opaque[1] or opaque[2]).lower(), 1
+            is_nested = opaque[1] is None
             while number < len(pieces):
                 tag += pieces[number]
                 if number + 1 == len(pieces):
@@ -83,6 +90,13 @@ def _markup(text: str) -> Iterator[str]:
                     break
                 closing, number = pieces[number + 1], number + 2
                 tag += closing
-                if closing.lower().startswith(end):
+                depth += is_nested and _begins(closing, f"<{name}") and not closing.endswith("/>")
+                depth -= _begins(closing, f"</{name}")
+                if depth == 0:
                     break
         yield tag
+
+
+def _begins(tag: str, start: str) -> bool:
+    """Whether a tag is of the name that `start` ends with, not of a longer one."""
+    return tag.lower().startswith(start) and tag[len(start)] in " \t\r\n\f/>"

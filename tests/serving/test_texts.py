@@ -62,3 +62,21 @@ def test_a_translation_cannot_bring_in_a_tag() -> None:
 def test_any_markup_comes_back(text: str) -> None:
     split = split_html(text)
     assert "".join(split.parts) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ('a <span translate="no">b <span>c</span> d</span> e', ["a", "e"]),
+        ("a <b class='x notranslate'>b</b> e", ["a", "e"]),
+        ("a <i translate=no>b</i> e", ["a", "e"]),
+        ('a <img translate="no"> e', ["a", "e"]),
+        ('a <i translate="no"/> e', ["a", "e"]),
+        ('a <b translate="no">b</blockquote> c <br/> d</b> e', ["a", "e"]),
+        ('a <i translate="yes" title="translate=no">b</i> e', ["a", "b", "e"]),
+    ],
+)
+def test_elements_that_are_not_to_be_translated_are_kept(text: str, lines: list[str]) -> None:
+    split = split_html(text)
+    assert split.lines == lines
+    assert split.join(split.lines) == text

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from nmt.data.languages import base_language, language_code
 from nmt.data.rules import identifier, is_foreign, scripts_of
-from nmt.errors import DataError
+from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from nmt.data.columns import Column
@@ -44,7 +43,7 @@ def refuse_swapped_languages(corpus: ParallelCorpus) -> None:
     If it does not know one of the languages, the other must be clear on the wrong side and absent from its own.
     """
     languages = _codes(corpus)
-    if len(corpus) < _FEWEST_IDENTIFIED or languages[0] == languages[1] or find_spec("py3langid") is None:
+    if len(corpus) < _FEWEST_IDENTIFIED or languages[0] == languages[1] or not _can_identify():
         return
     known = [language in identifier().labels for language in languages]
     shares = [_shares(side) for side in (corpus.source, corpus.target)]
@@ -55,6 +54,15 @@ def refuse_swapped_languages(corpus: ParallelCorpus) -> None:
     )
     if any(known) and is_absent and is_clear:
         raise _swapped(corpus)
+
+
+def _can_identify() -> bool:
+    """Whether py3langid is installed, and there is room for the temporary file that it unpacks its model to."""
+    try:
+        identifier()
+    except (UsageError, OSError):
+        return False
+    return True
 
 
 def _codes(corpus: ParallelCorpus) -> list[str]:

@@ -30,6 +30,7 @@ from nmt.cli.translating import score, translate
 from nmt.data.words import clean
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
+from nmt.scripts import split_spaces
 from tests.robustness import tiny
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -191,11 +192,12 @@ def test_every_pair_is_aligned_on_a_line(
 @tiny.tries(40)
 @given(pairs=pairs_of_lines, ended=st.booleans())
 @example(pairs=[("\ufeff", "a"), ("a", "b")], ended=True)
+@example(pairs=[("\x85", "\x85"), ("\x00", "\ufeff")], ended=False)
 def test_every_pair_is_linked_on_a_line(tmp_path: Path, pairs: list[tuple[str, str]], ended: bool) -> None:
     first, *others = pairs  # a byte order mark that a file begins with is no word
     read = [
-        [side.removeprefix("\ufeff").split() for side in first],
-        *([side.split() for side in pair] for pair in others),
+        [split_spaces(side.removeprefix("\ufeff")) for side in first],
+        *([split_spaces(side) for side in pair] for pair in others),
     ]
     assume(any(all(sides) for sides in read))  # something to learn from
     links(*write_pair(tmp_path, pairs, ended=ended), output=tmp_path / "out", quiet=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat, tee
 from typing import TYPE_CHECKING, Literal
@@ -94,10 +94,8 @@ def _readable(pairs: Iterable[Pair], aligners: Sequence[ForcedAligner], longest:
     unlinked = 0
     for number, pair in enumerate(pairs, start=1):
         length = _tokens_of_longest_side(pair, aligners)
-        normal = tuple(map(aligners[0].bundle.normalizer, pair))
-        problem = (
-            f"has {counted(length, 'token')}, more than {longest:,}" if length > longest else _blank_problem(normal)
-        )
+        too_long = f"has {counted(length, 'token')}, more than {longest:,}" if length > longest else None
+        problem = too_long or _blank_problem(pair, aligners[0].bundle.normalizer)
         yield pair if length <= longest else ("", "")
         unlinked += problem is not None
         if problem is not None and unlinked <= _MAX_WARNINGS:
@@ -130,6 +128,6 @@ def _tokens_of_longest_side(pair: Pair, aligners: Sequence[ForcedAligner]) -> in
     return max(forward.length(*pair), *(aligner.length(pair[1], pair[0]) for aligner in backward), 0)
 
 
-def _blank_problem(pair: tuple[str, ...]) -> str | None:
-    blank = [side for side, line in zip(("source", "target"), pair, strict=True) if not line]
+def _blank_problem(pair: Pair, normalize: Callable[[str], str]) -> str | None:
+    blank = [side for side, line in zip(("source", "target"), pair, strict=True) if not normalize(line)]
     return f"is blank in the {' and in the '.join(blank)}" if blank else None

@@ -102,11 +102,11 @@ def serve(
     LibreTranslate (POST /translate, GET /languages) with n_best, beam_size and alignment; GET /openapi.json describes it,
     GET /metrics is for Prometheus, GET /health for a load balancer.
 
-    A beam above 5, or above the recipe's, is for texts that are as much shorter than --max-characters. Requests beyond --max-queue
-    get status 503 with Retry-After. Ctrl-C or SIGTERM finishes what was accepted, and tells
-    clients to close their connections. The log on stderr has one JSON object per request, without texts; it leaves lines out
-    while nobody reads it, and counts them. There is no encryption: beyond this machine, use a proxy, which
-    may cut --root-path off or leave it. A proxy on this machine names its clients by X-Forwarded-For.
+    A beam above 5, or above the recipe's, is for texts that are as much shorter than --max-characters. Requests beyond
+    --max-queue get status 503 with Retry-After. Ctrl-C or SIGTERM finishes what was accepted, and tells clients to close their
+    connections. The log on stderr has one JSON object per request, without texts; it leaves lines out while nobody reads it,
+    and counts them. There is no encryption: beyond this machine, use a proxy, which may cut --root-path off or leave it. A
+    proxy on this machine names its clients by X-Forwarded-For.
     """
     logging.basicConfig(format="nmt: %(message)s", level=logging.ERROR if quiet else logging.WARNING, stream=sys.stderr)
     try:

@@ -92,9 +92,8 @@ class Evaluation:
             "lowercase": lowercase,
             "bootstrap": bootstrap,
         }
-        composition = metrics.composition_warning(lines, references[0])
         warnings = metrics.bleu_warnings([*lines, *references[0]], options["tokenize"])
-        for warning in [*warnings, *([composition] if composition else [])]:
+        for warning in filter(None, [*warnings, metrics.composition_warning(lines, references[0])]):
             logger.warning("%s", warning)
         scores = metrics.evaluate(lines, references, **options)
         return replace(

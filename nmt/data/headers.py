@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from nmt.data.languages import base_language, language_code, matching
+from nmt.data.languages import base_language, iso_code, language_code, matching
 from nmt.errors import DataError
 from nmt.language_names import code_of_name
 
@@ -47,7 +47,7 @@ def is_pair(cells: Sequence[str], languages: Sequence[str]) -> bool:
         return False
     if all(codes):
         return codes[0] == codes[1] and cells[0] != cells[1] and all(map(code_of_name, cells))
-    bases = [base_language(language_code(language) or language) for language in languages]
+    bases = list(map(iso_code, languages))
     return not any(
         cell in languages or code_of_name(cell) or (code and base_language(code) in bases)
         for cell, code in zip(cells, codes, strict=True)

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nmt.data.languages import base_language, language_code
+from nmt.data.languages import iso_code
 from nmt.data.rules import identifier, is_foreign, scripts_of
 from nmt.errors import DataError, UsageError
 
@@ -26,7 +26,7 @@ _CLEAR = 0.9
 
 def refuse_swapped_scripts(corpus: ParallelCorpus) -> None:
     """Raise DataError if each side is written in the script of the other's language, such as Japanese on the English side."""
-    scripts = [scripts_of(code) for code in _codes(corpus)]
+    scripts = [scripts_of(code) for code in map(iso_code, corpus.languages)]
     if len(corpus) < _FEWEST or not all(scripts) or set(scripts[0]) & set(scripts[1]):
         return
     texts = ["".join(_sample(side)) for side in (corpus.source, corpus.target)]
@@ -42,7 +42,7 @@ def refuse_swapped_languages(corpus: ParallelCorpus) -> None:
 
     If it does not know one of the languages, the other must be clear on the wrong side and absent from its own.
     """
-    languages = _codes(corpus)
+    languages = list(map(iso_code, corpus.languages))
     if len(corpus) < _FEWEST_IDENTIFIED or languages[0] == languages[1] or not _can_identify():
         return
     known = [language in identifier().labels for language in languages]
@@ -63,11 +63,6 @@ def _can_identify() -> bool:
     except (UsageError, OSError):
         return False
     return True
-
-
-def _codes(corpus: ParallelCorpus) -> list[str]:
-    """The languages of a corpus by their shortest codes, without regions."""
-    return [base_language(language_code(language) or language) for language in corpus.languages]
 
 
 def _shares(side: Column) -> defaultdict[str, float]:

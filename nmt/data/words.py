@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import get_args
 
@@ -11,21 +10,12 @@ from nmt.recipe import Normalization
 from nmt.scripts import lacks_spaces
 from nmt.text.normalization import Normalizer
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
-_SPACES = re.compile(r" {2,}")
-
 WordsOfTokens = tuple[tuple[str, ...], list[int]]
 """The words of a text, and the index of the word that each of its tokens belongs to (-1 for none)."""
 
 
-def clean(text: str) -> str:
-    """Replace control characters and lone surrogates, and remove outer and repeated spaces.
-
-    The result is a single line for any reader, even if the model has spelled a line end in bytes.
-    """
-    text = _SURROGATE.sub("\ufffd", _CONTROL.sub(" ", text))
-    return _SPACES.sub(" ", text).strip()
+clean = Normalizer("none")
+"""Makes any text a single line, even if the model has spelled a line end in bytes; its letters stay as they are."""
 
 
 def words_of(subwords: Subwords, ids: Sequence[int], text: str) -> WordsOfTokens:

@@ -6,6 +6,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -410,25 +411,27 @@ class Translator:
         )
         usual = _BATCH_TOKENS if self._ensemble.device.type == "cpu" else _GPU_BATCH_TOKENS
         size = (self._settings.batch_tokens or usual) // self._settings.beam_size
-        unseen = self._unseen_characters()
-        for window, results in self._decode(windows, self._decoder.search, size):
-            unseen.add(sentence.text for sentence in window.tasks)
-            yield from self._translations(window, results)
-        if warning := unseen.warning():
-            logger.warning("%s", warning)
+        with self._warning_of_unseen() as unseen:
+            for window, results in self._decode(windows, self._decoder.search, size):
+                unseen.add(sentence.text for sentence in window.tasks)
+                yield from self._translations(window, results)
 
     def _score(self, pairs: Iterable[Pair]) -> Iterator[Translation]:
         parts = self._read(pairs, lambda pair: len(pair[0]) + len(pair[1]))
         windows = (self._pair_tasks(numbers, part) for numbers, part in parts)
-        unseen = self._unseen_characters()
-        for window, results in self._decode(windows, self._decoder.force, self._settings.batch_tokens or _BATCH_TOKENS):
-            unseen.add(sentence.text for sentence, _ in window.tasks)
-            yield from self._scored_pairs(window, results)
+        size = self._settings.batch_tokens or _BATCH_TOKENS
+        with self._warning_of_unseen() as unseen:
+            for window, results in self._decode(windows, self._decoder.force, size):
+                unseen.add(sentence.text for sentence, _ in window.tasks)
+                yield from self._scored_pairs(window, results)
+
+    @contextmanager
+    def _warning_of_unseen(self) -> Iterator[UnseenCharacters]:
+        """A context that warns of the unseen characters which were added, once all is done."""
+        unseen = UnseenCharacters(self._members[0].source.unknown_characters, self._reported_characters)
+        yield unseen
         if warning := unseen.warning():
             logger.warning("%s", warning)
-
-    def _unseen_characters(self) -> UnseenCharacters:
-        return UnseenCharacters(self._members[0].source.unknown_characters, self._reported_characters)
 
     def _read(
         self, items: Iterable[ItemT | Pause], size: Callable[[ItemT], int], first: int = 1
@@ -564,9 +567,14 @@ class Translator:
         return sentence.length <= self._settings.max_source
 
     def _encode(self, texts: Sequence[str]) -> list[SourceSentence]:
+        """Encode texts in the normal form of the first member; each other member reads its own."""
+        first, *others = self._members
         members = [
-            member.source.encode_batch(normalizer.all(texts))
-            for member, normalizer in zip(self._members, self._normalizers, strict=True)
+            first.source.encode_batch(texts),
+            *(
+                member.source.encode_batch(normalizer.all(texts))
+                for member, normalizer in zip(others, self._normalizers[1:], strict=True)
+            ),
         ]
         versions = zip(*members, strict=True)
         return [SourceSentence(tuple(map(tuple, ids)), text) for ids, text in zip(versions, texts, strict=True)]

@@ -74,9 +74,8 @@ class Access:
         origin = headers.get("origin", "")
         if not _is_page(origin) or origin in self.origins or "*" in self.origins:
             return
-        if (
-            headers.get("sec-fetch-site") == "same-origin"
-        ):  # as only browsers can say, also where a proxy changes the host
+        # As only browsers can say, also where a proxy changes the host:
+        if headers.get("sec-fetch-site") == "same-origin":
             return
         if origin.partition("://")[2] != headers.get("host"):
             raise RefusedError(403, "Pages of other sites may not use this server: --allow-origin adds a site.")

@@ -17,7 +17,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from nmt.language_names import language_name
-from nmt.serving import metrics
 from nmt.serving.bodies import InvalidRequestError, read_input
 from nmt.serving.drawings import Drawer
 from nmt.serving.guard import Access, Guard, error_response
@@ -163,7 +162,8 @@ class App:
 
     async def _metrics(self, request: Request) -> Response:
         self._access.check_key(_header_key(request))
-        return Response(self._service.exposition, media_type=metrics.CONTENT_TYPE)
+        text, media_type = self._service.metrics.exposition(request.headers.get("accept", ""))
+        return Response(text, media_type=media_type)
 
     async def _openapi(self, _: Request) -> Response:
         return _json(openapi(self._service.models, self._root_path))

@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 
+from nmt.serving.metrics import ServiceMetrics
 from nmt.serving.rates import RequestRates
 from nmt.serving.request_log import logger
-from nmt.serving.service import RefusedError, ServiceMetrics
+from nmt.serving.service import RefusedError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -152,8 +153,8 @@ class Guard:
 
     def _record(self, scope: Scope, status: int, seconds: float, facts: dict[str, Any]) -> None:
         path = scope["path"] if scope["path"] in self._paths else "other"
-        self._metrics.requests.add(path, str(status or "gone"))
-        self._metrics.seconds.observe(seconds, path)
+        self._metrics.requests.labels(path, status or "gone").inc()
+        self._metrics.seconds.labels(path).observe(seconds)
         client = scope["client"][0] if scope.get("client") else None
         known = {"client": client, "method": scope["method"][:10], "path": path, "status": status or None}
         logger.info("request", extra={"facts": {**known, "ms": round(1000 * seconds, 1), **facts}})

@@ -11,7 +11,8 @@ from nmt.serving.batching import Batcher
 from nmt.serving.decoder_process import ProcessOptions, start_decoders
 from nmt.serving.guard import Access
 from nmt.serving.listening import HttpServer
-from nmt.serving.service import Limits, Service, ServiceMetrics
+from nmt.serving.metrics import ServiceMetrics
+from nmt.serving.service import Limits, Service
 from nmt.serving.work import LineTask, Setting
 
 
@@ -49,7 +50,7 @@ def run_server(listener: socket.socket, options: ServerOptions, *, on_start: Cal
             return task.size * (setting.beam_size or max(models[setting.model].beam_size, setting.n_best))
 
         def count(setting: Setting, lines: int, seconds: float) -> None:
-            metrics.lines.add(models[setting.model].identifier, amount=lines)
+            metrics.lines.labels(models[setting.model].identifier).inc(lines)
             metrics.batches.observe(lines)
             metrics.decoding.observe(seconds)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from nmt.language_names import closest_code, language_name
 from nmt.serving.batching import Batcher, ClosedError, QueueFullError
 from nmt.serving.decoder_process import LostDecoderError
-from nmt.serving.metrics import SECONDS, SENTENCES, Counter, Gauge, Histogram, exposition
+from nmt.serving.metrics import ServiceMetrics
 from nmt.serving.schemas import (
     AUTO,
     DetectedLanguage,
@@ -55,18 +55,6 @@ class Limits:
     timeout: float = 30.0
 
 
-class ServiceMetrics:
-    """What is measured of requests and batches."""
-
-    def __init__(self) -> None:
-        self.requests = Counter("nmt_requests_total", "Requests, by path and status.", ("path", "status"))
-        self.seconds = Histogram("nmt_request_seconds", "Seconds per request, by path.", SECONDS, ("path",))
-        self.lines = Counter("nmt_lines_total", "Lines decoded, by model.", ("model",))
-        self.characters = Counter("nmt_characters_total", "Characters of the lines accepted, by model.", ("model",))
-        self.batches = Histogram("nmt_batch_lines", "Lines per batch.", SENTENCES)
-        self.decoding = Histogram("nmt_batch_seconds", "Seconds per batch.", SECONDS)
-
-
 class Service:
     """Translates and scores for many clients at once."""
 
@@ -81,15 +69,8 @@ class Service:
         self.limits = limits
         self.metrics = metrics
         self._batcher = batcher
-        self._waiting = Gauge("nmt_queue_lines", "Lines that wait to be decoded.", lambda: float(batcher.waiting))
+        metrics.watch_queue(lambda: batcher.waiting)
         self._by_identifier = {model.identifier: index for index, model in enumerate(self.models)}
-
-    @property
-    def exposition(self) -> str:
-        """The metrics as text."""
-        metrics = self.metrics
-        counters = metrics.requests, metrics.seconds, metrics.lines, metrics.characters
-        return exposition([*counters, self._waiting, metrics.batches, metrics.decoding])
 
     async def translate(self, request: TranslateInput) -> TranslateOutput:
         """Translate the lines of one text or several. Raises RefusedError."""
@@ -228,7 +209,7 @@ class Service:
         except ClosedError:
             raise RefusedError(503, "The server is stopping.", retry_after=5) from None
         model = self.models[setting.model].identifier
-        self.metrics.characters.add(model, amount=sum(len(task.source) for task in tasks))
+        self.metrics.characters.labels(model).inc(sum(len(task.source) for task in tasks))
         try:
             async with asyncio.timeout(self.limits.timeout):
                 return await asyncio.wrap_future(future)

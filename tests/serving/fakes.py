@@ -21,7 +21,8 @@ from nmt.serving.app import App
 from nmt.serving.batching import Batcher
 from nmt.serving.guard import Access
 from nmt.serving.listening import HttpServer, bind
-from nmt.serving.service import Limits, Service, ServiceMetrics
+from nmt.serving.metrics import ServiceMetrics
+from nmt.serving.service import Limits, Service
 from nmt.serving.work import LineResult, LineTask, ScoredLine, ServedModel, Setting
 
 MODELS = (

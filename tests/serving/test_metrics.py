@@ -1,30 +1,39 @@
-"""The text format of Prometheus."""
+"""The metrics of a service, as Prometheus reads them."""
 
-from nmt.serving.metrics import Counter, Gauge, Histogram, exposition
+from prometheus_client.parser import text_string_to_metric_families
+
+from nmt.serving.metrics import ServiceMetrics
 
 
-def test_the_exposition() -> None:
-    counter, plain = Counter("c", "Counts.", ("a", "b")), Counter("p", "Plain.")
-    counter.add("x", 'say "hi"\n\\')
-    counter.add("x", 'say "hi"\n\\', amount=2)
-    histogram = Histogram("h", "Spread.", (1, 2.5), ("k",))
-    for value in (0.5, 1, 2, 9):
-        histogram.observe(value, "v")
-    assert exposition([counter, plain, Gauge("g", "Now.", lambda: 7), histogram]).splitlines() == [
-        "# HELP c Counts.",
-        "# TYPE c counter",
-        'c{a="x",b="say \\"hi\\"\\n\\\\"} 3',
-        "# HELP p Plain.",
-        "# TYPE p counter",
-        "p 0",
-        "# HELP g Now.",
-        "# TYPE g gauge",
-        "g 7",
-        "# HELP h Spread.",
-        "# TYPE h histogram",
-        'h_bucket{k="v",le="1"} 2',
-        'h_bucket{k="v",le="2.5"} 3',
-        'h_bucket{k="v",le="+Inf"} 4',
-        'h_sum{k="v"} 12.5',
-        'h_count{k="v"} 4',
-    ]
+def samples(metrics: ServiceMetrics) -> dict[tuple[str, ...], float]:
+    """The values by name and label values."""
+    families = text_string_to_metric_families(metrics.exposition("")[0].decode())
+    return {(item.name, *item.labels.values()): item.value for family in families for item in family.samples}
+
+
+def test_what_is_measured_is_exposed() -> None:
+    metrics = ServiceMetrics()
+    metrics.watch_queue(lambda: 7)
+    metrics.requests.labels("/translate", 'say "hi"\n\\').inc()
+    metrics.lines.labels("mine").inc(3)
+    for lines in (1, 2, 9):
+        metrics.batches.observe(lines)
+    values = samples(metrics)
+    assert values["nmt_requests_total", "/translate", 'say "hi"\n\\'] == 1
+    assert values["nmt_lines_total", "mine"] == 3
+    assert values["nmt_queue_lines",] == 7
+    bounds = ("1.0", "2.0", "4.0", "8.0", "16.0", "+Inf")
+    assert [values["nmt_batch_lines_bucket", bound] for bound in bounds] == [1, 2, 2, 2, 3, 3]
+    assert values["nmt_batch_lines_sum",] == 12
+
+
+def test_a_service_counts_only_what_is_its_own() -> None:
+    one, other = ServiceMetrics(), ServiceMetrics()
+    one.lines.labels("mine").inc()
+    assert ("nmt_lines_total", "mine") not in samples(other)
+
+
+def test_a_client_may_ask_for_openmetrics() -> None:
+    text, media_type = ServiceMetrics().exposition("application/openmetrics-text; version=1.0.0")
+    assert media_type.startswith("application/openmetrics-text")
+    assert text.endswith(b"# EOF\n")

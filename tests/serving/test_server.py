@@ -130,8 +130,8 @@ def test_metrics_count_requests_by_path(server: Running) -> None:
     server.translate("a")
     text = server.ask("/metrics").body.decode()
     assert 'nmt_requests_total{path="other",status="404"}' in text
-    assert 'nmt_request_seconds_bucket{path="/translate",le="+Inf"}' in text
-    assert "nmt_queue_lines 0" in text
+    assert 'nmt_request_seconds_bucket{le="+Inf",path="/translate"}' in text
+    assert "nmt_queue_lines 0.0" in text
 
 
 # --- refusals -------------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def test_the_server_lives_below_a_path() -> None:
         assert (redirect.status, redirect.headers["location"]) == (308, "/mt/")
         assert running.ask("/mtx/translate", CONTENT).status == 404
         assert running.ask("/mt/openapi.json").json["servers"] == [{"url": "/mt"}]
-        assert 'path="/translate",status="200"} 3' in running.ask("/mt/metrics").body.decode()
+        assert 'path="/translate",status="200"} 3.0' in running.ask("/mt/metrics").body.decode()
 
 
 def test_links_of_the_page_are_relative() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import platform
 import re
@@ -16,6 +15,7 @@ import torch
 
 from nmt.arguments import PrecisionName, described
 from nmt.errors import UsageError
+from nmt.wording import did_you_mean
 
 Precision = Literal["fp32", "bf16", "fp16"]
 """Precision of matrix products in training."""
@@ -49,8 +49,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def _nearest(name: str) -> str:
-    close = ["cuda"] if name.lower() in ("gpu", "nvidia") else difflib.get_close_matches(name.lower(), _DEVICES, n=1)
-    return f"; did you mean {close[0]}?" if close else "."
+    return did_you_mean("cuda" if name.lower() in ("gpu", "nvidia") else name.lower(), _DEVICES)
 
 
 def _missing(name: str) -> str | None:

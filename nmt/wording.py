@@ -1,4 +1,7 @@
-"""Format counts, figures and excerpts of text in messages."""
+"""Format counts, figures, suggestions and excerpts of text in messages."""
+
+import difflib
+from collections.abc import Iterable
 
 
 def counted(count: int, noun: str) -> str:
@@ -9,6 +12,17 @@ def counted(count: int, noun: str) -> str:
 def perplexity(value: float) -> str:
     """A perplexity with two decimals."""
     return f"{value:,.2f}"
+
+
+def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The most similar of some names; None if the similarity of none, from 0 to 1, reaches `cutoff`."""
+    return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=cutoff)), None)
+
+
+def did_you_mean(name: str, names: Iterable[str], otherwise: str = ".", *, cutoff: float = 0.6) -> str:
+    """The end of a message about an unknown name: `; did you mean 'x'?`, or `otherwise` if none of the names is near."""
+    guess = nearest(name, names, cutoff=cutoff)
+    return otherwise if guess is None else f"; did you mean '{guess}'?"
 
 
 def escaped(text: str) -> str:

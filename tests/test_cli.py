@@ -774,8 +774,8 @@ def test_corpora_are_listed_and_checked(tmp_path: Path) -> None:
         assert f"different  multi30k/val.en  {tmp_path}/multi30k/val.en" in lines
         assert "missing    multi30k/val.de" in lines
         assert not [line for line in lines if "multi30k" not in line]
-    assert "did you mean multi30k?" in bad(nmt("corpora", "fetch", "multi30"), 1)
-    assert "did you mean val?" in bad(nmt("corpora", "fetch", "multi30k/vall"), 1)
+    assert "did you mean 'multi30k'?" in bad(nmt("corpora", "fetch", "multi30"), 1)
+    assert "did you mean 'val'?" in bad(nmt("corpora", "fetch", "multi30k/vall"), 1)
 
 
 def test_a_test_set_of_sacrebleu_is_exported_translated_and_evaluated(model: Path, tmp_path: Path) -> None:
@@ -815,7 +815,7 @@ def test_a_corpus_is_described(tmp_path: Path) -> None:
     family = good(nmt("corpora", "info", "wmt14"))
     assert "pairs     de-en, fr-en" in family
     assert "  source  hf:wmt/wmt14/{pair}:train" in family
-    assert "did you mean wmt14-de-en?" in bad(nmt("corpora", "info", "wmt14-en-de"), 1)
+    assert "did you mean 'wmt14-de-en'?" in bad(nmt("corpora", "info", "wmt14-en-de"), 1)
 
 
 def test_recipes_are_listed_shown_and_described() -> None:

@@ -57,10 +57,10 @@ def test_a_processor_has_a_name() -> None:
     ("name", "sentence"),
     [
         ("abacus", r"There is no device 'abacus': use auto, cpu, cuda, cuda:N or mps\."),
-        ("gpu", r"There is no device 'gpu': use .*; did you mean cuda\?"),
-        ("CUDA", "did you mean cuda"),
+        ("gpu", r"There is no device 'gpu': use .*; did you mean 'cuda'\?"),
+        ("CUDA", "did you mean 'cuda'"),
         ("meta", "There is no device 'meta'"),
-        ("cuda:x", "did you mean cuda"),
+        ("cuda:x", "did you mean 'cuda'"),
     ],
 )
 def test_a_name_of_no_device_is_a_sentence(name: str, sentence: str) -> None:

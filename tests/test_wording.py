@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.wording import counted, perplexity
+from nmt.wording import counted, did_you_mean, perplexity
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,10 @@ def test_a_noun_agrees_with_its_count(count: int, noun: str, expected: str) -> N
 
 def test_perplexity_has_two_decimals_whatever_its_size() -> None:
     assert [perplexity(value) for value in (1.0, 7.126, 12345.678)] == ["1.00", "7.13", "12,345.68"]
+
+
+def test_the_nearest_name_is_suggested_and_other_advice_where_none_is_near() -> None:
+    assert did_you_mean("colour", ["size", "color"]) == "; did you mean 'color'?"
+    assert did_you_mean("colour", ["size", "kind"]) == "."
+    assert did_you_mean("colour", ["size", "kind"], "; there are size, kind.") == "; there are size, kind."
+    assert did_you_mean("colour", ["color"], cutoff=0.95) == "."

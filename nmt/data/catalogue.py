@@ -7,7 +7,6 @@ its SHA-256. Where the SHA-256 is not known, that of the first download is recor
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 from collections.abc import Collection
@@ -21,6 +20,7 @@ from nmt.cache import cache_folder, expand_home
 from nmt.data.lines import COMPRESSIONS, any_compression, blocks
 from nmt.errors import DataError
 from nmt.json_files import read_json
+from nmt.wording import did_you_mean
 
 if TYPE_CHECKING:
     from nmt.data.download import Progress
@@ -104,18 +104,13 @@ def split_name(locator: str) -> tuple[str, str] | None:
 def nearest(locator: str) -> str:
     """The end of an error message about an unknown locator: a suggestion."""
     known = [f"{name}/{split}" for entry in entries() for name in entry.names for split in entry.splits]
-    close = difflib.get_close_matches(
-        _reversed_pair(locator, known) or locator,
-        [*known, "sample:train", "sample:valid", "sample:test"],
-        n=1,
-        cutoff=0.75,
-    )
-    return f"; did you mean {close[0]}?" if close else "; `nmt corpora` lists what it has."
+    samples = ("sample:train", "sample:valid", "sample:test")
+    name = _reversed_pair(locator, known) or locator
+    return did_you_mean(name, [*known, *samples], "; `nmt corpora` lists what it has.", cutoff=0.75)
 
 
 def _nearest_corpus(name: str) -> str:
-    close = difflib.get_close_matches(_reversed_pair(name, names()) or name, names(), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else "; `nmt corpora list` shows what it has."
+    return did_you_mean(_reversed_pair(name, names()) or name, names(), "; `nmt corpora list` shows what it has.")
 
 
 def _reversed_pair(name: str, known: Collection[str]) -> str | None:
@@ -127,8 +122,7 @@ def _reversed_pair(name: str, known: Collection[str]) -> str | None:
 
 
 def _nearest(name: str, names: Collection[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(names)}."
+    return did_you_mean(name, names, f"; there are {', '.join(names)}.")
 
 
 # --- files ------------------------------------------------------------------------------------------------------

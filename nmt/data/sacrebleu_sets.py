@@ -1,10 +1,10 @@
 """The test sets of sacreBLEU (`sacrebleu -t wmt14`), through its library, which downloads and keeps them."""
 
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.errors import DataError
+from nmt.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -62,8 +62,7 @@ def _test_set(locator: str, name: str, pair: str) -> Any:
 
 
 def _nearest(name: str, names: "Collection[str]") -> str:
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else f"; it has {', '.join(names)}."
+    return did_you_mean(name, names, f"; it has {', '.join(names)}.")
 
 
 def _reason(error: Exception) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -18,6 +17,7 @@ from nmt.decoding.unknown import Lexicon
 from nmt.device import DecodingPrecision
 from nmt.errors import UsageError
 from nmt.recipe import DecodingConfig, change_decoding
+from nmt.wording import did_you_mean
 
 ItemT = TypeVar("ItemT")
 
@@ -116,8 +116,7 @@ def _check_names(names: Iterable[str]) -> None:
             continue
         if name in Options.__annotations__:
             raise UsageError(f"{name} decides how the weights are packed, once: give it to nmt.load.")
-        guess = difflib.get_close_matches(name, Options.__annotations__, n=1)
-        raise UsageError(f"There is no option '{name}'" + (f"; did you mean '{guess[0]}'?" if guess else "."))
+        raise UsageError(f"There is no option '{name}'{did_you_mean(name, Options.__annotations__)}")
 
 
 def _override(own: DecodingConfig, decoding: object) -> DecodingConfig:

@@ -1,12 +1,15 @@
 """Error messages for invalid recipes, with the dotted path of each key."""
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from nmt.recipe.schema import Recipe
+from nmt.wording import did_you_mean
+
+_CUTOFF = 0.5
+"""Least similarity of a key or value that is suggested: they are few, so that a distant one may well be meant."""
 
 
 def describe_errors(errors: Iterable[Any], inherited: Mapping[str, Path], within: tuple[str, ...] = ()) -> str:
@@ -26,25 +29,19 @@ def _sentence(error: Any, inherited: Mapping[str, Path]) -> str:
     match error["type"]:
         case "extra_forbidden":
             keys = _keys_at(error["loc"][:-1])
-            guess = difflib.get_close_matches(str(error["loc"][-1]), keys, n=1, cutoff=0.5)
-            if guess:
-                return f"unknown key '{path}'; did you mean '{guess[0]}'?"
-            return f"unknown key '{path}'." + (f" Known keys: {', '.join(keys)}." if keys else "")
+            known = f". Known keys: {', '.join(keys)}." if keys else "."
+            return f"unknown key '{path}'" + did_you_mean(str(error["loc"][-1]), keys, known, cutoff=_CUTOFF)
         case "missing":
             return f"'{path}' is missing."
         case "union_tag_invalid":
             tag, tags = error["ctx"]["tag"], error["ctx"]["expected_tags"]
-            guess = difflib.get_close_matches(tag, [name.strip("' ") for name in tags.split(",")], n=1, cutoff=0.5)
-            return f"'{path}' cannot be '{tag}'; " + (
-                f"did you mean '{guess[0]}'?" if guess else f"it is one of {tags}."
-            )
+            names = [name.strip("' ") for name in tags.split(",")]
+            return f"'{path}' cannot be '{tag}'" + did_you_mean(tag, names, f"; it is one of {tags}.", cutoff=_CUTOFF)
         case "literal_error":
-            guess = difflib.get_close_matches(
-                str(error["input"]), re.findall("'([^']*)'", error["ctx"]["expected"]), n=1, cutoff=0.5
-            )
-            return f"'{path}' cannot be {error['input']!r}; " + (
-                f"did you mean '{guess[0]}'?" if guess else f"it is {error['ctx']['expected']}."
-            )
+            value, expected = error["input"], error["ctx"]["expected"]
+            names = re.findall("'([^']*)'", expected)
+            guess = did_you_mean(str(value), names, f"; it is {expected}.", cutoff=_CUTOFF)
+            return f"'{path}' cannot be {value!r}{guess}"
         case "union_tag_not_found" | "model_type" | "model_attributes_type":
             return f"'{path}' is a section with keys of its own, but is {error['input']!r}."
         case "value_error":

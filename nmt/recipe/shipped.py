@@ -1,11 +1,11 @@
 """Find the recipes that ship with the toolkit."""
 
-import difflib
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
 from nmt.errors import UsageError
+from nmt.wording import nearest
 
 
 def find_recipe(name: str) -> Path:
@@ -31,8 +31,8 @@ def _similar_recipes(name: str, shipped: Iterable[str]) -> list[str]:
     for recipe in sorted(shipped):
         for spelling in {recipe, recipe.rpartition("/")[2]}:
             spellings.setdefault(spelling, []).append(recipe)
-    nearest = difflib.get_close_matches(name, spellings, n=1)
-    return spellings[nearest[0]] if nearest else []
+    guess = nearest(name, spellings)
+    return [] if guess is None else spellings[guess]
 
 
 def is_file(path: Path) -> bool:

@@ -34,11 +34,11 @@ def test_a_test_set_is_a_corpus_in_both_directions() -> None:
 @pytest.mark.parametrize(
     ("locator", "sentence"),
     [
-        ("sacrebleu:wmt14/fool/en-de", "sacreBLEU has no test set 'wmt14/fool'; did you mean wmt14/full?"),
+        ("sacrebleu:wmt14/fool/en-de", "sacreBLEU has no test set 'wmt14/fool'; did you mean 'wmt14/full'?"),
         ("sacrebleu:nothing", "sacreBLEU has no test set 'nothing'; it has "),
         ("sacrebleu:wmt14", "sacrebleu:wmt14 needs a language pair, as in sacrebleu:wmt14/cs-en."),
         ("sacrebleu:wmt14/full", "sacrebleu:wmt14/full needs a language pair, as in sacrebleu:wmt14/full/cs-en."),
-        ("sacrebleu:wmt14/en-da", "sacreBLEU's wmt14 has no en-da; did you mean en-"),
+        ("sacrebleu:wmt14/en-da", "sacreBLEU's wmt14 has no en-da; did you mean 'en-"),
         ("sacrebleu:wmt14/en-fr", "sacrebleu:wmt14/en-fr is in en and fr, not in en and de."),
     ],
 )

@@ -311,5 +311,5 @@ def test_fetch_takes_one_split(server: Server, tmp_path: Path, cached: Path) -> 
     source = {"url": f"{server.address}/{{split}}.{{language}}"}
     write_entry(tmp_path / "entries", entry({split: {"sources": [source]} for split in ("train", "dev")}))
     assert fetch("toy", "dev") == [cached / "dev.en.gz", cached / "dev.de.gz"]
-    with pytest.raises(DataError, match=r"The corpus toy has no split 'dve'; did you mean dev\?"):
+    with pytest.raises(DataError, match=r"The corpus toy has no split 'dve'; did you mean 'dev'\?"):
         fetch("toy", "dve")

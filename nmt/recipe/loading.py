@@ -48,7 +48,7 @@ def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, based:
 
 
 def _is_in_model_folder(path: Path) -> bool:
-    return path.with_name("source.model").exists()
+    return path.name == "recipe.yaml" and path.with_name("source.model").exists()
 
 
 def _complete(tree: dict[str, Any]) -> None:

@@ -109,3 +109,11 @@ def test_models_from_before_the_setting_have_none(tmp_path: Path) -> None:
     (tmp_path / "source.model").touch()
     assert load_recipe(path).data.normalization == "none"
     assert load_recipe(path, based=False).data.normalization == "none"
+
+
+def test_a_recipe_beside_a_subword_model_is_no_model_of_before(tmp_path: Path) -> None:
+    """Users keep their recipes beside the subwords that they name."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("{name: mine, data: {source: en, target: de, train: a, valid: b}}", encoding="utf-8")
+    (tmp_path / "source.model").touch()
+    assert load_recipe(path).data.normalization == "nfc"

@@ -66,12 +66,17 @@ def shortlist(
         raise UsageError(f"{model} is no folder that a shortlist can be added to: name a file with -o.")
 
     bundle = Bundle.load(model, weights=False)
-    pairs = read_parallel(source, target) if source and target else _training_text(bundle)
-    pairs = ((bundle.normalizer(one), bundle.normalizer(other)) for one, other in pairs)
+    pairs = _normal_pairs(source, target, bundle) if source and target else _training_text(bundle)
     result = learn_shortlist(pairs, bundle.source, bundle.target, candidates=candidates, frequent=frequent)
     path = output or model / FILE
     result.save(path, bundle.source, bundle.target)
     typer.echo(path)
+
+
+def _normal_pairs(source: Path, target: Path, bundle: Bundle) -> Iterable[tuple[str, str]]:
+    """The lines of two files as the model reads them."""
+    normalize = bundle.normalizer
+    return ((normalize(one), normalize(other)) for one, other in read_parallel(source, target))
 
 
 def _training_text(bundle: Bundle) -> Iterable[tuple[str, str]]:

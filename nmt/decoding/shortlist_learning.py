@@ -15,7 +15,6 @@ from nmt.alignment.statistical.ibm1 import learn_counts
 from nmt.data.encoded import EncodedPairs, id_type
 from nmt.data.flat import collect_lists, flatten
 from nmt.data.subwords import EOS, Subwords
-from nmt.data.words import clean
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError, UsageError
 
@@ -32,7 +31,7 @@ def learn_shortlist(
     """List for each source token its most frequent translations, and the target token of the same spelling.
 
     Args:
-        pairs: source and target lines.
+        pairs: source and target lines in the normal form of the model.
         source: subwords of the source.
         target: subwords of the target.
         candidates: most translations per source token.
@@ -70,7 +69,7 @@ def _encoded(
     pairs: Iterable[tuple[str, str]], source: Subwords, target: Subwords, counts: _Counts
 ) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]:
     """The ids of source and target of each pair in turn, and their lengths, block by block. Adds to the counts."""
-    lines = ((clean(one), clean(other)) for one, other in pairs)
+    lines = iter(pairs)
     while block := list(islice(lines, _BLOCK)):
         sides = zip(*block, strict=True)
         ids = [subwords.encode_batch(side) for subwords, side in zip((source, target), sides, strict=True)]

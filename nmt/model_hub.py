@@ -1,4 +1,4 @@
-"""Download models from the Hugging Face hub, and say what went wrong there in one sentence. Needs the extra `hub`."""
+"""Download models from the Hugging Face hub, and say what went wrong there in one sentence."""
 
 from __future__ import annotations
 
@@ -51,21 +51,19 @@ class HubName:
 def download_model(name: HubName, files: Sequence[str]) -> Path:
     """The folder with those of the files that a model on the hub has; what is in the hub's cache is not downloaded again.
 
-    Without a connection it is the version that was downloaded last. Raises DataError, or UsageError without the extra.
+    Without a connection it is the version that was downloaded last. Raises DataError.
     """
-    hub = hub_package(str(name))
+    hub = hub_package()
     with calling_hub(hub, f"Cannot load {name}", offline=_WITHOUT_CONNECTION, denied=_MAY_NOT_READ):
         return Path(hub.snapshot_download(name.repository, revision=name.revision, allow_patterns=list(files)))
 
 
-def hub_package(what: str) -> Any:
-    """The package huggingface_hub. Raises UsageError if it is not installed."""
-    try:
-        import huggingface_hub.constants
-        import huggingface_hub.errors
-        import huggingface_hub.utils
-    except ImportError:
-        raise UsageError(f'{what} needs the package huggingface_hub: pip install "nmt[hub]".') from None
+def hub_package() -> Any:
+    """The package huggingface_hub with the modules that are used here."""
+    import huggingface_hub.constants
+    import huggingface_hub.errors
+    import huggingface_hub.utils
+
     return huggingface_hub
 
 

@@ -39,7 +39,7 @@ def find_model(model: Path) -> Path:
 
     Raises:
         DataError: the zip is damaged or no model, or the model cannot be downloaded.
-        UsageError: the name begins with `hf:` but names no model, or the extra `hub` is not installed.
+        UsageError: the name begins with `hf:` but names no model.
     """
     refuse_address(model.as_posix(), "")
     if is_on_hub(model):

@@ -83,10 +83,9 @@ def push(
 
     Details:
 
-    Needs `pip install "nmt[hub]"` and a token that may write: `hf auth login`, or HF_TOKEN. A repository that is not there
-    is made. All is uploaded in one commit: what `nmt export` writes. A README.md in the model folder is the card; without
-    one, nmt writes it. A card on the hub that nmt did not write, or that was edited there, stays. The address of the model
-    is printed.
+    Needs a token that may write: `hf auth login`, or HF_TOKEN. A repository that is not there is made. All is uploaded in
+    one commit: what `nmt export` writes. A README.md in the model folder is the card; without one, nmt writes it. A card on
+    the hub that nmt did not write, or that was edited there, stays. The address of the model is printed.
     """
     set_up(quiet=quiet)
     from nmt.sharing.files import SharedModel

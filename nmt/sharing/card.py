@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nmt.data.catalogue import lookup, split_name
 from nmt.data.corpus import split_rows
@@ -17,11 +17,14 @@ from nmt.language_names import language_name
 from nmt.model_folder import Bundle
 from nmt.model_hub import PREFIX
 from nmt.recipe import DataConfig, FiltersConfig, ModelConfig, RecurrentModelConfig, dump_recipe
-from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
+from nmt.recipe.strict_yaml import parse_yaml
 from nmt.sharing.description import describe_network
 from nmt.sharing.scores import RecordedScore, recorded_scores
 from nmt.training.data_file import DataDescription, load_data_description
 from nmt.wording import counted
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult, ModelCardData
 
 _LICENCE = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _FRONT_MATTER = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
@@ -73,26 +76,29 @@ class ModelCard:
 
     def text(self, address: str) -> str:
         """The card as Markdown with metadata; `address` is what users of the model write for MODEL."""
-        metadata = f"---\n{dump_yaml(self.metadata())}---"
+        metadata = f"---\n{self.metadata().to_yaml()}\n---"
         blocks = [*self._introduction(), *_usage(address, self.bundle), *_scores(self.scores), *self._training_text()]
         return _marked("\n\n".join([metadata, *blocks, *self._model()]) + "\n")
 
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> ModelCardData:
         """What the hub reads, without what is not known."""
-        data = self.bundle.recipe.data
-        pretrained = self.bundle.recipe.training.pretrained
+        from huggingface_hub import ModelCardData  # reading a card needs none of it
+
+        recipe, data = self.bundle.recipe, self.bundle.recipe.data
+        pretrained = recipe.training.pretrained
         base = pretrained.model if pretrained is not None and pretrained.model.startswith(PREFIX) else ""
-        entries = {
-            "language": list(dict.fromkeys(filter(None, map(_hub_language, (data.source, data.target))))),
-            "license": self.licence,
-            "library_name": "nmt",
-            "pipeline_tag": "translation",
-            "tags": _tags(self.bundle.recipe.model),
-            "datasets": _hub_datasets(data),
-            "base_model": base.removeprefix(PREFIX).partition("@")[0],
-            "model-index": _model_index(self.bundle.recipe.name, data, self.scores),
-        }
-        return {key: value for key, value in entries.items() if value}
+        results = _eval_results(data, self.scores)
+        return ModelCardData(
+            language=list(dict.fromkeys(filter(None, map(_hub_language, (data.source, data.target))))) or None,
+            license=self.licence,
+            library_name="nmt",
+            pipeline_tag="translation",
+            tags=_tags(recipe.model),
+            datasets=_hub_datasets(data) or None,
+            base_model=base.removeprefix(PREFIX).partition("@")[0] or None,
+            model_name=recipe.name if results else None,
+            eval_results=results or None,
+        )
 
     def _introduction(self) -> Iterator[str]:
         recipe = self.bundle.recipe
@@ -133,12 +139,10 @@ def _kind(model: ModelConfig) -> str:
 
 def _usage(address: str, bundle: Bundle) -> Iterator[str]:
     """How to use the model from the command line and from Python."""
-    extra = "[hub]" if address.startswith(PREFIX) else ""
     shown = "translation.text, translation.links" if bundle.recipe.model.has_attention else "translation.text"
     yield "## Use"
     yield (
-        f'```sh\npip install "nmt{extra}"\n'
-        f"nmt translate {address} -i input.{bundle.recipe.data.source} -o output.{bundle.recipe.data.target}\n"
+        f"```sh\npip install nmt\nnmt translate {address} -i input.{bundle.recipe.data.source} -o output.{bundle.recipe.data.target}\n"
         f"nmt info {address}\n```"
     )
     yield (
@@ -228,29 +232,26 @@ def _is_hub_data(locator: str) -> bool:
     return re.match(r"hf:[\w-][\w.-]*/[\w.-]+(/[^:]+)?:", locator) is not None
 
 
-def _model_index(name: str, data: DataConfig, scores: Sequence[RecordedScore]) -> list[dict[str, Any]]:
+def _eval_results(data: DataConfig, scores: Sequence[RecordedScore]) -> list[EvalResult]:
     """The scores of test texts, or else of the validation text, as the hub lists results."""
+    from huggingface_hub import EvalResult
+
     comparable = [score for score in scores if score.signature]
     headline = [score for score in comparable if not score.is_validation] or comparable
-    results = [
-        {
-            "task": {"type": "translation", "name": f"Translation {data.source}-{data.target}"},
-            "dataset": {
-                "type": text,
-                "name": text,
-                "split": "validation" if any(score.is_validation for score in headline) else "test",
-            },
-            "metrics": [_hub_metric(score) for score in headline if score.text == text],
-        }
-        for text in dict.fromkeys(score.text for score in headline)
+    return [
+        EvalResult(
+            task_type="translation",
+            task_name=f"Translation {data.source}-{data.target}",
+            dataset_type=score.text,
+            dataset_name=score.text,
+            dataset_split="validation" if score.is_validation else "test",
+            metric_type=re.sub(r"[^a-z]", "", score.metric.lower()),
+            metric_name=score.metric,
+            metric_value=round(score.value, 2),
+            metric_args={"signature": score.signature},
+        )
+        for score in headline
     ]
-    return [{"name": name, "results": results}] if results else []
-
-
-def _hub_metric(score: RecordedScore) -> dict[str, Any]:
-    kind = re.sub(r"[^a-z]", "", score.metric.lower())
-    value = round(score.value, 2)
-    return {"type": kind, "name": score.metric, "value": value, "args": {"signature": score.signature}}
 
 
 # --- licences -----------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def push(
     licence: str | None = None,
     replace_card: bool = False,
 ) -> Upload:
-    """Upload a model to the Hugging Face hub in one commit, as `nmt push` does. Needs the extra `hub`.
+    """Upload a model to the Hugging Face hub in one commit, as `nmt push` does.
 
         nmt.push("runs/mine", "owner/name", licence="cc-by-4.0")
         nmt.load("hf:owner/name")
@@ -61,7 +61,7 @@ def push(
 
     Raises:
         DataError: the model cannot be loaded, there is no token, or the hub refuses.
-        UsageError: the name or the licence is wrong, the repository is public but shall be private, or the extra is missing.
+        UsageError: the name or the licence is wrong, or the repository is public but shall be private.
     """
     repository = check_name(name)
     shared = SharedModel.load(as_path(model, "The model"), licence)
@@ -78,7 +78,7 @@ def check_name(name: str) -> str:
 
 def upload(shared: SharedModel, repository: str, *, private: bool, replace_card: bool) -> Upload:
     """Upload a model that was loaded. Raises DataError or UsageError."""
-    hub = hub_package(f"Uploading to {repository}")
+    hub = hub_package()
     denied = "your token may not do that; make one that may write at https://huggingface.co/settings/tokens"
     offline = "try again, which uploads only what is missing"
     with calling_hub(hub, f"Cannot upload to {repository}", offline=offline, denied=denied):

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants, file_download
 
 from tests.robustness import tiny
 from tests.sharing.hub import TOKEN, Hub, serving
@@ -38,10 +39,7 @@ def run(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """A hub on this machine, which huggingface_hub uses with a cache of its own; the test is skipped without that package."""
-    pytest.importorskip("huggingface_hub", reason="needs the extra hub: pip install nmt[hub]")
-    from huggingface_hub import constants, file_download
-
+    """A hub on this machine, which huggingface_hub uses with a cache of its own."""
     with serving() as server:
         monkeypatch.setattr(constants, "ENDPOINT", server.address)
         template = server.address + "/{repo_id}/resolve/{revision}/{filename}"

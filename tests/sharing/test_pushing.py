@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -280,17 +279,6 @@ def test_commands_take_models_of_the_hub(hub: Hub, run: Path, capsys: pytest.Cap
 def test_a_name_that_is_no_repository_is_refused(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     expected = f"nmt: '{name}' names no repository of the hub: write owner/name.\n"
     assert command(capsys, "push", run, name) == (2, "", expected)
-
-
-def test_without_the_extra_a_sentence_says_what_to_install(
-    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "huggingface_hub"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    advice = 'needs the package huggingface_hub: pip install "nmt[hub]".\n'
-    assert command(capsys, "info", f"hf:{NAME}") == (2, "", f"nmt: hf:ann/mine {advice}")
-    assert command(capsys, "push", run, NAME) == (2, "", f"nmt: Uploading to ann/mine {advice}")
 
 
 def test_a_damaged_model_is_not_pushed(hub: Hub, run: Path) -> None:

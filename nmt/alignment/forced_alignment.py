@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from nmt.alignment.extraction import AlignedPair, Extraction
 from nmt.alignment.hypothesis_alignment import token_alignment, word_alignment
 from nmt.alignment.weights import Alignment
+from nmt.data.pauses import PAUSE, Pause
 from nmt.data.words import has_tokens_as_words
 from nmt.wording import counted
 
@@ -44,7 +45,7 @@ class ForcedAligner:
     level: Level = "words"
     shift: int = 0
 
-    def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
+    def align(self, pairs: Iterable[Pair | Pause]) -> Iterator[Alignment]:
         """The alignment of each pair."""
         alignment_of = word_alignment if self.level == "words" else token_alignment
         for translation in self.translator.stream_scores(pairs):
@@ -57,14 +58,14 @@ class ForcedAligner:
 
 
 def align_pairs(
-    pairs: Iterable[Pair],
+    pairs: Iterable[Pair | Pause],
     forward: ForcedAligner,
     backward: ForcedAligner | None = None,
     *,
     extraction: Extraction,
     longest: int,
 ) -> Iterator[AlignedPair]:
-    """The alignment and links of each pair, in order. At most one window of pairs is in memory.
+    """The alignment and links of each pair, in order. At most one window of pairs is in memory; PAUSE ends it.
 
     A pair with a blank side has no links. A pair with a side of more than `longest` tokens has neither links nor words. A
     warning names either's line.
@@ -83,16 +84,20 @@ def align_pairs(
     forward_pairs, backward_pairs = tee(readable) if backward else (readable, iter(()))
     backward_alignments: Iterable[Alignment | None] = repeat(None)
     if backward is not None:
-        backward_alignments = backward.align((target, source) for source, target in backward_pairs)
+        backward_alignments = backward.align(PAUSE if pair is PAUSE else pair[::-1] for pair in backward_pairs)
     alignments = zip(forward.align(forward_pairs), backward_alignments, strict=False)
     for number, (alignment, reverse) in enumerate(alignments, start=1):
         yield extraction.pair(alignment, _if_same_words(alignment, reverse, number))
 
 
-def _readable(pairs: Iterable[Pair], aligners: Sequence[ForcedAligner], longest: int) -> Iterator[Pair]:
+def _readable(pairs: Iterable[Pair | Pause], aligners: Sequence[ForcedAligner], longest: int) -> Iterator[Pair | Pause]:
     """Replace pairs that are too long by blank ones. Warn of every pair that can have no links."""
-    unlinked = 0
-    for number, pair in enumerate(pairs, start=1):
+    number = unlinked = 0
+    for pair in pairs:
+        if pair is PAUSE:
+            yield pair
+            continue
+        number += 1
         length = _tokens_of_longest_side(pair, aligners)
         too_long = f"has {counted(length, 'token')}, more than {longest:,}" if length > longest else None
         problem = too_long or _blank_problem(pair, aligners[0].bundle.normalizer)
@@ -104,11 +109,11 @@ def _readable(pairs: Iterable[Pair], aligners: Sequence[ForcedAligner], longest:
         logger.warning("%d lines in all get no links.", unlinked)
 
 
-def _warn_of_token_words(pairs: Iterable[Pair], aligner: ForcedAligner) -> Iterator[Pair]:
+def _warn_of_token_words(pairs: Iterable[Pair | Pause], aligner: ForcedAligner) -> Iterator[Pair | Pause]:
     """Pass on the pairs. Warn once per side that is written without spaces."""
     sides = {"source": aligner.bundle.source, "target": aligner.bundle.target} if aligner.level == "words" else {}
     for pair in pairs:
-        for name, line in zip(("source", "target"), pair, strict=True):
+        for name, line in () if pair is PAUSE else zip(("source", "target"), pair, strict=True):
             if name in sides and has_tokens_as_words(sides[name], line):
                 logger.warning("The %s is written without spaces: its words are the model's tokens.", name)
                 del sides[name]

@@ -27,7 +27,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 @contextmanager
 def pair_writer(stream: BinaryIO, form: Format) -> Iterator[Write]:
-    """Yield a function that writes pairs to the stream.
+    """Yield a function that writes pairs to the stream, each line at once.
 
     * `pharaoh`: one line per pair of links `i-j`, source first, counted from 0.
     * `json`: one object per line: `source` and `target` (words), `weights` (one row per target word) and `links`.
@@ -38,7 +38,12 @@ def pair_writer(stream: BinaryIO, form: Format) -> Iterator[Write]:
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
             yield partial(_add_arrays, archive)
     else:
-        yield lambda number, pair: stream.write(_text(number, pair, form).encode("utf-8", "replace"))
+        yield partial(_write_text, stream, form)
+
+
+def _write_text(stream: BinaryIO, form: Literal["pharaoh", "json", "naacl"], number: int, pair: AlignedPair) -> None:
+    stream.write(_text(number, pair, form).encode("utf-8", "replace"))
+    stream.flush()
 
 
 def _text(number: int, pair: AlignedPair, form: Literal["pharaoh", "json", "naacl"]) -> str:

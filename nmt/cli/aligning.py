@@ -34,7 +34,7 @@ from nmt.cli.options import (
     read_gold_links,
     set_up,
 )
-from nmt.cli.streams import STANDARD, check_not_input, count_pairs, open_output, read_parallel
+from nmt.cli.streams import STANDARD, arriving_pairs, check_not_input, count_pairs, open_output
 from nmt.errors import UsageError
 from nmt.progress import timed, with_progress
 
@@ -179,8 +179,7 @@ def align(
     forward, *backward = (
         ForcedAligner(bundle, build_translator([bundle], **options), level, shift) for bundle in bundles
     )
-    lines = read_parallel(source, target)
-    aligned = align_pairs(lines, forward, *backward, extraction=extraction, longest=max_length)
+    aligned = align_pairs(arriving_pairs(source, target), forward, *backward, extraction=extraction, longest=max_length)
     is_hidden = quiet or (destination == STANDARD and sys.stdout is not None and sys.stdout.isatty())
     progress = with_progress(aligned, "aligning", total=total, quiet=is_hidden)
     pairs: Iterator[tuple[int, AlignedPair]] = enumerate(timed(progress, "aligned", quiet=quiet), start=1)

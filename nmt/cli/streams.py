@@ -10,13 +10,12 @@ import logging
 import lzma
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from nmt.data.pauses import PAUSE, Pause, arriving_lines
+from nmt.data.pauses import PAUSE, Pause, arriving_lines, without_pauses
 from nmt.errors import DataError, UsageError
 from nmt.files import completing, keep_mode, replacing
 from nmt.wording import counted
@@ -164,7 +163,7 @@ def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
     Raises:
         DataError: the stream is damaged.
     """
-    return (line for line in arriving_texts(stream, path) if line is not PAUSE)
+    return without_pauses(arriving_texts(stream, path))
 
 
 def arriving_texts(stream: BinaryIO, path: Path) -> Iterator[str | Pause]:
@@ -209,16 +208,35 @@ def _intact(lines: Iterator[bytes | Pause], name: str) -> Iterator[bytes | Pause
 
 def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
     """Read pairs of lines from two files. Raises DataError if they differ in length."""
-    from nmt.data.lines import read_lines
+    return without_pauses(arriving_pairs(source, target))
+
+
+def arriving_pairs(source: Path, target: Path) -> Iterator[tuple[str, str] | Pause]:
+    """The same pairs as they arrive, and PAUSE before each wait for a line of either file."""
+    from nmt.data.lines import read_arriving
 
     _refuse_pairs(source)
     _refuse_pairs(target)
+    sides = read_arriving(source), read_arriving(target)
     counts = [0, 0]
-    for pair in zip_longest(read_lines(source), read_lines(target)):
-        counts = [count + (line is not None) for count, line in zip(counts, pair, strict=True)]
-        if counts[0] == counts[1]:
-            yield pair
+    while True:
+        source_line = yield from _next_line(sides[0])
+        target_line = yield from _next_line(sides[1])
+        counts = [count + (line is not None) for count, line in zip(counts, (source_line, target_line), strict=True)]
+        if source_line is not None and target_line is not None:
+            yield source_line, target_line
+        elif source_line is target_line:
+            break
     _check_counts((source, target), counts)
+
+
+def _next_line(lines: Iterator[str | Pause]) -> Generator[Pause, None, str | None]:
+    """Yield PAUSE before each wait for the next line, and return it; None at the end."""
+    for line in lines:
+        if line is not PAUSE:
+            return line
+        yield line
+    return None
 
 
 def count_pairs(source: Path, target: Path) -> int | None:

@@ -48,13 +48,13 @@ from nmt.cli.options import (
 from nmt.cli.sharding import Shard, device_names, device_of_process, merging
 from nmt.cli.streams import (
     STANDARD,
+    arriving_pairs,
     check_not_input,
     count_lines,
     input_file,
     is_terminal,
     open_output,
     open_texts,
-    read_parallel,
 )
 from nmt.errors import UsageError
 from nmt.progress import is_watched, with_progress
@@ -451,7 +451,7 @@ def score(
     than 67 million source tokens times target tokens is not scored; its line is nan.
     """
     set_up(quiet=quiet, threads=threads)
-    pairs = read_parallel(source, target)
+    pairs = arriving_pairs(source, target)
     translator = build_translator(
         load_models([model], device), precision=precision, batch_tokens=batch_tokens, alignments=False
     )
@@ -467,6 +467,7 @@ def _print_scores(translations: Iterable[Translation], *, normalise: bool) -> st
         best = translation.hypotheses[0]
         length = max(len(best.token_log_probs), 1)
         sys.stdout.write(f"{best.log_probability / length if normalise else best.log_probability:.4f}\n")
+        sys.stdout.flush()
         if not math.isnan(best.log_probability):  # too long
             tokens, total = tokens + length, total + best.log_probability
     mean = total / max(tokens, 1)

@@ -8,11 +8,12 @@ import bz2
 import gzip
 import io
 import lzma
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from nmt.data.archive_members import ZIP_ERRORS, ArchiveMember
+from nmt.data.pauses import PAUSE, Pause, arriving_blocks, without_pauses
 from nmt.errors import DataError
 from nmt.files import refuse_pointer
 
@@ -21,7 +22,6 @@ Place = str | Path | ArchiveMember
 
 COMPRESSIONS = ("", ".gz", ".zst", ".xz", ".bz2")
 """The suffixes of compressed files, and none."""
-_BLOCK = 2**20
 
 
 def any_compression(path: Path) -> Path | None:
@@ -59,19 +59,31 @@ def open_binary(place: Place) -> BinaryIO:
 def blocks(place: Place) -> Iterator[bytes]:
     """The decompressed bytes of a file in blocks. Raises DataError if it cannot be opened or is damaged."""
     with open_binary(place) as stream:
-        yield from _blocks(stream, str(place))
+        yield from without_pauses(_blocks(stream, str(place)))
 
 
 def read_lines(place: Place) -> Iterator[str]:
     """The lines of a UTF-8 file without line ends and byte order mark. Raises DataError naming file and line."""
+    return without_pauses(read_arriving(place))
+
+
+def read_arriving(place: Place) -> Iterator[str | Pause]:
+    """The same lines, and PAUSE before each wait for more."""
     with open_binary(place) as stream:
-        yield from lines_of(stream, str(place))
+        yield from _lines_of(stream, str(place))
 
 
 def lines_of(stream: BinaryIO, name: str) -> Iterator[str]:
     """The lines of a stream of UTF-8 bytes, each as soon as it is complete; `name` is for error messages."""
+    return without_pauses(_lines_of(stream, name))
+
+
+def _lines_of(stream: BinaryIO, name: str) -> Iterator[str | Pause]:
     rest, before = b"", 0
     for block in _blocks(stream, name):
+        if block is PAUSE:
+            yield block
+            continue
         end = block.rfind(b"\n") + 1
         if not end:
             rest += block
@@ -85,12 +97,10 @@ def lines_of(stream: BinaryIO, name: str) -> Iterator[str]:
         yield last.removesuffix("\r")
 
 
-def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Read blocks as they arrive, without waiting for full ones. Raises DataError if the stream is damaged."""
-    read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
+def _blocks(stream: BinaryIO, name: str) -> Iterator[bytes | Pause]:
+    """Blocks as they arrive. Raises DataError if the stream is damaged."""
     try:
-        while block := read(_BLOCK):
-            yield block
+        yield from arriving_blocks(stream)
     except ZIP_ERRORS as error:
         raise DataError(f"{name} is damaged and cannot be read to its end: {error}.") from None
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from select import select
-from typing import BinaryIO, Final, Literal
+from typing import BinaryIO, Final, Literal, TypeVar
+
+ItemT = TypeVar("ItemT")
 
 
 class _Mark(Enum):
@@ -21,16 +23,30 @@ _GRACE = 0.05
 _BLOCK = 2**20
 
 
-def arriving_lines(stream: BinaryIO) -> Iterator[bytes | Pause]:
-    """The lines of a stream without their line feeds, and PAUSE before each wait for more. A file never pauses."""
+def without_pauses(items: Iterable[ItemT | Pause]) -> Iterator[ItemT]:
+    """The items alone."""
+    return (item for item in items if item is not PAUSE)
+
+
+def arriving_blocks(stream: BinaryIO) -> Iterator[bytes | Pause]:
+    """What can be read of a stream without waiting, block by block, and PAUSE before each wait. A file never pauses."""
     read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
-    rest: list[bytes] = []
     while True:
         if not _has_input(stream):
             yield PAUSE
         block = read(_BLOCK)
         if not block:
-            break
+            return
+        yield block
+
+
+def arriving_lines(stream: BinaryIO) -> Iterator[bytes | Pause]:
+    """The lines of a stream without their line feeds, and PAUSE before each wait for more."""
+    rest: list[bytes] = []
+    for block in arriving_blocks(stream):
+        if block is PAUSE:
+            yield block
+            continue
         first, *others = block.split(b"\n")
         rest.append(first)
         if others:

@@ -343,9 +343,12 @@ class Translator:
         items = checked_items(pairs, as_pair, "score takes a pair (source, target) or an iterable of them")
         return list(_watched(translator._score(items), "scoring", pairs, show=show_progress))
 
-    def stream_scores(self, pairs: Iterable[Pair], **options: Unpack[CallOptions]) -> Iterator[Translation]:
-        """Score pairs as they are read, in their order. Args and errors are those of `score`."""
-        items = checked_items(pairs, as_pair, "stream_scores takes an iterable of pairs (source, target)")
+    def stream_scores(self, pairs: Iterable[Pair | Pause], **options: Unpack[CallOptions]) -> Iterator[Translation]:
+        """Score pairs as they are read, in their order; PAUSE has those before it scored, as in `stream`.
+
+        Args and errors are those of `score`.
+        """
+        items = arriving_items(pairs, as_pair, "stream_scores takes an iterable of pairs (source, target)")
         return self.with_options(**options)._score(items)
 
     @overload
@@ -416,7 +419,7 @@ class Translator:
                 unseen.add(sentence.text for sentence in window.tasks)
                 yield from self._translations(window, results)
 
-    def _score(self, pairs: Iterable[Pair]) -> Iterator[Translation]:
+    def _score(self, pairs: Iterable[Pair | Pause]) -> Iterator[Translation]:
         parts = self._read(pairs, lambda pair: len(pair[0]) + len(pair[1]))
         windows = (self._pair_tasks(numbers, part) for numbers, part in parts)
         size = self._settings.batch_tokens or _BATCH_TOKENS

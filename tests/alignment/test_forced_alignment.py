@@ -17,6 +17,7 @@ from nmt.alignment.hypothesis_alignment import token_alignment, word_alignment
 from nmt.alignment.links import argmax_links, flip
 from nmt.alignment.weights import Alignment
 from nmt.alignment.writing import Format, pair_writer
+from nmt.data.pauses import PAUSE, Pause
 from nmt.data.subwords import Subwords
 from nmt.decoding.translation import Translation, TranslationHypothesis
 from nmt.decoding.translator import Translator
@@ -158,6 +159,26 @@ def test_no_more_than_a_window_is_read_ahead(subwords: Subwords, directions: int
     aligned = align_pairs(endless(), *aligners, extraction=Extraction(), longest=500)
     assert len(list(islice(aligned, 9))) == 9
     assert taken <= 12
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+def test_what_came_before_a_pause_is_aligned_before_more_is_read(
+    subwords: Subwords, directions: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    taken = []
+
+    def arriving() -> Iterator[tuple[str, str] | Pause]:
+        for pair in (PAIRS[0], PAIRS[1], ("", "a"), PAIRS[2]):
+            taken.append(pair)
+            yield pair
+            yield PAUSE
+
+    aligners = [forced_aligner(subwords) for _ in range(directions)]
+    aligned = align_pairs(arriving(), *aligners, extraction=Extraction(), longest=500)
+    assert [next(aligned).links for _ in range(2)] == [pair.links for pair in align(PAIRS[:2], *aligners)]
+    assert taken == PAIRS[:2]
+    assert len(list(aligned)) == 2
+    assert caplog.messages == ["Line 3 is blank in the source: it gets no links."]
 
 
 def test_lines_that_can_have_no_links_are_named_and_keep_their_place(

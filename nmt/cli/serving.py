@@ -99,8 +99,8 @@ def serve(
     Details:
 
     Needs `pip install "nmt[serve]"`. The page shows alternatives and alignments, and compares two models. The API is that of
-    LibreTranslate (POST /translate, GET /languages) with n_best, beam_size and alignment; GET /openapi.json describes it,
-    GET /metrics is for Prometheus, GET /health for a load balancer.
+    LibreTranslate (POST /translate, GET /languages) with n_best, beam_size and alignment; POST /translate_file takes plain text,
+    HTML, SRT and PO. GET /openapi.json describes it, GET /metrics is for Prometheus, GET /health for a load balancer.
 
     A beam above 5, or above the recipe's, is for texts that are as much shorter than --max-characters. Requests beyond
     --max-queue get status 503 with Retry-After. Ctrl-C or SIGTERM finishes what was accepted, and tells clients to close their

@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from nmt.language_names import language_name
 from nmt.serving.bodies import InvalidRequestError, read_input
+from nmt.serving.documents.formats import FORMATS
 from nmt.serving.drawings import Drawer
 from nmt.serving.guard import Access, Guard, error_response
 from nmt.serving.openapi import openapi
@@ -25,6 +26,8 @@ from nmt.serving.pages import ASSETS, render_page
 from nmt.serving.schemas import (
     PICTURES,
     DetectInput,
+    FileInput,
+    FileOutput,
     HealthOutput,
     Picture,
     PictureInput,
@@ -33,6 +36,7 @@ from nmt.serving.schemas import (
     model_description,
 )
 from nmt.serving.service import RefusedError, Service
+from nmt.serving.translated_files import MOST_BYTES, FileTranslator
 from nmt.wording import counted
 
 InputT = TypeVar("InputT", bound=BaseModel)
@@ -57,7 +61,7 @@ class App:
             root_path: where a proxy shows the server, such as `/mt`; empty without.
         """
         self._service, self._access, self._root_path = service, access, root_path
-        self._drawer = Drawer(service)
+        self._drawer, self._files = Drawer(service), FileTranslator(service)
         self._most_bytes = _BYTES_PER_CHARACTER * service.limits.characters + _BODY_OVERHEAD
         self._is_stopping = False
 
@@ -95,6 +99,8 @@ class App:
         return [
             ("/", ["GET", "POST"], self._page),
             ("/translate", ["POST"], self._translate),
+            ("/translate_file", ["POST"], self._translate_file),
+            ("/download_file/{name}", ["GET"], self._download_file),
             ("/score", ["POST"], self._score),
             ("/detect", ["POST"], self._detect),
             ("/languages", ["GET"], self._languages),
@@ -122,6 +128,20 @@ class App:
         answer = await _unless_gone(request, self._service.translate(item))
         request.scope["nmt"]["model"] = answer.model
         return _json(answer.model_dump(exclude_none=True) if not item.is_detailed else _without_nothing(answer))
+
+    async def _translate_file(self, request: Request) -> Response:
+        with self._files.room():
+            item = await self._read(request, FileInput, self._most_bytes + MOST_BYTES)
+            request.scope["nmt"].update(bytes=len(item.file.content))
+            name = await _unless_gone(request, self._files.translate(item))
+        address = request.base_url.replace(path=f"{self._root_path}/download_file/{name}")
+        return _json(FileOutput(translatedFileUrl=str(address)).model_dump())
+
+    async def _download_file(self, request: Request) -> Response:
+        request.scope["nmt"]["path"] = "/download_file"  # the name is a secret
+        file = self._files.fetch(request.path_params["name"])
+        disposition = f'attachment; filename="translation{file.suffix}"'
+        return Response(file.content, headers={"content-type": file.media_type, "content-disposition": disposition})
 
     async def _score(self, request: Request) -> Response:
         item = await self._read(request, ScoreInput)
@@ -151,8 +171,8 @@ class App:
                 "apiKeys": self._access.api_key is not None,
                 "keyRequired": self._access.api_key is not None,
                 "suggestions": False,
-                "filesTranslation": False,
-                "supportedFilesFormat": [],
+                "filesTranslation": True,
+                "supportedFilesFormat": list(FORMATS),
                 "language": {
                     "source": {"code": first.code, "name": first.name},
                     "target": {"code": target, "name": language_name(target)},
@@ -211,9 +231,9 @@ class App:
 
     # --- reading a request ------------------------------------------------------------------------------------------
 
-    async def _read(self, request: Request, kind: type[InputT]) -> InputT:
+    async def _read(self, request: Request, kind: type[InputT], most_bytes: int | None = None) -> InputT:
         """The checked body. Raises RefusedError, also for a wrong key."""
-        body = await self._body(request)
+        body = await self._body(request, most_bytes or self._most_bytes)
         try:
             item = await read_input(kind, request.scope["query_string"], request.headers.get("content-type", ""), body)
         except InvalidRequestError as error:
@@ -221,18 +241,18 @@ class App:
         self._access.check_key(_header_key(request) or getattr(item, "api_key", None))
         return item
 
-    async def _body(self, request: Request) -> bytes:
+    async def _body(self, request: Request, most_bytes: int) -> bytes:
         """The body, within its limits of size and time."""
-        too_long = RefusedError(413, f"The request is longer than {counted(self._most_bytes, 'byte')}.")
+        too_long = RefusedError(413, f"The request is longer than {counted(most_bytes, 'byte')}.")
         length = request.headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > self._most_bytes:
+        if not length.isdecimal() or int(length) > most_bytes:
             raise too_long
         body = bytearray()
         try:
             async with asyncio.timeout(_BODY_SECONDS):
                 async for chunk in request.stream():
                     body += chunk
-                    if len(body) > self._most_bytes:
+                    if len(body) > most_bytes:
                         raise too_long
         except TimeoutError:
             raise RefusedError(408, f"The request took longer than {_BODY_SECONDS:g} s to arrive.") from None

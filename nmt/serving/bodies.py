@@ -8,10 +8,10 @@ from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
-from nmt.serving.schemas import TEXT_FIELDS
+from nmt.serving.schemas import TEXT_FIELDS, SentFile
 
 InputT = TypeVar("InputT", bound=BaseModel)
 _MOST_FIELDS = 1000
@@ -65,8 +65,8 @@ def _form(data: bytes) -> dict[str, str | list[str]]:
         raise InvalidRequestError(f"The form has more than {_MOST_FIELDS:,} fields.") from None
 
 
-async def _multipart(content_type: str, body: bytes) -> dict[str, str | list[str]]:
-    """The fields of a multipart form; files are ignored."""
+async def _multipart(content_type: str, body: bytes) -> dict[str, str | list[str] | SentFile]:
+    """The fields of a multipart form, and its files, in memory."""
 
     async def stream() -> AsyncGenerator[bytes, None]:
         yield body
@@ -74,13 +74,19 @@ async def _multipart(content_type: str, body: bytes) -> dict[str, str | list[str
     parser = MultiPartParser(
         Headers({"content-type": content_type}), stream(), max_fields=_MOST_FIELDS, max_part_size=len(body)
     )
+    parser.spool_max_size = len(body)
     try:
         form = await parser.parse()
     except (KeyError, MultiPartException):
         raise InvalidRequestError("The multipart form cannot be read.") from None
     fields = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+    files = {
+        name: SentFile(value.filename or "", await value.read())
+        for name, value in form.multi_items()
+        if isinstance(value, UploadFile)
+    }
     await form.close()
-    return _gathered(fields)
+    return {**_gathered(fields), **files}
 
 
 def _gathered(fields: list[tuple[str, str]]) -> dict[str, str | list[str]]:

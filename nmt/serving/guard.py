@@ -152,7 +152,7 @@ class Guard:
             self._rates.count(scope["client"][0] if scope.get("client") else "")
 
     def _record(self, scope: Scope, status: int, seconds: float, facts: dict[str, Any]) -> None:
-        path = scope["path"] if scope["path"] in self._paths else "other"
+        path = facts.pop("path", scope["path"] if scope["path"] in self._paths else "other")
         self._metrics.requests.labels(path, status or "gone").inc()
         self._metrics.seconds.labels(path).observe(seconds)
         client = scope["client"][0] if scope.get("client") else None

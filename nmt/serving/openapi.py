@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from nmt import __version__
+from nmt.serving.documents.formats import FORMATS
 from nmt.serving.schemas import (
     AUTO,
     PICTURES,
@@ -16,6 +17,8 @@ from nmt.serving.schemas import (
     DetectedLanguage,
     DetectInput,
     ErrorOutput,
+    FileInput,
+    FileOutput,
     HealthOutput,
     LanguageOutput,
     ModelDescription,
@@ -38,6 +41,7 @@ _ERRORS = {
 }
 _OPERATIONS: dict[str, tuple[str, str, type[BaseModel] | None, str | None]] = {
     "/translate": ("post", "Translate a text", TranslateInput, "TranslateOutput"),
+    "/translate_file": ("post", "Translate a file", FileInput, "FileOutput"),
     "/score": ("post", "Score and align a given translation", ScoreInput, "ScoreOutput"),
     "/detect": ("post", "The source language, if there is only one", DetectInput, "DetectedLanguage[]"),
     **{
@@ -51,9 +55,10 @@ _OPERATIONS: dict[str, tuple[str, str, type[BaseModel] | None, str | None]] = {
     "/metrics": ("get", "Metrics in the text format of Prometheus", None, None),
 }
 _SCHEMAS: tuple[type[BaseModel], ...] = (
-    TranslateInput, ScoreInput, DetectInput, PictureInput, TranslateOutput, ScoreOutput, DetectedLanguage, LanguageOutput,
-    ModelDescription, HealthOutput, ErrorOutput,
+    TranslateInput, FileInput, ScoreInput, DetectInput, PictureInput, TranslateOutput, FileOutput, ScoreOutput, DetectedLanguage,
+    LanguageOutput, ModelDescription, HealthOutput, ErrorOutput,
 )  # fmt: skip
+_ERROR_CONTENT = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorOutput"}}}
 _MEDIA_TYPES = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 
 
@@ -67,7 +72,10 @@ def openapi(models: Sequence[ServedModel], root_path: str = "") -> dict[str, Any
             "description": "Translation by the models of this server. Compatible with the API of LibreTranslate.",
         },
         "servers": [{"url": root_path or "/"}],
-        "paths": {path: {entry[0]: _operation(path, *entry[1:])} for path, entry in _OPERATIONS.items()},
+        "paths": {
+            **{path: {entry[0]: _operation(path, *entry[1:])} for path, entry in _OPERATIONS.items()},
+            "/download_file/{name}": {"get": _download()},
+        },
         "components": {
             "schemas": {**_schemas(), "Direction": _direction(models)},
             "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
@@ -81,7 +89,7 @@ def _schemas() -> dict[str, Any]:
         [(schema, "validation") for schema in _SCHEMAS], ref_template="#/components/schemas/{model}"
     )
     schemas: dict[str, Any] = definitions["$defs"]
-    for schema in (TranslateInput, ScoreInput, PictureInput, DetectInput):
+    for schema in (TranslateInput, FileInput, ScoreInput, PictureInput, DetectInput):
         definition = schemas[schema.__name__]
         for name in definition["properties"].keys() - {*definition["required"], *TEXT_FIELDS}:
             definition["properties"][name] = _optional(definition["properties"][name])
@@ -127,14 +135,30 @@ def _operation(path: str, summary: str, body: type[BaseModel] | None, answer: st
     if body is None:
         return operation
     schema = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}
-    operation["requestBody"] = {"required": True, "content": dict.fromkeys(_MEDIA_TYPES, schema)}
-    error = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorOutput"}}}
+    media_types = _MEDIA_TYPES[-1:] if body is FileInput else _MEDIA_TYPES
+    operation["requestBody"] = {"required": True, "content": dict.fromkeys(media_types, schema)}
     for status, text in _ERRORS.items():
-        operation["responses"][str(status)] = {"description": text, "content": error}
+        operation["responses"][str(status)] = {"description": text, "content": _ERROR_CONTENT}
     for later in ("429", "503"):
         operation["responses"][later]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
     operation["security"] = [{}, {"key": []}]
     return operation
+
+
+def _download() -> dict[str, Any]:
+    """The operation that fetches a translated file."""
+    return {
+        "operationId": "download_file",
+        "summary": "A translated file, by the address in the answer to `/translate_file`",
+        "parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}],
+        "responses": {
+            "200": {
+                "description": "The translated file",
+                "content": {each.media_type: {} for each in FORMATS.values()},
+            },
+            "404": {"description": "There is no such file, or no more.", "content": _ERROR_CONTENT},
+        },
+    }
 
 
 def _answer_content(path: str, answer: str | None) -> dict[str, Any]:

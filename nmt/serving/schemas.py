@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from nmt.serving.work import AlignmentWeights, LineResult, ScoredLine, ServedModel
 
@@ -76,6 +78,28 @@ class ScoreInput(_Input):
     )
 
 
+@dataclass(frozen=True)
+class SentFile:
+    """A file of a multipart form: the name that the client gives it, and its content."""
+
+    name: str
+    content: bytes
+
+
+def _sent_file(value: object) -> SentFile:
+    if not isinstance(value, SentFile):
+        raise PydanticCustomError("file", "Send a file as multipart/form-data")
+    return value
+
+
+class FileInput(_Input):
+    """A file to translate."""
+
+    file: Annotated[SentFile, PlainValidator(_sent_file), WithJsonSchema({"type": "string", "format": "binary"})] = (
+        Field(description="The file; the end of its name says what format it has, one of `supportedFilesFormat`.")
+    )
+
+
 class DetectInput(BaseModel):
     """A text whose language is asked for."""
 
@@ -142,6 +166,12 @@ class TranslateOutput(BaseModel):
         None, description="Only with `n_best` or `alignment`: the lines of the text, without blank ones' alignments."
     )
     model: str = Field(description="Identifier of the model.")
+
+
+class FileOutput(BaseModel):
+    """Where the translated file is, for half an hour at most."""
+
+    translatedFileUrl: str  # noqa: N815 -- the name of LibreTranslate
 
 
 class ScoreOutput(HypothesisOutput):

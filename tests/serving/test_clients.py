@@ -32,6 +32,7 @@ assert client.detect("a") == [{"language": "en", "confidence": 100}]
 assert "de" in [language["code"] for language in client.languages()]
 """
 LIBRETRANSLATE_AIO = """
+from urllib.request import urlopen
 from libretranslate_aio import LibreTranslate
 with LibreTranslate(ADDRESS) as client:
     assert client.translate("a b c", "en", "de").translated_text == "c b a"
@@ -43,6 +44,11 @@ with LibreTranslate(ADDRESS) as client:
     assert client.languages()[0].targets == ["de"]
     assert client.frontend_settings().char_limit == 5000
     assert client.health()
+    with open("notes.txt", "w") as file:
+        file.write("a b c")
+    translated = client.translate_file("notes.txt", "en", "de")
+    with urlopen(translated.translated_file_url) as answer:
+        assert answer.read() == b"c b a"
 """
 DEEP_TRANSLATOR = """
 from deep_translator import LibreTranslator
@@ -82,8 +88,8 @@ def run(*command: object, folder: Path | None = None) -> None:
 
 
 @pytest.mark.parametrize("client", [LIBRETRANSLATEPY, LIBRETRANSLATE_AIO, DEEP_TRANSLATOR])
-def test_clients_in_python(server: Running, programs: Path, client: str) -> None:
-    run(programs / "python", "-c", f"ADDRESS = 'http://127.0.0.1:{server.port}'\n{client}")
+def test_clients_in_python(server: Running, programs: Path, tmp_path: Path, client: str) -> None:
+    run(programs / "python", "-c", f"ADDRESS = 'http://127.0.0.1:{server.port}'\n{client}", folder=tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")

@@ -41,6 +41,25 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{path} is damaged: {error}.") from None
 
 
+def read_records(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a log, which has one per line, each with the number of its line.
+
+    A last line without its end, which a crash leaves, and blank lines are passed over. Raises DataError, naming file and line.
+    """
+    records = []
+    for number, line in enumerate(read_bounded(path).split(b"\n")[:-1], start=1):
+        if not line.strip():
+            continue
+        try:
+            record = parse_json(line)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            raise DataError(f"{path} is damaged: line {number:,} is not a JSON object.")
+        records.append((number, record))
+    return records
+
+
 def _whole_number(digits: str) -> int:
     if len(digits) > _MOST_DIGITS:
         raise ValueError(f"a number of {len(digits):,} digits")

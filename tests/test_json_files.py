@@ -13,10 +13,10 @@ from nmt.comparison.runs import records
 from nmt.data.download import _read_version, _version_path
 from nmt.data.id_file import open_ids
 from nmt.errors import DataError
-from nmt.json_files import parse_json, read_bounded
+from nmt.json_files import parse_json, read_bounded, read_records
 from nmt.model_folder import save_tensors
 from nmt.model_sources import find_model
-from nmt.plotting.curves import _entries
+from nmt.plotting.curves import read_curves
 from nmt.recipe import Recipe
 from nmt.sharing.scores import recorded_scores
 from nmt.training.checkpoint import STATE, load_state
@@ -67,10 +67,22 @@ def test_scores_that_are_no_numbers_are_a_sentence(score: str, tmp_path: Path, r
         recorded_scores(tmp_path, recipe)
 
 
-def test_a_log_to_draw_is_read_as_carefully(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("line", [DEEP, "[1]", "{", "\0" * 9])
+def test_the_damaged_line_of_a_log_is_named_whoever_reads_it(line: str, tmp_path: Path) -> None:
+    (tmp_path / METRICS).write_text(f'{{"kind": "valid"}}\n\n{line}\n')
+    for read in (read_records, read_curves, lambda path: read_validations(path.parent)):
+        with pytest.raises(DataError, match=f"{METRICS} is damaged: line 3 is not a JSON object"):
+            read(tmp_path / METRICS)
+
+
+def test_a_line_that_a_crash_cut_off_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / METRICS).write_text('{"kind": "valid"}\n{"kind": "va')
+    assert read_records(tmp_path / METRICS) == [(1, {"kind": "valid"})]
+    assert read_validations(tmp_path) == records(tmp_path) == [{"kind": "valid"}]
+
+
+def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "log").write_text(DEEP + "\n")
-    with pytest.raises(DataError, match="line 1: not valid JSON"):
-        list(_entries(tmp_path / "log"))
     monkeypatch.setattr(json_files, "_LARGEST", 10)
     with pytest.raises(DataError, match="more than 10 bytes"):
         read_bounded(tmp_path / "log")

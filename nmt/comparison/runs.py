@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from nmt import __version__
 from nmt.comparison.plan import Candidate, write_text
 from nmt.errors import DataError, NmtError
-from nmt.json_files import parse_json, read_bounded
+from nmt.json_files import read_records
 from nmt.training.folder import check_untrained
 from nmt.training.log import METRICS
 from nmt.training.stopping import ending_signals, handling
@@ -134,16 +134,11 @@ class _Training:
 
 
 def records(run: Path) -> list[Record]:
-    """All complete records of a run so far."""
+    """All complete records of a run so far; none if its log cannot be read."""
     try:
-        lines = read_bounded(run / METRICS).split(b"\n")[:-1]  # without an incomplete last line
+        return [record for _, record in read_records(run / METRICS)]
     except DataError:
         return []
-    values = []
-    for line in lines:
-        with suppress(ValueError):
-            values.append(parse_json(line))
-    return [value for value in values if isinstance(value, dict)]
 
 
 def _start(candidate: Candidate, share: Share, inherited: Sequence[int]) -> _Training:

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from nmt.errors import DataError
 from nmt.evaluation.metrics import VALIDATION_SCORES
-from nmt.json_files import parse_json, read_bounded
+from nmt.json_files import read_records
 from nmt.plotting.fonts import BASE
 from nmt.plotting.style import BLUE, FAINT, INK, ORANGE, file_format, house_style, save
 
@@ -88,17 +88,8 @@ def plot_learning_curve(metrics_path: Path, output: Path, *, dpi: float = 150) -
 
 def _entries(path: Path) -> Iterator[dict[str, Any]]:
     """The training and validation lines of the file."""
-    lines = read_bounded(path).split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            entry = parse_json(line)
-        except ValueError:
-            if number == len(lines):  # without line end: incomplete
-                return
-            raise DataError(f"{path}, line {number}: not valid JSON.") from None
-        if not isinstance(entry, dict) or "kind" not in entry:
+    for number, entry in read_records(path):
+        if "kind" not in entry:
             raise DataError(f"{path}, line {number}: not an entry of a training log, which is an object with a 'kind'.")
         if entry["kind"] in _KINDS:
             yield _checked(entry, f"{path}, line {number}")

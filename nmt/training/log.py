@@ -19,7 +19,7 @@ from nmt.display import fitting_progress
 from nmt.errors import DataError, UsageError
 from nmt.evaluation.metrics import VALIDATION_SCORES
 from nmt.files import write_atomically
-from nmt.json_files import parse_json, read_bounded
+from nmt.json_files import read_records
 from nmt.wording import perplexity
 
 if TYPE_CHECKING:
@@ -129,13 +129,8 @@ class Log:
 def read_validations(folder: Path) -> list[dict[str, Any]]:
     """The records of validations in a run folder's log. Raises DataError if it is damaged."""
     path = folder / METRICS
-    lines = read_bounded(path).splitlines(keepends=True) if path.is_file() else []
-    if lines and not lines[-1].endswith(b"\n"):  # incomplete after a crash
-        lines.pop()
-    try:
-        return [record for line in lines if (record := parse_json(line))["kind"] == "valid"]
-    except (ValueError, KeyError, TypeError):
-        raise DataError(f"{path} is damaged: it must hold one JSON object per line.") from None
+    records = read_records(path) if path.is_file() else []
+    return [record for _, record in records if record.get("kind") == "valid"]
 
 
 def best_validation(records: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

@@ -49,6 +49,17 @@ def test_a_text_long_enough_is_no_reason_to_warn(folder: Path, tmp_path: Path) -
     assert len(done.stderr.decode().splitlines()) == 1
 
 
+def test_a_letter_is_the_same_however_it_is_composed(folder: Path, tmp_path: Path) -> None:
+    """Nor do marks that nobody sees change a word, but words keep the numbers of those between spaces."""
+    source = [line.replace("dog", "d\u00f6g") for line in SOURCE]
+    (tmp_path / "train").write_text("".join(f"{line}\n" for line in source) * 20, encoding="utf-8")
+    more = ["--more-source", tmp_path / "train", "--more-target", "text.de"]
+    (tmp_path / "line").write_text("do\u0308g\u00ad re\u200bd\n", encoding="utf-8")
+    (tmp_path / "zeile").write_text("hund rot\n")
+    done = nmt("links", "-s", tmp_path / "line", "-t", tmp_path / "zeile", *more, cwd=folder)
+    assert good(done) == "0-0 1-1\n"
+
+
 def test_links_go_to_a_file(folder: Path, tmp_path: Path) -> None:
     assert links(folder, "-o", tmp_path / "new" / "links", "-q") == ""
     assert (tmp_path / "new" / "links").read_text().splitlines() == LINKS * 20

@@ -27,6 +27,7 @@ from nmt.data.encoded import EncodedCorpus
 from nmt.data.flat import Lists, collect_lists, flatten
 from nmt.data.lines import any_compression, read_lines
 from nmt.data.subwords import Subwords
+from nmt.data.words import words_read_as
 from nmt.errors import DataError
 from nmt.scripts import Split, split_characters, splitter, word_spans
 from nmt.wording import counted
@@ -140,7 +141,8 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
 
     Args:
         name: a file in Pharaoh format, also compressed; `gold` for the links of the sample corpus; `hmm` for links learnt
-            from the corpus by `HMMAligner`. They count words without the tags of a mixture; the result counts these too.
+            from the corpus by `HMMAligner`. Those of a file count words of the text as it was read, between plain spaces; the
+            result counts words of the normalized text, and the tags of a mixture.
         corpus: the sentence pairs.
         source: language code of the source side.
 
@@ -157,7 +159,7 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
         plain = corpus.untagged
         return WordLinks.of(_after_tags(HMMAligner.learn(plain).links(plain), corpus))
     path = expand_home(name)
-    return WordLinks.of(_after_tags(_of_file(any_compression(path) or path, corpus.untagged), corpus))
+    return WordLinks.of(_after_tags(_of_file(any_compression(path) or path, corpus), corpus))
 
 
 def _after_tags(links: Iterable[Links], corpus: ParallelCorpus) -> Iterator[Links]:
@@ -176,10 +178,11 @@ def splits_of(corpus: ParallelCorpus) -> tuple[Split, Split]:
 
 
 def _of_file(path: Path, corpus: ParallelCorpus) -> Iterator[Links]:
-    """The links of each line, checked against its sentence pair."""
-    splits = splits_of(corpus)
-    for number, (line, pair) in enumerate(zip_longest(read_lines(path), corpus.pairs()), start=1):
-        if line is None or pair is None:
+    """The links of each line, checked against its sentence pair as it was read, between the words that training reads."""
+    original, splits = corpus.original, splits_of(corpus)
+    pairs = zip(original.pairs(), corpus.untagged.pairs(), strict=True)
+    for number, (line, forms) in enumerate(zip_longest(read_lines(path), pairs), start=1):
+        if line is None or forms is None:
             lines = sum(1 for _ in read_lines(path))
             raise DataError(
                 f"{path} has {counted(lines, 'line')}, but {corpus.name} has {counted(len(corpus), 'pair')}: "
@@ -187,6 +190,26 @@ def _of_file(path: Path, corpus: ParallelCorpus) -> Iterator[Links]:
             )
         where = f"{path}, line {number}"
         links = parse_pharaoh(line, where).possible
+        pair, normal = forms
         source_words, target_words = (len(split(line)) for line, split in zip(pair, splits, strict=True))
         check_within(links, source_words, target_words, where)
-        yield links
+        yield links if pair == normal else _in_normal_words(links, pair, normal, splits, where)
+
+
+def _in_normal_words(
+    links: Links, pair: tuple[str, str], normal: tuple[str, str], splits: Sequence[Split], where: str
+) -> Links:
+    """Links between the words of a pair, as links between those of its normal form. Raises DataError if they do not correspond."""
+    places = []
+    for line, form, split in zip(pair, normal, splits, strict=True):
+        owners = words_read_as(len(split(form)), split(line), split)
+        if owners is None:
+            raise DataError(
+                f"{where}: data.normalization changes the words of its sentence pair, so that no link can be told: "
+                "set it to none, or make the links from normalized text."
+            )
+        places.append(owners)
+    of_source, of_target = places
+    return frozenset(
+        (i, j) for i, source in enumerate(of_source) for j, target in enumerate(of_target) if (source, target) in links
+    )

@@ -64,9 +64,10 @@ def links(
 
     Details:
 
-    Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0. Words are separated by
-    spaces; in text written without spaces (Chinese, Japanese, Thai, ...) they are the characters. A pair with a blank side
-    or more than 200 words on a side gets an empty line. With --gold, precision, recall and alignment error rate (AER) are
+    Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0. Words are what
+    plain spaces separate, compared in the form of data.normalization: nfc; in text written without spaces (Chinese,
+    Japanese, Thai, ...) they are the characters. A pair with a blank side or more than 200 words on a side gets an empty
+    line. With --gold, precision, recall and alignment error rate (AER) are
     printed instead. Gold links are in Pharaoh format (`i-j` sure, `ipj` possible) or NAACL format.
 
     Two hidden Markov models (Vogel et al. 1996), one per direction, are trained jointly (Liang et al. 2006). Words are

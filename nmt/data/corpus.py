@@ -5,7 +5,7 @@ The text is not changed. Columns are Arrow arrays; large ones are memory-mapped.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -43,6 +43,8 @@ class ParallelCorpus:
     """What a mixture consists of, in order and without tags; empty if this is no mixture."""
     tags: tuple[str | None, ...] = ()
     """The word before every source line of each part, if any."""
+    as_read: "ParallelCorpus | None" = None
+    """The same pairs before they were normalized; None if they have not been."""
 
     def __len__(self) -> int:
         return len(self.source)
@@ -56,14 +58,21 @@ class ParallelCorpus:
 
     def normalized(self, normalizer: Normalizer) -> "ParallelCorpus":
         """The same pairs in a normal form."""
-        return replace(self, source=self.source.mapped(normalizer.all), target=self.target.mapped(normalizer.all))
+        source, target = (side.mapped(normalizer.all) for side in (self.source, self.target))
+        return replace(self, source=source, target=target, as_read=self)
 
     @cached_property
     def untagged(self) -> "ParallelCorpus":
         """The same pairs without the tags of a mixture."""
-        if not any(self.tags):
-            return self
-        sources, targets = zip(*((part.source, part.target) for part in self.parts), strict=True)
+        return self._concatenated(self.parts) if any(self.tags) else self
+
+    @cached_property
+    def original(self) -> "ParallelCorpus":
+        """The same pairs as they were read: not normalized, and without the tags of a mixture."""
+        return self._concatenated([part.original for part in self.parts]) if self.parts else self.as_read or self
+
+    def _concatenated(self, parts: Sequence["ParallelCorpus"]) -> "ParallelCorpus":
+        sources, targets = zip(*((part.source, part.target) for part in parts), strict=True)
         return ParallelCorpus(Column.concatenated(sources), Column.concatenated(targets), self.name, self.languages)
 
     @cached_property

@@ -7,7 +7,7 @@ from typing import get_args
 
 from nmt.data.subwords import Subwords
 from nmt.recipe import Normalization
-from nmt.scripts import lacks_spaces
+from nmt.scripts import Split, lacks_spaces
 from nmt.text.normalization import Normalizer
 
 WordsOfTokens = tuple[tuple[str, ...], list[int]]
@@ -30,17 +30,17 @@ def words_of(subwords: Subwords, ids: Sequence[int], text: str) -> WordsOfTokens
     decoded, original = clean(subwords.decode(ids)).split(), clean(text).split(" ")
     if not decoded:
         return (), [-1] * len(ids)
-    owners = _words_read_as(len(decoded), original)
+    owners = words_read_as(len(decoded), original)
     if owners is None:
         return tuple(decoded), subwords.word_of(ids)
     return tuple(original), [owners[word] for word in subwords.word_of(ids)]
 
 
-def _words_read_as(count: int, words: Sequence[str]) -> list[int] | None:
+def words_read_as(count: int, words: Sequence[str], split: Split = str.split) -> list[int] | None:
     """The word that each of `count` words comes from once a model has normalized the text; None if it cannot have read these."""
     for form in get_args(Normalization):
         normalizer = Normalizer(form)
-        parts = [len(normalizer(word).split()) for word in words]
+        parts = [len(split(normalizer(word))) for word in words]
         if sum(parts) == count:
             return [word for word, part in enumerate(parts) for _ in range(part)]
     return None

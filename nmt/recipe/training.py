@@ -117,8 +117,9 @@ class GuidedAlignmentConfig(Section):
     """Add the cross-entropy of the attention against given word links to the loss (Chen et al. 2016; Mi et al. 2016)."""
 
     links: str
-    """The links: a file with one line `i-j i-j ...` per pair of data.train (source-target word from 0; characters in text without
-    spaces), `hmm` for those that `nmt links` finds in data.train, or `gold` for those of the sample."""
+    """The links: a file with one line `i-j i-j ...` per pair of data.train (source-target word from 0, between plain spaces of the text
+    as it is, before data.normalization; characters in text without spaces), `hmm` for those that `nmt links` finds in data.train, or
+    `gold` for those of the sample."""
     weight: Positive = 0.5
     """Weight of the attention's cross-entropy per linked token, relative to that per predicted token."""
     decay: Annotated[float, Field(gt=0, le=1)] = 1.0

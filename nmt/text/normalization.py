@@ -6,11 +6,12 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import regex
 
-from nmt.recipe import Normalization
+if TYPE_CHECKING:
+    from nmt.recipe import Normalization
 
 _UNICODE_FORMS: dict[Normalization, Literal["NFC", "NFKC"] | None] = {"nfc": "NFC", "nfkc": "NFKC", "none": None}
 _SPACES = regex.compile(r"[\p{Zs}\p{Zl}\p{Zp}\p{Cc}]+")

@@ -10,11 +10,13 @@ from nmt.alignment.corpus_links import TokenLinks, WordLinks, load_links, splits
 from nmt.data.batching import make_batch, plan_batches
 from nmt.data.corpus import ParallelCorpus, load_corpus
 from nmt.data.encoded import encode_corpus
+from nmt.data.mixture import mix
 from nmt.data.sample import examples
 from nmt.data.sampled import SampledCorpus
 from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig, parse_recipe
+from nmt.text.normalization import Normalizer
 from nmt.training.text import TrainingText
 
 SOURCES = ["the dog barks", "", "a cat", "the cat sees the dog", "barks", "a cat  sees a dog "]
@@ -80,6 +82,38 @@ def test_links_that_do_not_fit_the_text_are_refused(folder: Path, lines: list[st
 def test_a_missing_file_is_named(folder: Path) -> None:
     with pytest.raises(DataError, match=r"Cannot open .*none\.align"):
         load_links(f"{folder}/none.align", corpus_of(folder), source="en")
+
+
+@pytest.mark.parametrize("tags", [(), ("<T>",)])
+def test_links_count_the_words_of_the_text_as_it_was_read(folder: Path, tags: tuple[str, ...]) -> None:
+    """A no-break space ends a word only once the text is normalized, and a mark that nobody sees is a word only before."""
+    (folder / "text.en").write_text("the\u00a0dog  barks\na \u200b cat\u00ad\n", encoding="utf-8")
+    (folder / "text.de").write_text("der Hund bellt\neine Katze\n")
+    (folder / "text.align").write_text("0-0 0-1 1-2\n0-0 1-0 2-1\n")
+    corpus = corpus_of(folder).normalized(Normalizer())
+    if tags:
+        corpus = mix([corpus], tags)
+    links = load_links(f"{folder}/text.align", corpus, source="en")
+    expected = [[0, 0], [0, 1], [1, 0], [1, 1], [2, 2]], [[0, 0], [1, 1]]
+    shift = len(tags)
+    assert [links[row].tolist() for row in (0, 1)] == [[[i + shift, j] for i, j in pairs] for pairs in expected]
+
+
+def test_text_that_is_normalized_alone_keeps_no_break_spaces_within_words(folder: Path) -> None:
+    (folder / "text.en").write_text("the\u00a0dog  barks\n", encoding="utf-8")
+    (folder / "text.de").write_text("der Hund bellt\n")
+    (folder / "text.align").write_text("0-0 0-1 1-2\n")
+    corpus = corpus_of(folder).normalized(Normalizer("none"))
+    assert load_links(f"{folder}/text.align", corpus, source="en")[0].tolist() == [[0, 0], [0, 1], [1, 2]]
+
+
+def test_links_of_words_that_normalization_joins_are_refused(folder: Path) -> None:
+    (folder / "text.en").write_text("\uff41\uff42\u72ac\u732b\u72ac\n" * 2, encoding="utf-8")
+    (folder / "text.de").write_text("abc Hund\n" * 2)
+    (folder / "text.align").write_text("0-0\n0-0\n")
+    corpus = corpus_of(folder).normalized(Normalizer("nfkc"))
+    with pytest.raises(DataError, match=r"line 1: data\.normalization changes the words"):
+        load_links(f"{folder}/text.align", corpus, source="en")
 
 
 @pytest.mark.parametrize("source", ["en", "de"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from math import prod
 from string import punctuation
@@ -16,6 +17,7 @@ from nmt.alignment.statistical.hmm import HMM, ROUNDS, THRESHOLD, agreement, lea
 from nmt.alignment.statistical.ibm1 import TranslationTable
 from nmt.errors import DataError
 from nmt.scripts import Split, splitter
+from nmt.text.normalization import Normalizer
 
 MAX_CELLS = 40_000_000
 """Most word pairs to learn from, to bound the memory (about 80 bytes each); of more text only every n-th line is used."""
@@ -24,8 +26,11 @@ MAX_WORDS = 200
 _BLOCK_LINES = 10_000
 
 
+_normalize = Normalizer("nfc")
+
+
 class WordVocabulary:
-    """Maps words to ids, ignoring case and surrounding punctuation. All unknown words share one id."""
+    """Maps words to ids, ignoring case, surrounding punctuation and how letters are composed. All unknown words share one id."""
 
     def __init__(self, lines: Iterable[str], split: Split) -> None:
         self.split = split
@@ -41,8 +46,10 @@ class WordVocabulary:
         return [self.number.get(_form(word), unknown) for word in self.split(line)]
 
 
+@lru_cache(maxsize=100_000)
 def _form(word: str) -> str:
-    return word.strip(punctuation).casefold() or word
+    normal = _normalize(word)
+    return normal.strip(punctuation).casefold() or normal
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nmt import search
     from nmt.alignment.weights import Alignment
     from nmt.comparison.evaluation import evaluate
     from nmt.comparison.scores import Evaluation
     from nmt.data.corpus import ParallelCorpus, load_corpus
     from nmt.data.subwords import Subwords
-    from nmt.decoding import search
     from nmt.decoding.loading import load
-    from nmt.decoding.sampling import Sampling
     from nmt.decoding.translation import TranslationHypothesis
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import DataError, NmtError, UsageError
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from nmt.plotting.importances import plot_importances
     from nmt.plotting.style import Drawing
     from nmt.recipe import Recipe, load_recipe
+    from nmt.search.sampling import Sampling
     from nmt.sharing.exporting import export
     from nmt.sharing.pushing import Upload, push
     from nmt.training.trainer import TrainingResult, train
@@ -63,7 +63,7 @@ _HOME = {
     "NmtError": "nmt.errors",
     "ParallelCorpus": "nmt.data.corpus",
     "Recipe": "nmt.recipe",
-    "Sampling": "nmt.decoding.sampling",
+    "Sampling": "nmt.search.sampling",
     "Subwords": "nmt.data.subwords",
     "TrainingResult": "nmt.training.trainer",
     "Translation": "nmt.decoding.translator",
@@ -79,7 +79,7 @@ _HOME = {
     "plot_alignment": "nmt.plotting.heatmap",
     "plot_importances": "nmt.plotting.importances",
     "push": "nmt.sharing.pushing",
-    "search": "nmt.decoding",
+    "search": "nmt.search",
     "train": "nmt.training.trainer",
 }
 """Where each public name lives; it is imported when first asked for, so that `import nmt` stays instant."""
@@ -90,7 +90,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'nmt' has no attribute '{name}'")
     from importlib import import_module
 
-    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    value = globals()[name] = home if home.__name__ == f"nmt.{name}" else getattr(home, name)
     return value
 
 

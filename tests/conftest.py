@@ -17,7 +17,7 @@ from tests import shapes
 # Before anything of nmt is imported: annotated shapes and types are checked in the first calls of each test.
 _training = [f"nmt.training.{name}" for name in ("guidance", "sampling")]
 _data = ["nmt.alignment.corpus_links", "nmt.data.batching"]
-_checked = ["nmt.model", "nmt.fast", *_data, "classifier", "nmt.decoding", "nmt.bucketing", "nmt.segments", *_training]
+_checked = ["nmt.model", "nmt.fast", *_data, "classifier", "nmt.decoding", "nmt.search", *_training]
 _hook = install_import_hook(_checked, "tests.shapes.check_first_calls")
 
 from tests import sample  # noqa: E402 -- imports from nmt

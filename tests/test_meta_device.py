@@ -22,16 +22,16 @@ from nmt import recipe
 from nmt.alignment.corpus_links import TokenLinks, splits_of
 from nmt.data.batching import make_batch
 from nmt.data.encoded import encode_corpus
-from nmt.decoding import search
-from nmt.decoding.candidates import top_candidates
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.finished import BackPointers, FinishedHypotheses, SearchSettings
-from nmt.decoding.hypothesis import Penalties
-from nmt.decoding.sampling import sampled_candidates
 from nmt.fast import accelerate
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.model_folder import Bundle
+from nmt.search import loop as search
+from nmt.search.candidates import top_candidates
+from nmt.search.finished import BackPointers, FinishedHypotheses, SearchSettings
+from nmt.search.hypothesis import Penalties
+from nmt.search.sampling import sampled_candidates
 from nmt.training import update
 from nmt.training.optim import Clock, MovingAverage
 from nmt.training.text import TrainingText

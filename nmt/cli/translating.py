@@ -63,9 +63,9 @@ from nmt.wording import counted, escaped, perplexity
 
 if TYPE_CHECKING:
     from nmt.alignment.links import Links
-    from nmt.decoding.sampling import Sampling
     from nmt.decoding.translator import Translation
     from nmt.model_folder import Bundle
+    from nmt.search.sampling import Sampling
 
 logger = logging.getLogger(__name__)
 
@@ -326,7 +326,7 @@ def _sampling(
     for name, value in search_options.items():
         if value is not None:
             raise UsageError(f"--sample draws translations and searches for none: leave out --{name}.")
-    from nmt.decoding.sampling import Sampling
+    from nmt.search.sampling import Sampling
 
     return Sampling(**options)
 

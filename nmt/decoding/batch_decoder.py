@@ -15,13 +15,13 @@ from nmt.data.batching import pad
 from nmt.data.subwords import BOS, EOS, PAD, Subwords
 from nmt.data.words import clean
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.finished_fast import FastFinishedHypotheses
-from nmt.decoding.hypothesis import Hypothesis, Penalties
-from nmt.decoding.sampling import Sampling
-from nmt.decoding.search import beam_search, greedy, sample
 from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.unknown import UnknownWords
 from nmt.device import threads_for, torch_defaults
+from nmt.fast.finished import FastFinishedHypotheses
+from nmt.search.hypothesis import Hypothesis, Penalties
+from nmt.search.loop import beam_search, greedy, sample
+from nmt.search.sampling import Sampling
 
 CHECK_EVERY = 8
 """Steps of a search on a GPU between looks at what has ended: each look has the CPU wait for the GPU."""

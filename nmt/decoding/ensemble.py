@@ -24,7 +24,7 @@ from nmt.decoding.shortlist import Shortlist
 from nmt.device import DecodingPrecision, autocast
 from nmt.fast import pack
 from nmt.model.interface import DecoderState, LazyLogProbs, Memory, Step, TranslationModel, device_of
-from nmt.segments import Segments
+from nmt.search.segments import Segments
 
 
 @runtime_checkable

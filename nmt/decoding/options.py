@@ -11,12 +11,12 @@ from typing import Any, Literal, TypedDict, TypeGuard, TypeVar
 from nmt.arguments import as_path, check_counts, check_flags, described
 from nmt.data.pauses import PAUSE, Pause
 from nmt.data.subwords import Subwords
-from nmt.decoding.sampling import Sampling
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.unknown import Lexicon
 from nmt.device import DecodingPrecision
 from nmt.errors import UsageError
 from nmt.recipe import DecodingConfig, change_decoding
+from nmt.search.sampling import Sampling
 from nmt.wording import did_you_mean
 
 ItemT = TypeVar("ItemT")

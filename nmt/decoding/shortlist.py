@@ -19,7 +19,7 @@ from nmt.data.subwords import EOS, UNK, Subwords
 from nmt.equality import EqualByValue
 from nmt.errors import DataError
 from nmt.model_folder import load_tensors, save_tensors
-from nmt.segments import Segments
+from nmt.search.segments import Segments
 
 _DTYPES = {"translations": torch.int32, "frequent": torch.int32, "source": torch.uint8, "target": torch.uint8}
 """The tensors of a file; `source` and `target` are the fingerprints of the vocabularies."""

@@ -18,8 +18,8 @@ from nmt.alignment.links import Links
 from nmt.alignment.weights import Alignment, Matrix
 from nmt.data.subwords import Subwords
 from nmt.data.words import WordsOfTokens, clean, words_of
-from nmt.decoding.hypothesis import Hypothesis, no_alignment
 from nmt.errors import DataError, UsageError
+from nmt.search.hypothesis import Hypothesis, no_alignment
 
 if TYPE_CHECKING:
     from nmt.plotting.heatmap import Gold, Style

@@ -15,8 +15,8 @@ import numpy as np
 
 from nmt.data.subwords import UNK, Subwords
 from nmt.data.words import clean, words_of
-from nmt.decoding.hypothesis import Hypothesis
 from nmt.errors import DataError
+from nmt.search.hypothesis import Hypothesis
 
 Lexicon = Mapping[str, str]
 """Source words and their translations."""

@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float, Int, Int8, Int32, UInt8
 from torch import Tensor, nn
 
-from nmt.bucketing import with_bucketed_rows
+from nmt.fast.bucketing import with_bucketed_rows
 from nmt.fast.kernels import decoding as kernels
-from nmt.segments import Segments
+from nmt.search.segments import Segments
 
 _MAX_LEVEL = 127
 """The largest integer of a quantized matrix; the smallest is its negative."""

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from nmt.bucketing import with_bucketed_rows
+from nmt.fast.bucketing import with_bucketed_rows
 from nmt.fast.int8 import Int8Linear, can_multiply_int8
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from nmt.model.attention import AttentionMemory
-from nmt.segments import Segments
+from nmt.search.segments import Segments
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from nmt.bucketing import largest_bucket_within
+from nmt.fast.bucketing import largest_bucket_within
 from nmt.fast.int8 import Int8Linear
 from nmt.fast.kernels import decoding as kernels
 from nmt.fast.linear import PackedLinear, packed_linear
 from nmt.fast.loss import ChunkedOutputLayer
 from nmt.model.output import OutputLayer
 from nmt.model.precision import at_least_fp32
-from nmt.segments import Segments
+from nmt.search.segments import Segments
 
 _IN_CACHE = 2**20
 """Logits per chunk: they are still in the cache when the largest are picked."""

@@ -12,7 +12,7 @@ from nmt.fast.output import Listed, SearchLogProbs, listed_output
 from nmt.model.decoder import RecurrentState
 from nmt.model.interface import Step
 from nmt.model.recurrent import RecurrentMemory, RecurrentModel
-from nmt.segments import Segments
+from nmt.search.segments import Segments
 
 
 @dataclass(frozen=True)

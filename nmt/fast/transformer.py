@@ -16,7 +16,7 @@ from nmt.model.transformer import (
     TransformerModel,
     TransformerState,
 )
-from nmt.segments import Segments
+from nmt.search.segments import Segments
 
 
 @dataclass(frozen=True)

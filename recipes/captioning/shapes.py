@@ -13,11 +13,11 @@ import typer
 from matplotlib.colors import to_rgb
 from torch import Tensor, nn
 
-from nmt.decoding import beam_search
 from nmt.evaluation import evaluate, format_scores
 from nmt.model import EncoderOutput, RecurrentMemory, RecurrentModel
 from nmt.plotting import PictureAttention, plot_picture_attention
 from nmt.recipe import RecurrentModelConfig
+from nmt.search import beam_search
 
 SIDE, CELL, GRID = 48, 4, 12  # sides of a picture and of one of its cells, in pixels, and of the grid of cells
 Y, X = np.mgrid[:SIDE, :SIDE] + 0.5  # the centres of pixels, y downwards

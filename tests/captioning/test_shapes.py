@@ -15,8 +15,8 @@ import typer
 from matplotlib.colors import to_rgb
 from typer.testing import CliRunner
 
-from nmt.decoding import beam_search
 from nmt.fast.pack import pack
+from nmt.search import beam_search
 from recipes.captioning import shapes
 from recipes.captioning.shapes import CELL, GRID, HELD_OUT, PAIRS, SIDE, TRAINING, Captioner, Scene
 from tests.commands import ROOT

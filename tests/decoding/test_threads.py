@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.sampling import Sampling
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
+from nmt.search.sampling import Sampling
 from nmt.workers import Workers
 from tests.decoding.test_translator import LINES as LINES_OF_ALL_LENGTHS
 from tests.decoding.test_translator import bundle, check_same

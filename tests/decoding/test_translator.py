@@ -16,15 +16,15 @@ import torch
 from nmt import recipe
 from nmt.data.subwords import BOS, EOS, UNK, Subwords
 from nmt.data.words import clean
-from nmt.decoding.hypothesis import Penalties
 from nmt.decoding.options import Options
-from nmt.decoding.sampling import Sampling
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.device import DecodingPrecision
 from nmt.errors import DataError, UsageError
 from nmt.model_folder import Bundle
+from nmt.search.hypothesis import Penalties
+from nmt.search.sampling import Sampling
 from tests.machine import needs_int8
 from tests.models import output_bias
 

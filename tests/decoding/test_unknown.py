@@ -12,12 +12,12 @@ from nmt import recipe
 from nmt.alignment.hypothesis_alignment import word_alignment
 from nmt.alignment.links import argmax_links
 from nmt.data.subwords import EOS, UNK, Subwords
-from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.decoding.unknown import UnknownWords, read_lexicon
 from nmt.errors import DataError
 from nmt.model_folder import Bundle
+from nmt.search.hypothesis import Hypothesis
 from tests.models import output_bias
 from tests.test_model_folder import small_recipe
 

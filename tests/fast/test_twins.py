@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from nmt.data.batching import pad
 from nmt.data.subwords import EOS, PAD
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.search import Hypothesis, beam_search
 from nmt.decoding.shortlist import Shortlist
 from nmt.device import autocast
 from nmt.errors import UsageError
@@ -29,6 +28,7 @@ from nmt.model.output import OutputLayer
 from nmt.model.readout import AttentionalReadout, TanhReadout
 from nmt.model.recurrent import RecurrentModel
 from nmt.model.scores import AdditiveScore
+from nmt.search.loop import Hypothesis, beam_search
 from tests.decoding.test_translator import LINES, bundle
 from tests.fast.models import SIZE, assert_same, batch, learnt, random_model
 from tests.machine import needs_bf16, needs_fast, needs_int8

@@ -104,7 +104,7 @@ SEARCH_DROPS: dict[str, Patch] = {
     "all of `nmt.fast`": lambda: patch.dict("os.environ", {"NMT_FAST": "0"}),
     "`additive_attention`, `exp_of_keys`": _without_kernels("nmt.fast.shared_attention", "kernels"),
     "`most_probable`, `best_continuations`": _without_kernels("nmt.fast.output", "kernels"),
-    "`settle`": _without_kernels("nmt.decoding.finished_fast", "kernels"),
+    "`settle`": _without_kernels("nmt.fast.finished", "kernels"),
     "`int8_gru_step`": _never("nmt.fast.pack._has_gru_kernel"),
     "`int8_product`, `int8_gru_step`": lambda: _both(
         _never("nmt.fast.pack._has_gru_kernel")(), _never("nmt.fast.int8.has_int8_kernel")()
@@ -213,9 +213,9 @@ def _search(beam: int, precision: DecodingPrecision, lists: bool) -> Callable[[]
     from nmt.data.batching import pad
     from nmt.data.subwords import BOS, EOS, PAD
     from nmt.decoding.ensemble import Ensemble
-    from nmt.decoding.finished_fast import FastFinishedHypotheses
-    from nmt.decoding.search import beam_search
     from nmt.decoding.shortlist import Shortlist
+    from nmt.fast.finished import FastFinishedHypotheses
+    from nmt.search.loop import beam_search
 
     words = pad([[*ids, EOS] for ids in random_ids(BATCH, SOURCE, VOCABULARY)])
     lengths = torch.full((BATCH,), TARGET)

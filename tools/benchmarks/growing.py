@@ -107,9 +107,9 @@ def search(
     from nmt.data.subwords import BOS, EOS, PAD
     from nmt.decoding.batch_decoder import CHECK_EVERY
     from nmt.decoding.ensemble import Ensemble
-    from nmt.decoding.finished_fast import FastFinishedHypotheses
-    from nmt.decoding.search import beam_search
     from nmt.device import choose_device, choose_precision
+    from nmt.fast.finished import FastFinishedHypotheses
+    from nmt.search.loop import beam_search
 
     from .worker import timed
 

@@ -17,7 +17,7 @@ from torch.nn.functional import pad
 
 from nmt.fast.kernels.build import library
 from nmt.fast.kernels.calls import call, number, threads_for
-from nmt.segments import Segments
+from nmt.search.segments import Segments
 
 _LARGEST_KEY = 30.0
 """The largest |k| for which the kernels use e^(2q) e^(2k) = e^(2(q + k)) in fp32: where e^(2q) overflows, |q + k| is so large that
@@ -147,7 +147,7 @@ def settle(
 ) -> Float[Tensor, "B W"]:
     """Enter finished candidates into the pool of their sentence; return the totals of the live ones, -inf for all others.
 
-    What `nmt.decoding.finished` says in PyTorch: `FinishedHypotheses.update`, which changes `scores` and `nodes`.
+    What `nmt.search.finished` says in PyTorch: `FinishedHypotheses.update`, which changes `scores` and `nodes`.
 
     Args:
         totals: log-probabilities of the candidates, -inf where there is none.

@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.candidates import Candidates, top_tokens
-from nmt.decoding.finished import FinishedHypotheses, SearchSettings
-from nmt.decoding.finished_fast import FastFinishedHypotheses
-from nmt.decoding.hypothesis import Penalties
 from nmt.fast import gru, int8
+from nmt.fast.finished import FastFinishedHypotheses
 from nmt.fast.kernels import decoding as kernels
 from nmt.model.attention import masked_softmax
-from nmt.segments import Segments
+from nmt.search.candidates import Candidates, top_tokens
+from nmt.search.finished import FinishedHypotheses, SearchSettings
+from nmt.search.hypothesis import Penalties
+from nmt.search.segments import Segments
 from tests.machine import needs_compiler, needs_fast, needs_int8_kernel
 
 pytestmark = needs_compiler

@@ -8,8 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.finished import FinishedHypotheses, SearchSettings
-from nmt.decoding.hypothesis import Penalties
 from nmt.fast.deferred import deferring
 from nmt.fast.gru import FastGruCell
 from nmt.fast.kernels import decoding as kernels
@@ -17,6 +15,8 @@ from nmt.fast.kernels import training as training_kernels
 from nmt.fast.kernels.calls import Kernel
 from nmt.fast.kernels.compiling import SOURCES
 from nmt.fast.kernels.signatures import SIGNATURES, WIDE_OR_NARROW, Array, Signature
+from nmt.search.finished import FinishedHypotheses, SearchSettings
+from nmt.search.hypothesis import Penalties
 from tests.machine import needs_compiler
 
 C_TYPES = {

@@ -15,8 +15,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.finished_fast import FastFinishedHypotheses
-from nmt.decoding.search import Hypothesis, beam_search, greedy, sample
+from nmt.fast.finished import FastFinishedHypotheses
+from nmt.search.loop import Hypothesis, beam_search, greedy, sample
 from tests.readbacks import ReadBacks
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -501,7 +501,7 @@ def test_log_probabilities_may_be_computed_some_rows_at_a_time(at_once: int, mon
         lambda step: sample(step, *table.start(), uniform=uniform, max_lengths=lengths, top_k=3),
     ]
     references = [run(table.step) for run in searches]
-    monkeypatch.setattr("nmt.decoding.candidates.ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr("nmt.search.candidates.ROWS_AT_ONCE", at_once)
 
     def lazy_step(*arguments: Any) -> Any:
         result = table.step(*arguments)
@@ -555,7 +555,7 @@ def test_values_are_read_back_only_where_the_search_looks_at_what_has_ended(
     size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a GPU: once every eighth step, and a few times at the end for the hypotheses themselves."""
-    monkeypatch.setattr("nmt.decoding.candidates.can_read_back", lambda values: False)
+    monkeypatch.setattr("nmt.search.candidates.can_read_back", lambda values: False)
     counts = []
     for length in (8, 48):
         table, lengths = Table.random(3, batch=5, size=30), torch.full((5,), length)

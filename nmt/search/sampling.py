@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from nmt.decoding.candidates import Beam, Candidates, IndexedLogProbs, by_id, row_chunks, top_tokens, without_forbidden
-from nmt.decoding.hypothesis import NEG_INF
 from nmt.errors import UsageError
+from nmt.search.candidates import Beam, Candidates, IndexedLogProbs, by_id, row_chunks, top_tokens, without_forbidden
+from nmt.search.hypothesis import NEG_INF
 
 
 @dataclass(frozen=True)

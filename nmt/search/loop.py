@@ -23,11 +23,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from nmt.decoding.candidates import Beam, Candidates, IndexedLogProbs, top_candidates
-from nmt.decoding.finished import BackPointers, FinishedHypotheses, SearchSettings
-from nmt.decoding.hypothesis import NEG_INF, Hypothesis, Penalties
-from nmt.decoding.sampling import sampled_candidates
-from nmt.segments import Segments
+from nmt.search.candidates import Beam, Candidates, IndexedLogProbs, top_candidates
+from nmt.search.finished import BackPointers, FinishedHypotheses, SearchSettings
+from nmt.search.hypothesis import NEG_INF, Hypothesis, Penalties
+from nmt.search.sampling import sampled_candidates
+from nmt.search.segments import Segments
 
 __all__ = ["Hypothesis", "StepFunction", "StepResult", "beam_search", "greedy", "sample"]
 

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from nmt.decoding.candidates import Candidates
-from nmt.decoding.hypothesis import NEG_INF, Hypothesis, Penalties
+from nmt.search.candidates import Candidates
+from nmt.search.hypothesis import NEG_INF, Hypothesis, Penalties
 
 
 @dataclass(frozen=True)

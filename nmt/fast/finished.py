@@ -5,10 +5,10 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor
 
-from nmt.decoding.candidates import Candidates
-from nmt.decoding.finished import FinishedHypotheses
 from nmt.fast import is_on
 from nmt.fast.kernels import decoding as kernels
+from nmt.search.candidates import Candidates
+from nmt.search.finished import FinishedHypotheses
 
 
 class FastFinishedHypotheses(FinishedHypotheses):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from nmt.decoding.candidates import top_tokens
+from nmt.search.candidates import top_tokens
 
 
 @pytest.mark.parametrize(("width", "first"), [(40, 1), (8000, 4000), (40_000, 39_990)])

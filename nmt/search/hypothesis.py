@@ -10,15 +10,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from nmt.equality import EqualByValue
-
 NEG_INF = float("-inf")
 COVERAGE_FLOOR = 1e-6
 """Least coverage of a source position, so that the penalty of an unattended one stays finite."""
 
 
 @dataclass(frozen=True, eq=False)
-class Hypothesis(EqualByValue):
+class Hypothesis:
     """One output of a search or of forced decoding."""
 
     ids: tuple[int, ...]
@@ -38,6 +36,16 @@ class Hypothesis(EqualByValue):
     def length(self) -> int:
         """|y|: the number of tokens, plus 1 for the end mark if finished."""
         return len(self.ids) + self.finished
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the class and all fields are the same, the numbers of the alignment included."""
+        if type(other) is not type(self):
+            return NotImplemented
+        pairs = ((getattr(self, part.name), getattr(other, part.name)) for part in fields(self))
+        return all(torch.equal(one, two) if isinstance(one, Tensor) else one == two for one, two in pairs)
+
+    def __hash__(self) -> int:
+        return hash((self.ids, self.score))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the alignment as an array: torch would send a tensor as shared memory, with an open file for each."""

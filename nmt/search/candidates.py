@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from nmt.decoding.hypothesis import NEG_INF
-from nmt.segments import Segments
+from nmt.search.hypothesis import NEG_INF
+from nmt.search.segments import Segments
 
 ROWS_AT_ONCE = 512
 """Rows of log-probabilities [n V] that are computed at a time."""

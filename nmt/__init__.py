@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nmt import search
     from nmt.alignment.weights import Alignment
+    from nmt.bundle.folder import Bundle
     from nmt.comparison.evaluation import evaluate
-    from nmt.comparison.scores import Evaluation
-    from nmt.data.corpus import ParallelCorpus, load_corpus
-    from nmt.data.subwords import Subwords
+    from nmt.comparison.translation_scores import Evaluation
+    from nmt.corpora.locators import load_corpus
+    from nmt.data.corpus import ParallelCorpus
     from nmt.decoding.loading import load
     from nmt.decoding.translation import TranslationHypothesis
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import DataError, NmtError, UsageError
-    from nmt.model_folder import Bundle
     from nmt.plotting.heatmap import plot_alignment
     from nmt.plotting.importances import plot_importances
     from nmt.plotting.style import Drawing
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from nmt.search.sampling import Sampling
     from nmt.sharing.exporting import export
     from nmt.sharing.pushing import Upload, push
+    from nmt.text.subwords import Subwords
     from nmt.training.trainer import TrainingResult, train
+
 
 __version__ = "0.1.0"
 
@@ -56,15 +58,15 @@ __all__ = [
 
 _HOME = {
     "Alignment": "nmt.alignment.weights",
-    "Bundle": "nmt.model_folder",
+    "Bundle": "nmt.bundle.folder",
     "DataError": "nmt.errors",
     "Drawing": "nmt.plotting.style",
-    "Evaluation": "nmt.comparison.scores",
+    "Evaluation": "nmt.comparison.translation_scores",
     "NmtError": "nmt.errors",
     "ParallelCorpus": "nmt.data.corpus",
     "Recipe": "nmt.recipe",
     "Sampling": "nmt.search.sampling",
-    "Subwords": "nmt.data.subwords",
+    "Subwords": "nmt.text.subwords",
     "TrainingResult": "nmt.training.trainer",
     "Translation": "nmt.decoding.translator",
     "TranslationHypothesis": "nmt.decoding.translation",
@@ -74,7 +76,7 @@ _HOME = {
     "evaluate": "nmt.comparison.evaluation",
     "export": "nmt.sharing.exporting",
     "load": "nmt.decoding.loading",
-    "load_corpus": "nmt.data.corpus",
+    "load_corpus": "nmt.corpora.locators",
     "load_recipe": "nmt.recipe",
     "plot_alignment": "nmt.plotting.heatmap",
     "plot_importances": "nmt.plotting.importances",

@@ -8,10 +8,10 @@ import shutil
 import pytest
 import torch
 
-from nmt.device import cpu_info
 from nmt.fast import is_on
 from nmt.fast.int8 import can_multiply_int8
 from nmt.fast.linear import can_pack
+from nmt.runtime.device import cpu_info
 
 _native = os.environ.get("NMT_NATIVE", "")
 _has_compiler = _native != "0" and shutil.which(os.environ.get("CC") or "cc") is not None

@@ -7,9 +7,9 @@ import pickle
 from functools import cache
 from pathlib import Path
 
-from nmt.data.sample import corpus as module
-from nmt.data.sample.corpus import Draft
-from nmt.files import write_atomically
+from nmt.corpora.sample import corpus as module
+from nmt.corpora.sample.corpus import Draft
+from nmt.runtime.files import write_atomically
 
 PLACE = "NMT_TEST_SAMPLE"
 """Environment variable: the file in which the first process stores the corpus."""

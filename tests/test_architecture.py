@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import nmt
-from nmt.data.subwords import Subwords
-from nmt.model_folder import Bundle
-from tests.test_model_folder import TEXT, small_recipe
+from nmt.bundle.folder import Bundle
+from nmt.text.subwords import Subwords
+from tests.bundle.test_folder import TEXT, small_recipe
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = {"torch", "datasets", "matplotlib", "sacrebleu", "pydantic", "numpy", "pyarrow", "sentencepiece", "yaml"}
@@ -121,7 +121,7 @@ def test_only_the_command_line_the_log_and_the_progress_print() -> None:
         for path in (ROOT / "nmt").rglob("*.py")
         if printing.search(path.read_text(encoding="utf-8"))
     }
-    assert {path for path in found if not path.startswith("cli/")} == {"progress.py", "training/log.py"}
+    assert {path for path in found if not path.startswith("cli/")} == {"runtime/progress.py", "training/log.py"}
 
 
 def test_no_two_classes_share_a_name() -> None:

@@ -15,6 +15,7 @@ import torch
 import yaml
 
 from nmt.alignment.gold import aligned_text, gold_links
+from nmt.bundle.folder import Bundle
 from nmt.comparison import measure as measure_module
 from nmt.comparison import runs
 from nmt.comparison.lengths import SMALLEST, length_buckets
@@ -25,7 +26,6 @@ from nmt.comparison.table import Row, Table, describe, with_p_values
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
-from nmt.model_folder import Bundle
 from nmt.recipe import load_recipe, parse_recipe
 from nmt.training.checkpoint import has_state
 from tests.commands import bad, good, nmt, use_forks

@@ -17,13 +17,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.bundle.folder import Bundle
 from nmt.data.batching import Batch, make_batch
-from nmt.device import Precision, choose_device
 from nmt.fast import accelerate
 from nmt.model.interface import ModelOutput, TranslationModel
 from nmt.model.recurrent import RecurrentModel
-from nmt.model_folder import Bundle
 from nmt.recipe import ModelConfig
+from nmt.runtime.device import Precision, choose_device
 from nmt.training.log import METRICS
 from nmt.training.optim import Clock
 from nmt.training.trainer import train

@@ -20,13 +20,13 @@ from torch.utils._pytree import tree_leaves
 
 from nmt import recipe
 from nmt.alignment.corpus_links import TokenLinks, splits_of
+from nmt.bundle.folder import Bundle
 from nmt.data.batching import make_batch
 from nmt.data.encoded import encode_corpus
 from nmt.decoding.ensemble import Ensemble
 from nmt.fast import accelerate
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
-from nmt.model_folder import Bundle
 from nmt.search import loop as search
 from nmt.search.candidates import top_candidates
 from nmt.search.finished import BackPointers, FinishedHypotheses, SearchSettings

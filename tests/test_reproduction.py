@@ -18,7 +18,7 @@ import pytest
 from nmt.comparison.measure import HeldOut
 from nmt.comparison.reported import measurements
 from nmt.comparison.smoke import PAIRS, UPDATES, smoke_recipe
-from nmt.data.corpus import load_corpus
+from nmt.corpora.locators import load_corpus
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
 from nmt.recipe import (

@@ -12,7 +12,7 @@ import torch
 
 import nmt
 from nmt.decoding.translation import Translation
-from nmt.device import torch_defaults
+from nmt.runtime.device import torch_defaults
 from tests.robustness import tiny
 from tests.training import toy
 

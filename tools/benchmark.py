@@ -66,7 +66,7 @@ def _write(options: argparse.Namespace, session: Session, sections: list[Section
 
 
 def _options() -> argparse.Namespace:
-    from nmt.cores import usable_cores
+    from nmt.runtime.cores import usable_cores
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
@@ -116,7 +116,7 @@ def _options() -> argparse.Namespace:
 
 
 def _session(options: argparse.Namespace) -> Session:
-    from nmt.cache import cache_folder
+    from nmt.runtime.cache import cache_folder
 
     settings = {name: getattr(options, name) for name in ("windows", "updates", "model_updates")}
     effort = replace(QUICK if options.quick else FULL, **{name: value for name, value in settings.items() if value})

@@ -21,7 +21,7 @@ from tempfile import gettempdir
 
 import numpy as np
 
-from nmt.data.subwords import Subwords
+from nmt.text.subwords import Subwords
 
 ROOT = Path(__file__).parents[1]
 WORDS = 20_000

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from nmt.alignment.weights import Matrix
-from nmt.data.subwords import BOS, EOS
-from nmt.data.words import words_of
 from nmt.model.interface import TranslationModel, device_of
+from nmt.text.subwords import BOS, EOS
+from nmt.text.words import words_of
 
 if TYPE_CHECKING:
+    from nmt.bundle.folder import Bundle
     from nmt.decoding.translation import Translation
-    from nmt.model_folder import Bundle
 
 
 def window_centers(model: TranslationModel[Any, Any], source: Sequence[int], target: Sequence[int]) -> Matrix | None:

@@ -18,19 +18,20 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from nmt.alignment.formats import parse_pharaoh
+from nmt.alignment.link_files import parse_pharaoh
 from nmt.alignment.links import Links, check_within
 from nmt.alignment.statistical.aligner import HMMAligner
-from nmt.cache import expand_home
-from nmt.data.corpus import ParallelCorpus, split_rows
+from nmt.corpora.locators import split_rows
+from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus
 from nmt.data.flat import Lists, collect_lists, flatten
 from nmt.data.lines import any_compression, read_lines
-from nmt.data.subwords import Subwords
-from nmt.data.words import words_read_as
 from nmt.errors import DataError
-from nmt.scripts import Split, split_characters, splitter, word_spans
-from nmt.wording import counted
+from nmt.runtime.cache import expand_home
+from nmt.runtime.wording import counted
+from nmt.text.scripts import Split, split_characters, splitter, word_spans
+from nmt.text.subwords import Subwords
+from nmt.text.words import words_read_as
 
 _BLOCK = 10_000
 _Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
@@ -151,7 +152,7 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
             one beyond its sentences. The message names file and line.
     """
     if name == "gold":
-        from nmt.data import sample  # not at the top: it generates its sentences
+        from nmt.corpora import sample  # not at the top: it generates its sentences
 
         split, rows = split_rows(corpus.name.removeprefix("sample:"))
         return WordLinks.of(sample.links(split, source=source)[rows or slice(None)])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nmt.alignment.links import GoldLinks, Links
 from nmt.errors import DataError
-from nmt.wording import counted
+from nmt.runtime.wording import counted
 
 _SEED = 12345
 """Seed of the bootstrap, the same as sacreBLEU's."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, assert_never
 
 from nmt.alignment.links import Links, argmax_links, flip, threshold_links
-from nmt.alignment.symmetrisation import Heuristic, Mean, mean_weights, mutual_weights, symmetrise
+from nmt.alignment.symmetrization import Heuristic, Mean, mean_weights, mutual_weights, symmetrise
 from nmt.alignment.weights import Alignment, Matrix
 from nmt.errors import UsageError
 

@@ -12,12 +12,12 @@ from nmt.alignment.extraction import AlignedPair, Extraction
 from nmt.alignment.hypothesis_alignment import token_alignment, word_alignment
 from nmt.alignment.weights import Alignment
 from nmt.data.pauses import PAUSE, Pause
-from nmt.data.words import has_tokens_as_words
-from nmt.wording import counted
+from nmt.runtime.wording import counted
+from nmt.text.words import has_tokens_as_words
 
 if TYPE_CHECKING:
+    from nmt.bundle.folder import Bundle
     from nmt.decoding.translator import Translator
-    from nmt.model_folder import Bundle
 
 logger = logging.getLogger(__name__)
 

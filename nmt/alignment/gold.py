@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.alignment.formats import read_pharaoh
+from nmt.alignment.link_files import read_pharaoh
 from nmt.alignment.links import GoldLinks
-from nmt.cache import expand_home
-from nmt.data import catalogue
-from nmt.data.corpus import split_rows
+from nmt.corpora import catalogue, fetching
+from nmt.corpora.locators import split_rows
 from nmt.errors import DataError
+from nmt.runtime.cache import expand_home
 
 if TYPE_CHECKING:
     from nmt.recipe import DataConfig
@@ -37,13 +37,13 @@ def gold_links(locator: str, *, source: str) -> list[GoldLinks] | None:
         return None if links is None else links[rows]
     name, _, split = locator.partition("/")
     if locator.startswith(_SAMPLE):
-        from nmt.data import sample  # not at the top: it generates its sentences
+        from nmt.corpora import sample  # not at the top: it generates its sentences
 
         return [GoldLinks(links, links) for links in sample.links(locator.removeprefix(_SAMPLE), source=source)]
     if corpus := catalogue.lookup(name):
         if corpus.file(split, _LINKS_EXTENSION) is None:
             return None
-        gold, first = read_pharaoh(catalogue.find(name, split, _LINKS_EXTENSION)), corpus.languages[0]
+        gold, first = read_pharaoh(fetching.find(name, split, _LINKS_EXTENSION)), corpus.languages[0]
     elif path := _links_beside(locator):
         gold, first = read_pharaoh(path), source
     else:
@@ -60,7 +60,7 @@ def aligned_text(data: DataConfig, locator: str) -> str | None:
     for file in corpus.files if corpus else ():
         if file.language == _LINKS_EXTENSION:
             try:
-                catalogue.find(name, file.split, _LINKS_EXTENSION)
+                fetching.find(name, file.split, _LINKS_EXTENSION)
             except DataError:  # not on this machine, and nowhere to fetch it from
                 return None
             return f"{name}/{file.split}"

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from nmt.alignment.weights import Alignment
 
 _MOST_WORDS = 60
 """Words of a side beyond which the matrix is left out."""
@@ -21,8 +17,8 @@ _COLUMN = "vertical-align:bottom;padding:0.15em 0.3em;text-align:center;font-wei
 _ROW = "padding:0.15em 0.6em 0.15em 0;text-align:right;font-weight:normal"
 
 
-def as_html(hypotheses: Sequence[tuple[str, float]], alignment: Alignment | None, *, source: str) -> str:
-    """A line, its translations with their scores, and the alignment of the best one."""
+def as_html(source: str, hypotheses: Sequence[tuple[str, float]], matrix: str) -> str:
+    """A line, its translations with their scores, and the alignment matrix of the best one."""
     best, *others = hypotheses
     parts = [
         "<div>",
@@ -35,25 +31,25 @@ def as_html(hypotheses: Sequence[tuple[str, float]], alignment: Alignment | None
             for rank, (text, score) in enumerate(others, start=2)
         )
         parts.append(f'<ol start="2" style="margin:0.25em 0">{items}</ol>')
-    return "".join([*parts, "" if alignment is None else matrix_html(alignment), "</div>"])
+    return "".join([*parts, matrix, "</div>"])
 
 
-def matrix_html(alignment: Alignment) -> str:
+def matrix_html(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> str:
     """A table of the weights: source words on top, target words on the left. Empty without words, or with very many."""
-    targets, sources = alignment.weights.shape
+    targets, sources = weights.shape
     if not 0 < min(targets, sources) <= max(targets, sources) <= _MOST_WORDS:
         return ""
-    head = "".join(f'<th scope="col" style="{_COLUMN}">{_text(word)}</th>' for word in alignment.source)
+    head = "".join(f'<th scope="col" style="{_COLUMN}">{_text(word)}</th>' for word in source)
     rows = "".join(
-        f'<tr><th scope="row" style="{_ROW}">{_text(word)}</th>{"".join(_cells(weights))}</tr>'
-        for word, weights in zip(alignment.target, alignment.weights, strict=True)
+        f'<tr><th scope="row" style="{_ROW}">{_text(word)}</th>{"".join(_cells(row))}</tr>'
+        for word, row in zip(target, weights, strict=True)
     )
     caption = '<caption style="caption-side:bottom;text-align:left;opacity:.75">Weight of each source word for each target word</caption>'
     return f'<table style="{_TABLE}">{caption}<thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
 def _cells(weights: np.ndarray) -> Iterator[str]:
-    """The cells of a row. Their blue is half transparent, so that text in the page's colour stays legible on it."""
+    """The cells of a row. Their blue is half transparent, so that text in the page's color stays legible on it."""
     for weight in weights:
         number = f"{weight:.2f}" if weight >= _LEAST_WEIGHT else ""
         yield f'<td style="{_CELL};background:rgba(70,130,200,{0.8 * min(float(weight), 1):.2f})">{number}</td>'

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from nmt.alignment.links import GoldLinks
 from nmt.alignment.weights import Alignment, Matrix, merge_to_words
-from nmt.data.words import WordsOfTokens, words_of
 from nmt.errors import DataError
+from nmt.text.words import WordsOfTokens, words_of
 
 if TYPE_CHECKING:
+    from nmt.bundle.folder import Bundle
     from nmt.decoding.translation import Translation, TranslationHypothesis
-    from nmt.model_folder import Bundle
 
 
 def word_alignment(translation: Translation, bundle: Bundle, rank: int = 0, *, shift: int = 0) -> Alignment:

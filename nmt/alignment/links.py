@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nmt.errors import DataError, UsageError
-from nmt.wording import counted
+from nmt.runtime.wording import counted
 
 Links = frozenset[tuple[int, int]]
 

@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nmt.equality import EqualByValue
+from nmt.alignment.html import matrix_html
+from nmt.runtime.equality import EqualByValue
 
 Matrix = NDArray[np.float64]
 
@@ -47,9 +48,7 @@ class Alignment(EqualByValue):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from nmt.alignment.html import matrix_html
-
-        return matrix_html(self)
+        return matrix_html(self.weights, self.source, self.target)
 
 
 def merge_to_words(

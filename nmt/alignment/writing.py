@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.alignment.extraction import AlignedPair
-from nmt.alignment.formats import format_naacl, format_pharaoh
+from nmt.alignment.link_files import format_naacl, format_pharaoh
 
 Format = Literal["pharaoh", "json", "npz", "naacl"]
 Write = Callable[[int, AlignedPair], object]

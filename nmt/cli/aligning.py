@@ -36,12 +36,12 @@ from nmt.cli.options import (
 )
 from nmt.cli.streams import STANDARD, arriving_pairs, check_not_input, count_pairs, open_output
 from nmt.errors import UsageError
-from nmt.progress import timed, with_progress
+from nmt.runtime.progress import timed, with_progress
 
 if TYPE_CHECKING:
     from nmt.alignment.extraction import AlignedPair
     from nmt.alignment.links import GoldLinks, Links
-    from nmt.model_folder import Bundle
+    from nmt.bundle.folder import Bundle
 
 LinksFormat = Literal["pharaoh", "json", "npz", "naacl"]
 _EXTRACTION = "Extraction of links"
@@ -165,7 +165,7 @@ def align(
     from nmt.alignment.error_rate import error_rate
     from nmt.alignment.extraction import Extraction, fitting_extraction
     from nmt.alignment.forced_alignment import ForcedAligner, align_pairs
-    from nmt.model_folder import choose_attention
+    from nmt.bundle.folder import choose_attention
 
     total = count_pairs(source, target)
     gold_links = None if gold is None else read_gold_links(gold, total, flipped=gold_order == "target-source")

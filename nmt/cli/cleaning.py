@@ -10,7 +10,7 @@ import typer
 from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, new_files, set_up
 from nmt.cli.streams import open_output
 from nmt.errors import DataError
-from nmt.wording import counted, excerpt
+from nmt.runtime.wording import counted, excerpt
 
 if TYPE_CHECKING:
     from nmt.data.filters import FilterReport
@@ -69,7 +69,7 @@ def clean_corpus(
     Stdout has the number of pairs by rule, stderr up to three samples of each with their line numbers. A file gets its name
     once it is complete, and none is overwritten.
     """
-    from nmt.data.corpus import load_corpus
+    from nmt.corpora.locators import load_corpus
     from nmt.data.filters import FilterReport, clean
     from nmt.recipe import parse_filters
 

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from nmt.cache import home_folder
 from nmt.cli.help import OverviewHelp, ReadableHelp
 from nmt.errors import DataError, NmtError
+from nmt.runtime.cache import home_folder
 from nmt.training.stopping import ending_signals, handling
 
 BROKEN_PIPE = 128 + 13

@@ -12,8 +12,8 @@ import typer
 
 from nmt.cli.options import MACHINE, Device, Quiet, set_up
 from nmt.errors import DataError, UsageError
-from nmt.progress import is_watched, with_progress
-from nmt.wording import counted, perplexity
+from nmt.runtime.progress import is_watched, with_progress
+from nmt.runtime.wording import counted, perplexity
 
 if TYPE_CHECKING:
     from nmt.comparison.measure import HeldOut
@@ -118,8 +118,8 @@ def _check_baseline(baseline: str | None, candidates: Sequence[Candidate]) -> No
 def _share(jobs: int, threads: int | None, device: str) -> Share:
     """The resources of each training."""
     from nmt.comparison.runs import Share
-    from nmt.cores import at_most_cores, usable_cores
-    from nmt.device import choose_device, processor
+    from nmt.runtime.cores import at_most_cores, usable_cores
+    from nmt.runtime.device import choose_device, processor
 
     each = max(1, usable_cores() // jobs) if threads is None else at_most_cores(threads)
     return Share(jobs, each, device, processor(choose_device(device)))
@@ -135,7 +135,7 @@ def _measured(
     import torch
 
     from nmt.comparison.table import Row
-    from nmt.cores import usable_cores
+    from nmt.runtime.cores import usable_cores
 
     torch.set_num_threads(min(share.threads * share.jobs, usable_cores()))
     rows = []
@@ -151,7 +151,7 @@ def _measured(
 
 def _figures(candidate: Candidate, text: HeldOut, share: Share, *, quiet: bool) -> Any:
     from nmt.comparison.measure import measure, saved_figures
-    from nmt.device import choose_device
+    from nmt.runtime.device import choose_device
 
     machine = f"{share.processor}, {share.threads * share.jobs}"
     if figures := saved_figures(candidate, text, machine):
@@ -272,7 +272,7 @@ def _bars() -> Any:
     from rich.console import Console
     from rich.progress import TimeElapsedColumn
 
-    from nmt.display import fitting_progress
+    from nmt.runtime.display import fitting_progress
 
     counts = "{task.completed}/{task.total}"
     return fitting_progress(Console(stderr=True), counts=counts, time=TimeElapsedColumn(), transient=True)

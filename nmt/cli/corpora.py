@@ -15,12 +15,12 @@ from nmt.cli.inspecting import print_table
 from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, new_files, set_up
 from nmt.cli.streams import open_output
 from nmt.errors import DataError
-from nmt.progress import showing_downloads
-from nmt.wording import counted
+from nmt.runtime.progress import showing_downloads
+from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
-    from nmt.data.catalogue import Checked
-    from nmt.data.entries import CatalogueEntry, NamedCorpus, TextFile
+    from nmt.corpora.catalogue import Checked
+    from nmt.corpora.entries import CatalogueEntry, NamedCorpus, TextFile
 
 _WIDTH = 100
 _SPLITS_WIDTH = 43
@@ -68,8 +68,8 @@ def list_corpora() -> None:
     that is "local only" can neither be fetched nor derived again, so you need a copy to reproduce figures measured on it.
     The test sets of sacreBLEU are corpora too, as sacrebleu:wmt14/en-de.
     """
-    from nmt.data.catalogue import entries
-    from nmt.data.sample import SIZES
+    from nmt.corpora.catalogue import entries
+    from nmt.corpora.sample import SIZES
 
     rows = {group: [_row(entry) for entry in entries() if entry.group == group] for group in _GROUPS}
     sample = ["sample:", "en de", _brief_splits(SIZES), "embedded"]
@@ -127,7 +127,7 @@ def describe_corpus(
     Sources are tried in order. "verified" text must have the SHA-256 of the catalogue. Of other text the SHA-256 is recorded
     at the first fetch and compared from then on.
     """
-    from nmt.data.sacrebleu_sets import PREFIX, describe_test_set
+    from nmt.corpora.sacrebleu_sets import PREFIX, describe_test_set
 
     rows = list(describe_test_set(name).items()) if name.startswith(PREFIX) else _description(name)
     lines: list[list[str]] = []
@@ -139,7 +139,7 @@ def describe_corpus(
 
 def _description(name: str) -> list[tuple[str, str]]:
     """What the catalogue says of a corpus, or of those of all language pairs."""
-    from nmt.data.catalogue import entries, named
+    from nmt.corpora.catalogue import entries, named
 
     family = next((entry for entry in entries() if entry.pairs and entry.name == name), None)
     corpus = family.corpus(family.names[0]) if family else named(name)
@@ -189,7 +189,7 @@ def _sources(files: Sequence[TextFile]) -> list[str]:
 
 def _folders(name: str, files: Sequence[TextFile]) -> list[Path]:
     """Where the files of a split are on this machine."""
-    from nmt.data.catalogue import local_file
+    from nmt.corpora.catalogue import local_file
 
     paths = (local_file(name, file.split, file.language) for file in files)
     return list(Counter(path.parent for path in paths if path))
@@ -216,7 +216,7 @@ def fetch_corpus(
     Existing files are kept. Sources are tried in order. An interrupted download continues when the command is repeated; until
     then its part stays in the folder downloads of the cache.
     """
-    from nmt.data.catalogue import fetch
+    from nmt.corpora.fetching import fetch
 
     set_up()
     corpus, _, split = name.partition("/")
@@ -243,7 +243,7 @@ def check_corpora(
     A file is good, missing, different, or unverified if there is no checksum to compare it with. The exit status is 1 if a
     file differs.
     """
-    from nmt.data.catalogue import check, names
+    from nmt.corpora.catalogue import check, names
 
     different = 0
     for corpus in [name] if name else names():
@@ -284,9 +284,9 @@ def export_corpus(
     [START:STOP] after a locator takes these pairs alone, counted from 0. A text with gold links also gives PREFIX.align, in
     Pharaoh format with source words first.
     """
-    from nmt.alignment.formats import format_pharaoh
     from nmt.alignment.gold import gold_links
-    from nmt.data.corpus import load_corpus
+    from nmt.alignment.link_files import format_pharaoh
+    from nmt.corpora.locators import load_corpus
 
     set_up()
     paths = new_files(output, (source, target, "align"))

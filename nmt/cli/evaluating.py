@@ -29,11 +29,11 @@ from nmt.cli.options import (
 )
 from nmt.cli.streams import STANDARD, open_input, open_output
 from nmt.errors import DataError, UsageError
-from nmt.progress import with_progress
-from nmt.wording import counted
+from nmt.runtime.progress import with_progress
+from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
-    from nmt.comparison.scores import Evaluation
+    from nmt.comparison.translation_scores import Evaluation
 
 _SCORES = "Scores"
 
@@ -221,7 +221,7 @@ def _from_files(
     hyp: Path | None, ref: Sequence[Path] | None, baseline: Path | None
 ) -> tuple[Evaluation, list[str] | None]:
     """Translations with their references, not yet scored, and those of the baseline."""
-    from nmt.comparison.scores import Evaluation
+    from nmt.comparison.translation_scores import Evaluation
 
     if hyp is None or not ref:
         raise UsageError("There is nothing to evaluate: give a MODEL, or --hyp and --ref.")

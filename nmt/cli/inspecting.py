@@ -10,10 +10,10 @@ import typer
 
 from nmt.cli.commands import Command, SubCommands
 from nmt.cli.options import Model, set_up
-from nmt.wording import counted, escaped, perplexity
+from nmt.runtime.wording import counted, escaped, perplexity
 
 if TYPE_CHECKING:
-    from nmt.model_folder import Bundle
+    from nmt.bundle.folder import Bundle
     from nmt.training.data_file import DataDescription
 
 recipe_app = typer.Typer(
@@ -47,8 +47,8 @@ def info(model: Model, as_json: Annotated[bool, typer.Option("--json", help="Pri
     and the last validation in metrics.jsonl, or null).
     """
     set_up()
-    from nmt.model_folder import Bundle
-    from nmt.model_sources import find_model
+    from nmt.bundle.folder import Bundle
+    from nmt.bundle.places import find_model
     from nmt.sharing.description import describe_model
     from nmt.training.data_file import load_data_description
     from nmt.training.log import read_validations

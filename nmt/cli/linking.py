@@ -22,7 +22,7 @@ from nmt.cli.options import (
 )
 from nmt.cli.streams import check_not_input, open_output, read_parallel
 from nmt.errors import UsageError
-from nmt.progress import timed, with_progress
+from nmt.runtime.progress import timed, with_progress
 
 if TYPE_CHECKING:
     from nmt.alignment.links import Links
@@ -87,7 +87,7 @@ def links(
     from nmt.alignment.links import check_within
     from nmt.alignment.statistical.aligner import HMMAligner
     from nmt.alignment.statistical.hmm import ROUNDS
-    from nmt.scripts import split_characters, splitter
+    from nmt.text.scripts import split_characters, splitter
 
     pairs = list(read_parallel(source, target))
     gold_links = None if gold is None else read_gold_links(gold, len(pairs), flipped=gold_order == "target-source")
@@ -117,7 +117,7 @@ def links(
 
 
 def _write(sentences: list[Links], destination: Path) -> None:
-    from nmt.alignment.formats import format_pharaoh
+    from nmt.alignment.link_files import format_pharaoh
 
     with open_output(destination) as stream:
         stream.writelines(f"{format_pharaoh(links)}\n".encode() for links in sentences)

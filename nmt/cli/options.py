@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from nmt.arguments import PrecisionName
-from nmt.cli.memory import keep_freed_memory, keep_kernels
+from nmt.cli.allocation import keep_freed_memory, keep_kernels
 from nmt.cli.streams import STANDARD
 from nmt.errors import DataError, UsageError
+from nmt.runtime.arguments import PrecisionName
 
 if TYPE_CHECKING:
     from nmt.alignment.links import GoldLinks
+    from nmt.bundle.folder import Bundle
     from nmt.decoding.shortlist import Shortlist
     from nmt.decoding.translator import Translator
-    from nmt.model_folder import Bundle
 
 WINDOW = 500
 """Lines read ahead and sorted by length per process. More is hardly faster, and makes the progress bar coarser."""
@@ -264,7 +264,7 @@ def set_up(*, quiet: bool = False, threads: int | None = None) -> None:
     if threads is not None:
         import torch
 
-        from nmt.cores import at_most_cores
+        from nmt.runtime.cores import at_most_cores
 
         torch.set_num_threads(at_most_cores(threads))
 
@@ -279,8 +279,8 @@ def new_files(prefix: str, endings: Sequence[str]) -> list[Path]:
 
 def load_models(folders: Sequence[Path], device: str) -> list[Bundle]:
     """Load models from their folders, zips or the hub. Raises DataError or UsageError."""
-    from nmt.device import choose_device
-    from nmt.model_folder import Bundle
+    from nmt.bundle.folder import Bundle
+    from nmt.runtime.device import choose_device
 
     target = choose_device(device)
     return [Bundle.load(folder, target) for folder in folders]
@@ -301,7 +301,7 @@ def links_destination(output: Path | None, gold: Path | None) -> Path | None:
 
 def read_gold_links(path: Path, pairs: int | None, *, flipped: bool) -> list[GoldLinks]:
     """Read gold links, source words first; `flipped` if the file has target words first. Raises DataError."""
-    from nmt.alignment.formats import read_gold
+    from nmt.alignment.link_files import read_gold
 
     gold = read_gold(path, pairs)
     return [item.flipped() for item in gold] if flipped else gold

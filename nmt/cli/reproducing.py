@@ -16,7 +16,7 @@ import typer
 
 from nmt.cli.options import Device, Processes, Quiet, RecipeName, Settings, Threads, set_up
 from nmt.errors import DataError, UsageError
-from nmt.progress import showing_downloads, with_progress
+from nmt.runtime.progress import showing_downloads, with_progress
 
 if TYPE_CHECKING:
     import torch
@@ -39,15 +39,15 @@ class _Machine:
         """The device of this name; as many threads as cores, or as asked."""
         import torch
 
-        from nmt.cores import usable_cores
-        from nmt.device import choose_device
+        from nmt.runtime.cores import usable_cores
+        from nmt.runtime.device import choose_device
 
         share = torch.get_num_threads() if processes == 1 else max(usable_cores() // processes, 1)
         return cls(choose_device(device), processes, threads or share)
 
     def record(self) -> dict[str, Any]:
         """What to record of it."""
-        from nmt.device import processor
+        from nmt.runtime.device import processor
 
         return {"processor": processor(self.device), "threads": self.threads, "processes": self.processes}
 
@@ -148,8 +148,8 @@ def _say(line: str, *, quiet: bool) -> None:
 
 def _fetch(recipe: Recipe) -> None:
     """Fetch the missing files of catalogue corpora, showing progress. Raises DataError."""
-    from nmt.data import catalogue
-    from nmt.data.corpus import split_rows
+    from nmt.corpora import catalogue, fetching
+    from nmt.corpora.locators import split_rows
 
     data = recipe.data
     locators = [text for text in (*(item.corpus for item in data.corpora), data.valid, data.test) if text]
@@ -157,7 +157,7 @@ def _fetch(recipe: Recipe) -> None:
     with showing_downloads() as show:
         for corpus, split in filter(None, places):
             for language in (data.source, data.target):
-                catalogue.find(corpus, split, language, progress=show)
+                fetching.find(corpus, split, language, progress=show)
 
 
 def _held_out(recipe: Recipe) -> HeldOut:
@@ -222,11 +222,11 @@ def _scored(
 ) -> Reproduction:
     import torch
 
+    from nmt.bundle.folder import Bundle
     from nmt.comparison.reported import measure_scores, measurements
     from nmt.comparison.reproduction import Reproduction, describe_text, training_record
     from nmt.comparison.smoke import describe_smoke
-    from nmt.device import processor
-    from nmt.model_folder import Bundle
+    from nmt.runtime.device import processor
 
     def progress(items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
         return with_progress(items, what, total=total, quiet=quiet)

@@ -12,11 +12,11 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.memory import keep_freed_memory, keep_kernels
+from nmt.cli.allocation import keep_freed_memory, keep_kernels
 from nmt.cli.options import MACHINE, Device, Precision, Quiet
 from nmt.cli.streams import open_input, text_lines
 from nmt.errors import DataError, UsageError
-from nmt.wording import counted
+from nmt.runtime.wording import counted
 
 _LIMITS = "Limits"
 _KEY = "NMT_API_KEY"
@@ -113,9 +113,9 @@ def serve(
         from nmt.serving.listening import bind
     except ModuleNotFoundError as error:
         raise UsageError(f'`nmt serve` needs the package {error.name}: pip install "nmt[serve]".') from None
-    from nmt.cores import at_most_cores, usable_cores
+    from nmt.runtime.cores import at_most_cores, usable_cores
     from nmt.serving.decoder_process import ProcessOptions
-    from nmt.serving.guard import LOOPBACK, Access
+    from nmt.serving.middleware import LOOPBACK, Access
     from nmt.serving.request_log import write_log
     from nmt.serving.running import ServerOptions, run_server
     from nmt.serving.service import Limits

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nmt.cli.streams import STANDARD
 from nmt.errors import DataError, UsageError
-from nmt.files import replacing
+from nmt.runtime.files import replacing
 from nmt.training.launch import count_of_ranks, rank_of_process
 
 
@@ -51,7 +51,7 @@ class Shard:
 
 def device_names(text: str) -> list[str]:
     """Read `0,1` as the names of these GPUs; other devices are named. Raises UsageError if one of them is not there."""
-    from nmt.device import choose_device
+    from nmt.runtime.device import choose_device
 
     names = [f"cuda:{name}" if name.isdecimal() else name for name in map(str.strip, text.split(","))]
     for name in names:
@@ -63,7 +63,7 @@ def device_of_process(name: str) -> str:
     """The device of this process among those of torchrun, which have a GPU each. Raises UsageError if there are too few."""
     if count_of_ranks() == 1:
         return name
-    from nmt.device import choose_device
+    from nmt.runtime.device import choose_device
     from nmt.training.parallel import device_of_rank
 
     return str(device_of_rank(choose_device(name)))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options import Model, Quiet, set_up
-from nmt.wording import counted
+from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
-    from nmt.sharing.files import SharedModel
+    from nmt.sharing.shared_files import SharedModel
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ def export(
     """
     set_up(quiet=quiet)
     from nmt.sharing.exporting import check_output, write_archive
-    from nmt.sharing.files import SharedModel
+    from nmt.sharing.shared_files import SharedModel
 
     check_output(output)
     shared = SharedModel.load(model, licence)
@@ -88,8 +88,8 @@ def push(
     the hub that nmt did not write, or that was edited there, stays. The address of the model is printed.
     """
     set_up(quiet=quiet)
-    from nmt.sharing.files import SharedModel
     from nmt.sharing.pushing import check_name, upload
+    from nmt.sharing.shared_files import SharedModel
 
     repository = check_name(name)
     shared = SharedModel.load(model, licence)
@@ -114,7 +114,7 @@ def _warn(shared: SharedModel) -> None:
 
 def _show(shared: SharedModel, repository: str) -> None:
     """Print the card and the files with their sizes."""
-    from nmt.model_sources import CARD
+    from nmt.bundle.places import CARD
 
     card = shared.card_text(f"hf:{repository}")
     sizes = {CARD: len(card.encode()), **{name: path.stat().st_size for name, path in shared.files().items()}}

@@ -13,7 +13,7 @@ from nmt.cli.streams import check_not_input, read_parallel
 from nmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from nmt.model_folder import Bundle
+    from nmt.bundle.folder import Bundle
 
 FILE = "shortlist.safetensors"
 
@@ -58,9 +58,9 @@ def shortlist(
         raise UsageError("A text has two sides: give --source and --target, or neither.")
     check_not_input(output, [path for path in (source, target) if path])
     set_up()
+    from nmt.bundle.folder import Bundle
+    from nmt.bundle.places import is_folder
     from nmt.decoding.shortlist_learning import learn_shortlist
-    from nmt.model_folder import Bundle
-    from nmt.model_sources import is_folder
 
     if output is None and not is_folder(model):
         raise UsageError(f"{model} is no folder that a shortlist can be added to: name a file with -o.")
@@ -80,6 +80,6 @@ def _normal_pairs(source: Path, target: Path, bundle: Bundle) -> Iterable[tuple[
 
 
 def _training_text(bundle: Bundle) -> Iterable[tuple[str, str]]:
-    from nmt.data.mixture import load_training_corpus
+    from nmt.corpora.locators import load_training_corpus
 
     return load_training_corpus(bundle.recipe.data).untagged.pairs()

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from nmt.data.pauses import PAUSE, Pause, arriving_lines, without_pauses
 from nmt.errors import DataError, UsageError
-from nmt.files import completing, keep_mode, replacing
-from nmt.wording import counted
+from nmt.runtime.files import completing, keep_mode, replacing
+from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
     from nmt.recipe import DataConfig
@@ -73,7 +73,7 @@ def input_file(path: Path, data: DataConfig) -> Path:
     """The file to read: the source side of a test set such as `sacrebleu:wmt14/en-de`, else the path itself."""
     if not str(path).startswith("sacrebleu:"):
         return path
-    from nmt.data.sacrebleu_sets import sacrebleu_files
+    from nmt.corpora.sacrebleu_sets import sacrebleu_files
 
     return sacrebleu_files(str(path), data.source, data.target)[0]
 

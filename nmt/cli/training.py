@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from nmt.cli.options import Device, Processes, Quiet, RecipeName, Settings, Threads, set_up
+from nmt.runtime.wording import counted
 from nmt.training.launch import count_of_ranks, launch, rank_of_process, ranks_on_this_machine
-from nmt.wording import counted
 
 
 def train(
@@ -63,8 +63,8 @@ def train(
         raise typer.Exit(launch(sys.argv[1:], processes))
     is_first = rank_of_process() == 0
     set_up(quiet=quiet or not is_first, threads=threads or threads_of_rank())
-    from nmt.device import choose_device
     from nmt.plotting.curves import plot_learning_curve
+    from nmt.runtime.device import choose_device
     from nmt.training.log import METRICS
     from nmt.training.parallel import LostRank
     from nmt.training.trainer import Interrupted
@@ -87,7 +87,7 @@ def threads_of_rank() -> int | None:
     """The share of the cores of one of several ranks; None for a process alone, which takes them all."""
     if count_of_ranks() == 1:
         return None
-    from nmt.cores import usable_cores
+    from nmt.runtime.cores import usable_cores
 
     return max(usable_cores() // ranks_on_this_machine(), 1)
 

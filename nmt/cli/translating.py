@@ -57,14 +57,14 @@ from nmt.cli.streams import (
     open_texts,
 )
 from nmt.errors import UsageError
-from nmt.progress import is_watched, with_progress
+from nmt.runtime.progress import is_watched, with_progress
+from nmt.runtime.wording import counted, escaped, perplexity
 from nmt.training.launch import count_of_ranks, launch, rank_of_process
-from nmt.wording import counted, escaped, perplexity
 
 if TYPE_CHECKING:
     from nmt.alignment.links import Links
+    from nmt.bundle.folder import Bundle
     from nmt.decoding.translator import Translation
-    from nmt.model_folder import Bundle
     from nmt.search.sampling import Sampling
 
 logger = logging.getLogger(__name__)
@@ -393,7 +393,7 @@ class _Writer:
 
     def pharaoh(self, links: Sequence[Links | None]) -> Iterator[bytes]:
         """The links of each hypothesis as `i-j`; in the text format also empty lines for missing hypotheses."""
-        from nmt.alignment.formats import format_pharaoh
+        from nmt.alignment.link_files import format_pharaoh
 
         missing = (self.n_best or 1) - len(links) if self.form == "text" else 0
         for each in [*links, *[None] * missing]:

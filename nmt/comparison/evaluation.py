@@ -10,15 +10,16 @@ import torch
 from nmt.alignment.error_rate import AlignmentErrorRate, error_rate
 from nmt.alignment.gold import gold_links
 from nmt.comparison.measure import WithProgress
-from nmt.comparison.scores import Evaluation, published_form
-from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.comparison.translation_scores import Evaluation, published_form
+from nmt.corpora.locators import load_corpus
+from nmt.data.corpus import ParallelCorpus
 from nmt.decoding.loading import Folder, load
 from nmt.decoding.options import Options
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
 from nmt.recipe import Recipe
-from nmt.wording import counted
+from nmt.runtime.wording import counted
 
 
 def _translator(

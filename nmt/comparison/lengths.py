@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmt.scripts import splitter
+from nmt.text.scripts import splitter
 
 SMALLEST = 30
 """Least sentences per bucket; BLEU of fewer is too noisy."""

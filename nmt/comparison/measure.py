@@ -21,19 +21,20 @@ from nmt.alignment.gold import aligned_text, gold_links
 from nmt.alignment.hypothesis_alignment import word_alignment
 from nmt.alignment.links import GoldLinks
 from nmt.alignment.weights import Alignment, entropy
+from nmt.bundle.folder import WEIGHTS, Bundle
 from nmt.comparison.lengths import Bucket, length_buckets, span
 from nmt.comparison.plan import Candidate, write_text
 from nmt.comparison.runs import records
-from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.corpora.locators import load_corpus
+from nmt.data.corpus import ParallelCorpus
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
-from nmt.json_files import read_json
-from nmt.model_folder import WEIGHTS, Bundle
 from nmt.recipe import Recipe
-from nmt.scripts import splitter
-from nmt.wording import counted
+from nmt.runtime.json_files import read_json
+from nmt.runtime.wording import counted
+from nmt.text.scripts import splitter
 
 _VERSION = 3
 """Version of the method; rows of an older version are measured again."""

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import DataError, UsageError
-from nmt.files import write_atomically
 from nmt.recipe import Recipe, changed_keys, dump_recipe, find_recipe, load_recipe, shipped_recipes
+from nmt.runtime.files import write_atomically
 from nmt.training.lock import lock_file, need_locks
 
 _MARK = ".comparison"

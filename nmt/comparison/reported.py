@@ -10,12 +10,12 @@ from typing import Any
 from nmt.alignment.error_rate import error_rate
 from nmt.alignment.extraction import word_links
 from nmt.alignment.hypothesis_alignment import word_alignment
+from nmt.bundle.folder import Bundle
 from nmt.comparison.measure import HeldOut, WithProgress, tokenizer_of
 from nmt.comparison.plan import write_text
 from nmt.decoding.translator import Translator
 from nmt.errors import UsageError
 from nmt.evaluation import metrics
-from nmt.model_folder import Bundle
 from nmt.recipe import DecodingConfig, Recipe, ReportedScore, change_decoding
 
 TRANSLATIONS = "translations"

@@ -15,9 +15,9 @@ from nmt.comparison.measure import HeldOut, training_figures
 from nmt.comparison.plan import write_text
 from nmt.comparison.reported import ReproducedScore
 from nmt.comparison.table import NONE, TableColumn, markdown_table
-from nmt.json_files import read_json
 from nmt.recipe import Recipe
-from nmt.wording import counted
+from nmt.runtime.json_files import read_json
+from nmt.runtime.wording import counted
 
 RECORD = "reproduction.json"
 """The file of a run folder that holds all that was measured, and how."""

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from nmt import __version__
 from nmt.comparison.plan import Candidate, write_text
 from nmt.errors import DataError, NmtError
-from nmt.json_files import read_records
+from nmt.runtime.json_files import read_records
 from nmt.training.folder import check_untrained
 from nmt.training.log import METRICS
 from nmt.training.stopping import ending_signals, handling

@@ -12,7 +12,7 @@ from nmt.comparison.measure import Figures, read_translations, tokenizer_of
 from nmt.comparison.plan import Candidate, settings
 from nmt.evaluation import metrics
 from nmt.recipe import Recipe
-from nmt.wording import counted
+from nmt.runtime.wording import counted
 
 NONE = "–"
 _FAULT_MARK = " †"

@@ -14,8 +14,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from nmt.data.flat import Lengths, Spool, flatten
-from nmt.data.subwords import BOS, EOS, PAD
-from nmt.files import in_temporary_folder
+from nmt.runtime.files import in_temporary_folder
+from nmt.text.subwords import BOS, EOS, PAD
 
 SPAN = 1_000_000
 """Rows of a larger corpus that are sorted by length together, to bound the memory."""

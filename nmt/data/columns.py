@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, overload
 
-from nmt.files import in_temporary_folder
+from nmt.runtime.files import in_temporary_folder
 
 if TYPE_CHECKING:  # imported where it is used, since translating reads lines but builds no column
     import pyarrow as pa

@@ -14,18 +14,18 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nmt.cache import cache_folder
-from nmt.cores import usable_cores
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.filters import RULES, FilterReport, first_occurrences, keep
 from nmt.data.flat import Lengths, Lists, flatten
 from nmt.data.id_file import VERSION, EncodedBatch, IdFile, open_ids, write_ids
 from nmt.data.rules import TextRule, text_rules
-from nmt.data.subwords import Subwords
 from nmt.errors import DataError
-from nmt.files import replacing
 from nmt.recipe import FiltersConfig
-from nmt.workers import Workers
+from nmt.runtime.cache import cache_folder
+from nmt.runtime.cores import usable_cores
+from nmt.runtime.files import replacing
+from nmt.runtime.workers import Workers
+from nmt.text.subwords import Subwords
 
 BATCH = 8_192
 """Lines that a process encodes at a time."""

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.flat import Spool
 from nmt.data.rules import TextRule, text_rules
-from nmt.files import in_temporary_folder
 from nmt.recipe import FiltersConfig
-from nmt.wording import counted
+from nmt.runtime.files import in_temporary_folder
+from nmt.runtime.wording import counted
 
 RULES = ("empty", "too_long", "ratio", "duplicate", "copy", "long_word", "letters", "script", "language")
 """The rules, which are fields of `FilterReport`, in the order in which they apply."""

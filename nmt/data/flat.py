@@ -15,7 +15,7 @@ from typing import IO, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from nmt.files import in_temporary_folder
+from nmt.runtime.files import in_temporary_folder
 
 Ids = npt.NDArray[np.integer[Any]]
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from nmt.data.languages import base_language, iso_code, language_code, matching
 from nmt.errors import DataError
-from nmt.language_names import code_of_name
+from nmt.text.language_names import code_of_name
+from nmt.text.languages import base_language, iso_code, language_code, matching
 
 _SIDES = tuple(
     re.compile(rf"({side})([ _-](text|txt|sentence|segment))?", re.IGNORECASE)

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.flat import Lists, Spool, map_array
-from nmt.json_files import parse_json
+from nmt.runtime.json_files import parse_json
 
 VERSION = 2
 """Increase it when the layout or its meaning changes. Version 1 was an Arrow file."""

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from nmt.data.archive_members import ZIP_ERRORS, ArchiveMember
 from nmt.data.pauses import PAUSE, Pause, arriving_blocks, without_pauses
 from nmt.errors import DataError
-from nmt.files import refuse_pointer
+from nmt.runtime.archive_members import ZIP_ERRORS, ArchiveMember
+from nmt.runtime.files import refuse_pointer
 
 Place = str | Path | ArchiveMember
 """A file, or a member of an archive."""

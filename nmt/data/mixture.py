@@ -6,27 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.columns import Column, collect
-from nmt.data.corpus import ParallelCorpus, load_corpus
-from nmt.data.sides import refuse_swapped_languages
-from nmt.data.subwords import Subwords
+from nmt.data.corpus import ParallelCorpus
 from nmt.recipe import DataConfig
-from nmt.text.normalization import Normalizer
-from nmt.wording import counted
-
-
-def load_training_corpus(data: DataConfig) -> ParallelCorpus:
-    """Load and normalize `data.train`: one corpus, or the concatenation of several. Raises DataError like `load_corpus`."""
-    if isinstance(data.train, str):
-        return load_normalized(data, data.train)
-    parts = [load_normalized(data, item.corpus) for item in data.train]
-    return mix(parts, [item.tag for item in data.train])
-
-
-def load_normalized(data: DataConfig, locator: str, *, fetch: bool = True) -> ParallelCorpus:
-    """Load a corpus in the languages and the normal form of a recipe. Raises DataError like `load_corpus`."""
-    corpus = load_corpus(locator, source=data.source, target=data.target, fetch=fetch)
-    refuse_swapped_languages(corpus)
-    return corpus.normalized(Normalizer(data.normalization))
+from nmt.runtime.wording import counted
+from nmt.text.subwords import Subwords
 
 
 def mix(parts: Sequence[ParallelCorpus], tags: Sequence[str | None]) -> ParallelCorpus:

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Protocol
 
 import regex
 
-from nmt.data.languages import base_language
 from nmt.errors import UsageError
 from nmt.recipe import FiltersConfig
+from nmt.text.languages import base_language
 
 _LANGUAGES = {
     "Arabic": "ar fa ku ps ug ur",

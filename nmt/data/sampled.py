@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from nmt.data.encoded import LOST, EncodedCorpus, EncodedPairs, id_type
 from nmt.data.flat import collect_lists, flatten
-from nmt.data.subwords import Subwords
-from nmt.workers import Workers
+from nmt.runtime.workers import Workers
+from nmt.text.subwords import Subwords
 
 SHARD = 2**18
 """Pairs per shard. Each shard of a side has a seed of its own, so the ids do not depend on the number of processes."""

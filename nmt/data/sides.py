@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nmt.data.languages import iso_code
 from nmt.data.rules import identifier, is_foreign, scripts_of
 from nmt.errors import DataError, UsageError
+from nmt.text.languages import iso_code
 
 if TYPE_CHECKING:
     from nmt.data.columns import Column

@@ -10,12 +10,12 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, Literal
 
-from nmt.data.archive_members import ArchiveMember
 from nmt.data.columns import Column, collect
 from nmt.data.headers import find_columns, is_pair
 from nmt.data.lines import COMPRESSIONS, Place, open_binary, read_lines
 from nmt.errors import DataError
-from nmt.files import refuse_pointer
+from nmt.runtime.archive_members import ArchiveMember
+from nmt.runtime.files import refuse_pointer
 
 ROWS = 10_000
 """Rows per batch."""

@@ -12,16 +12,16 @@ from torch import Tensor
 
 from nmt import recipe
 from nmt.data.batching import pad
-from nmt.data.subwords import BOS, EOS, PAD, Subwords
-from nmt.data.words import clean
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.unknown import UnknownWords
-from nmt.device import threads_for, torch_defaults
 from nmt.fast.finished import FastFinishedHypotheses
+from nmt.runtime.device import threads_for, torch_defaults
 from nmt.search.hypothesis import Hypothesis, Penalties
 from nmt.search.loop import beam_search, greedy, sample
 from nmt.search.sampling import Sampling
+from nmt.text.subwords import BOS, EOS, PAD, Subwords
+from nmt.text.words import clean
 
 CHECK_EVERY = 8
 """Steps of a search on a GPU between looks at what has ended: each look has the CPU wait for the GPU."""

@@ -18,13 +18,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from nmt.data.batching import make_batch
-from nmt.data.subwords import PAD
 from nmt.decoding.posterior import posterior_alignment
 from nmt.decoding.shortlist import Shortlist
-from nmt.device import DecodingPrecision, autocast
 from nmt.fast import pack
 from nmt.model.interface import DecoderState, LazyLogProbs, Memory, Step, TranslationModel, device_of
+from nmt.runtime.device import DecodingPrecision, autocast
 from nmt.search.segments import Segments
+from nmt.text.subwords import PAD
 
 
 @runtime_checkable

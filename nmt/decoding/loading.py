@@ -9,14 +9,14 @@ from typing import Unpack
 
 import torch
 
-from nmt.arguments import as_path
+from nmt.bundle.folder import Bundle, choose_attention
+from nmt.bundle.places import find_model
 from nmt.decoding.options import Options, check_attention
 from nmt.decoding.translator import Translator
-from nmt.device import as_device
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
-from nmt.model_folder import Bundle, choose_attention
-from nmt.model_sources import find_model
+from nmt.runtime.arguments import as_path
+from nmt.runtime.device import as_device
 
 Folder = str | os.PathLike[str]
 

@@ -8,11 +8,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from nmt import recipe
 from nmt.alignment.extraction import Extraction, fitting_extraction
-from nmt.arguments import described
-from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
 from nmt.model.interface import TranslationModel
+from nmt.runtime.arguments import described
 from nmt.text.normalization import Normalizer
+from nmt.text.subwords import Subwords
 
 
 @runtime_checkable

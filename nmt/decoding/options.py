@@ -8,16 +8,16 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeGuard, TypeVar
 
-from nmt.arguments import as_path, check_counts, check_flags, described
 from nmt.data.pauses import PAUSE, Pause
-from nmt.data.subwords import Subwords
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.unknown import Lexicon
-from nmt.device import DecodingPrecision
 from nmt.errors import UsageError
 from nmt.recipe import DecodingConfig, change_decoding
+from nmt.runtime.arguments import as_path, check_counts, check_flags, described
+from nmt.runtime.device import DecodingPrecision
+from nmt.runtime.wording import did_you_mean
 from nmt.search.sampling import Sampling
-from nmt.wording import did_you_mean
+from nmt.text.subwords import Subwords
 
 ItemT = TypeVar("ItemT")
 

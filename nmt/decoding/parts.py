@@ -11,8 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from nmt.decoding.translation import TranslationHypothesis
-from nmt.scripts import UNSPACED
 from nmt.search.hypothesis import NEG_INF, Penalties, joint_length, no_alignment
+from nmt.text.scripts import UNSPACED
 
 _WIDE = "\u3001-\u301f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 """Full-width punctuation, which needs no space beside it."""

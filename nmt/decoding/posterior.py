@@ -17,9 +17,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from nmt.data.batching import Batch
-from nmt.data.subwords import PAD
 from nmt.errors import UsageError
 from nmt.model.interface import AttendsToPositions, TranslationModel
+from nmt.text.subwords import PAD
 
 MIN_WEIGHT = 1e-3
 """Least attention weight of a position that is considered. Most have less, and each costs an output layer."""

@@ -15,11 +15,11 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from nmt.data.subwords import EOS, UNK, Subwords
-from nmt.equality import EqualByValue
+from nmt.bundle.folder import load_tensors, save_tensors
 from nmt.errors import DataError
-from nmt.model_folder import load_tensors, save_tensors
+from nmt.runtime.equality import EqualByValue
 from nmt.search.segments import Segments
+from nmt.text.subwords import EOS, UNK, Subwords
 
 _DTYPES = {"translations": torch.int32, "frequent": torch.int32, "source": torch.uint8, "target": torch.uint8}
 """The tensors of a file; `source` and `target` are the fingerprints of the vocabularies."""

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from nmt.alignment.statistical.cells import Cells
 from nmt.alignment.statistical.ibm1 import learn_counts
+from nmt.alignment.statistical.word_pairs import Cells
 from nmt.data.encoded import EncodedPairs, id_type
 from nmt.data.flat import collect_lists, flatten
-from nmt.data.subwords import EOS, Subwords
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError, UsageError
+from nmt.text.subwords import EOS, Subwords
 
 MIN_COUNT = 0.01
 """Least expected count of a translation."""

@@ -16,10 +16,10 @@ from nmt.alignment.html import as_html
 from nmt.alignment.hypothesis_alignment import between_words
 from nmt.alignment.links import Links
 from nmt.alignment.weights import Alignment, Matrix
-from nmt.data.subwords import Subwords
-from nmt.data.words import WordsOfTokens, clean, words_of
 from nmt.errors import DataError, UsageError
 from nmt.search.hypothesis import Hypothesis, no_alignment
+from nmt.text.subwords import Subwords
+from nmt.text.words import WordsOfTokens, clean, words_of
 
 if TYPE_CHECKING:
     from nmt.plotting.heatmap import Gold, Style
@@ -162,8 +162,8 @@ class Translation:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: text, score, other hypotheses, and the alignment."""
-        alignment = self.word_alignment() if self.is_aligned() else None
-        return as_html([(item.text, item.score) for item in self.hypotheses], alignment, source=self.source)
+        matrix = self.word_alignment()._repr_html_() if self.is_aligned() else ""
+        return as_html(self.source, [(item.text, item.score) for item in self.hypotheses], matrix)
 
     @cached_property
     def _words(self) -> tuple[WordsOfTokens, ...]:

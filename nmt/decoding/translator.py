@@ -14,15 +14,11 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overlo
 
 import numpy as np
 
-from nmt.arguments import check_choice, described
-from nmt.data.languages import iso_code
 from nmt.data.pauses import Pause
-from nmt.data.subwords import BOS, EOS, PAD, Subwords
-from nmt.data.words import clean
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.groups import read_ahead
 from nmt.decoding.halving import Halving
-from nmt.decoding.lines import read_ahead
 from nmt.decoding.members import (
     Member,
     PlainMember,
@@ -54,16 +50,20 @@ from nmt.decoding.translation import (
     unscored_hypothesis,
 )
 from nmt.decoding.unknown import UnknownWords
-from nmt.device import DTYPES, DecodingPrecision, check_precision, choose_precision, torch_defaults
 from nmt.errors import DataError, UsageError
 from nmt.fast.bucketing import largest_bucket_within
 from nmt.model.interface import TranslationModel, device_of
-from nmt.progress import with_progress
 from nmt.recipe import DecodingConfig, Recipe
+from nmt.runtime.arguments import check_choice, described
+from nmt.runtime.device import DTYPES, DecodingPrecision, check_precision, choose_precision, torch_defaults
+from nmt.runtime.progress import with_progress
+from nmt.runtime.workers import Workers
 from nmt.search.hypothesis import NEG_INF
+from nmt.text.languages import iso_code
 from nmt.text.sentences import split_sentences
+from nmt.text.subwords import BOS, EOS, PAD, Subwords
 from nmt.text.unseen import UnseenCharacters
-from nmt.workers import Workers
+from nmt.text.words import clean
 
 if TYPE_CHECKING:
     from nmt.plotting.heatmap import Gold, Style

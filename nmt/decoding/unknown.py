@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.data.subwords import UNK, Subwords
-from nmt.data.words import clean, words_of
 from nmt.errors import DataError
 from nmt.search.hypothesis import Hypothesis
+from nmt.text.subwords import UNK, Subwords
+from nmt.text.words import clean, words_of
 
 Lexicon = Mapping[str, str]
 """Source words and their translations."""

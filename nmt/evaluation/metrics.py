@@ -16,8 +16,8 @@ from unicodedata import is_normalized
 
 from nmt.errors import DataError, UsageError
 from nmt.evaluation.randomization import randomization_test
-from nmt.scripts import lacks_spaces
-from nmt.wording import counted
+from nmt.runtime.wording import counted
+from nmt.text.scripts import lacks_spaces
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric

@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 
-from nmt.device import DTYPES, DecodingPrecision
 from nmt.errors import UsageError
 from nmt.fast.gru import FastGruCell, gru_gates, unrolled
 from nmt.fast.int8 import Int8Linear, has_int8_kernel
@@ -39,6 +38,7 @@ from nmt.model.readout import AttentionalReadout, MaxoutReadout, StateReadout, T
 from nmt.model.recurrent import RecurrentModel
 from nmt.model.scores import AdditiveScore, ConcatScore
 from nmt.model.transformer import TransformerDecoderLayer, TransformerModel
+from nmt.runtime.device import DTYPES, DecodingPrecision
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -68,7 +68,7 @@ def pack(
 
     Args:
         model: any model; modules without a fast twin stay as they are.
-        precision: of the matrix products. In bf16 they also need autocast, see `nmt.device.autocast`.
+        precision: of the matrix products. In bf16 they also need autocast, see `nmt.runtime.device.autocast`.
         shared_tokens: the tokens on every shortlist, if shortlists will be used.
 
     Raises:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
-from nmt.fast.memory import SharedMemory
+from nmt.fast.beam_memory import SharedMemory
 from nmt.fast.output import Listed, SearchLogProbs, listed_output
 from nmt.model.decoder import RecurrentState
 from nmt.model.interface import Step

@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from nmt.fast.beam_memory import SharedMemory
 from nmt.fast.kernels import decoding as kernels
-from nmt.fast.memory import SharedMemory
 from nmt.model.attention import Attended, Attention, AttentionMemory, MultiHeadAttention
 from nmt.model.scores import AdditiveScore
 

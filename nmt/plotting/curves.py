@@ -13,9 +13,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from nmt.errors import DataError
 from nmt.evaluation.metrics import VALIDATION_SCORES
-from nmt.json_files import read_records
 from nmt.plotting.fonts import BASE
 from nmt.plotting.style import BLUE, FAINT, INK, ORANGE, file_format, house_style, save
+from nmt.runtime.json_files import read_records
 
 _KINDS = ("train", "valid")
 

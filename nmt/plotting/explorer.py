@@ -22,7 +22,7 @@ import numpy as np
 from nmt.alignment.links import GoldLinks, Links, check_within
 from nmt.alignment.weights import Alignment
 from nmt.errors import DataError, UsageError
-from nmt.wording import counted
+from nmt.runtime.wording import counted
 
 SUFFIXES = (".html", ".htm")
 MOST_SENTENCES = 500

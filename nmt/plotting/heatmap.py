@@ -20,7 +20,6 @@ from matplotlib.patheffects import withStroke
 
 from nmt.alignment.links import GoldLinks
 from nmt.alignment.weights import Alignment, Matrix
-from nmt.arguments import as_path, described
 from nmt.errors import DataError, UsageError
 from nmt.plotting.fonts import add_font, choose_families, label, text_width
 from nmt.plotting.layout import LABEL_PAD, TITLE_SIZE, Layout, Panel, measure_panels
@@ -35,7 +34,8 @@ from nmt.plotting.style import (
     save,
     save_pages,
 )
-from nmt.wording import counted
+from nmt.runtime.arguments import as_path, described
+from nmt.runtime.wording import counted
 
 Gold = GoldLinks | AbstractSet[tuple[int, int]]
 Style = Literal["color", "grey"]

@@ -13,11 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nmt.alignment.weights import Alignment
-from nmt.arguments import as_path, described
 from nmt.errors import DataError, UsageError
-from nmt.files import write_atomically
 from nmt.plotting.fonts import choose_families, label, text_width
 from nmt.plotting.style import BLUE, FAINT, FORMATS, INK, file_format, house_style, save
+from nmt.runtime.arguments import as_path, described
+from nmt.runtime.files import write_atomically
 
 _FONT, _TITLE = 9.0, 10.0  # points
 _ROW, _PANEL, _GAP, _EDGE = 0.21, 2.6, 0.3, 0.15  # inches: height of a word, width and distance of panels, margin

@@ -9,12 +9,12 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from nmt.alignment.weights import Matrix
-from nmt.arguments import as_path
 from nmt.errors import DataError
 from nmt.plotting.fonts import choose_families, label, text_width
 from nmt.plotting.layout import MARGIN
 from nmt.plotting.style import FAINT, file_format, house_style, save
-from nmt.wording import counted
+from nmt.runtime.arguments import as_path
+from nmt.runtime.wording import counted
 
 _PANEL, _BETWEEN, _TITLE, _FONT = 1.0, 0.08, 0.24, 10.0  # inches, and points
 _VEIL = LinearSegmentedColormap.from_list("nmt-veil", [(0.06, 0.07, 0.1, 0.82), (0.06, 0.07, 0.1, 0.0)])

@@ -15,9 +15,9 @@ from matplotlib import style
 from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 
-from nmt.arguments import as_path
 from nmt.errors import UsageError
-from nmt.files import write_atomically
+from nmt.runtime.arguments import as_path
+from nmt.runtime.files import write_atomically
 
 INK = "#262626"
 FAINT = "#8c8c8c"

@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from nmt.arguments import as_path
 from nmt.errors import UsageError
 from nmt.recipe.data import FiltersConfig
 from nmt.recipe.messages import describe_errors, is_within, name_type
@@ -17,6 +16,7 @@ from nmt.recipe.scoring import DecodingConfig
 from nmt.recipe.section import SectionT
 from nmt.recipe.shipped import find_recipe, is_file, shipped_recipes
 from nmt.recipe.strict_yaml import dump_yaml, parse_yaml
+from nmt.runtime.arguments import as_path
 
 _LARGEST = 100_000
 """Maximum bytes of a recipe. Real ones have a few thousand, and parsing YAML is slow."""

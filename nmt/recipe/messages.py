@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.recipe.schema import Recipe
-from nmt.wording import did_you_mean
+from nmt.runtime.wording import did_you_mean
 
 _CUTOFF = 0.5
 """Least similarity of a key or value that is suggested: they are few, so that a distant one may well be meant."""

@@ -5,7 +5,7 @@ from importlib import resources
 from pathlib import Path
 
 from nmt.errors import UsageError
-from nmt.wording import nearest
+from nmt.runtime.wording import nearest
 
 
 def find_recipe(name: str) -> Path:

@@ -16,11 +16,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from nmt.language_names import language_name
+from nmt.runtime.wording import counted
 from nmt.serving.bodies import InvalidRequestError, read_input
 from nmt.serving.documents.formats import FORMATS
 from nmt.serving.drawings import Drawer
-from nmt.serving.guard import Access, Guard, error_response
+from nmt.serving.middleware import Access, Guard, error_response
 from nmt.serving.openapi import openapi
 from nmt.serving.pages import ASSETS, render_page
 from nmt.serving.schemas import (
@@ -37,7 +37,7 @@ from nmt.serving.schemas import (
 )
 from nmt.serving.service import RefusedError, Service
 from nmt.serving.translated_files import MOST_BYTES, FileTranslator
-from nmt.wording import counted
+from nmt.text.language_names import language_name
 
 InputT = TypeVar("InputT", bound=BaseModel)
 ResultT = TypeVar("ResultT")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from nmt.alignment.extraction import AlignedPair
+from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
-from nmt.device import choose_device
-from nmt.model_folder import Bundle
+from nmt.runtime.device import choose_device
 from nmt.serving.work import EngineDescription, EngineOptions, LineResult, LineTask, ScoredLine, ServedModel, Setting
 
 if TYPE_CHECKING:

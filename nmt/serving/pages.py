@@ -9,10 +9,10 @@ from importlib import resources
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from nmt.language_names import language_name
 from nmt.plotting.explorer import page_file
 from nmt.serving.schemas import model_description
 from nmt.serving.work import ServedModel
+from nmt.text.language_names import language_name
 
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 

@@ -7,8 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from nmt.runtime.wording import counted
 from nmt.serving.service import RefusedError
-from nmt.wording import counted
 
 _WINDOW = 60.0
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nmt.serving.app import App
-from nmt.serving.batching import Batcher
+from nmt.serving.batch_queue import Batcher
 from nmt.serving.decoder_process import ProcessOptions, start_decoders
-from nmt.serving.guard import Access
 from nmt.serving.listening import HttpServer
 from nmt.serving.metrics import ServiceMetrics
+from nmt.serving.middleware import Access
 from nmt.serving.service import Limits, Service
 from nmt.serving.work import LineTask, Setting
 

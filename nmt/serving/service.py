@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nmt.language_names import closest_code, language_name
-from nmt.serving.batching import Batcher, ClosedError, QueueFullError
+from nmt.runtime.wording import counted
+from nmt.serving.batch_queue import Batcher, ClosedError, QueueFullError
 from nmt.serving.decoder_process import LostDecoderError
 from nmt.serving.metrics import ServiceMetrics
 from nmt.serving.schemas import (
@@ -25,7 +25,7 @@ from nmt.serving.schemas import (
 )
 from nmt.serving.texts import SplitText, split_html, split_lines
 from nmt.serving.work import AlignmentWeights, LineResult, LineTask, ScoredLine, ServedModel, Setting
-from nmt.wording import counted
+from nmt.text.language_names import closest_code, language_name
 
 _USUAL_BEAM = 5
 """Widest beam for the longest text, unless the model's recipe has a wider one."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from nmt.alignment.extraction import AlignedPair
-from nmt.arguments import PrecisionName
-from nmt.model_sources import find_model, model_name
+from nmt.bundle.places import find_model, model_name
+from nmt.runtime.arguments import PrecisionName
 
 AlignmentWeights = Literal["posterior", "attention"]
 """What the alignment of a known translation holds, as for `nmt align --weights`."""

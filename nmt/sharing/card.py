@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.data.catalogue import lookup, split_name
-from nmt.data.corpus import split_rows
-from nmt.data.languages import LANGUAGES, base_language
+from nmt.bundle.folder import Bundle
+from nmt.bundle.hub import PREFIX
+from nmt.corpora.catalogue import lookup, split_name
+from nmt.corpora.locators import split_rows
 from nmt.errors import NmtError, UsageError
-from nmt.language_names import language_name
-from nmt.model_folder import Bundle
-from nmt.model_hub import PREFIX
 from nmt.recipe import DataConfig, FiltersConfig, ModelConfig, RecurrentModelConfig, dump_recipe
 from nmt.recipe.strict_yaml import parse_yaml
+from nmt.runtime.wording import counted
 from nmt.sharing.description import describe_network
-from nmt.sharing.scores import RecordedScore, recorded_scores
+from nmt.sharing.recorded_scores import RecordedScore, recorded_scores
+from nmt.text.language_names import language_name
+from nmt.text.languages import LANGUAGES, base_language
 from nmt.training.data_file import DataDescription, load_data_description
-from nmt.wording import counted
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult, ModelCardData

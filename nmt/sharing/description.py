@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from nmt.model_folder import Bundle
+from nmt.bundle.folder import Bundle
 from nmt.recipe import (
     AttentionConfig,
     DataConfig,
@@ -17,8 +17,8 @@ from nmt.recipe import (
     RecurrentModelConfig,
     TransformerModelConfig,
 )
+from nmt.runtime.wording import counted
 from nmt.training.data_file import DataDescription
-from nmt.wording import counted
 
 
 def describe_model(bundle: Bundle, data: DataDescription | None) -> dict[str, str]:

@@ -7,11 +7,11 @@ import shutil
 import zipfile
 from pathlib import Path
 
-from nmt.arguments import as_path
+from nmt.bundle.places import CARD, SUFFIX
 from nmt.errors import UsageError
-from nmt.files import write_atomically
-from nmt.model_sources import CARD, SUFFIX
-from nmt.sharing.files import SharedModel
+from nmt.runtime.arguments import as_path
+from nmt.runtime.files import write_atomically
+from nmt.sharing.shared_files import SharedModel
 
 _TIME = (1980, 1, 1, 0, 0, 0)
 """Of all members, the earliest that zip has, so that the same model gives the same bytes."""

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from nmt import __version__
-from nmt.arguments import as_path
+from nmt.bundle.hub import PREFIX, calling_hub, hub_package
+from nmt.bundle.places import CARD
 from nmt.errors import DataError, UsageError
-from nmt.model_hub import PREFIX, calling_hub, hub_package
-from nmt.model_sources import CARD
+from nmt.runtime.arguments import as_path
 from nmt.sharing.card import is_unedited, licence_in
-from nmt.sharing.files import SharedModel
+from nmt.sharing.shared_files import SharedModel
 
 _NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 

@@ -6,9 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
+from nmt.bundle.folder import WEIGHTS, Bundle, save_tensors
 from nmt.errors import DataError, UsageError
-from nmt.files import sync
-from nmt.model_folder import WEIGHTS, Bundle, save_tensors
+from nmt.runtime.files import sync
 from nmt.training.best import best_checkpoint_files, mean_of_files
 from nmt.training.data_file import load_data_description
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from nmt.bundle.folder import WEIGHTS, load_tensors, save_tensors
 from nmt.errors import DataError
-from nmt.model_folder import WEIGHTS, load_tensors, save_tensors
 from nmt.training.checkpoint import Progress, Rank, Tensors, load_state
 
 BEST = "best"

@@ -14,9 +14,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from nmt.bundle.folder import load_tensors, save_tensors
 from nmt.errors import DataError
-from nmt.json_files import parse_json
-from nmt.model_folder import load_tensors, save_tensors
+from nmt.runtime.json_files import parse_json
 
 STATE = "state.safetensors"
 _NUMBERS = "numbers"

@@ -10,9 +10,9 @@ from nmt import __version__
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.filters import RULES, FilterReport
 from nmt.errors import DataError
-from nmt.files import write_atomically
-from nmt.json_files import read_bounded
 from nmt.recipe import FiltersConfig
+from nmt.runtime.files import write_atomically
+from nmt.runtime.json_files import read_bounded
 
 DATA = "data.json"
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import ceil
 from typing import overload
 
-from nmt.cores import usable_cores
 from nmt.data.batching import Plan, Rows, plan_batches, plan_sentence_batches
 from nmt.data.encoded import EncodedCorpus, EncodedPairs
 from nmt.data.mixture import rows_of_epoch
 from nmt.data.sampled import SampledCorpus, Watch
-from nmt.data.subwords import Subwords
 from nmt.recipe import Recipe
+from nmt.runtime.cores import usable_cores
+from nmt.text.subwords import Subwords
 from nmt.training.launch import ranks_on_this_machine
 
 Group = list[Rows]

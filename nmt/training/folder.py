@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
+from nmt.bundle.folder import RECIPE, SOURCE, TARGET, check_folder
 from nmt.errors import DataError, UsageError
-from nmt.files import remove_unfinished
-from nmt.model_folder import RECIPE, SOURCE, TARGET, check_folder
 from nmt.recipe import Recipe, changed_keys, load_recipe
+from nmt.runtime.files import remove_unfinished
 from nmt.training.best import BEST
 from nmt.training.checkpoint import State, has_state, load_state
 from nmt.training.data_file import DATA

@@ -15,12 +15,12 @@ from rich.console import Console
 from rich.progress import Progress, TaskID, TextColumn
 from rich.table import Column
 
-from nmt.display import fitting_progress
 from nmt.errors import DataError, UsageError
 from nmt.evaluation.metrics import VALIDATION_SCORES
-from nmt.files import write_atomically
-from nmt.json_files import read_records
-from nmt.wording import perplexity
+from nmt.runtime.display import fitting_progress
+from nmt.runtime.files import write_atomically
+from nmt.runtime.json_files import read_records
+from nmt.runtime.wording import perplexity
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from nmt.corpora.locators import load_normalized
 from nmt.data.corpus import ParallelCorpus
-from nmt.data.mixture import load_normalized
 from nmt.errors import DataError
 from nmt.recipe import DataConfig
+from nmt.runtime.wording import counted, excerpt
 from nmt.training.text import TrainingText
-from nmt.wording import counted, excerpt
 
 _WIDTH = 60
 """Most characters of the example."""

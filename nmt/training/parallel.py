@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, distributed, nn
 
 from nmt.errors import NmtError, UsageError
+from nmt.runtime.wording import counted
 from nmt.training.launch import RENDEZVOUS, count_of_ranks, rank_of_process
-from nmt.wording import counted
 
 TIMEOUT = timedelta(hours=2)
 """How long a rank waits for the others, for example while the first one encodes a corpus. A rank that has ended is noticed at once."""

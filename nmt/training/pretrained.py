@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmt.cache import expand_home
-from nmt.data.subwords import Subwords
+from nmt.bundle.folder import Bundle
 from nmt.errors import DataError
 from nmt.model.interface import ModelBuilder
-from nmt.model_folder import Bundle
 from nmt.recipe import PretrainedConfig, Recipe
+from nmt.runtime.cache import expand_home
+from nmt.runtime.wording import counted
+from nmt.text.subwords import Subwords
 from nmt.training.text import TrainingText
-from nmt.wording import counted
 
 _SOURCE = frozenset({"source_embedding.weight"})
 _TARGET = frozenset({"target_embedding.weight", "output.weight", "output.bias"})

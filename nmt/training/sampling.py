@@ -17,9 +17,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from nmt.data.batching import Batch
-from nmt.data.subwords import BOS, EOS, PAD
 from nmt.model.interface import TranslationModel
 from nmt.recipe import ExponentialDecayConfig, InverseSigmoidDecayConfig, LinearDecayConfig, ScheduledSamplingConfig
+from nmt.text.subwords import BOS, EOS, PAD
 
 
 def teacher_forcing_ratio(config: ScheduledSamplingConfig, update: int) -> float:

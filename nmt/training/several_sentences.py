@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 
 from nmt.data.corpus import ParallelCorpus
-from nmt.data.languages import iso_code
+from nmt.runtime.wording import excerpt
+from nmt.text.languages import iso_code
 from nmt.text.sentences import split_sentences
-from nmt.wording import excerpt
 
 _SAMPLE = 500
 """Most lines that are looked at."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import chain
 
 from nmt.alignment.corpus_links import WordLinks, load_links
+from nmt.corpora.locators import load_normalized, load_training_corpus
 from nmt.data.corpus import ParallelCorpus
-from nmt.data.mixture import load_normalized, load_training_corpus
 from nmt.data.rules import text_rules
-from nmt.data.subwords import Subwords
 from nmt.recipe import Recipe
+from nmt.text.subwords import Subwords
 
 
 @dataclass(frozen=True)

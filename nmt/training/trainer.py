@@ -17,18 +17,19 @@ from typing import Any, NoReturn
 import torch
 
 from nmt.alignment.corpus_links import TokenLinks, splits_of
-from nmt.arguments import as_path
+from nmt.bundle.folder import SOURCE, TARGET, WEIGHTS, Bundle, weights_of
 from nmt.data.encoded import encode_corpus
 from nmt.data.mixture import describe_mixture, split_tags_warning
 from nmt.data.sampled import pairs_of
-from nmt.data.subwords import Subwords
-from nmt.device import as_device, check_precision, choose_precision, torch_defaults
 from nmt.errors import DataError, NmtError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
-from nmt.model_folder import SOURCE, TARGET, WEIGHTS, Bundle, weights_of
-from nmt.progress import with_rate
 from nmt.recipe import Recipe, load_recipe
+from nmt.runtime.arguments import as_path
+from nmt.runtime.device import as_device, check_precision, choose_precision, torch_defaults
+from nmt.runtime.progress import with_rate
+from nmt.runtime.wording import counted
+from nmt.text.subwords import Subwords
 from nmt.training.advice import TrainingSize, advise
 from nmt.training.ahead import ahead
 from nmt.training.best import BestCheckpoints
@@ -54,7 +55,6 @@ from nmt.training.text import TrainingText
 from nmt.training.update import PreparedGroup, TrainStep
 from nmt.training.validation import Validator, usable_tokenizer
 from nmt.training.yielding import Yielding
-from nmt.wording import counted
 
 SAVE_EVERY = 600.0
 """Seconds after which the state is saved even if no validation is due."""

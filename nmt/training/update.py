@@ -11,11 +11,12 @@ from torch import Tensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from nmt.alignment.corpus_links import TokenLinks
+from nmt.bundle.folder import Bundle
 from nmt.data.batching import Batch, Rows, make_batch
 from nmt.data.encoded import EncodedPairs
-from nmt.device import Precision, autocast
 from nmt.fast import accelerate, is_compiled
-from nmt.model_folder import Bundle
+from nmt.runtime.device import Precision, autocast
+from nmt.runtime.wording import counted
 from nmt.training.epoch import Group
 from nmt.training.guard import OutOfMemory, within_memory
 from nmt.training.guidance import guidance_weight, guided_cross_entropy
@@ -23,7 +24,6 @@ from nmt.training.optim import Clock, build_optimizer, rate_factor
 from nmt.training.parallel import ALONE, Ranks
 from nmt.training.sampling import choose_replaced, mix_target_in, teacher_forcing_ratio
 from nmt.training.stats import PendingStats
-from nmt.wording import counted
 
 FIRST_SCALE = 1024.0
 """Of the loss in fp16. From PyTorch's 65,536 it may take so many updates down to a scale without overflow that training would end."""

@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import torch
 
+from nmt.bundle.folder import Bundle
 from nmt.data.batching import cut, make_batch
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import encode_corpus
 from nmt.decoding.translator import Translator
-from nmt.device import Precision, autocast
 from nmt.errors import DataError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import MetricScore
 from nmt.fast import accelerate
-from nmt.model_folder import Bundle
 from nmt.recipe import Recipe
+from nmt.runtime.device import Precision, autocast
+from nmt.runtime.wording import counted
 from nmt.training.checkpoint import Rank
 from nmt.training.guard import Diverged
 from nmt.training.parallel import ALONE, Ranks
-from nmt.wording import counted
 
 MAX_LOSS = 100.0
 """A loss in nats per token that shows divergence; that of uniform predictions is the logarithm of the vocabulary size."""

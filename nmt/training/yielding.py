@@ -21,8 +21,8 @@ from typing import Self
 
 import torch
 
-from nmt.cores import usable_cores
 from nmt.fast.kernels.build import openmp_libraries
+from nmt.runtime.cores import usable_cores
 
 INTERVAL = 1.0
 """Seconds between two measurements of how long threads waited for a core."""

@@ -8,14 +8,14 @@ import pytest
 from nmt.alignment.centers import token_centers, window_centers, word_centers, word_positions
 from nmt.alignment.hypothesis_alignment import links_between_tokens
 from nmt.alignment.links import GoldLinks
-from nmt.data.subwords import BOS, EOS, Subwords
+from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
-from nmt.model_folder import Bundle
+from nmt.text.subwords import BOS, EOS, Subwords
+from tests.bundle.test_folder import TEXT, small_recipe
 from tests.model.models import random_model
 from tests.reference import attention as equations
 from tests.reference import decoder as reference
 from tests.reference.settings import ORDERS, small
-from tests.test_model_folder import TEXT, small_recipe
 
 SOURCE, TARGET = [8, 5, 4, 7, 1, 6], [7, 4, 5]
 

@@ -9,7 +9,7 @@ from nmt.alignment.extraction import Extraction, word_links
 from nmt.alignment.weights import Alignment
 from nmt.errors import UsageError
 from nmt.recipe import GuidedAlignmentConfig
-from tests.test_model_folder import small_recipe
+from tests.bundle.test_folder import small_recipe
 
 
 def alignment(weights: list[list[float]], source: str, target: str) -> Alignment:

@@ -17,13 +17,13 @@ from nmt.alignment.hypothesis_alignment import token_alignment, word_alignment
 from nmt.alignment.links import argmax_links, flip
 from nmt.alignment.weights import Alignment
 from nmt.alignment.writing import Format, pair_writer
+from nmt.bundle.folder import Bundle
 from nmt.data.pauses import PAUSE, Pause
-from nmt.data.subwords import Subwords
 from nmt.decoding.translation import Translation, TranslationHypothesis
 from nmt.decoding.translator import Translator
-from nmt.model_folder import Bundle
+from nmt.text.subwords import Subwords
 from tests.alignment.test_extraction import alignment
-from tests.test_model_folder import TEXT, small_recipe
+from tests.bundle.test_folder import TEXT, small_recipe
 
 PAIRS = [("the dog sees a cat", "a cat sleeps"), ("a cat", "the old dog sleeps here"), ("a dog", "a"), ("the", "a dog")]
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.corpus import load_corpus
+from nmt.corpora.locators import load_corpus
 from nmt.data.filters import clean
 from nmt.recipe import FiltersConfig
-from nmt.wording import excerpt
+from nmt.runtime.wording import excerpt
 from tests.commands import Finished, bad, good, nmt
 
 PAIRS = [

@@ -15,8 +15,8 @@ import pytest
 import typer
 
 from nmt.cli import app
-from nmt.data.catalogue import lookup
-from nmt.data.sacrebleu_sets import PREFIX, describe_test_set
+from nmt.corpora.catalogue import lookup
+from nmt.corpora.sacrebleu_sets import PREFIX, describe_test_set
 from tests.commands import NMT, good, nmt
 from tests.commands import ROOT as REPOSITORY
 

@@ -15,13 +15,13 @@ import pytest
 import torch
 
 import nmt as package
-from nmt.data.subwords import Subwords
+from nmt.bundle.folder import Bundle
 from nmt.errors import UsageError
 from nmt.model.transformer import TransformerModel
-from nmt.model_folder import Bundle
+from nmt.text.subwords import Subwords
+from tests.bundle.test_folder import TEXT, small_recipe
 from tests.commands import bad, good, nmt
 from tests.plotting.test_heatmap import page_sizes, texts
-from tests.test_model_folder import TEXT, small_recipe
 
 SOURCE, TARGET = "the dog sees a cat", "a cat sleeps"
 TRANSFORMER = {

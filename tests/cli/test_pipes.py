@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from nmt.bundle.folder import Bundle
 from nmt.cli.streams import arriving_pairs, read_parallel
-from nmt.data.subwords import Subwords
 from nmt.errors import DataError
-from nmt.model_folder import Bundle
+from nmt.text.subwords import Subwords
+from tests.bundle.test_folder import TEXT, small_recipe
 from tests.commands import Running, bad, good, nmt
-from tests.test_model_folder import TEXT, small_recipe
 
 SOURCE = [*["the dog sees a cat", "", "a cat sleeps", "the old dog sleeps here", "a dog"] * 8, "a cat"]
 TARGET = [*["a cat sleeps", "a dog", "the dog sees a cat", "a dog and a cat", "a cat"] * 8, "the dog"]

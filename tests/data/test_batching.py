@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nmt.data import batching
 from nmt.data.batching import Batch, Plan, cut, make_batch, pad, plan_batches, plan_sentence_batches
-from nmt.data.subwords import BOS, EOS, PAD
+from nmt.text.subwords import BOS, EOS, PAD
 
 lengths = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=80)
 

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nmt.corpora.locators import load_corpus
 from nmt.data import encoded as encoding
-from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus, encode_corpus, id_type
 from nmt.data.filters import FilterReport
 from nmt.data.id_file import EncodedBatch, open_ids, write_ids
-from nmt.data.subwords import Subwords
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
+from nmt.text.subwords import Subwords
 
 PAIRS = [
     ("a small house", "ein kleines Haus"),

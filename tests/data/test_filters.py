@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.corpora.locators import load_corpus
 from nmt.data import filters as filters_module
 from nmt.data import filters as module
-from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.data.corpus import ParallelCorpus
 from nmt.data.filters import RULES, FilterReport, clean, first_occurrences, keep
 from nmt.recipe import FiltersConfig
 

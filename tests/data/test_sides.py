@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.corpus import load_corpus
-from nmt.data.mixture import load_training_corpus
+from nmt.corpora.locators import load_corpus, load_training_corpus
 from nmt.errors import DataError
 from nmt.recipe import DataConfig
 

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from nmt.data.batching import pad
-from nmt.data.subwords import EOS, PAD
 from nmt.decoding.ensemble import AllowedLogProbs, Ensemble, EnsembleMemory, MeanLogProbs
 from nmt.decoding.shortlist import Shortlist
 from nmt.model.interface import Step, TranslationModel
 from nmt.search.loop import beam_search
+from nmt.text.subwords import EOS, PAD
 from tests.decoding.test_translator import LINES, MODELS, bundle
 
 

@@ -1,7 +1,7 @@
 """Lines are read ahead in groups."""
 
 from nmt.data.pauses import PAUSE, Pause
-from nmt.decoding.lines import read_ahead
+from nmt.decoding.groups import read_ahead
 
 
 def test_a_window_also_closes_at_a_number_of_characters() -> None:

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from nmt.data.batching import Batch, make_batch
-from nmt.data.subwords import PAD
 from nmt.decoding import posterior
 from nmt.decoding.posterior import posterior_alignment
 from nmt.decoding.translator import Translator
@@ -20,6 +19,7 @@ from nmt.fast import pack
 from nmt.model.attention import Attended, AttentionMemory
 from nmt.model.interface import TranslationModel
 from nmt.model.recurrent import RecurrentModel
+from nmt.text.subwords import PAD
 from tests.decoding.test_translator import LINES, MODELS, bundle
 
 TARGETS = LINES[::-1]

@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.data.subwords import EOS, PAD, UNK, Subwords
+from nmt.bundle.folder import Bundle, load_tensors, save_tensors
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
-from nmt.device import DecodingPrecision
 from nmt.errors import DataError
-from nmt.model_folder import Bundle, load_tensors, save_tensors
+from nmt.runtime.device import DecodingPrecision
+from nmt.text.subwords import EOS, PAD, UNK, Subwords
+from tests.bundle.test_folder import TEXT, small_recipe
 from tests.machine import needs_bf16, needs_int8
 from tests.models import output_bias
-from tests.test_model_folder import TEXT, small_recipe
 
 SIZE = 18
 

@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from nmt.alignment.statistical.cells import Cells
 from nmt.alignment.statistical.ibm1 import TranslationTable, learn_counts
-from nmt.data.subwords import EOS, UNK, Subwords
+from nmt.alignment.statistical.word_pairs import Cells
 from nmt.decoding import shortlist_learning
 from nmt.decoding.shortlist_learning import learn_shortlist
 from nmt.errors import DataError, UsageError
+from nmt.text.subwords import EOS, UNK, Subwords
 
 WORDS = {"red": "rot", "dog": "hund", "cat": "katze", "sees": "sieht", "the": "die", "big": "gross", "42": "42"}
 

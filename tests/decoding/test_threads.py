@@ -15,8 +15,8 @@ import torch
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
+from nmt.runtime.workers import Workers
 from nmt.search.sampling import Sampling
-from nmt.workers import Workers
 from tests.decoding.test_translator import LINES as LINES_OF_ALL_LENGTHS
 from tests.decoding.test_translator import bundle, check_same
 

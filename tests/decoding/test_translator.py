@@ -14,17 +14,17 @@ import pytest
 import torch
 
 from nmt import recipe
-from nmt.data.subwords import BOS, EOS, UNK, Subwords
-from nmt.data.words import clean
+from nmt.bundle.folder import Bundle
 from nmt.decoding.options import Options
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
-from nmt.device import DecodingPrecision
 from nmt.errors import DataError, UsageError
-from nmt.model_folder import Bundle
+from nmt.runtime.device import DecodingPrecision
 from nmt.search.hypothesis import Penalties
 from nmt.search.sampling import Sampling
+from nmt.text.subwords import BOS, EOS, UNK, Subwords
+from nmt.text.words import clean
 from tests.machine import needs_int8
 from tests.models import output_bias
 

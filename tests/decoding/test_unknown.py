@@ -11,15 +11,15 @@ import torch
 from nmt import recipe
 from nmt.alignment.hypothesis_alignment import word_alignment
 from nmt.alignment.links import argmax_links
-from nmt.data.subwords import EOS, UNK, Subwords
+from nmt.bundle.folder import Bundle
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.decoding.unknown import UnknownWords, read_lexicon
 from nmt.errors import DataError
-from nmt.model_folder import Bundle
 from nmt.search.hypothesis import Hypothesis
+from nmt.text.subwords import EOS, UNK, Subwords
+from tests.bundle.test_folder import small_recipe
 from tests.models import output_bias
-from tests.test_model_folder import small_recipe
 
 SOURCE = ["the dog sees a cat", "a cat sleeps", "the old dog sleeps here"]
 TARGET = ["der Hund sieht eine Katze", "eine Katze schläft", "der alte Hund schläft hier"]

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from nmt.data.batching import Batch, make_batch
-from nmt.device import Precision, autocast
 from nmt.fast import accelerate
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
 from nmt.recipe import RecurrentModelConfig, TransformerModelConfig
+from nmt.runtime.device import Precision, autocast
 from tests.commands import ROOT
 from tests.model.cases import CASE_NAMES, CASES, tree_of
 

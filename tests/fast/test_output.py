@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.device import DTYPES, DecodingPrecision
 from nmt.fast import loss as fast_loss
 from nmt.fast import output as fast_output
 from nmt.fast.kernels import decoding as kernels
@@ -16,6 +15,7 @@ from nmt.fast.linear import restricted
 from nmt.fast.loss import ChunkedOutputLayer
 from nmt.fast.output import Listed, PackedOutputLayer, SearchLogProbs, listed_output
 from nmt.model.output import OutputLayer
+from nmt.runtime.device import DTYPES, DecodingPrecision
 from nmt.search.candidates import top_tokens
 from nmt.search.segments import Segments
 from tests.machine import needs_bf16, needs_compiler, needs_int8, needs_int8_kernel, needs_packing

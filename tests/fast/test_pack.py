@@ -14,16 +14,16 @@ from torch import Tensor, nn
 from nmt import recipe
 from nmt.data.batching import Batch, make_batch
 from nmt.decoding.posterior import posterior_alignment
-from nmt.device import autocast
 from nmt.fast import pack
+from nmt.fast.beam_memory import SharedMemory
 from nmt.fast.linear import PackedLinear, packed_linear, restricted
-from nmt.fast.memory import SharedMemory
 from nmt.fast.recurrent import SearchModel
 from nmt.fast.shared_attention import FusedAttention, ProjectedAttention
 from nmt.fast.tables import TokenIds, TokenTable
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.interface import TranslationModel
 from nmt.model.recurrent import RecurrentModel
+from nmt.runtime.device import autocast
 from tests.machine import has_bf16_lstm, needs_bf16, needs_compiler, needs_fast, needs_packing
 
 Model = TranslationModel[Any, Any]

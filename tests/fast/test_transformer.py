@@ -10,13 +10,13 @@ from torch import Tensor, nn
 
 from nmt import recipe
 from nmt.decoding.posterior import posterior_alignment
-from nmt.device import autocast
 from nmt.errors import UsageError
 from nmt.fast import accelerate, pack
 from nmt.fast.dropout import FastDropout
 from nmt.fast.transformer import SearchTransformer, SharedDecoderLayer
 from nmt.model.dropout import Dropout
 from nmt.model.transformer import LayerMemory, TransformerDecoderLayer, TransformerModel
+from nmt.runtime.device import autocast
 from nmt.search.loop import beam_search
 from tests.fast.models import SIZE, assert_same, batch, learnt
 from tests.fast.test_twins import WarmOutput, search_results

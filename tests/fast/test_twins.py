@@ -9,10 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.data.batching import pad
-from nmt.data.subwords import EOS, PAD
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.shortlist import Shortlist
-from nmt.device import autocast
 from nmt.errors import UsageError
 from nmt.fast import accelerate, arithmetic, is_on, pack
 from nmt.fast.accelerate import TRAINING_TWINS
@@ -28,7 +26,9 @@ from nmt.model.output import OutputLayer
 from nmt.model.readout import AttentionalReadout, TanhReadout
 from nmt.model.recurrent import RecurrentModel
 from nmt.model.scores import AdditiveScore
+from nmt.runtime.device import autocast
 from nmt.search.loop import Hypothesis, beam_search
+from nmt.text.subwords import EOS, PAD
 from tests.decoding.test_translator import LINES, bundle
 from tests.fast.models import SIZE, assert_same, batch, learnt, random_model
 from tests.machine import needs_bf16, needs_fast, needs_int8

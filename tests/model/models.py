@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from nmt import recipe
 from nmt.data.batching import Batch
-from nmt.data.subwords import BOS
 from nmt.model.recurrent import RecurrentModel
+from nmt.text.subwords import BOS
 
 SOURCE_SIZE, TARGET_SIZE = 9, 8
 

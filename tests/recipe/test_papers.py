@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.bundle.folder import Bundle
 from nmt.data.encoded import encode_corpus
-from nmt.model_folder import Bundle
 from nmt.recipe import Recipe, changed_keys, find_recipe, load_recipe, shipped_recipes
 from nmt.training.epoch import plan_epoch
 from nmt.training.optim import Clock

@@ -9,9 +9,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from nmt.bundle.folder import FORMAT, Bundle
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
-from nmt.model_folder import FORMAT, Bundle
 
 STORED = Path(__file__).parent / "data" / "model-2"
 

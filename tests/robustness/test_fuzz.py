@@ -21,15 +21,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from nmt.alignment.formats import read_gold, read_pharaoh
+from nmt.alignment.link_files import read_gold, read_pharaoh
 from nmt.alignment.links import GoldLinks
+from nmt.bundle.folder import Bundle, load_tensors
 from nmt.cli.streams import open_input, text_lines
-from nmt.data.corpus import load_corpus
+from nmt.corpora.locators import load_corpus
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
 from nmt.decoding.unknown import read_lexicon
 from nmt.errors import NmtError
-from nmt.model_folder import Bundle, load_tensors
 from nmt.recipe import Recipe, load_recipe
 from tests.commands import python
 from tests.robustness import tiny
@@ -248,7 +248,7 @@ def test_subword_models(model: Path, tmp_path: Path, seed: int) -> None:
 _SUBWORDS = """
 import random, resource, struct, sys
 from pathlib import Path
-from nmt.data.subwords import Subwords
+from nmt.text.subwords import Subwords
 from nmt.errors import DataError
 
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))

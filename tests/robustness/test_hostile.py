@@ -19,12 +19,12 @@ import yaml
 from packaging.version import Version
 from safetensors.torch import load_file
 
-from nmt.data.subwords import Subwords
+from nmt.bundle.folder import Bundle, load_tensors, save_tensors
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError
-from nmt.model_folder import Bundle, load_tensors, save_tensors
 from nmt.recipe import load_recipe
 from nmt.recipe.strict_yaml import StrictLoader
+from nmt.text.subwords import Subwords
 from tests.commands import good, python
 from tests.robustness import tiny
 
@@ -160,7 +160,7 @@ import os, sys
 opened = []
 sys.addaudithook(lambda event, values: opened.append(str(values[0])) if event in ("open", "os.listdir", "os.scandir") else None)
 from pathlib import Path
-from nmt.model_folder import Bundle
+from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
 del opened[:]
 bundle = Bundle.load(Path(sys.argv[1]))
@@ -457,7 +457,7 @@ STRANGE = {
 _LOADS = """
 import sys
 from pathlib import Path
-from nmt.data.subwords import Subwords
+from nmt.text.subwords import Subwords
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError
 for path in sorted(Path(sys.argv[1]).iterdir()):

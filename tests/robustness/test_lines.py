@@ -22,15 +22,15 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from nmt import recipe
-from nmt.alignment.formats import parse_pharaoh
+from nmt.alignment.link_files import parse_pharaoh
 from nmt.cli.aligning import align
 from nmt.cli.linking import links
 from nmt.cli.streams import text_lines
 from nmt.cli.translating import score, translate
-from nmt.data.words import clean
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
-from nmt.scripts import split_spaces
+from nmt.text.scripts import split_spaces
+from nmt.text.words import clean
 from tests.robustness import tiny
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from nmt import recipe
-from nmt.data.subwords import EOS, Subwords
 from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.translator import Translator
-from nmt.device import DecodingPrecision
 from nmt.model.recurrent import RecurrentModel
+from nmt.runtime.device import DecodingPrecision
+from nmt.text.subwords import EOS, Subwords
 from nmt.training.best import mean_weights
 from tests.machine import needs_int8
 from tests.reference.settings import ATTENTIONS, ORDERS, small

@@ -10,9 +10,9 @@ import torch
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from nmt.data.subwords import EOS, UNK, Subwords
-from nmt.model_folder import Bundle
+from nmt.bundle.folder import Bundle
 from nmt.recipe import parse_recipe
+from nmt.text.subwords import EOS, UNK, Subwords
 from tests.models import output_bias
 
 TEXT = ["the dog sees a cat .", "a cat sleeps", "the old dog sleeps here", "a dog and a cat , a dog"]

@@ -18,10 +18,10 @@ from nmt.alignment.extraction import AlignedPair
 from nmt.alignment.links import argmax_links
 from nmt.alignment.weights import Alignment
 from nmt.serving.app import App
-from nmt.serving.batching import Batcher
-from nmt.serving.guard import Access
+from nmt.serving.batch_queue import Batcher
 from nmt.serving.listening import HttpServer, bind
 from nmt.serving.metrics import ServiceMetrics
+from nmt.serving.middleware import Access
 from nmt.serving.service import Limits, Service
 from nmt.serving.work import LineResult, LineTask, ScoredLine, ServedModel, Setting
 

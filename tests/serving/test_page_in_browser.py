@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nmt.serving.guard import Access
+from nmt.serving.middleware import Access
 from nmt.serving.service import Limits
 from nmt.serving.work import LineResult, LineTask, Setting
 from tests.serving.fakes import MODELS, Running, decode, serving

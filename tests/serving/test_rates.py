@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.serving.guard import Access
+from nmt.serving.middleware import Access
 from nmt.serving.rates import RequestRates
 from nmt.serving.service import RefusedError
 from tests.serving.fakes import serving

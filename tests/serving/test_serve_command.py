@@ -23,20 +23,20 @@ import pytest
 import torch
 
 import nmt as toolkit
+from nmt.bundle.folder import Bundle
 from nmt.cli.serving import serve
-from nmt.data.subwords import Subwords
 from nmt.decoding.translation import Translation
 from nmt.errors import DataError, UsageError
-from nmt.model_folder import Bundle
 from nmt.serving import decoder_process, running
 from nmt.serving.decoder_process import DecoderProcess, LostDecoderError, ProcessOptions, start_decoders
 from nmt.serving.engine import Engine, unique
 from nmt.serving.listening import bind
 from nmt.serving.running import ServerOptions
 from nmt.serving.work import AlignmentWeights, EngineOptions, LineTask, Setting
+from nmt.text.subwords import Subwords
+from tests.bundle.test_folder import TEXT, small_recipe
 from tests.commands import NMT, ROOT, bad, good, nmt
 from tests.serving.fakes import wait_until
-from tests.test_model_folder import TEXT, small_recipe
 
 LINES = ["a dog runs", "the cat", "", "a dog and a cat run and run"]
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from nmt.errors import DataError
-from nmt.serving.guard import HEADERS, Access
 from nmt.serving.listening import bind
+from nmt.serving.middleware import HEADERS, Access
 from nmt.serving.openapi import openapi
 from nmt.serving.request_log import LogLines, logger
 from nmt.serving.service import Limits

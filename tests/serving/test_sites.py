@@ -7,7 +7,7 @@ import pytest
 
 from nmt.cli import serving as command
 from nmt.errors import UsageError
-from nmt.serving.guard import Access
+from nmt.serving.middleware import Access
 from nmt.serving.pages import ASSETS
 from tests.serving.fakes import Answer, serving
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from nmt.serving.documents.formats import FORMATS
-from nmt.serving.guard import HEADERS, Access
+from nmt.serving.middleware import HEADERS, Access
 from nmt.serving.translated_files import KeptFiles, TranslatedFile
 from tests.serving.fakes import Answer, Running, serving, wait_until
 

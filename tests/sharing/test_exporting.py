@@ -10,13 +10,13 @@ import huggingface_hub
 import pytest
 
 import nmt
-from nmt.cache import cache_folder
+from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS
+from nmt.bundle.places import CARD, OPTIONAL, REQUIRED, find_model, model_name
 from nmt.errors import DataError, UsageError
-from nmt.model_folder import RECIPE, SOURCE, TARGET, WEIGHTS
-from nmt.model_sources import CARD, OPTIONAL, REQUIRED, find_model, model_name
+from nmt.runtime.cache import cache_folder
 from nmt.serving.work import EngineOptions
 from nmt.sharing.card import is_unedited
-from nmt.sharing.scores import SCORES
+from nmt.sharing.recorded_scores import SCORES
 from nmt.training.data_file import DATA
 from nmt.training.log import METRICS
 from tests.commands import bad, good

@@ -11,8 +11,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from nmt.data.mixture import load_normalized, load_training_corpus
-from nmt.model_folder import RECIPE
+from nmt.bundle.folder import RECIPE
+from nmt.corpora.locators import load_normalized, load_training_corpus
 from nmt.recipe import DataConfig, Normalization, dump_recipe, load_recipe
 from nmt.text.normalization import Normalizer
 

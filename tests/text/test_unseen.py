@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nmt.data.subwords import Subwords
+from nmt.text.subwords import Subwords
 from nmt.text.unseen import UnseenCharacters
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.data.catalogue import local_file, lookup
-from nmt.data.corpus import split_rows
+from nmt.corpora.catalogue import local_file, lookup
+from nmt.corpora.locators import split_rows
 from nmt.data.encoded import encode_corpus
 from nmt.model.build import build_model
 from nmt.recipe import find_recipe, leaves_data_open, load_recipe, shipped_recipes

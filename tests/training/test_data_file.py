@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from nmt import __version__
+from nmt.bundle.folder import Bundle
 from nmt.cli.inspecting import info
-from nmt.data.corpus import load_corpus
+from nmt.corpora.locators import load_corpus
 from nmt.data.filters import FilterReport
 from nmt.errors import DataError
-from nmt.model_folder import Bundle
 from nmt.recipe import FiltersConfig
 from nmt.training.average import average_run
 from nmt.training.data_file import DataDescription, TextDescription, load_data_description

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.bundle.folder import WEIGHTS, Bundle
 from nmt.errors import DataError
-from nmt.model_folder import WEIGHTS, Bundle
 from nmt.recipe import Recipe
 from nmt.training.checkpoint import has_state, load_state
 from nmt.training.trainer import train

@@ -13,9 +13,9 @@ from torch.autograd import gradcheck
 from nmt.alignment.error_rate import alignment_error_rate
 from nmt.alignment.hypothesis_alignment import word_alignment
 from nmt.alignment.links import argmax_links
-from nmt.data.corpus import load_corpus
+from nmt.bundle.folder import Bundle
+from nmt.corpora.locators import load_corpus
 from nmt.decoding.translator import Translator
-from nmt.model_folder import Bundle
 from nmt.recipe import GuidedAlignmentConfig
 from nmt.training.guidance import FLOOR, guidance_weight, guided_cross_entropy
 from nmt.training.trainer import train

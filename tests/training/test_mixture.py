@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from nmt.alignment.corpus_links import load_links
+from nmt.corpora.locators import load_training_corpus
 from nmt.data.encoded import encode_corpus
-from nmt.data.mixture import load_training_corpus, split_tags_warning
-from nmt.data.subwords import Subwords
+from nmt.data.mixture import split_tags_warning
 from nmt.errors import DataError, UsageError
 from nmt.recipe import FiltersConfig, Recipe, load_recipe
+from nmt.text.subwords import Subwords
 from nmt.training.epoch import plan_epoch
 from nmt.training.overlap import overlap_warning
 from nmt.training.text import TrainingText

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.corpora.locators import load_corpus
 from nmt.data.columns import collect
-from nmt.data.corpus import ParallelCorpus, load_corpus
+from nmt.data.corpus import ParallelCorpus
 from nmt.training import trainer
 from nmt.training.overlap import Overlap, overlap_warning
 from nmt.training.text import TrainingText

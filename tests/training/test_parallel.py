@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.bundle.folder import Bundle, load_tensors
 from nmt.errors import UsageError
-from nmt.model_folder import Bundle, load_tensors
 from nmt.recipe import dump_recipe, parse_recipe
 from nmt.training import launch
 from nmt.training.checkpoint import STATE, load_state

@@ -9,11 +9,11 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from nmt.bundle.folder import Bundle, weights_of
 from nmt.cli import app
-from nmt.data.subwords import Subwords
 from nmt.errors import DataError, UsageError
-from nmt.model_folder import Bundle, weights_of
 from nmt.recipe import Recipe
+from nmt.text.subwords import Subwords
 from nmt.training.log import read_validations
 from nmt.training.pretrained import load_pretrained
 from nmt.training.trainer import Interrupted, train

@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.bundle.folder import WEIGHTS, Bundle, load_tensors
 from nmt.errors import DataError, UsageError
 from nmt.model.interface import ModelOutput
 from nmt.model.recurrent import RecurrentModel
-from nmt.model_folder import WEIGHTS, Bundle, load_tensors
 from nmt.recipe import Recipe, dump_recipe
 from nmt.training import best, lock, trainer
 from nmt.training.checkpoint import STATE, State, has_state, load_state, save_state

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from nmt import recipe
 from nmt.data.batching import Batch, make_batch
-from nmt.data.subwords import BOS, EOS, PAD
 from nmt.fast import accelerate
 from nmt.model.interface import TranslationModel
 from nmt.model.recurrent import RecurrentModel
 from nmt.search.loop import greedy
+from nmt.text.subwords import BOS, EOS, PAD
 from nmt.training.sampling import choose_replaced, mix_target_in, teacher_forcing_ratio
 from nmt.training.trainer import train
 from tests.reference.settings import ORDERS, small

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.data.corpus import load_corpus
-from nmt.data.subwords import Subwords
+from nmt.bundle.folder import Bundle, load_tensors
+from nmt.corpora.locators import load_corpus
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
-from nmt.model_folder import Bundle, load_tensors
+from nmt.text.subwords import Subwords
 from nmt.training import average
 from nmt.training.average import average_run
 from nmt.training.checkpoint import STATE

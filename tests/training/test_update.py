@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.device import Precision
+from nmt.runtime.device import Precision
 from nmt.training.checkpoint import Progress, load_state, save_state
 from nmt.training.guard import Diverged
 from nmt.training.optim import Clock

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
+from nmt.bundle.folder import Bundle
 from nmt.errors import DataError
 from nmt.model.interface import ModelOutput
-from nmt.model_folder import Bundle
 from nmt.training.text import TrainingText
 from nmt.training.validation import MAX_LENGTH, Validator
 from tests.training import toy

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
+from nmt.bundle.folder import Bundle
 from nmt.data.encoded import EncodedCorpus, encode_corpus
-from nmt.device import Precision
-from nmt.model_folder import Bundle
 from nmt.recipe import Recipe, parse_recipe
+from nmt.runtime.device import Precision
 from nmt.training.parallel import ALONE, Ranks
 from nmt.training.text import TrainingText
 from nmt.training.update import TrainStep

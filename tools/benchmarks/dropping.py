@@ -15,7 +15,7 @@ from .measuring import work
 from .session import Section, Session
 
 if TYPE_CHECKING:
-    from nmt.device import DecodingPrecision
+    from nmt.runtime.device import DecodingPrecision
 
 BATCH, SOURCE, VOCABULARY = 40, 25, 8000
 ADDITIVE, GENERAL = "multi30k-en-de/bahdanau", "attention/luong-global-general-feed"
@@ -186,8 +186,8 @@ def _update(recipe: str, precision: DecodingPrecision) -> Callable[[], Callable[
     import torch
 
     from nmt.data.batching import make_batch
-    from nmt.device import autocast
     from nmt.fast import accelerate
+    from nmt.runtime.device import autocast
 
     cpu = torch.device("cpu")
     pairs = zip(random_ids(BATCH, SOURCE, VOCABULARY), random_ids(BATCH, TARGET, VOCABULARY), strict=True)
@@ -211,11 +211,11 @@ def _search(beam: int, precision: DecodingPrecision, lists: bool) -> Callable[[]
     import torch
 
     from nmt.data.batching import pad
-    from nmt.data.subwords import BOS, EOS, PAD
     from nmt.decoding.ensemble import Ensemble
     from nmt.decoding.shortlist import Shortlist
     from nmt.fast.finished import FastFinishedHypotheses
     from nmt.search.loop import beam_search
+    from nmt.text.subwords import BOS, EOS, PAD
 
     words = pad([[*ids, EOS] for ids in random_ids(BATCH, SOURCE, VOCABULARY)])
     lengths = torch.full((BATCH,), TARGET)

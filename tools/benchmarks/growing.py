@@ -12,8 +12,8 @@ from .shared_model import EMBEDDING, ENCODER, HIDDEN
 if TYPE_CHECKING:
     import torch
 
-    from nmt.arguments import PrecisionName
     from nmt.model.recurrent import RecurrentModel
+    from nmt.runtime.arguments import PrecisionName
 
 DEFAULT = {"source": 25, "batch": 16, "vocabulary": 8000, "beam": 5}
 AXES = {
@@ -65,9 +65,9 @@ def train_step(
     import torch
 
     from nmt.data.batching import make_batch
-    from nmt.device import autocast, choose_device, choose_precision
     from nmt.fast import accelerate, is_compiled
     from nmt.recipe import AdamConfig
+    from nmt.runtime.device import autocast, choose_device, choose_precision
     from nmt.training.optim import build_optimizer
 
     from .worker import timed
@@ -104,12 +104,12 @@ def search(
     import torch
 
     from nmt.data.batching import pad
-    from nmt.data.subwords import BOS, EOS, PAD
     from nmt.decoding.batch_decoder import CHECK_EVERY
     from nmt.decoding.ensemble import Ensemble
-    from nmt.device import choose_device, choose_precision
     from nmt.fast.finished import FastFinishedHypotheses
+    from nmt.runtime.device import choose_device, choose_precision
     from nmt.search.loop import beam_search
+    from nmt.text.subwords import BOS, EOS, PAD
 
     from .worker import timed
 

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 from .shared_model import VOCABULARY
 
 if TYPE_CHECKING:
-    from nmt.arguments import PrecisionName
+    from nmt.runtime.arguments import PrecisionName
 
 WARM_UP = 2
 
 
 def prepare(folder: str) -> dict[str, Any]:
     """Write the text that all systems read, and train their joint SentencePiece model."""
-    from nmt.data import catalogue
-    from nmt.data.corpus import load_corpus
+    from nmt.corpora import catalogue
+    from nmt.corpora.locators import load_corpus
 
     splits = {"train": "multi30k/train", "test": "multi30k/test_2016_flickr"}
     present = {(checked.file.split, checked.file.language) for checked in catalogue.check("multi30k") if checked.path}
@@ -53,8 +53,8 @@ def _vocabulary(folder: Path, key: str, lines: dict[str, dict[str, list[str]]]) 
     """Train the joint model, with as large a vocabulary as the text allows, and count tokens."""
     import sentencepiece
 
-    from nmt.data.subwords import Subwords
     from nmt.errors import DataError
+    from nmt.text.subwords import Subwords
 
     training = [*lines["train"]["en"], *lines["train"]["de"]]
     model = folder / "joint.model"
@@ -89,9 +89,9 @@ def ceiling(device: str, size: int, windows: int) -> dict[str, Any]:
     import torch
     from torch import nn
 
-    from nmt.device import DTYPES, choose_device, choose_precision, processor
     from nmt.fast.kernels.build import library, prepare_kernels
     from nmt.fast.linear import can_pack, packed_linear
+    from nmt.runtime.device import DTYPES, choose_device, choose_precision, processor
 
     torch_device = choose_device(device)
     prepare_kernels()
@@ -195,7 +195,7 @@ def main() -> None:
         "attention": attention.step,
         "drop": dropping.column,
     }
-    from nmt.cli.memory import keep_freed_memory, keep_kernels
+    from nmt.cli.allocation import keep_freed_memory, keep_kernels
     from nmt.errors import NmtError
 
     task, settings = sys.argv[1:]

@@ -12,12 +12,12 @@ from string import punctuation
 import numpy as np
 
 from nmt.alignment.links import Links
-from nmt.alignment.statistical.cells import Cells, Ids
 from nmt.alignment.statistical.hmm import HMM, ROUNDS, THRESHOLD, agreement, learn
 from nmt.alignment.statistical.ibm1 import TranslationTable
+from nmt.alignment.statistical.word_pairs import Cells, Ids
 from nmt.errors import DataError
-from nmt.scripts import Split, splitter
 from nmt.text.normalization import Normalizer
+from nmt.text.scripts import Split, splitter
 
 MAX_CELLS = 40_000_000
 """Most word pairs to learn from, to bound the memory (about 80 bytes each); of more text only every n-th line is used."""

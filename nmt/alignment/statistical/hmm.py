@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from nmt.alignment.statistical.cells import Cells, Floats
 from nmt.alignment.statistical.ibm1 import TranslationTable, learn_counts
+from nmt.alignment.statistical.word_pairs import Cells, Floats
 
 EMPTY = 0.2
 """p_0."""

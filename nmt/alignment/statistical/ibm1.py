@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmt.alignment.statistical.cells import Cells, Floats
+from nmt.alignment.statistical.word_pairs import Cells, Floats
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from nmt.cli.streams import open_output
 from nmt.errors import DataError
 
 if TYPE_CHECKING:
+    from nmt.bundle.folder import Bundle
     from nmt.decoding.translation import Translation
     from nmt.decoding.translator import Translator
-    from nmt.model_folder import Bundle
     from nmt.plotting.explorer import Explored, Reading
 
 

@@ -16,9 +16,9 @@ from nmt.errors import DataError
 
 if TYPE_CHECKING:
     from nmt.alignment.weights import Alignment
+    from nmt.bundle.folder import Bundle
     from nmt.decoding.translation import Translation
     from nmt.decoding.translator import Translator
-    from nmt.model_folder import Bundle
     from nmt.plotting.heatmap import Heatmap
 
 MOST_PANELS = 25

@@ -25,8 +25,8 @@ from nmt.cli.options import (
 from nmt.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from nmt.bundle.folder import Bundle
     from nmt.cli.plotting.request import Request
-    from nmt.model_folder import Bundle
     from nmt.recipe import TransformerModelConfig
 
 _PICTURE, _PAGE = "Picture", "Page"
@@ -240,8 +240,8 @@ def _named(
     folders: Sequence[Path], bundles: Sequence[Bundle], layer: int | None, head: int | None
 ) -> list[tuple[str, Bundle]]:
     """The models of a page: each by the name of its folder, or its path if names are equal, and the attention if it is chosen."""
-    from nmt.model_folder import choose_attention
-    from nmt.model_sources import model_name
+    from nmt.bundle.folder import choose_attention
+    from nmt.bundle.places import model_name
 
     names = [model_name(folder) for folder in folders]
     if len(set(names)) < len(names):

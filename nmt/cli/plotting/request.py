@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from nmt.cli.streams import open_input, text_lines
 from nmt.errors import DataError, UsageError
-from nmt.progress import with_progress
+from nmt.runtime.progress import with_progress
 
 if TYPE_CHECKING:
     from nmt.alignment.links import GoldLinks, Links
     from nmt.alignment.weights import Alignment
+    from nmt.bundle.folder import Bundle
     from nmt.decoding.translation import Translation
     from nmt.decoding.translator import Translator
-    from nmt.model_folder import Bundle
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def read_request(
     posterior: bool,
 ) -> Request:
     """Read the sentences from the command line or from files. Raises UsageError or DataError."""
-    from nmt.alignment.formats import read_gold
+    from nmt.alignment.link_files import read_gold
 
     if bool(sentences) == (source is not None):
         raise UsageError("Give sentences as arguments, or a file of them with -i (- is stdin), and not both.")

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from nmt.data.archive_members import ArchiveMember
 from nmt.data.formats.po import read_po
 from nmt.data.formats.tmx import read_tmx
 from nmt.data.formats.xliff import read_xliff
 from nmt.data.lines import Place
 from nmt.data.tables import TABLES, Batches, Pairs, existing_file, in_batches, one_line, read_table, suffix_among
+from nmt.runtime.archive_members import ArchiveMember
 
 _READERS: dict[str, Callable[[Path | ArchiveMember, tuple[str, str]], Pairs]] = {
     ".tmx": read_tmx,

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from nmt.data.archive_members import ArchiveMember, member_names
 from nmt.data.formats import PAIR_FILES, holds_pairs
 from nmt.data.lines import COMPRESSIONS
 from nmt.errors import DataError
+from nmt.runtime.archive_members import ArchiveMember, member_names
 
 _NAMED = 6
 """Most members that an error names."""

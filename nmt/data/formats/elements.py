@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.data.archive_members import ArchiveMember
 from nmt.data.lines import blocks
 from nmt.errors import DataError
+from nmt.runtime.archive_members import ArchiveMember
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

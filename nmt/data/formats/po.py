@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nmt.data.archive_members import ArchiveMember
-from nmt.data.languages import is_swapped
 from nmt.data.lines import read_lines
 from nmt.data.tables import Pairs
 from nmt.errors import DataError
-from nmt.wording import counted, excerpt
+from nmt.runtime.archive_members import ArchiveMember
+from nmt.runtime.wording import counted, excerpt
+from nmt.text.languages import is_swapped
 
 _LINE = re.compile(r'(msgctxt|msgid|msgid_plural|msgstr(?:\[[0-9]+\])?)?\s*"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)")

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from nmt.data.lines import Place, blocks
 from nmt.data.tables import Pairs, suffix_among
 from nmt.errors import DataError
-from nmt.wording import counted
+from nmt.runtime.wording import counted
 
 _TAG = re.compile(rb"<doc\b(?P<doc>[^>]*)>|<seg\b(?P<seg>[^>]*)>(?P<text>.*?)</seg>", re.DOTALL | re.IGNORECASE)
 _SUFFIXES = (".sgm", ".sgml")

@@ -4,12 +4,12 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.data.archive_members import ArchiveMember
 from nmt.data.formats.elements import child_of, local_name, read_elements, text_of
-from nmt.data.languages import best_match
 from nmt.data.tables import Pairs
 from nmt.errors import DataError
-from nmt.wording import counted
+from nmt.runtime.archive_members import ArchiveMember
+from nmt.runtime.wording import counted
+from nmt.text.languages import best_match
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

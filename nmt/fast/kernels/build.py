@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.cache import cache_folder, is_private
-from nmt.device import cpu_info
 from nmt.errors import DataError, UsageError
 from nmt.fast.kernels.compiling import INSTRUCTION_SETS, NATIVE, compile_library, find_compiler, library_name
-from nmt.files import replacing
+from nmt.runtime.cache import cache_folder, is_private
+from nmt.runtime.device import cpu_info
+from nmt.runtime.files import replacing
 
 logger = logging.getLogger("nmt")
 

@@ -7,8 +7,8 @@ import pytest
 from nmt.alignment.error_rate import alignment_error_rate
 from nmt.alignment.statistical import aligner
 from nmt.alignment.statistical.aligner import MAX_WORDS, HMMAligner
-from nmt.data import sample
-from nmt.data.corpus import load_corpus
+from nmt.corpora import sample
+from nmt.corpora.locators import load_corpus
 from nmt.errors import DataError
 
 TEXT = [

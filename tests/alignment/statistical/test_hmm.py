@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from nmt.alignment.statistical import hmm
-from nmt.alignment.statistical.cells import Cells
 from nmt.alignment.statistical.hmm import ALPHA, EMPTY, HMM, Posteriors, agreement, forward_backward, learn
 from nmt.alignment.statistical.ibm1 import TranslationTable, learn_counts
+from nmt.alignment.statistical.word_pairs import Cells
 from tests.reference import hmm as reference
 
 

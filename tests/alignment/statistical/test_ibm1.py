@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from nmt.alignment.statistical.cells import Cells
 from nmt.alignment.statistical.ibm1 import learn_counts
+from nmt.alignment.statistical.word_pairs import Cells
 
 Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
 EMPTY = -1

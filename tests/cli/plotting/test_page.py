@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from nmt.data.subwords import Subwords
-from nmt.model_folder import Bundle
+from nmt.bundle.folder import Bundle
+from nmt.text.subwords import Subwords
+from tests.bundle.test_folder import TEXT, small_recipe
 from tests.commands import bad, good, nmt
 from tests.plotting.test_explorer import data_of
-from tests.test_model_folder import TEXT, small_recipe
 
 SOURCE = ["the dog sees a cat", "", "a cat sleeps"]
 TARGET = ["a cat sleeps", "a dog", "the dog sees a cat"]

@@ -13,12 +13,12 @@ import pytest
 import torch
 
 from nmt.decoding.translator import Translator
-from nmt.device import cpu_info
 from nmt.errors import UsageError
 from nmt.fast.kernels import build, compiling
 from nmt.fast.kernels import decoding as kernels
 from nmt.fast.kernels import training as training_kernels
 from nmt.recipe import DecodingConfig
+from nmt.runtime.device import cpu_info
 from tests.decoding.test_translator import LINES, bundle
 from tests.machine import needs, needs_compiler, needs_fast
 

@@ -1,0 +1,136 @@
+"""Read and write files of links: Pharaoh format, and the NAACL format of the shared tasks of 2003 and 2005.
+
+Pharaoh has one line per sentence pair: `i-j` is sure, `ipj` possible, 0-based, source first.
+
+NAACL has one line per link (Mihalcea and Pedersen 2003, section 3):
+
+    sentence source target [S|P] [confidence]        all three counted from 1
+
+A link without a mark is sure. Links to position 0, the empty word, are ignored.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+from nmt.alignment.links import GoldLinks
+from nmt.errors import DataError
+from nmt.runtime.files import write_atomically
+from nmt.runtime.wording import counted
+
+_PHARAOH = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
+_NAACL = re.compile(r"([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([SP]))?(?:\s+[0-9.eE+-]+)?")
+
+_MAX_SENTENCES = 10_000_000
+"""Largest sentence number accepted in NAACL format when the number of sentence pairs is not known."""
+
+
+def read_gold(path: Path, sentences: int | None = None) -> list[GoldLinks]:
+    """Read gold links in Pharaoh or NAACL format; the first link tells which.
+
+    Args:
+        path: a file in Pharaoh format (`0-0 1p2`, one line per sentence pair) or NAACL format (`1 1 1 S`, one line per link).
+        sentences: the number of sentence pairs, if known; NAACL files leave out pairs without links.
+
+    Raises:
+        DataError: the file cannot be read, is malformed, or has another number of sentence pairs.
+    """
+    lines = _read_lines(path)
+    first = next((line for line in lines if line.strip()), "")
+    if _NAACL.fullmatch(first.strip()):
+        return _from_naacl(lines, path, sentences)
+    if sentences is not None and len(lines) != sentences:
+        raise DataError(f"{path} has {counted(len(lines), 'line')} of links for {counted(sentences, 'sentence pair')}.")
+    return [parse_pharaoh(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+
+
+def _read_lines(path: Path) -> list[str]:
+    """The lines of a file of links. Raises DataError if it cannot be read or is not UTF-8."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise DataError(f"Cannot read the alignments {path}: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not a file of alignments: byte {error.start} is not UTF-8.") from None
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+# --- Pharaoh format ---------------------------------------------------------------------------------------------
+
+
+def parse_pharaoh(line: str, where: str) -> GoldLinks:
+    """Parse a line in Pharaoh format: `i-j` is sure, `ipj` possible, 0-based, source first.
+
+    Raises:
+        DataError: the line has anything else. The message begins with `where`, the file and line.
+    """
+    links: dict[str, set[tuple[int, int]]] = {"-": set(), "p": set()}
+    for token in line.split():
+        match = _PHARAOH.fullmatch(token)
+        if match is None:
+            raise DataError(
+                f"{where}: '{token[:60]}' is not a link; write i-j (sure) or ipj (possible), counted from 0."
+            )
+        links[match[2]].add((int(match[1]), int(match[3])))
+    return GoldLinks(frozenset(links["-"]), frozenset(links["p"]))
+
+
+def format_pharaoh(links: GoldLinks | AbstractSet[tuple[int, int]]) -> str:
+    """Format links as a line in Pharaoh format, sorted by source and then target position, without line end."""
+    gold = links if isinstance(links, GoldLinks) else GoldLinks(frozenset(links), frozenset())
+    marked = ((source, target, "-" if (source, target) in gold.sure else "p") for source, target in gold.possible)
+    return " ".join(f"{source}{mark}{target}" for source, target, mark in sorted(marked))
+
+
+def read_pharaoh(path: Path) -> list[GoldLinks]:
+    """Read a file in Pharaoh format, one line per sentence pair; an empty line is a pair without links.
+
+    Raises:
+        DataError: the file cannot be read, or has something that is not a link. The message names file and line.
+    """
+    return [parse_pharaoh(line, f"{path}, line {number}") for number, line in enumerate(_read_lines(path), start=1)]
+
+
+def write_pharaoh(path: Path, sentences: Iterable[GoldLinks | AbstractSet[tuple[int, int]]]) -> None:
+    """Write one line per sentence pair; `read_pharaoh` reads it back unchanged."""
+    content = "".join(format_pharaoh(links) + "\n" for links in sentences).encode()
+    write_atomically(path, lambda beside: beside.write_bytes(content))
+
+
+# --- NAACL format -----------------------------------------------------------------------------------------------
+
+
+def format_naacl(links: AbstractSet[tuple[int, int]], sentence: int) -> str:
+    """Format the links of a sentence pair as sure links, one per line, sorted. `sentence` counts from 1."""
+    return "".join(f"{sentence} {source + 1} {target + 1} S\n" for source, target in sorted(links))
+
+
+def _from_naacl(lines: list[str], path: Path, sentences: int | None) -> list[GoldLinks]:
+    """The links of every sentence pair up to the last."""
+    marked: dict[str, defaultdict[int, set[tuple[int, int]]]] = {"S": defaultdict(set), "P": defaultdict(set)}
+    last, highest = 0, _MAX_SENTENCES if sentences is None else sentences
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        sentence, source, target, mark = _parse_naacl(line.strip(), where)
+        if not 1 <= sentence <= highest:
+            count = "" if sentences is None else f" to {sentences}"
+            raise DataError(f"{where}: there is no sentence pair {sentence}; they count from 1{count}.")
+        last = max(last, sentence)
+        if source and target:
+            marked[mark][sentence].add((source - 1, target - 1))
+    sure, possible = marked["S"], marked["P"]
+    return [
+        GoldLinks(frozenset(sure[sentence]), frozenset(possible[sentence]))
+        for sentence in range(1, (last if sentences is None else sentences) + 1)
+    ]
+
+
+def _parse_naacl(line: str, where: str) -> tuple[int, int, int, str]:
+    match = _NAACL.fullmatch(line)
+    if match is None:
+        raise DataError(f"{where}: '{line[:60]}' is not a link; write 'sentence source target S' or P, counted from 1.")
+    return int(match[1]), int(match[2]), int(match[3]), match[4] or "S"

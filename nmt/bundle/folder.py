@@ -1,0 +1,301 @@
+"""The model folder: recipe + subwords + weights, saved atomically and checked when loaded.
+
+recipe.yaml            what the model is and how it was trained
+source.model           SentencePiece model of the source
+target.model           SentencePiece model of the target
+weights.safetensors    parameters, with the format version and a digest in its metadata
+
+A run folder also has data.json (`nmt.training.data_file`), which loading does not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from nmt.bundle.places import REQUIRED, find_model
+from nmt.errors import DataError, UsageError
+from nmt.model.build import build_model
+from nmt.model.interface import ModelBuilder, TranslationModel
+from nmt.model.transformer import TransformerModel
+from nmt.recipe import Recipe, TransformerModelConfig, dump_recipe, load_recipe
+from nmt.runtime.arguments import as_path, check_counts
+from nmt.runtime.device import torch_defaults
+from nmt.runtime.files import refuse_pointer, write_atomically
+from nmt.runtime.wording import counted
+from nmt.text.normalization import Normalizer
+from nmt.text.subwords import Subwords
+
+FORMAT = 2
+"""Of safetensors files: the only one that is read. Files of format 1 had no digest."""
+RECIPE, SOURCE, TARGET, WEIGHTS = REQUIRED
+_STAMP = "nmt_format"
+"""Metadata of a safetensors file: the format and the SHA-256 of the file. One entry, as several come in any order."""
+_BLANK = "0" * 64
+"""Stands where the digest will be while it is taken."""
+_BLOCK = 2**20
+_FLOATS = ("F64", "F32", "F16", "BF16")
+"""What weights may be stored as, in safetensors' names."""
+_NO_CHOICE = (
+    "Only the attention of a Transformer has layers and heads to choose from: "
+    "a recurrent model has one alignment, the mean of its heads."
+)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A model that can translate: the network and what it takes to read and write text with it."""
+
+    recipe: Recipe
+    source: Subwords
+    target: Subwords
+    model: TranslationModel[Any, Any]
+
+    @classmethod
+    def fresh(
+        cls, recipe: Recipe, source: Subwords, target: Subwords, build_model: ModelBuilder = build_model
+    ) -> Bundle:
+        """A new model for this recipe; its first weights depend on the recipe's seed alone."""
+        torch.manual_seed(recipe.seed)
+        return cls(recipe, source, target, build_model(recipe.model, source_size=len(source), target_size=len(target)))
+
+    @property
+    def parameters(self) -> int:
+        """The number of parameters, shared ones counted once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    @property
+    def normalizer(self) -> Normalizer:
+        """Brings text into the form that the model was trained on."""
+        return Normalizer(self.recipe.data.normalization)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the whole folder; each file is complete or absent whenever the program ends."""
+        folder = as_path(folder, "The model folder")
+        self.save_description(folder)
+        save_tensors(weights_of(self.model), folder / WEIGHTS)
+
+    def save_description(self, folder: Path) -> None:
+        """Write all but the weights."""
+        write_atomically(folder / RECIPE, lambda path: path.write_text(dump_recipe(self.recipe), encoding="utf-8"))
+        source, target = self.source.serialized, self.target.serialized
+        write_atomically(folder / SOURCE, lambda path: path.write_bytes(source))
+        write_atomically(folder / TARGET, lambda path: path.write_bytes(target))
+
+    @classmethod
+    @torch_defaults()
+    def load(
+        cls,
+        folder: str | Path,
+        device: torch.device | str = "cpu",
+        *,
+        weights: bool = True,
+        build_model: ModelBuilder = build_model,
+    ) -> Bundle:
+        """Read a model folder, or all but its weights; also a zip of `nmt export`, or a model on the hub (`hf:owner/name`).
+
+        Whoever made it: nothing in it is run, no other file is opened (symbolic links are followed), and no memory is
+        taken for weights before the header of their file says that it holds just those that the recipe asks for.
+
+        Raises:
+            DataError: it is no model folder, or lacks a part, or one is damaged or contradicts another; or it cannot be
+                unpacked or downloaded.
+            UsageError: the folder is no path, or `hf:` names no model.
+        """
+        folder = find_model(as_path(folder, "The model folder"))
+        check_folder(folder, [RECIPE, SOURCE, TARGET, *([WEIGHTS] if weights else [])])
+        try:
+            recipe = load_recipe(folder / RECIPE, based=False)
+        except UsageError as error:
+            raise DataError(str(error)) from None
+        source, target = Subwords.load(folder / SOURCE), Subwords.load(folder / TARGET)
+        if recipe.model.tie == "all" and source.fingerprint != target.fingerprint:
+            raise DataError(
+                f"{folder} ties all embeddings, so {SOURCE} and {TARGET} must be the same, but they differ."
+            )
+        if weights:
+            with torch.device("meta"), _WithoutInitialisation():  # the shapes, without memory for weights
+                outline = build_model(recipe.model, source_size=len(source), target_size=len(target))
+            check_weights(outline, folder / WEIGHTS)
+        bundle = cls.fresh(recipe, source, target, build_model)
+        if weights:
+            _load_weights(bundle.model, folder / WEIGHTS)
+        bundle.model.to(device).eval()
+        return bundle
+
+    def attending(self, layer: int | None = None, head: int | None = None) -> Bundle:
+        """The same Transformer, its weights shared, with the alignment of another decoder layer or head, counted from 1.
+
+        Without a layer it is the recipe's layer; without a head, the mean of the layer's heads.
+
+        Raises:
+            UsageError: the model is no Transformer, or has no such layer or head.
+        """
+        config, model = self.recipe.model, self.model
+        if not isinstance(config, TransformerModelConfig) or not isinstance(model, TransformerModel):
+            raise UsageError(_NO_CHOICE)
+        layer = config.alignment_layer if layer is None else layer
+        check_counts({"layer": layer, "head": 1 if head is None else head})
+        if layer > config.decoder.layers:
+            raise UsageError(f"There is no layer {layer}: the decoder has {counted(config.decoder.layers, 'layer')}.")
+        if head is not None and head > config.heads:
+            raise UsageError(f"There is no head {head}: each layer has {counted(config.heads, 'head')}.")
+        choice = {"alignment_layer": layer, "alignment_head": head}
+        model = copy(model)
+        vars(model).update(choice)
+        recipe = self.recipe.model_copy(update={"model": config.model_copy(update=choice)})
+        return replace(self, recipe=recipe, model=model)
+
+
+def choose_attention(bundles: Sequence[Bundle], layer: int | None, head: int | None) -> list[Bundle]:
+    """The models, with the Transformers among them `attending` to a layer and head; with neither, as they are.
+
+    Raises UsageError if there is no Transformer, or one has no such layer or head.
+    """
+    if layer is None and head is None:
+        return list(bundles)
+    if not any(isinstance(bundle.model, TransformerModel) for bundle in bundles):
+        raise UsageError(_NO_CHOICE)
+    return [
+        bundle.attending(layer, head) if isinstance(bundle.model, TransformerModel) else bundle for bundle in bundles
+    ]
+
+
+class _WithoutInitialisation(TorchFunctionMode):
+    """Skips draws from a normal distribution: for tensors without values torch would import its compiler to make them."""
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        arguments = kwargs or {}
+        if function in (Tensor.normal_, torch.nn.init.normal_):
+            return arguments.get("tensor", args[0] if args else None)
+        return function(*args, **arguments)
+
+
+def check_folder(folder: Path, needed: list[str]) -> None:
+    """Raises DataError with what is wrong if the folder is not a model folder."""
+    if not folder.is_dir():
+        raise DataError(f"There is no model folder {folder}.")
+    missing = [name for name in needed if not (folder / name).is_file()]
+    if len(missing) == len(needed):
+        raise DataError(f"{folder} is not a model folder: it has none of {', '.join(needed)}.")
+    if missing:
+        unfinished = " (it appears with the first validation of a training run)" if WEIGHTS in missing else ""
+        raise DataError(f"The model folder {folder} lacks {', '.join(missing)}{unfinished}.")
+
+
+def weights_of(model: torch.nn.Module) -> dict[str, Tensor]:
+    """Parameters by name, a shared one once."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def check_weights(model: torch.nn.Module, path: Path) -> None:
+    """Raise DataError unless the header of a file lists the model's weights, each in its shape, and nothing else."""
+    expected = weights_of(model)
+    with _open_tensors(path) as file:
+        stored = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 -- not a mapping
+        if stored.keys() != expected.keys():
+            odd = sorted(stored.keys() ^ expected.keys())
+            raise DataError(
+                f"{path} does not belong to this recipe: {odd[0]} is in only one of them ({len(odd)} such names)."
+            )
+        for name, parameter in expected.items():
+            shape, kind = stored[name].get_shape(), stored[name].get_dtype()
+            if shape != list(parameter.shape):
+                raise DataError(
+                    f"{path} does not belong to this recipe: {name} is {shape} but should be {list(parameter.shape)}."
+                )
+            if kind not in _FLOATS:
+                raise DataError(f"{path} is damaged: {name} holds {kind}, but weights are {', '.join(_FLOATS)}.")
+
+
+def _load_weights(model: torch.nn.Module, path: Path) -> None:
+    """Copy the weights of a file that was checked into a model, one at a time.
+
+    Raises:
+        DataError: the file is damaged, or a weight is infinite or not a number.
+    """
+    with _open_tensors(path) as file:
+        _check_digest(path, file)
+        for name, parameter in weights_of(model).items():
+            stored = file.get_tensor(name)
+            if not stored.isfinite().all():
+                raise DataError(f"{path} is damaged: {name} holds values that are infinite or not numbers.")
+            parameter.copy_(stored)
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write named tensors as safetensors, atomically, with a digest of the whole file."""
+    metadata = {_STAMP: f"{FORMAT} {_BLANK}"}
+    content = memoryview(save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, metadata))
+    digest = hashlib.sha256(content).hexdigest()
+    size = _header_size(content[:8])
+    header = bytes(content[:size]).replace(_BLANK.encode(), digest.encode(), 1)
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            file.write(header)
+            file.write(content[size:])
+
+    write_atomically(path, write)
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Named tensors of a safetensors file. Raises DataError if it is damaged or from a newer version."""
+    with _open_tensors(path) as file:
+        _check_digest(path, file)
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 -- not a mapping
+
+
+def _stamp(opened: Any) -> tuple[str, str]:
+    """The format and the digest that an opened file says it has."""
+    version, _, digest = (opened.metadata() or {}).get(_STAMP, "0").partition(" ")
+    return version, digest
+
+
+def _check_digest(path: Path, opened: Any) -> None:
+    """Raise DataError if an opened file is not the one that was written."""
+    _, stored = _stamp(opened)
+    with path.open("rb") as file:
+        start = file.read(8)
+        header = start + file.read(_header_size(start) - 8)
+        digest = hashlib.sha256(header.replace(stored.encode(), _BLANK.encode(), 1))
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    if digest.hexdigest() != stored:
+        raise DataError(f"{path} is damaged: its bytes are not those that were written. Copy or make it anew.")
+
+
+def _header_size(start: bytes | memoryview) -> int:
+    """The bytes of a safetensors file before its tensors; the first eight say how many follow them."""
+    return 8 + int.from_bytes(start, "little")
+
+
+@contextmanager
+def _open_tensors(path: Path) -> Iterator[Any]:
+    """A safetensors file of this format. Raises DataError if it is damaged, also while it is read, or from a newer version."""
+    try:
+        refuse_pointer(path)
+        with safe_open(path, framework="pt") as file:
+            version, _ = _stamp(file)
+            if version in ("0", "1"):
+                raise DataError(
+                    f"{path} has format {version} of an early nmt, but this nmt reads {FORMAT}: train the model anew."
+                )
+            if version != str(FORMAT):
+                raise DataError(f"{path} has format {version}, but this nmt reads {FORMAT}: install a newer nmt.")
+            yield file
+    except (OSError, MemoryError, SafetensorError) as error:
+        raise DataError(f"Cannot read the weights {path}: {error}.") from None

@@ -1,0 +1,124 @@
+"""Where a model is: in a folder, in a zip that `nmt export` wrote, or on the Hugging Face hub.
+
+Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from nmt.bundle.hub import PREFIX, HubName, download_model
+from nmt.errors import DataError
+from nmt.runtime.archive_members import ZIP_ERRORS
+from nmt.runtime.arguments import refuse_address
+from nmt.runtime.cache import cache_folder
+from nmt.runtime.files import sync
+
+REQUIRED = ("recipe.yaml", "source.model", "target.model", "weights.safetensors")
+"""The files that a model needs to translate."""
+OPTIONAL = ("data.json", "metrics.jsonl", "scores.json")
+"""Files that say what it was trained on and how good it is."""
+CARD = "README.md"
+SUFFIX = ".zip"
+_MOST_RATIO = 20
+"""How much larger than an archive its files may be: weights can hardly be compressed."""
+_SLACK = 2**20
+"""So many bytes they may always be, since a tokeniser of a tiny model compresses well."""
+_BLOCK = 2**20
+
+
+def find_model(model: Path) -> Path:
+    """The folder of a model, whether its name is that of a folder, a zip or a model on the hub (`hf:owner/name[@revision]`).
+
+    A zip is unpacked into the cache folder, once per content. A folder need not exist.
+
+    Raises:
+        DataError: the zip is damaged or no model, or the model cannot be downloaded.
+        UsageError: the name begins with `hf:` but names no model.
+    """
+    refuse_address(model.as_posix(), "")
+    if is_on_hub(model):
+        return _downloaded(HubName.parse(model.as_posix()))
+    return _unpacked(model) if model.suffix.lower() == SUFFIX and model.is_file() else model
+
+
+def is_on_hub(model: Path) -> bool:
+    """Whether a name is that of a model on the hub."""
+    return model.as_posix().startswith(PREFIX)
+
+
+def is_folder(model: Path) -> bool:
+    """Whether a name is that of a folder, to which files can be added."""
+    return not is_on_hub(model) and not (model.suffix.lower() == SUFFIX and model.is_file())
+
+
+def model_name(model: Path) -> str:
+    """What people call a model: the last part of its name, without revision and `.zip`."""
+    if is_on_hub(model):
+        return HubName.parse(model.as_posix()).repository.partition("/")[2]
+    name = model.resolve().name
+    return name if is_folder(model) else name[: -len(SUFFIX)]
+
+
+def _downloaded(name: HubName) -> Path:
+    """The folder in the hub's cache that has the files of a model. No other file is downloaded."""
+    folder = download_model(name, [*REQUIRED, *OPTIONAL])
+    if missing := [part for part in REQUIRED if not (folder / part).is_file()]:
+        raise DataError(f"{name} is no model of nmt, or only part of it was downloaded: it lacks {', '.join(missing)}.")
+    return folder
+
+
+def _unpacked(archive: Path) -> Path:
+    """The folder in the cache that has the files of an archive."""
+    try:
+        with archive.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        folder = cache_folder() / "models" / digest
+        if not folder.is_dir():
+            _unpack(archive, folder)
+    except zipfile.BadZipFile as error:
+        raise DataError(f"{archive} is damaged, or no zip archive: {error}.") from None
+    except OSError as error:
+        raise DataError(f"Cannot unpack {archive}: {error.strerror or error}.") from None
+    except ZIP_ERRORS as error:
+        raise DataError(f"Cannot read {archive}: {error}. Make it again with `nmt export`.") from None
+    return folder
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    """Write the files of a model to a new folder, which appears complete. Raises DataError, OSError and what zipfile raises."""
+    unfinished = folder.with_name(f".{folder.name}.{os.getpid()}.new")
+    try:
+        unfinished.mkdir(parents=True)
+        with zipfile.ZipFile(archive) as bundle:
+            for name, member in _members(bundle, archive).items():
+                with bundle.open(member) as stream, (unfinished / name).open("wb") as file:
+                    shutil.copyfileobj(stream, file, _BLOCK)
+                sync(unfinished / name)
+        if not folder.is_dir():  # another process may have been faster
+            unfinished.rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _members(bundle: zipfile.ZipFile, archive: Path) -> Mapping[str, zipfile.ZipInfo]:
+    """The members with the files of a model, by file name. All others are ignored, so no member chooses where it is written.
+
+    Raises DataError if some are missing, or if together they are much larger than the archive.
+    """
+    members = {member.filename: member for member in bundle.infolist()}
+    recipes = [name for name in members if PurePosixPath(name).name == REQUIRED[0]]
+    if len(recipes) != 1:
+        raise DataError(f"{archive} is no model: it must hold one {REQUIRED[0]}, but has {len(recipes)}.")
+    inside = recipes[0].removesuffix(REQUIRED[0])
+    parts = {name: members[inside + name] for name in (*REQUIRED, *OPTIONAL, CARD) if inside + name in members}
+    if missing := [name for name in REQUIRED if name not in parts]:
+        raise DataError(f"{archive} is no model: it lacks {', '.join(missing)}.")
+    if sum(member.file_size for member in parts.values()) > _MOST_RATIO * archive.stat().st_size + _SLACK:
+        raise DataError(f"{archive} is refused: unpacked it would be over {_MOST_RATIO} times as large.")
+    return parts

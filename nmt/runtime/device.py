@@ -1,0 +1,212 @@
+"""Choose the device and the precision, whatever a program has chosen for PyTorch as a whole."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Literal, overload
+
+import torch
+
+from nmt.errors import UsageError
+from nmt.runtime.arguments import PrecisionName, described
+from nmt.runtime.wording import did_you_mean
+
+Precision = Literal["fp32", "bf16", "fp16"]
+"""Precision of matrix products in training."""
+DecodingPrecision = Literal["fp32", "bf16", "fp16", "int8"]
+"""Precision of matrix products in decoding."""
+_DEVICES = ("auto", "cpu", "cuda", "mps")
+DTYPES: dict[DecodingPrecision, torch.dtype] = {
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+    "int8": torch.int8,
+}
+
+
+def choose_device(name: str) -> torch.device:
+    """Choose a device by name: `auto` (CUDA if available, else the CPU), `cpu`, `cuda`, `cuda:N` or `mps`.
+
+    Turns off TF32 in cuDNN, so that fp32 has full precision on a GPU too.
+
+    Raises:
+        UsageError: the name is unknown, or this machine has no such device.
+    """
+    torch.backends.cudnn.allow_tf32 = False
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if not re.fullmatch("cpu|cuda(:[0-9]{1,3})?|mps", name):
+        raise UsageError(f"There is no device '{name}': use auto, cpu, cuda, cuda:N or mps{_nearest(name)}")
+    if reason := _missing(name):
+        raise UsageError(f"Cannot compute on {name}: {reason}.")
+    return torch.device(name)
+
+
+def _nearest(name: str) -> str:
+    return did_you_mean("cuda" if name.lower() in ("gpu", "nvidia") else name.lower(), _DEVICES)
+
+
+def _missing(name: str) -> str | None:
+    """Why this machine has no such device; None if it has one."""
+    kind, _, number = name.partition(":")
+    if kind == "mps" and not torch.backends.mps.is_available():
+        return "this PyTorch or this machine has no Metal (MPS), which takes a Mac with Apple silicon"
+    if kind != "cuda":
+        return None
+    if not torch.backends.cuda.is_built():  # type: ignore[no-untyped-call]
+        return "this PyTorch was built without CUDA; install one that was built with it, or use --device cpu"
+    if not torch.cuda.is_available():
+        return "PyTorch finds no CUDA device; look for the driver with nvidia-smi, or use --device cpu"
+    count = torch.cuda.device_count()
+    return f"PyTorch finds {count} CUDA devices, numbered from 0" if int(number or 0) >= count else None
+
+
+def as_device(device: object) -> torch.device:
+    """Convert a device or its name to a torch.device. Raises UsageError."""
+    if isinstance(device, str | torch.device):
+        return choose_device(str(device))
+    raise UsageError(f"device must be auto, cpu, cuda, cuda:N, mps or a torch.device, but is {described(device)}.")
+
+
+@overload
+def choose_precision(precision: Literal["auto", "fp32", "bf16", "fp16"], device: torch.device) -> Precision: ...
+
+
+@overload
+def choose_precision(precision: PrecisionName, device: torch.device) -> DecodingPrecision: ...
+
+
+def choose_precision(precision: PrecisionName, device: torch.device) -> DecodingPrecision:
+    """Resolve `auto`: bf16 on GPUs from Ampere on and on CPUs that are fast in bf16, fp16 on Volta and Turing, else fp32.
+
+    Raises:
+        UsageError: fp16 on a CPU, where it is slow.
+    """
+    if precision == "fp16" and device.type == "cpu":
+        raise UsageError("fp16 needs a GPU: use fp32 or bf16 on a CPU.")
+    if precision != "auto":
+        return precision
+    if device.type == "cuda":
+        capability = torch.cuda.get_device_capability(device)
+        return "bf16" if capability >= (8, 0) else "fp16" if capability >= (7, 0) else "fp32"
+    return "bf16" if device.type == "cpu" and _is_fast_in_bf16(processor(device)) else "fp32"
+
+
+def check_precision(precision: DecodingPrecision, model: torch.nn.Module, device: torch.device) -> None:
+    """Raise UsageError if PyTorch cannot run the model's LSTM layers in bf16: on a CPU it leaves them to oneDNN."""
+    if precision != "bf16" or device.type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return
+    if any(isinstance(module, torch.nn.LSTM) for module in model.modules()):
+        raise UsageError("This processor has no bf16 for LSTM layers: use precision fp32, or auto, which chooses it.")
+
+
+def _is_fast_in_bf16(name: str) -> bool:
+    """Whether matrix products on this CPU are faster in bf16 than in fp32.
+
+    * With AMX: 6 times as fast.
+    * With AVX-512 BF16 on AMD: 3 to 4 times as fast.
+    * With AVX-512 BF16 but without AMX on Intel (a virtual machine may hide AMX): half as fast.
+    """
+    return torch.cpu._is_amx_tile_supported() or (torch.cpu._is_avx512_bf16_supported() and "Intel" not in name)
+
+
+def processor(device: torch.device) -> str:
+    """The name of the GPU or the CPU."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return cpu_info("model name") or platform.processor() or platform.machine()
+
+
+def cpu_info(*keys: str) -> str | None:
+    """The first value in Linux's /proc/cpuinfo under one of the keys; None if there is none."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() in keys and value.strip():
+                return value.strip()
+    return None
+
+
+def autocast(precision: DecodingPrecision, device: torch.device) -> AbstractContextManager[object]:
+    """A context in which matrix products run in bf16 or fp16 if that is the precision. int8 uses layers of its own instead."""
+    is_half = precision in ("bf16", "fp16")
+    return torch.autocast(device.type, dtype=DTYPES[precision] if is_half else None, enabled=is_half)
+
+
+_SHARED_TOKENS = 256
+"""Fewest tokens that are worth a second thread: below, threads wait for each other, which spins, longer than they compute."""
+
+
+@contextmanager
+def threads_for(tokens: int) -> Iterator[None]:
+    """A context with one thread if a batch has few tokens: beside busy processes the others would hold their cores in vain."""
+    threads = torch.get_num_threads()
+    if threads == 1 or tokens >= _SHARED_TOKENS:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+class _DefaultType:
+    """PyTorch's default floating type, which all threads share: fp32 while any of them is inside, then the program's again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._outside = torch.float32
+        if hasattr(os, "register_at_fork"):  # a child would wait for a lock that another thread held
+            os.register_at_fork(
+                before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
+            )
+
+    @contextmanager
+    def fp32(self) -> Iterator[None]:
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._outside = torch.get_default_dtype()
+                torch.set_default_dtype(torch.float32)
+            self._inside += 1
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                torch.set_default_dtype(self._outside)
+
+
+_default_type = _DefaultType()
+
+
+@contextmanager
+def torch_defaults() -> Iterator[None]:
+    """A context, and decorator, with PyTorch's own defaults: fp32, no autocast, new tensors on the CPU, gradients on.
+
+    A program may have set others for a model of its own.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_default_type.fp32())
+        stack.enter_context(torch.inference_mode(mode=False))
+        stack.enter_context(torch.enable_grad())
+        if torch.get_default_device().type != "cpu":  # a context of torch.device slows every operation down
+            stack.enter_context(torch.device("cpu"))
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):
+                stack.enter_context(torch.autocast(kind, enabled=False))
+        yield

@@ -1,0 +1,118 @@
+"""Progress bars and timings on stderr."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TypeVar
+
+from nmt.runtime.wording import counted
+
+ItemT = TypeVar("ItemT")
+
+DELAY = 2.0
+"""Seconds of work before a bar appears."""
+PAUSE = 30.0
+"""Seconds between two plain lines."""
+
+
+def is_watched(*, quiet: bool) -> bool:
+    """Whether to show live progress: stderr is a terminal, and the command is not quiet."""
+    return not quiet and sys.stderr is not None and sys.stderr.isatty()
+
+
+def timed(items: Iterable[ItemT], what: str, *, quiet: bool) -> Iterator[ItemT]:
+    """Pass items (one per sentence) on; after the last one print their number and the speed on stderr."""
+    start, count = perf_counter(), 0
+    for item in items:
+        count += 1
+        yield item
+    seconds = max(perf_counter() - start, 1e-9)
+    if not quiet and sys.stderr is not None:
+        sys.stderr.write(
+            f"nmt: {counted(count, 'line')} {what} in {seconds:,.1f} s: {count / seconds:,.1f} sentences/s\n"
+        )
+
+
+def with_progress(
+    items: Iterable[ItemT],
+    what: str,
+    *,
+    total: int | None,
+    quiet: bool,
+    size: Callable[[ItemT], int] = lambda _: 1,
+    unit: str | None = None,
+) -> Iterator[ItemT]:
+    """Pass items on, with a progress bar that appears after two seconds if stderr is a terminal.
+
+    Args:
+        items: the items.
+        what: what is being done.
+        total: the sum of their sizes, if it is known.
+        quiet: show nothing.
+        size: how much an item counts.
+        unit: what is counted, to show the rate too.
+    """
+    if not is_watched(quiet=quiet):
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import TimeElapsedColumn
+
+    from nmt.runtime.display import fitting_progress
+
+    counts, time = ("{task.completed:,}/{task.total:,}", None) if total else ("{task.completed:,}", TimeElapsedColumn())
+    bar = fitting_progress(Console(stderr=True), counts=counts, time=time, transient=True)
+    task = bar.add_task(what, total=total, figures=[what])
+    timer = threading.Timer(DELAY, bar.start)
+    timer.daemon = True
+    timer.start()
+    start, done = perf_counter(), 0
+    try:
+        for item in items:
+            yield item
+            done += size(item)
+            rate = f"{done / max(perf_counter() - start, 1e-9):,.0f} {unit}/s" if unit else ""
+            bar.update(task, completed=done, figures=[what, rate])
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()
+
+
+@contextmanager
+def showing_downloads() -> Iterator[Callable[[str, int, int | None], None]]:
+    """A context with a function that shows a download on stderr: address, bytes so far, and bytes in all if known."""
+    from rich.console import Console
+
+    with Console(stderr=True).status("fetching") as status:
+
+        def show(address: str, count: int, total: int | None) -> None:
+            of = f" of {total / 1e6:,.1f}" if total else ""
+            status.update(f"{address}  {count / 1e6:,.1f}{of} MB")
+
+        yield show
+
+
+def with_rate(
+    items: Iterable[ItemT], what: str, *, total: int, unit: str, quiet: bool, size: Callable[[ItemT], int]
+) -> Iterator[ItemT]:
+    """Pass the items of a long step on: with a bar on a terminal, elsewhere with a plain line every half minute.
+
+    Nothing is shown of what takes less than two seconds.
+    """
+    start = shown = perf_counter()
+    done = 0
+    for item in with_progress(items, what, total=total, quiet=quiet, size=size, unit=unit):
+        yield item
+        done += size(item)
+        now = perf_counter()
+        is_last = done == total and now - start > DELAY
+        if quiet or sys.stderr is None or not (is_last or (now - shown > PAUSE and not is_watched(quiet=quiet))):
+            continue
+        shown, rate = now, done / (now - start)
+        left = "" if is_last else f", {(total - done) / rate:,.0f} s left"
+        sys.stderr.write(f"nmt: {what}: {done:,} of {total:,} {unit}, {rate:,.0f} {unit}/s{left}\n")

@@ -1,0 +1,343 @@
+"""Lossless subword encoding and decoding with SentencePiece.
+
+Models are trained with identity normalisation, so that `decode(encode(text)) == text`, including outer and repeated spaces.
+There are two exceptions:
+
+* A character that was not in the training text becomes the unknown mark `⁇` if there is no byte fallback.
+* U+10FFFF, a noncharacter of Unicode, decodes as "▁" (U+2581). It replaces a literal "▁" in the text, because SentencePiece
+  uses that character for the space.
+"""
+
+import hashlib
+import io
+import math
+import random
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import sentencepiece
+
+from nmt.errors import DataError
+from nmt.runtime.arguments import as_path
+from nmt.runtime.files import refuse_pointer, replacing
+from nmt.text.regularization import MARK, Sampler, Vocabulary
+from nmt.text.scripts import is_unspaced
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+Kind = Literal["unigram", "bpe", "char", "word"]
+
+_MARK, _STAND_IN = MARK, "\U0010ffff"
+_SPECIAL = {"pad_id": PAD, "unk_id": UNK, "bos_id": BOS, "eos_id": EOS}
+TRAINING_LINES = 2_000_000
+_LONGEST_LINE = 2**30  # bytes; SentencePiece's own default silently drops lines beyond 4,192
+_LARGEST = 2**28  # bytes of a model file; a token takes less than a hundred
+_THREADS = 16  # fixed, because it affects the model: sums are taken per thread, and the file holds the number
+
+
+class Subwords:
+    """A SentencePiece model, made by `train`, `load` or `from_bytes`."""
+
+    def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
+        self._processor: Any = processor
+        self._bytes = [self._bytes_of(index) for index in range(len(self))]
+        normalised: str = self._processor.normalize("a")
+        self._has_prefix, self._has_suffix = normalised.startswith(_MARK), normalised.endswith(_MARK)
+
+    @classmethod
+    def train(
+        cls,
+        lines: Iterable[str],
+        *,
+        kind: Kind,
+        size: int,
+        byte_fallback: bool,
+        seed: int = 1,
+        tags: Sequence[str] = (),
+    ) -> "Subwords":
+        """Train a model of `size` tokens, special ones included. The same lines and seed give the same bytes.
+
+        Of more than two million lines, a random sample of two million is used, drawn with `seed`. Each of `tags`, such as
+        `<BT>`, is one token wherever it follows a space or begins a line.
+
+        Raises:
+            DataError: there is no text, or it does not allow this vocabulary size; the message says which size it allows.
+        """
+        sample = (_escape(line) for line in _sample(lines, TRAINING_LINES, seed))
+        symbols = {"user_defined_symbols": [f"{_MARK}{tag}" for tag in tags]} if tags else {}
+        model = io.BytesIO()
+        trainer: Any = sentencepiece.SentencePieceTrainer
+        try:
+            trainer.train(
+                sentence_iterator=sample,
+                model_writer=model,
+                model_type=kind,
+                vocab_size=size,
+                byte_fallback=byte_fallback,
+                character_coverage=0.9995 if byte_fallback else 1.0,
+                normalization_rule_name="identity",
+                remove_extra_whitespaces=False,
+                add_dummy_prefix=True,
+                unk_surface=" ⁇" if kind == "word" else "⁇",
+                max_sentence_length=_LONGEST_LINE,
+                num_threads=_THREADS,
+                minloglevel=3,
+                **_SPECIAL,
+                **symbols,
+            )
+        except (RuntimeError, UnicodeEncodeError) as error:
+            raise DataError(_training_sentence(str(error), kind, size, byte_fallback)) from None
+        return cls.from_bytes(model.getvalue())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Subwords":
+        """Read a SentencePiece file. Raises DataError if it is missing, not a model, or has other special ids."""
+        path = as_path(path, "The SentencePiece model")
+        try:
+            refuse_pointer(path)
+            if path.stat().st_size > _LARGEST:
+                raise DataError(f"{path} is not a SentencePiece model: it has more than {_LARGEST:,} bytes.")
+            return cls.from_bytes(path.read_bytes(), str(path))
+        except OSError as error:
+            raise DataError(f"Cannot read the SentencePiece model {path}: {error.strerror or error}.") from None
+
+    @classmethod
+    def from_bytes(cls, serialized: bytes, name: str = "The SentencePiece model") -> "Subwords":
+        """Make the model from the bytes of its file; `name` is for error messages. Raises DataError like `load`."""
+        processor: Any = sentencepiece.SentencePieceProcessor()
+        try:
+            if not serialized:
+                raise RuntimeError("empty")
+            processor.LoadFromSerializedProto(serialized)
+            model = cls(processor)
+        except (RuntimeError, ValueError):  # ValueError: a token is not UTF-8, or a byte token has no byte
+            raise DataError(f"{name} is not a SentencePiece model: train one with `spm_train`.") from None
+        special = {key: getattr(processor, key)() for key in _SPECIAL}
+        if special != _SPECIAL:
+            expected, actual = (" ".join(f"{key}={value}" for key, value in ids.items()) for ids in (_SPECIAL, special))
+            raise DataError(f"{name} has {actual}, but {expected} is needed: train it with these options.")
+        return model
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        return type(self).from_bytes, (self.serialized,)
+
+    def __len__(self) -> int:
+        return int(self._processor.get_piece_size())
+
+    @property
+    def serialized(self) -> bytes:
+        """The bytes of the model's file."""
+        return bytes(self._processor.serialized_model_proto())
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the model's file, in hexadecimal."""
+        return hashlib.sha256(self.serialized).hexdigest()
+
+    def save(self, path: str | Path) -> None:
+        """Write the model's file atomically."""
+        with replacing(as_path(path, "The SentencePiece model")) as beside:
+            beside.write_bytes(self.serialized)
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text, without begin or end mark. Names of control tokens such as `<s>` are plain text."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str], *, threads: int = -1) -> list[list[int]]:
+        """Token ids of each text, with so many threads, or all cores if there are many texts.
+
+        Raises:
+            DataError: a text has a lone surrogate.
+        """
+        threads = threads if len(texts) > 64 else 1
+        escaped = [_escape(text) for text in texts]
+        try:
+            batch: list[list[int]] = self._processor.encode(escaped, num_threads=threads)
+        except (RuntimeError, TypeError, UnicodeError):
+            raise DataError(_surrogate_sentence(texts)) from None
+        return [self._split_unknown(text, ids) if UNK in ids else ids for text, ids in zip(escaped, batch, strict=True)]
+
+    def _split_unknown(self, text: str, ids: list[int]) -> list[int]:
+        """Give each unknown word an unknown id of its own; SentencePiece merges those of consecutive words."""
+        tokens = self._processor.encode(text, out_type=str)
+        words = (
+            len(re.findall(f"{_MARK}+[^{_MARK}]+", token)) if index == UNK else 1
+            for token, index in zip(tokens, ids, strict=True)
+        )
+        return [index for index, count in zip(ids, words, strict=True) for _ in range(max(count, 1))]
+
+    def sample(self, texts: Iterable[str], alpha: float, *, seed: int) -> Iterator[list[int]]:
+        """Ids of a random segmentation of each text (Kudo 2018; BPE dropout, Provilkov et al. 2020).
+
+        Args:
+            texts: the texts.
+            alpha: inverse temperature of unigram sampling, or dropout rate of BPE merges.
+            seed: the same arguments give the same ids, in any process.
+        """
+        generator, sampler = random.Random(seed), Sampler(self._vocabulary(), alpha)
+        return (sampler.draw(self._processor.normalize(_escape(text)), generator) for text in texts)
+
+    def _vocabulary(self) -> Vocabulary:
+        """The tokens that text can be segmented into."""
+        processor, ids = self._processor, range(len(self))
+        special = (processor.is_control, processor.is_unknown, processor.is_byte, processor.is_unused)
+        ordinary = [index for index in ids if not any(is_special(index) for is_special in special)]
+        tokens = {processor.id_to_piece(index): (index, processor.get_score(index)) for index in ordinary}
+        # Symbols that are never split have score +0; log-probabilities are negative, and the first merge of BPE has -0.
+        whole = {token for token, (_, score) in tokens.items() if score == 0 and math.copysign(1, score) > 0}
+        return Vocabulary(tokens, UNK, [index for index in ids if processor.is_byte(index)], whole)
+
+    def decode(self, ids: Sequence[int], *, unknown: Sequence[str | None] | None = None) -> str:
+        """The text of token ids. Control ids add nothing; bytes that are not UTF-8 become U+FFFD.
+
+        Args:
+            ids: the token ids.
+            unknown: words to replace the marks of unknown ids, one for each in order; None keeps a mark.
+
+        Raises:
+            ValueError: there are more or fewer words than unknown ids.
+        """
+        parts = [self._bytes[index] for index in ids]
+        if unknown is not None:
+            places = [place for place, index in enumerate(ids) if index == UNK]
+            for place, word in zip(places, unknown, strict=True):
+                parts[place] = parts[place] if word is None else self._in_place_of_mark(word)
+        joined = b"".join(parts)
+        text = joined.decode("utf-8", "replace").replace(_MARK, " ")
+        text = text.removeprefix(" ") if self._has_prefix else text
+        text = text.removesuffix(" ") if self._has_suffix else text
+        return text.replace(_STAND_IN, _MARK)
+
+    def decode_batch(self, batch: Iterable[Sequence[int]]) -> list[str]:
+        """The text of each sequence of ids."""
+        return [self.decode(ids) for ids in batch]
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        """The tokens as SentencePiece spells them: `▁` begins a word, `<0xE2>` is a byte."""
+        return [self._processor.id_to_piece(index) for index in ids]
+
+    @cached_property
+    def is_spaced(self) -> bool:
+        """Whether words of scripts without spaces were separated by spaces in the model's training text.
+
+        If they were, most tokens of several such characters begin with a word mark, otherwise about one in ten.
+        """
+        tokens = [token for token in self.tokens(range(len(self))) if sum(map(is_unspaced, token)) > 1]
+        return 2 * sum(token.startswith(_MARK) for token in tokens) > len(tokens)
+
+    def unknown_characters(self, text: str) -> set[str]:
+        """The characters of a text that no token has: the training text had them rarely or never."""
+        unknown = set(text) - self._alphabet
+        return {one for one in unknown if not self._alphabet.issuperset(self._processor.normalize(_escape(one)))}
+
+    @cached_property
+    def _alphabet(self) -> frozenset[str]:
+        """The characters of all tokens, and the space."""
+        return frozenset(" ".join(self._vocabulary().tokens))
+
+    def word_of(self, ids: Sequence[int]) -> list[int]:
+        """For each id, the index of its word in `decode(ids).split()`, where control characters count as spaces.
+
+        * A token without a visible character (a lone word mark) belongs to the next word, or to the last one.
+        * A token that spans several words, possible with spaces other than U+0020, belongs to the first of them.
+        """
+        words: list[int] = []
+        latest = -1  # the latest word that has begun
+        inside = False  # whether the previous character was part of a word
+        for characters in self.characters(ids):
+            first = None
+            for visible in map(_is_visible, characters):
+                latest += visible and not inside
+                inside = visible
+                first = latest if visible and first is None else first
+            # An empty token inside a word (a later byte of a character) belongs to that word.
+            words.append(first if first is not None else latest if not characters and inside else latest + 1)
+        return [min(word, max(latest, 0)) for word in words]
+
+    def characters(self, ids: Sequence[int]) -> Iterator[str]:
+        """For each id, the characters that begin in it. Each invalid byte becomes one surrogate."""
+        parts = [self._bytes[index] for index in ids]
+        # One surrogate per invalid byte: positions in the text and in the bytes can be matched.
+        text = b"".join(parts).decode("utf-8", "surrogateescape")
+        characters = iter(text)
+        position = 0  # in bytes, of the next character
+        end = 0
+        for part in parts:
+            end += len(part)
+            own = ""
+            while position < end:
+                own += next(characters)
+                position += _width(own[-1])
+            yield own
+
+    def _in_place_of_mark(self, word: str) -> bytes:
+        """A word with the spaces around it that the unknown mark has."""
+        mark = self._bytes[UNK].decode()
+        before, after = mark[: len(mark) - len(mark.lstrip())], mark[len(mark.rstrip()) :]
+        return f"{before}{_escape(word)}{after}".encode()
+
+    def _bytes_of(self, index: int) -> bytes:
+        """The UTF-8 bytes that an id adds to the text. Raises ValueError if its token is not UTF-8, or names no byte."""
+        token: str = self._processor.id_to_piece(index)
+        if self._processor.is_control(index):
+            return b""
+        if self._processor.is_unknown(index):
+            return str(self._processor.decode([index])).encode()
+        if self._processor.is_byte(index):
+            return bytes([int(token[3:5], 16)])
+        return token.replace(_MARK, " ").encode()
+
+
+def _escape(text: str) -> str:
+    return text.replace(_MARK, _STAND_IN) if _MARK in text else text
+
+
+def _sample(lines: Iterable[str], limit: int, seed: int) -> Iterator[str]:
+    """All lines, or a random sample of `limit` lines if there are more (reservoir sampling)."""
+    source = iter(lines)
+    reservoir = list(islice(source, limit))
+    generator = random.Random(seed)
+    for count, line in enumerate(source, start=limit + 1):
+        place = generator.randrange(count)
+        if place < limit:
+            reservoir[place] = line
+    return iter(reservoir)
+
+
+def _is_visible(character: str) -> bool:
+    """Whether a character is neither white space nor a control character."""
+    return not (character.isspace() or unicodedata.category(character) == "Cc" or character == _MARK)
+
+
+def _width(character: str) -> int:
+    """Bytes of a character in UTF-8; one for a surrogate, which stands for an invalid byte."""
+    return 1 if "\udc80" <= character <= "\udcff" else len(character.encode())
+
+
+def _training_sentence(message: str, kind: str, size: int, byte_fallback: bool) -> str:
+    """Translate an assertion of SentencePiece into an error message about the recipe."""
+    if largest := re.search(r"too high \(\d+\).*<= (\d+)", message):
+        return f"subwords.size {size} is larger than the training text allows: set it to at most {largest[1]}."
+    if smallest := re.search(r"required_chars\. \d+ vs (\d+)", message):
+        return f"subwords.size {size} has no room for every character of the text: set it to at least {smallest[1]}" + (
+            ", or set subwords.byte_fallback: true." if not byte_fallback else "."
+        )
+    if "sentences_.empty()" in message:
+        return "There is no text to train subwords on: every line is empty."
+    if "(vocab_size) >= (0)" in message or "insert_id" in message:
+        least = len(_SPECIAL) + (256 if byte_fallback else 0) + 1
+        return f"subwords.size {size} has no room beside the special tokens and bytes: set it to at least {least}."
+    if "Unable to cast" in message:
+        return "The text to train subwords on is not valid Unicode: it has a lone surrogate."
+    return f"SentencePiece cannot train a {kind} model of size {size} on this text: {message.strip()}."
+
+
+def _surrogate_sentence(texts: Sequence[str]) -> str:
+    for text in texts:
+        if match := re.search(r"[\ud800-\udfff]", text):
+            return f"The text {text!r} is not valid Unicode: character {match.start() + 1} is a lone surrogate."
+    return "A text is not valid Unicode."

@@ -1,0 +1,317 @@
+"""`nmt align` and `nmt translate --alignments` as a user runs them."""
+
+import gzip
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.alignment.hypothesis_alignment import word_alignment
+from nmt.alignment.link_files import read_pharaoh
+from nmt.alignment.links import GoldLinks
+from nmt.bundle.folder import Bundle
+from nmt.decoding.translator import Translator
+from nmt.text.subwords import Subwords
+from tests.bundle.test_folder import TEXT, small_recipe
+from tests.commands import ROOT, Finished, bad, good, nmt
+
+SOURCE = ["the dog sees a cat", "", "a cat sleeps", "the old dog sleeps here", "dog " * 300, "a dog"]
+TARGET = ["a cat sleeps", "a dog", "the dog sees a cat", "a dog and a cat", "a cat", "the dog"]
+GOLD = ["0-0 1p1 4-2", "", "0-0 1-1 2p3", "3-2", "", "0p0 1-1"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two texts, gold links, and models: one of each direction and one without attention."""
+    root = tmp_path_factory.mktemp("aligning")
+    for name, lines in (("text.en", SOURCE), ("text.de", TARGET), ("gold", GOLD), ("short", TARGET[:4])):
+        (root / name).write_text("".join(f"{line}\n" for line in lines))
+    subwords = Subwords.train(TEXT, kind="char", size=20, byte_fallback=False)
+    forward = small_recipe()
+    turned = forward.data.model_copy(update={"source": "de", "target": "en"})
+    recipes = {
+        "en-de": forward,
+        "de-en": forward.model_copy(update={"data": turned, "seed": 2}),
+        "blind": small_recipe(attention={"score": "none"}),
+    }
+    for name, made in recipes.items():
+        Bundle.fresh(made, subwords, subwords).save(root / name)
+    other = Subwords.train(TEXT, kind="word", size=13, byte_fallback=False)
+    Bundle.fresh(recipes["de-en"], other, other).save(root / "de-en-words")
+    return root
+
+
+@pytest.fixture(scope="module")
+def plain(folder: Path) -> Finished:
+    """What the command says without any option."""
+    return nmt("align", "en-de", "-s", "text.en", "-t", "text.de", cwd=folder)
+
+
+def align(folder: Path, *arguments: object) -> str:
+    """What the command writes on stdout."""
+    return good(nmt("align", "en-de", "-s", "text.en", "-t", "text.de", *arguments, "--threads", "1", cwd=folder))
+
+
+def refused(folder: Path, status: int, *arguments: object, model: str = "en-de", target: str = "text.de") -> str:
+    return bad(nmt("align", model, "-s", "text.en", "-t", target, *arguments, cwd=folder), status)
+
+
+# --- links ------------------------------------------------------------------------------------------------------
+
+
+def test_each_pair_has_a_line_of_links_within_its_words(folder: Path, plain: Finished) -> None:
+    lines = align(folder, "--extract", "argmax").splitlines()
+    assert [number for number, line in enumerate(lines, start=1) if not line] == [2, 5]
+    for line, source, target in zip(lines, SOURCE, TARGET, strict=True):
+        links = [tuple(map(int, link.split("-"))) for link in line.split()]
+        assert all(i < len(source.split()) and j < len(target.split()) for i, j in links)
+        assert not line or sorted(j for _, j in links) == list(range(len(target.split())))
+    *warnings, speed = plain.stderr.decode().splitlines()
+    assert warnings == [
+        "nmt: Line 2 is blank in the source: it gets no links.",
+        "nmt: Line 5 has 1,200 tokens, more than 500: it gets no links.",
+    ]
+    assert re.fullmatch(r"nmt: 6 lines aligned in [0-9.]+ s: [0-9.,]+ sentences/s", speed)
+
+
+def test_nothing_is_said_if_nothing_should_be(folder: Path, plain: Finished) -> None:
+    quiet = nmt("align", "en-de", "-s", "text.en", "-t", "text.de", "-q", cwd=folder)
+    assert (quiet.stdout, quiet.stderr) == (plain.stdout, b"")
+
+
+def test_compressed_text_and_a_file_to_write(folder: Path, plain: Finished, tmp_path: Path) -> None:
+    (tmp_path / "text.en.gz").write_bytes(gzip.compress((folder / "text.en").read_bytes()))
+    output = tmp_path / "new" / "links"
+    arguments = ["-s", tmp_path / "text.en.gz", "-t", folder / "text.de", "-o", output]
+    assert good(nmt("align", folder / "en-de", *arguments)) == ""
+    assert output.read_bytes() == plain.stdout
+
+
+def test_every_format_has_the_same_links(folder: Path, plain: Finished, tmp_path: Path) -> None:
+    links = [sorted(item.sure) for item in _read(good(plain), tmp_path)]
+    records = [json.loads(line) for line in align(folder, "--format", "json").splitlines()]
+    assert [[tuple(link) for link in record["links"]] for record in records] == links
+    assert [" ".join(record["target"]) for record in records[:4]] == TARGET[:4]
+    expected = [f"{n} {i + 1} {j + 1} S" for n, found in enumerate(links, start=1) for i, j in found]
+    assert align(folder, "--format", "naacl").splitlines() == expected
+    assert align(folder, "--format", "npz", "-o", tmp_path / "a.npz") == ""
+    with np.load(tmp_path / "a.npz") as arrays:
+        assert [[tuple(link) for link in arrays[f"links_{n}"].tolist()] for n in range(1, 7)] == links
+        np.testing.assert_allclose(arrays["weights_4"], records[3]["weights"], atol=1e-4)
+
+
+def _read(text: str, folder: Path) -> list[GoldLinks]:
+    (folder / "links").write_text(text)
+    return read_pharaoh(folder / "links")
+
+
+def test_two_directions_join(folder: Path, tmp_path: Path) -> None:
+    def read(*arguments: str) -> list[GoldLinks]:
+        return _read(align(folder, "--extract", "argmax", *arguments), tmp_path)
+
+    forward = read()
+    grown = read("--reverse", "de-en", "--symmetrise", "grow-diag-final-and")
+    few = read("--reverse", "de-en", "--symmetrise", "intersection")
+    for one, own, some in zip(few, forward, grown, strict=True):
+        assert one.sure <= own.sure
+        assert one.sure <= some.sure
+    assert few != forward != grown
+
+
+def test_the_mean_of_two_directions_is_what_is_written_and_linked(folder: Path) -> None:
+    def records(model: str, source: str, target: str, *arguments: str) -> list[dict[str, list[list[float]]]]:
+        texts = ["-s", f"text.{source}", "-t", f"text.{target}", "--format", "json", "--extract", "argmax"]
+        return [json.loads(line) for line in good(nmt("align", model, *texts, *arguments, cwd=folder)).splitlines()]
+
+    both = records("en-de", "en", "de", "--reverse", "de-en", "--symmetrise", "mean")
+    directions = zip(records("en-de", "en", "de"), records("de-en", "de", "en"), strict=True)
+    for mean, (forward, backward) in zip(both, directions, strict=True):
+        assert mean["source"] == forward["source"] == backward["target"]
+        assert bool(mean["links"]) == bool(forward["links"])
+        if mean["links"]:
+            weights = (np.array(forward["weights"]) + np.array(backward["weights"]).T) / 2
+            np.testing.assert_allclose(mean["weights"], weights, atol=2e-4)
+            assert all(weights[j, i] >= weights[j].max() - 2e-4 for i, j in mean["links"])
+            assert sorted(j for _, j in mean["links"]) == list(range(len(weights)))
+
+
+def test_attention_or_what_the_word_tells_of_it_is_linked(folder: Path) -> None:
+    def weights(*arguments: str) -> list[list[list[float]]]:
+        return [json.loads(line)["weights"] for line in align(folder, "--format", "json", *arguments).splitlines()]
+
+    posterior, attention = weights(), weights("--weights", "attention")
+    assert weights("--weights", "posterior") == posterior != attention
+    model = Bundle.load(folder / "en-de")
+    for form, shown in ((True, posterior), (False, attention)):
+        [found] = Translator([model], posterior=form).score(zip(SOURCE[:1], TARGET[:1], strict=True))
+        np.testing.assert_allclose(shown[0], word_alignment(found, model).weights, atol=1e-4)
+
+
+def test_tokens_are_linked_on_request(folder: Path) -> None:
+    first = json.loads(align(folder, "--level", "tokens", "--format", "json").splitlines()[0])
+    assert "".join(first["target"]).replace("▁", " ").split() == TARGET[0].split()
+    assert len(first["weights"]) == len(first["target"]) > len(TARGET[0].split())
+
+
+# --- error rate -------------------------------------------------------------------------------------------------
+
+
+def test_the_error_rate_is_that_of_the_links_counted_one_by_one(folder: Path, tmp_path: Path) -> None:
+    printed = align(folder, "--gold", "gold", "-o", tmp_path / "links")
+    predicted, gold = read_pharaoh(tmp_path / "links"), read_pharaoh(folder / "gold")
+    a = s = hits_sure = hits_possible = 0
+    for mine, theirs in zip(predicted, gold, strict=True):
+        for link in mine.sure:
+            a += 1
+            hits_sure += link in theirs.sure
+            hits_possible += link in theirs.possible
+        s += len(theirs.sure)
+    aer, precision, recall = 1 - (hits_sure + hits_possible) / (a + s), hits_possible / a, hits_sure / s
+    assert printed.startswith(f"AER {100 * aer:.1f}% [")
+    assert f"precision {100 * precision:.1f}%  recall {100 * recall:.1f}%" in printed
+    assert printed.endswith(f"({a} links, {s} sure, 6 sentence pairs)\n")
+    assert align(folder, "--gold", "gold") == printed
+    assert "[" not in align(folder, "--gold", "gold", "--bootstrap", "0")
+
+
+def test_gold_may_have_the_target_first_and_another_format(folder: Path, tmp_path: Path) -> None:
+    gold = read_pharaoh(folder / "gold")
+    lines = [
+        f"{n} {j + 1} {i + 1} {'S' if (i, j) in item.sure else 'P'}\n"
+        for n, item in enumerate(gold, start=1)
+        for i, j in sorted(item.possible)
+    ]
+    (tmp_path / "naacl").write_text("".join(lines))
+    turned = align(folder, "--gold", tmp_path / "naacl", "--gold-order", "target-source")
+    assert turned == align(folder, "--gold", "gold")
+
+
+# --- what cannot be ---------------------------------------------------------------------------------------------
+
+
+def test_texts_that_do_not_fit_are_a_sentence(folder: Path) -> None:
+    assert refused(folder, 1, target="none").endswith("none: No such file or directory.")
+    assert refused(folder, 1, target="short") == (
+        "text.en has 6 lines, but short has 4: line n of one must translate line n of the other."
+    )
+    assert refused(folder, 2, "-o", "text.de") == "text.de is the input itself: write to another file."
+
+
+def test_gold_that_does_not_fit_is_a_sentence(folder: Path, tmp_path: Path) -> None:
+    assert "No such file or directory" in refused(folder, 1, "--gold", "none")
+    (tmp_path / "gold").write_text("0-0\n")
+    sentence = refused(folder, 1, "--gold", tmp_path / "gold")
+    assert sentence == f"{tmp_path}/gold has 1 line of links for 6 sentence pairs."
+    sentence = refused(folder, 1, "-q", "--gold", "gold", "--gold-order", "target-source")
+    assert sentence.startswith(
+        "--gold, sentence pair 1: the link 2-4 lies beyond the sentences, which have 5 source and 3"
+    )
+
+
+def test_models_that_cannot_align_are_a_sentence(folder: Path) -> None:
+    sentence = "blind was trained without attention (score: none), so it aligns nothing."
+    assert refused(folder, 1, model="blind") == sentence
+    assert refused(folder, 1, "--reverse", "blind") == sentence
+    assert bad(nmt("translate", "blind", "--alignments", "links", stdin=b"a\n", cwd=folder), 1) == sentence
+    assert refused(folder, 2, "--reverse", "en-de") == (
+        "en-de translates en to de, but the reverse of en-de must translate de to en."
+    )
+    assert refused(folder, 2, "--reverse", "de-en-words", "--level", "tokens") == (
+        "de-en-words cuts words into other tokens than en-de: leave out --level tokens."
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--format", "npz"], "name a file with -o"),
+        (["--gold", "gold", "--level", "tokens"], "leave out --level tokens"),
+        (["--gold", "gold", "-o", "-"], "name a file for the links with -o"),
+        (["--symmetrise", "union"], "give the other model with --reverse"),
+        (["--threshold", "0"], "must lie above 0 and not above 1, but is 0.0"),
+        (["--extract", "best"], "'--extract'"),
+    ],
+)
+def test_options_that_make_no_sense_are_a_sentence(folder: Path, arguments: list[str], sentence: str) -> None:
+    assert sentence in refused(folder, 2, *arguments)
+
+
+# --- translating ------------------------------------------------------------------------------------------------
+
+
+def test_translations_come_with_a_line_of_links_each(folder: Path, tmp_path: Path) -> None:
+    arguments = ["--max-ratio", "1", "--beam-size", "3"]
+    text = (folder / "text.en").read_bytes()
+    output, links = tmp_path / "out.de", tmp_path / "out.align"
+    good(nmt("translate", "en-de", *arguments, "-o", output, "--alignments", links, stdin=text, cwd=folder))
+    assert output.read_text() == good(nmt("translate", "en-de", *arguments, stdin=text, cwd=folder))
+    for source, target, found in zip(SOURCE, output.read_text().splitlines(), read_pharaoh(links), strict=True):
+        assert sorted(j for _, j in found.sure) == list(range(len(target.split())))
+        assert all(i < len(source.split()) for i, _ in found.sure)
+
+
+def test_n_best_translations_come_with_n_lines_of_links(folder: Path, tmp_path: Path) -> None:
+    arguments = ["--max-ratio", "1", "--n-best", "3", "--alignments", tmp_path / "links"]
+    rows = good(nmt("translate", "en-de", *arguments, stdin=b"a dog\n\nthe cat\n", cwd=folder)).splitlines()
+    links = (tmp_path / "links").read_text().splitlines()
+    assert len(rows) == len(links) == 9
+    assert [len(line.split()) for line in links] == [len(row.split("\t")[2].split()) for row in rows]
+    assert links[3:6] == ["", "", ""]
+
+
+def test_translations_and_links_go_to_different_places(folder: Path) -> None:
+    assert "cannot go to the same place" in bad(nmt("translate", "en-de", "--alignments", "-", cwd=folder), 2)
+    same = nmt("translate", "en-de", "-i", "text.en", "--alignments", "text.en", cwd=folder)
+    assert bad(same, 2) == "text.en is the input itself: write to another file."
+
+
+# --- at scale ---------------------------------------------------------------------------------------------------
+
+SAYING_ITS_PEAK = (
+    "import atexit, sys; from pathlib import Path; from nmt.cli import main; "
+    "atexit.register(lambda: sys.stderr.write(Path('/proc/self/status').read_text())); main()"
+)
+"""The command, which says at its end how much memory it ever held."""
+
+
+def peak_of(*arguments: str, cwd: Path) -> tuple[int, str]:
+    """The most memory that a command held, in kB, and what it said on stderr."""
+    command = [sys.executable, "-c", SAYING_ITS_PEAK, *arguments]
+    ended = subprocess.run(
+        command, capture_output=True, check=False, cwd=cwd, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    good(ended)
+    report = ended.stderr.decode()
+    return int(report.partition("VmHWM:")[2].split()[0]), report
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak of memory from /proc")
+def test_ten_times_the_lines_keep_their_order_in_no_more_memory(tmp_path: Path) -> None:
+    subwords = Subwords.train(TEXT, kind="word", size=13, byte_fallback=False)
+    forward = small_recipe()
+    turned = forward.data.model_copy(update={"source": "de", "target": "en"})
+    for name, made in (("en-de", forward), ("de-en", forward.model_copy(update={"data": turned, "seed": 2}))):
+        Bundle.fresh(made, subwords, subwords).save(tmp_path / name)
+    words, draw, peaks = "the dog sees a cat".split(), random.Random(1), []
+    for count in (20_000, 200_000):
+        lengths = [(draw.randint(0, 9), draw.randint(0, 9)) for _ in range(count)]
+        for side, of_side in zip(("en", "de"), zip(*lengths, strict=True), strict=True):
+            lines = (" ".join(draw.choices(words, k=length)) for length in of_side)
+            (tmp_path / side).write_text("".join(f"{line}\n" for line in lines))
+        arguments = ["en-de", "-s", "en", "-t", "de", "-o", "links", "--reverse", "de-en"]
+        arguments += ["--extract", "argmax", "--symmetrise", "union"]  # a link for every word of either side
+        peak, report = peak_of("align", *arguments, "--threads", "1", cwd=tmp_path)
+        assert f"nmt: {count:,} lines aligned in" in report
+        for (source, target), found in zip(lengths, read_pharaoh(tmp_path / "links"), strict=True):
+            linked = [set(side) for side in zip(*found.sure, strict=True)] or [set(), set()]
+            assert linked == ([set(range(source)), set(range(target))] if source and target else [set(), set()])
+        peaks.append(peak)
+    assert peaks[1] - peaks[0] < 24 * 1024  # for 180,000 lines more

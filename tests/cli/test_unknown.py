@@ -1,0 +1,89 @@
+"""`--replace-unknown` of `nmt translate` and `nmt evaluate` as a user runs it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nmt.alignment.link_files import read_pharaoh
+from nmt.bundle.folder import Bundle
+from tests.bundle.test_folder import small_recipe
+from tests.commands import bad, good, nmt
+from tests.decoding.test_unknown import LINES, unsure
+
+TEXT = "".join(f"{line}\n" for line in LINES).encode()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that often writes the unknown mark, one without attention, a text, and lexicons."""
+    root = tmp_path_factory.mktemp("unknown")
+    unsure().save(root / "model")
+    blind = small_recipe(attention={"score": "none"})
+    Bundle.fresh(blind, unsure().source, unsure().target).save(root / "blind")
+    (root / "text.en").write_bytes(TEXT)
+    (root / "text.de").write_text("Hund cat eine\nKatze the\n\nschläft eine\nHund\n")
+    (root / "lexicon").write_text("cat\tKätzchen\nthe\tdie\ncat\tKater\n")
+    (root / "broken").write_text("cat\tKätzchen\nthe dog\n")
+    return root
+
+
+def translate(folder: Path, *arguments: object) -> list[str]:
+    settings = ["--beam-size", "3", "--max-ratio", "1", "--threads", "1"]
+    return good(nmt("translate", "model", *settings, *arguments, stdin=TEXT, cwd=folder)).splitlines()
+
+
+def test_marks_become_the_words_that_the_links_name(folder: Path, tmp_path: Path) -> None:
+    plain = translate(folder, "--n-best", "2", "--alignments", tmp_path / "plain")
+    arguments = ["--replace-unknown", "--n-best", "2", "--alignments", tmp_path / "links"]
+    copied, translated = translate(folder, *arguments), translate(folder, *arguments, "--lexicon", "lexicon")
+    assert (tmp_path / "links").read_bytes() == (tmp_path / "plain").read_bytes()
+    marks = 0
+    for row, links in enumerate(read_pharaoh(tmp_path / "links")):
+        source_of = {j: LINES[row // 2].split()[i] for i, j in links.sure}
+        places = [place for place, word in enumerate(plain[row].split("\t")[2].split()) if word == "⁇"]
+        marks += len(places)
+        for lines, lexicon in ((copied, {}), (translated, {"cat": "Kätzchen", "the": "die"})):
+            expected = plain[row].split("\t")[2].split()
+            for place in places:
+                expected[place] = lexicon.get(source_of[place], source_of[place])
+            assert lines[row].split("\t") == [*plain[row].split("\t")[:2], " ".join(expected)]
+    assert marks > 5
+    assert any("Kätzchen" in line for line in translated)
+
+
+def test_the_score_is_that_of_what_is_written(folder: Path, tmp_path: Path) -> None:
+    settings = ["model", "--split", "text.{en,de}", "--beam-size", "1", "--bootstrap", "0", "--json"]
+    plain = json.loads(good(nmt("evaluate", *settings, cwd=folder)))
+    output = tmp_path / "out.de"
+    replaced = json.loads(good(nmt("evaluate", *settings, "--replace-unknown", "-o", output, cwd=folder)))
+    greedy = nmt("translate", "model", "--beam-size", "1", "--replace-unknown", stdin=TEXT, cwd=folder)
+    assert output.read_text() == good(greedy)
+    again = good(nmt("evaluate", "--hyp", output, "--ref", "text.de", "--bootstrap", "0", "--json", cwd=folder))
+    assert [item["score"] for item in replaced["scores"]] == [item["score"] for item in json.loads(again)["scores"]]
+    assert replaced["scores"] != plain["scores"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (["translate", "model", "--lexicon", "lexicon"], 2, "give --replace-unknown too"),
+        (["translate", "model", "--replace-unknown", "--lexicon", "none"], 1, "none: No such file or directory."),
+        (
+            ["translate", "model", "--replace-unknown", "--lexicon", "broken"],
+            1,
+            "broken, line 2: a line is a source word, a tab and a target word, but this one is 'the dog'.",
+        ),
+        (["translate", "blind", "--replace-unknown"], 1, "blind was trained without attention"),
+        (
+            ["translate", "model", "--replace-unknown", "--lexicon", "lexicon", "-o", "lexicon"],
+            2,
+            "lexicon is the input itself",
+        ),
+        (["evaluate", "--hyp", "text.de", "--ref", "text.de", "--replace-unknown"], 2, "not what --hyp holds"),
+        (["evaluate", "model", "--split", "text.{en,de}", "--lexicon", "lexicon"], 2, "give --replace-unknown too"),
+    ],
+)
+def test_what_cannot_be_is_a_sentence(folder: Path, arguments: list[str], status: int, sentence: str) -> None:
+    assert sentence in bad(nmt(*arguments, stdin=b"a\n", cwd=folder), status)
+    assert (folder / "lexicon").read_text().startswith("cat")

@@ -1,0 +1,121 @@
+"""Where to compute, and in how many digits."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+
+from nmt.errors import UsageError
+from nmt.runtime import cores, device
+from nmt.runtime.cores import usable_cores
+from nmt.runtime.device import check_precision, choose_device, choose_precision, processor
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "amx", "avx512_bf16", "wanted"),
+    [
+        ("AMD EPYC 9355", False, True, "bf16"),
+        ("Intel(R) Xeon(R) Platinum 8480+", True, True, "bf16"),
+        ("Intel(R) Xeon(R) Processor", False, True, "fp32"),  # AMX hidden: the instruction takes twice the time of fp32
+        ("Intel(R) Xeon(R) Gold 6130", False, False, "fp32"),
+        ("AMD EPYC 7742", False, False, "fp32"),
+    ],
+)
+def test_auto_is_bf16_where_a_cpu_is_fast_at_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, amx: bool, avx512_bf16: bool, wanted: str
+) -> None:
+    monkeypatch.setattr(device, "processor", lambda _: name)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512_bf16)
+    assert choose_precision("auto", CPU) == wanted
+    assert choose_precision("fp32", CPU) == "fp32"
+    assert choose_precision("bf16", CPU) == "bf16"
+    assert choose_precision("int8", CPU) == "int8"
+
+
+def test_bf16_of_an_lstm_is_refused_where_onednn_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    lstm, gru = torch.nn.Sequential(torch.nn.LSTM(2, 2)), torch.nn.Sequential(torch.nn.GRU(2, 2))
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+    check_precision("fp32", lstm, CPU)
+    check_precision("bf16", lstm, torch.device("cuda"))
+    check_precision("bf16", gru, CPU)
+    with pytest.raises(UsageError, match="has no bf16 for LSTM layers: use precision fp32"):
+        check_precision("bf16", lstm, CPU)
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: True)
+    check_precision("bf16", lstm, CPU)
+
+
+def test_a_processor_has_a_name() -> None:
+    assert processor(CPU).strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("abacus", r"There is no device 'abacus': use auto, cpu, cuda, cuda:N or mps\."),
+        ("gpu", r"There is no device 'gpu': use .*; did you mean 'cuda'\?"),
+        ("CUDA", "did you mean 'cuda'"),
+        ("meta", "There is no device 'meta'"),
+        ("cuda:x", "did you mean 'cuda'"),
+    ],
+)
+def test_a_name_of_no_device_is_a_sentence(name: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"^{sentence}" if sentence.startswith("There") else sentence):
+        choose_device(name)
+
+
+@pytest.mark.parametrize(
+    ("is_built", "count", "name", "reason"),
+    [
+        (
+            False,
+            0,
+            "cuda",
+            "this PyTorch was built without CUDA; install one that was built with it, or use --device cpu",
+        ),
+        (True, 0, "cuda:0", "PyTorch finds no CUDA device; look for the driver with nvidia-smi, or use --device cpu"),
+        (True, 2, "cuda:2", "PyTorch finds 2 CUDA devices, numbered from 0"),
+        (True, 2, "mps", "this PyTorch or this machine has no Metal"),
+    ],
+)
+def test_a_device_that_is_not_there_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, is_built: bool, count: int, name: str, reason: str
+) -> None:
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: is_built)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(UsageError, match=f"^Cannot compute on {name}: {reason}"):
+        choose_device(name)
+
+
+def test_devices_that_are_there_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert [str(choose_device(name)) for name in ("auto", "cpu", "cuda:1", "mps")] == ["cuda", "cpu", "cuda:1", "mps"]
+
+
+def test_cores_are_counted_on_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
+    assert usable_cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")  # macOS
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    assert usable_cores() == 8
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert usable_cores() == 1
+
+
+def test_threads_beyond_the_cores_are_left_out_with_a_note(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3}, raising=False)
+    assert [cores.at_most_cores(threads) for threads in (1, 2)] == [1, 2]
+    assert not caplog.records
+    assert cores.at_most_cores(10_000) == 2
+    assert caplog.messages == ["This process may use 2 cores: 10000 threads become 2."]

@@ -1,0 +1,29 @@
+"""Counts and figures as people read them."""
+
+import pytest
+
+from nmt.runtime.wording import counted, did_you_mean, perplexity
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "expected"),
+    [
+        (0, "line", "0 lines"),
+        (1, "line", "1 line"),
+        (2, "thread", "2 threads"),
+        (12_345, "sentence pair", "12,345 sentence pairs"),
+    ],
+)
+def test_a_noun_agrees_with_its_count(count: int, noun: str, expected: str) -> None:
+    assert counted(count, noun) == expected
+
+
+def test_perplexity_has_two_decimals_whatever_its_size() -> None:
+    assert [perplexity(value) for value in (1.0, 7.126, 12345.678)] == ["1.00", "7.13", "12,345.68"]
+
+
+def test_the_nearest_name_is_suggested_and_other_advice_where_none_is_near() -> None:
+    assert did_you_mean("colour", ["size", "color"]) == "; did you mean 'color'?"
+    assert did_you_mean("colour", ["size", "kind"]) == "."
+    assert did_you_mean("colour", ["size", "kind"], "; there are size, kind.") == "; there are size, kind."
+    assert did_you_mean("colour", ["color"], cutoff=0.95) == "."

@@ -1,0 +1,56 @@
+"""Which text is written without spaces."""
+
+import pytest
+
+from nmt.text.scripts import lacks_spaces, split_characters, splitter, word_spans
+
+RAW = [
+    "ねこがにわにいます。",
+    "はい。",
+    "Tom Smithさんはどこにいますか。",
+    "这是一本书。",
+    "แมวอยู่ในสวน หมาอยู่ในบ้านหลังใหญ่ของฉัน",
+    "ແມວຢູ່ໃນສວນ",
+    "ឆ្មានៅក្នុងសួន",
+    "ကြောင်ကခြံထဲမှာရှိတယ်",
+    "བྱི་ལ་ཚལ་ཁང་ལ་ཡོད།",
+]
+SPACED = [
+    "",
+    "A cat is in the garden.",
+    "Ja.",
+    "고양이가 정원에 있습니다.",
+    "ねこ が にわ に い ます 。",
+    "这 是 一 本 书 。",
+    "แมว อยู่ ใน สวน",
+    "The word ねこ means cat.",
+]
+
+
+@pytest.mark.parametrize("text", RAW)
+def test_text_as_it_is_written_in_these_scripts_lacks_spaces(text: str) -> None:
+    assert lacks_spaces(text)
+
+
+@pytest.mark.parametrize("text", SPACED)
+def test_text_of_other_scripts_and_tokenised_text_does_not(text: str) -> None:
+    assert not lacks_spaces(text)
+
+
+def test_a_whole_text_is_judged_by_most_of_it() -> None:
+    assert lacks_spaces("\n".join(["ねこ がいます。", *RAW]))
+    assert not lacks_spaces("\n".join(["はい。", *SPACED]))
+
+
+def test_a_text_is_split_at_spaces_or_into_characters() -> None:
+    assert splitter(["ねこ が いる", "はい"])("はい どうぞ") == ["はい", "どうぞ"]
+    split = splitter(RAW[:2])
+    assert split("Tom Smithさんは3時。") == ["Tom", "Smith", "さ", "ん", "は", "3", "時", "。"]
+    assert split("ที่นี่") == ["ที่", "นี่"], "a mark belongs to its character"
+    assert splitter([])("a b") == ["a", "b"]
+
+
+def test_parts_of_a_line_cover_its_words() -> None:
+    parts = [" ", "ねこ", "が", "", " To", "m", "時", "。"]  # an empty part: the rest of a character's bytes
+    assert split_characters("".join(parts)) == ["ね", "こ", "が", "Tom", "時", "。"]
+    assert word_spans(parts) == [(0, 0), (0, 2), (2, 3), (2, 3), (3, 4), (3, 4), (4, 5), (5, 6)]

@@ -1,0 +1,240 @@
+"""Subwords: nothing of a text is lost, and every token knows its word."""
+
+import io
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.errors import DataError
+from nmt.text.subwords import BOS, EOS, PAD, UNK, Kind, Subwords
+from nmt.text.words import clean
+
+LINES = [
+    f"{subject} {verb} {number} {thing}."
+    for subject in ("A man", "Two women", "The dog", "Nobody")
+    for verb in ("sees", "paints", "was reading", "hört")
+    for number in ("one", "a dozen", "the quick brown")
+    for thing in ("guitar", "bicycles", "Straßenbahn", "jumping fox")
+]
+KINDS: dict[Kind, int] = {"unigram": 300, "bpe": 330, "char": 290, "word": 280}
+STAND_IN = "\U0010ffff"
+
+# Everything a line can hold: control names, SentencePiece's own marks, NUL, odd spaces, combining and astral characters.
+awkward = st.lists(
+    st.sampled_from(
+        [*" aeiMß.▁▅\0\t\r", "\u2028", "\u3000", "\xa0", "e\u0301", "😀", "שלום", "日本語", "\ufeff"]  # noqa: RUF005
+        + ["<s>", "</s>", "<unk>", "<pad>", "<0x41>", "⁇", " man", "Two women "]
+    )
+).map("".join)
+texts = awkward | st.text(st.characters(exclude_categories=["Cs"], exclude_characters=STAND_IN))
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, Subwords]:
+    return {kind: Subwords.train(LINES, kind=kind, size=size, byte_fallback=True) for kind, size in KINDS.items()}
+
+
+@pytest.fixture(scope="module")
+def unigram(models: dict[str, Subwords]) -> Subwords:
+    return models["unigram"]
+
+
+@given(text=texts)
+@settings(max_examples=150)
+def test_every_text_comes_back(models: dict[str, Subwords], text: str) -> None:
+    for kind, model in models.items():
+        ids = model.encode(text)
+        assert model.decode(ids) == text, kind
+        assert not {PAD, UNK, BOS, EOS} & set(ids)
+
+
+@given(text=texts)
+@settings(max_examples=150)
+def test_tokens_are_assigned_to_words_in_order(models: dict[str, Subwords], text: str) -> None:
+    for model in models.values():
+        ids = model.encode(text)
+        words = model.word_of(ids)
+        assert len(words) == len(ids)
+        assert words == sorted(words)
+        assert sorted(set(words)) == list(range(max(len(clean(text).split()), 1 if ids else 0)))
+
+
+@given(ids=st.lists(st.integers(0, 279), max_size=30))
+@settings(max_examples=150)
+def test_any_ids_a_model_may_produce_have_words(models: dict[str, Subwords], ids: list[int]) -> None:
+    for model in models.values():
+        words = model.word_of(ids)
+        count = len(clean(model.decode(ids)).split())
+        assert words == sorted(words)
+        assert all(0 <= word < max(count, 1) for word in words)
+
+
+def test_word_marks_and_bytes_go_where_they_belong(unigram: Subwords) -> None:
+    ids = unigram.encode("a  日 man")
+    tokens = unigram.tokens(ids)
+    words = unigram.word_of(ids)
+    assert tokens == ["▁a", "▁", "▁", "<0xE6>", "<0x97>", "<0xA5>", "▁m", "an"] or "<0xE6>" in tokens
+    start = tokens.index("<0xE6>")
+    assert words[start : start + 3] == [1, 1, 1]
+    assert words[start - 1] == 1, "a lone word mark goes with the word that follows"
+    assert words[0] == 0
+    assert words[-1] == 2
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "char", "word"])
+def test_without_bytes_an_unknown_character_is_one_mark_inside_its_word(kind: Kind) -> None:
+    model = Subwords.train(LINES, kind=kind, size=22 if kind == "word" else 45, byte_fallback=False)
+    ids = model.encode("A ЖЖman Ж sees")
+    assert ids.count(UNK) >= 2
+    decoded = model.decode(ids).split()
+    assert len(decoded) == 4
+    assert all("⁇" in decoded[word] for word in (1, 2))
+    assert sorted(set(model.word_of(ids))) == [0, 1, 2, 3]
+    assert model.encode_batch(["A ЖЖman Ж sees"] * 70) == [ids] * 70
+
+
+def test_training_is_deterministic_and_the_file_round_trips(tmp_path: Path, unigram: Subwords) -> None:
+    again = Subwords.train(iter(LINES), kind="unigram", size=KINDS["unigram"], byte_fallback=True)
+    assert again.serialized == unigram.serialized
+    unigram.save(tmp_path / "source.model")
+    loaded = Subwords.load(tmp_path / "source.model")
+    assert loaded.serialized == unigram.serialized
+    assert loaded.fingerprint == unigram.fingerprint
+    assert len(loaded) == KINDS["unigram"]
+    assert pickle.loads(pickle.dumps(unigram)).encode("A man") == unigram.encode("A man")
+    assert [path.name for path in tmp_path.iterdir()] == ["source.model"]
+
+
+def test_a_sample_of_the_lines_depends_on_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.text.subwords.TRAINING_LINES", 20)
+
+    def train(seed: int) -> bytes:
+        return Subwords.train(LINES, kind="word", size=20, byte_fallback=False, seed=seed).serialized
+
+    assert train(1) == train(1)
+    assert train(1) != train(2)
+
+
+def test_batches_equal_single_lines(unigram: Subwords) -> None:
+    lines = [*LINES, "", " ", "\0"] * 3
+    batch = unigram.encode_batch(lines)
+    assert batch == [unigram.encode(line) for line in lines]
+    assert unigram.decode_batch(batch) == lines
+
+
+def test_long_and_odd_lines_neither_break_training_nor_vanish() -> None:
+    long = "zyx" * 40_000
+    odd = [long, "nul \0 inside", "\0", "", "   ", "tab\there", "▁▁", "\u2028", "with\nnewline"]
+    model = Subwords.train([*odd, *LINES], kind="bpe", size=340, byte_fallback=True)
+    assert model.decode(model.encode(long)) == long
+    assert len(model.encode(long)) < 120_000, "the long line was learnt from"
+    for text in odd:
+        assert model.decode(model.encode(text)) == text
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_sampling_varies_and_repeats_with_its_seed(models: dict[str, Subwords], kind: str) -> None:
+    model = models[kind]
+    text = "Two women was reading the quick brown bicycles."
+
+    def sampled() -> list[list[int]]:
+        return [next(model.sample([text], 0.3, seed=seed)) for seed in range(20)]
+
+    samples = sampled()
+    assert len({tuple(ids) for ids in samples}) > 1
+    assert all(model.decode(ids) == text for ids in samples)
+    assert samples == sampled()
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "word"])
+def test_too_large_a_vocabulary_names_the_largest_possible_one(kind: Kind) -> None:
+    with pytest.raises(DataError, match=r"subwords.size 90000 is larger .* at most (\d+)") as caught:
+        Subwords.train(LINES, kind=kind, size=90_000, byte_fallback=True)
+    largest = int(str(caught.value).rstrip(".").rsplit(" ", 1)[1])
+    assert len(Subwords.train(LINES, kind=kind, size=largest, byte_fallback=True)) == largest
+
+
+@pytest.mark.parametrize(
+    ("kind", "byte_fallback", "size"),
+    [
+        ("unigram", True, 8),
+        ("unigram", False, 8),
+        ("bpe", True, 270),
+        ("bpe", False, 8),
+        ("char", True, 250),
+        ("char", False, 3),
+        ("word", True, 250),
+    ],
+)
+def test_too_small_a_vocabulary_names_the_smallest_possible_one(kind: Kind, byte_fallback: bool, size: int) -> None:
+    with pytest.raises(DataError, match=r"subwords.size \d+ has no room .* at least \d+") as caught:
+        Subwords.train(LINES, kind=kind, size=size, byte_fallback=byte_fallback)
+    smallest = int(str(caught.value).split("at least ")[1].split(",")[0].rstrip("."))
+    assert len(Subwords.train(LINES, kind=kind, size=smallest, byte_fallback=byte_fallback)) == smallest
+
+
+@pytest.mark.parametrize("lines", [[], ["", ""]])
+def test_no_text_is_an_error(lines: list[str]) -> None:
+    with pytest.raises(DataError, match="no text"):
+        Subwords.train(lines, kind="bpe", size=300, byte_fallback=True)
+
+
+def test_unusable_model_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"absent\.model.*No such file"):
+        Subwords.load(tmp_path / "absent.model")
+    for content in (b"", b"hello", bytes(100)):
+        (tmp_path / "bad.model").write_bytes(content)
+        with pytest.raises(DataError, match=r"bad\.model is not a SentencePiece model"):
+            Subwords.load(tmp_path / "bad.model")
+
+
+def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
+    prefix = str(tmp_path / "theirs")
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES), model_prefix=prefix, vocab_size=45, minloglevel=3
+    )
+    with pytest.raises(DataError, match=r"theirs\.model has pad_id=-1 unk_id=0.*pad_id=0 unk_id=1"):
+        Subwords.load(prefix + ".model")
+
+
+@pytest.mark.parametrize("byte_fallback", [True, False])
+@pytest.mark.parametrize(
+    "options", [{}, {"add_dummy_prefix": False}, {"treat_whitespace_as_suffix": True}], ids=["before", "none", "after"]
+)
+def test_a_model_may_mark_words_before_them_after_them_or_between_them_only(
+    options: dict[str, Any], byte_fallback: bool
+) -> None:
+    """As those of other tools do; also where it lacks the letter a."""
+    lines, model = ["the dog sees the cow", "ships sink here"], io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines * 9), model_writer=model, model_type="bpe", vocab_size=340, hard_vocab_limit=False,
+        normalization_rule_name="identity", remove_extra_whitespaces=False, minloglevel=3,
+        byte_fallback=byte_fallback, pad_id=0, unk_id=1, bos_id=2, eos_id=3, **options,
+    )  # fmt: skip
+    subwords = Subwords.from_bytes(model.getvalue())
+    for text in (*lines, " the dog", "the dog ", "", " "):
+        assert subwords.decode(subwords.encode(text)) == text
+
+
+def test_a_lone_surrogate_is_an_error_not_a_crash(unigram: Subwords) -> None:
+    with pytest.raises(DataError, match="character 3 is a lone surrogate"):
+        unigram.encode_batch(["fine", "ab\ud800"])
+    with pytest.raises(DataError, match="surrogate"):
+        Subwords.train(["ab\ud800", *LINES], kind="bpe", size=300, byte_fallback=True)
+
+
+def test_neither_training_nor_loading_is_noisy_and_none_imports_datasets(capfd: pytest.CaptureFixture[str]) -> None:
+    code = (
+        "import sys; from nmt.text.subwords import Subwords; import nmt.data.corpus\n"
+        "Subwords.train(['a b c'] * 9, kind='bpe', size=8, byte_fallback=False)\n"
+        "assert not {'datasets', 'pyarrow', 'torch'} & set(sys.modules), 'heavy import'"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

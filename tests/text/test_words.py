@@ -1,0 +1,108 @@
+"""The words of a text are what spaces separate, or tokens where there are no spaces."""
+
+import pytest
+
+from nmt.recipe import Normalization
+from nmt.text.normalization import Normalizer
+from nmt.text.scripts import splitter
+from nmt.text.subwords import Subwords
+from nmt.text.words import words_of
+
+TOKENISED = [
+    "ねこ が にわ に い ます 。",
+    "いぬ が いえ に い ます 。",
+    "ねこ は ちいさい です 。",
+    "いぬ は おおきい です 。",
+    "わたし は ねこ が すき です 。",
+    "あなた は いぬ が すき です か 。",
+]
+ENGLISH = ["A cat is in the garden .", "A dog is in the house .", "I like the cat ."]
+
+
+@pytest.fixture(scope="module")
+def raw() -> Subwords:
+    return trained([line.replace(" ", "") for line in TOKENISED])
+
+
+@pytest.fixture(scope="module")
+def tokenised() -> Subwords:
+    return trained(TOKENISED)
+
+
+def trained(lines: list[str]) -> Subwords:
+    return Subwords.train([*lines, *ENGLISH] * 20, kind="bpe", size=370, byte_fallback=True)
+
+
+def words(subwords: Subwords, text: str) -> tuple[str, ...]:
+    ids = subwords.encode(text)
+    names, word_of = words_of(subwords, ids, text)
+    assert len(word_of) == len(ids)
+    assert sorted(set(word_of)) == list(range(len(names)))
+    assert word_of == sorted(word_of)
+    return names
+
+
+def test_words_of_a_text_without_spaces_are_its_tokens(raw: Subwords) -> None:
+    assert not raw.is_spaced
+    names = words(raw, "ねこがにわにいます。")
+    assert names == tuple(token.replace("▁", "") for token in raw.tokens(raw.encode("ねこがにわにいます。")))
+    assert len(names) > 2
+
+
+def test_the_bytes_of_a_character_are_one_word(raw: Subwords) -> None:
+    names = words(raw, "ねこ猫。")
+    assert names[-2:] == ("猫", "。")
+    assert "".join(names) == "ねこ猫。"
+
+
+def test_a_name_in_other_letters_has_the_words_of_its_tokens(raw: Subwords) -> None:
+    names = words(raw, "Tom はねこがすきです。")
+    assert "".join(names) == "Tomはねこがすきです。"
+    assert all(name == name.strip() != "" for name in names)
+
+
+def test_other_text_of_the_same_subwords_keeps_its_words(raw: Subwords) -> None:
+    assert words(raw, "A cat is in the house .") == ("A", "cat", "is", "in", "the", "house", ".")
+
+
+def test_tokenised_text_keeps_its_words_even_one_alone(raw: Subwords, tokenised: Subwords) -> None:
+    assert tokenised.is_spaced
+    line = "ねこ が おおきい です 。"
+    assert words(tokenised, line) == tuple(line.split()) == words(raw, line)
+    assert words(tokenised, "おおきい") == ("おおきい",)
+
+
+def test_an_empty_text_has_no_words(raw: Subwords) -> None:
+    assert words_of(raw, [], "") == ((), [])
+
+
+@pytest.mark.parametrize("form", ["nfc", "none"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A\u00a0cat is  in\tthe house .", ["A\u00a0cat", "is", "in", "the", "house", "."]),
+        ("\ufeffA cat\u00ad is in the house .", ["\ufeffA", "cat\u00ad", "is", "in", "the", "house", "."]),
+    ],
+)
+def test_words_keep_the_numbers_of_those_between_plain_spaces(
+    raw: Subwords, form: Normalization, text: str, expected: list[str]
+) -> None:
+    """As gold links number them, however the model reads the text."""
+    normal = Normalizer(form)(text)
+    names, word_of = words_of(raw, raw.encode(normal), text)
+    assert list(names) == expected
+    assert sorted(set(word_of)) == list(range(len(expected)))
+    assert word_of == sorted(word_of)
+
+
+def test_a_word_without_visible_characters_keeps_its_number(raw: Subwords) -> None:
+    text = "A \u200b cat"
+    names, word_of = words_of(raw, raw.encode(Normalizer("nfc")(text)), text)
+    assert names == ("A", "\u200b", "cat")
+    assert sorted(set(word_of)) == [0, 2]
+
+
+def test_text_is_split_at_plain_spaces_alone() -> None:
+    split = splitter(["zwei\u00a0Hunde laufen"])
+    assert split("zwei\u00a0Hunde\tlaufen  weg") == ["zwei\u00a0Hunde", "laufen", "weg"]
+    assert split("two dogs") == ["two", "dogs"]

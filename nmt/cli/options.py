@@ -14,6 +14,7 @@ from nmt.cli.allocation import keep_freed_memory, keep_kernels
 from nmt.cli.streams import STANDARD
 from nmt.errors import DataError, UsageError
 from nmt.runtime.arguments import PrecisionName
+from nmt.runtime.wording import escaped
 
 if TYPE_CHECKING:
     from nmt.alignment.links import GoldLinks
@@ -253,12 +254,22 @@ ShortlistFile = Annotated[
 ]
 
 
-def set_up(*, quiet: bool = False, threads: int | None = None) -> None:
-    """Set up the process: warnings as single lines on stderr, memory reuse, and the number of threads."""
+def log_to_stderr(*, quiet: bool) -> None:
+    """Show warnings, or errors alone, as single lines on stderr that cannot steer a terminal, whatever text they quote."""
     import logging
 
-    level = logging.ERROR if quiet else logging.WARNING
-    logging.basicConfig(format="nmt: %(message)s", level=level, stream=sys.stderr)
+    class SingleLines(logging.Formatter):
+        def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 -- the name that logging gives it
+            return escaped(super().formatMessage(record))
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(SingleLines("nmt: %(message)s"))
+    logging.basicConfig(level=logging.ERROR if quiet else logging.WARNING, handlers=[handler])
+
+
+def set_up(*, quiet: bool = False, threads: int | None = None) -> None:
+    """Set up the process: warnings as single lines on stderr, memory reuse, and the number of threads."""
+    log_to_stderr(quiet=quiet)
     keep_freed_memory()
     keep_kernels()
     if threads is not None:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from nmt.cli.allocation import keep_freed_memory, keep_kernels
-from nmt.cli.options import MACHINE, Device, Precision, Quiet
+from nmt.cli.options import MACHINE, Device, Precision, Quiet, log_to_stderr
 from nmt.cli.streams import open_input, text_lines
 from nmt.errors import DataError, UsageError
 from nmt.runtime.wording import counted
@@ -108,7 +108,7 @@ def serve(
     and counts them. There is no encryption: beyond this machine, use a proxy, which may cut --root-path off or leave it. A
     proxy on this machine names its clients by X-Forwarded-For.
     """
-    logging.basicConfig(format="nmt: %(message)s", level=logging.ERROR if quiet else logging.WARNING, stream=sys.stderr)
+    log_to_stderr(quiet=quiet)
     try:
         from nmt.serving.listening import bind
     except ModuleNotFoundError as error:

@@ -1,9 +1,13 @@
 """What all sections of a recipe share: strictness, types with limits, derived defaults, unions by kind."""
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+
+_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Controls, line and paragraph separators, and what turns the direction of text."""
 
 Size = Annotated[int, Field(ge=1, lt=2**31)]
 WIDEST = 2**16
@@ -19,11 +23,22 @@ Penalty = Annotated[float, Field(ge=0, le=100)]
 
 
 class Section(BaseModel):
-    """A section of the recipe: immutable, strict about types, without unknown keys."""
+    """A section of the recipe: immutable, strict about types, without unknown keys.
+
+    Its texts are names of languages, files and models: single lines that cannot steer a terminal, a page or a model card, since
+    recipes come with the models of strangers.
+    """
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
+
+    @field_validator("*")
+    @classmethod
+    def _steers_nothing(cls, value: object) -> object:
+        if isinstance(value, str) and (match := _STEERING.search(value)):
+            raise ValueError(f"it has a character that cannot be seen, U+{ord(match[0]):04X}: remove it")
+        return value
 
 
 SectionT = TypeVar("SectionT", bound=Section)

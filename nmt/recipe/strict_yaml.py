@@ -47,8 +47,6 @@ class StrictDumper(yaml.SafeDumper):
     yaml_implicit_resolvers = {}  # noqa: RUF012 -- as in the loader
 
 
-_BREAKS = frozenset("\x85\u2028\u2029")
-
 for _tag, _pattern, _first in (
     ("null", r"^(?:null|~|)$", ["n", "~", ""]),
     ("bool", r"^(?:true|false)$", ["t", "f"]),
@@ -57,12 +55,6 @@ for _tag, _pattern, _first in (
 ):
     for _class in (StrictLoader, StrictDumper):
         _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
-StrictDumper.add_representer(  # in other quotes these would be line breaks, which are read as spaces
-    str,
-    lambda dumper, text: dumper.represent_scalar(
-        "tag:yaml.org,2002:str", text, style='"' if _BREAKS & set(text) else None
-    ),
-)
 
 
 def _whole_number(_: StrictLoader, node: yaml.ScalarNode) -> int:

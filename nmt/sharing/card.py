@@ -16,7 +16,7 @@ from nmt.corpora.locators import split_rows
 from nmt.errors import NmtError, UsageError
 from nmt.recipe import DataConfig, FiltersConfig, ModelConfig, RecurrentModelConfig, dump_recipe
 from nmt.recipe.strict_yaml import parse_yaml
-from nmt.runtime.wording import counted
+from nmt.runtime.wording import counted, escaped
 from nmt.sharing.description import describe_network
 from nmt.sharing.recorded_scores import RecordedScore, recorded_scores
 from nmt.text.language_names import language_name
@@ -104,7 +104,7 @@ class ModelCard:
         recipe = self.bundle.recipe
         source, target = language_name(recipe.data.source), language_name(recipe.data.target)
         yield f"# {recipe.name}: {source} to {target}"
-        version = "" if self.data is None else f" {self.data.nmt}"
+        version = "" if self.data is None else f" {_plain(self.data.nmt)}"
         licence = f" Licence: `{self.licence}`." if self.licence else ""
         yield f"{_kind(recipe.model)} that translates {source} to {target}, trained with nmt{version}.{licence}"
 
@@ -159,9 +159,9 @@ def _scores(scores: Sequence[RecordedScore]) -> Iterator[str]:
     rows = [
         [
             _code(score.text) + " (validation)" * score.is_validation,
-            f"{score.metric} {score.value:.2f}",
+            f"{_plain(score.metric)} {score.value:.2f}",
             "" if score.interval is None else f"{score.interval[0]:.2f} to {score.interval[1]:.2f}",
-            score.way,
+            _plain(score.way),
             _code(score.signature) if score.signature else "",
         ]
         for score in scores
@@ -203,8 +203,8 @@ def _code(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text in a cell of a table."""
-    return " ".join(text.split()).replace("|", "\\|")
+    """Text within a line or a cell of a table."""
+    return escaped(" ".join(text.split())).replace("|", "\\|")
 
 
 # --- parts of the metadata ----------------------------------------------------------------------------------------

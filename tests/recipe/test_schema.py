@@ -128,6 +128,10 @@ def test_the_recipe_of_one_corpus_is_written_as_before_mixtures(tmp_path: Path) 
         ("data.temperature=2", "'data': temperature 2 has nothing to mix, because train is one corpus"),
         ("data.temperature=0.5", "'data.temperature': input should be greater than or equal to 1, but is 0.5"),
         ("name=../elsewhere", "'name'"),
+        ('data.source="de\\e[2J"', "'data.source': it has a character that cannot be seen, U+001B: remove it."),
+        ('data.train="a\\nb"', "'data.train': it has a character that cannot be seen, U+000A"),
+        ('data.train=[{corpus: "a\\u202eb"}]', "'data.train.0.corpus': it has a character that cannot be seen, U+202E"),
+        ('training.pretrained="a\\x9b"', "'training.pretrained.model': it has a character that cannot be seen, U+009B"),
         ("seed=1e3", "'seed'"),
     ],
 )

@@ -1,5 +1,7 @@
 """JSON of strangers is refused in a sentence, however it is wrong."""
 
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -114,6 +116,12 @@ def test_the_header_of_a_damaged_file_of_ids_is_not_read_into_memory(tmp_path: P
         file.write((2**39).to_bytes(8, "little"))
     with pytest.raises(ValueError, match="no header"):
         open_ids(path)
+
+
+def test_a_warning_that_quotes_text_does_not_steer_a_terminal() -> None:
+    code = "from nmt.cli.options import log_to_stderr as log; log(quiet=False); import logging; logging.warning('a\\x1b[2J\\nb')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stderr == b"nmt: a\\x1b[2J\\nb\n"
 
 
 def test_control_characters_do_not_reach_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -273,6 +273,22 @@ def test_scores_of_test_texts_come_first(run: Path, tmp_path: Path) -> None:
             nmt.export(run, tmp_path / "other.zip")
 
 
+def test_what_a_stranger_wrote_steers_no_reader_of_the_card(run: Path, tmp_path: Path) -> None:
+    (run / DATA).write_text((run / DATA).read_text().replace('"0.1.0"', '"0.1\\u001b[2J\\n# x"'))
+    (run / METRICS).write_text((run / METRICS).read_text().replace("tok:13a", "tok:\\u009b|\\n# x"))
+    text = card(run, tmp_path)
+    assert "trained with nmt 0.1\\x1b[2J # x." in text
+    assert all(char.isprintable() or char == "\n" for char in text)
+    assert "\n# x" not in text
+
+
+def test_a_model_whose_names_are_no_single_lines_is_refused(run: Path) -> None:
+    recipe = run / RECIPE
+    recipe.write_text(recipe.read_text().replace("target: de", 'target: "de\\e]0;x\\a"'))
+    with pytest.raises(DataError, match=r"'data\.target': it has a character that cannot be seen, U\+001B: remove it"):
+        nmt.load(run)
+
+
 def test_a_card_says_nothing_that_is_not_known(run: Path, tmp_path: Path) -> None:
     (run / DATA).unlink()
     (run / METRICS).unlink()

@@ -10,10 +10,9 @@ from pydantic.json_schema import models_json_schema
 
 from nmt import __version__
 from nmt.serving.documents.formats import FORMATS
+from nmt.serving.input_schemas import add_rules, form_name, reference
 from nmt.serving.schemas import (
-    AUTO,
     PICTURES,
-    TEXT_FIELDS,
     DetectedLanguage,
     DetectInput,
     ErrorOutput,
@@ -54,12 +53,19 @@ _OPERATIONS: dict[str, tuple[str, str, type[BaseModel] | None, str | None]] = {
     "/frontend/settings": ("get", "Limits, as LibreTranslate tells them to its page", None, ""),
     "/metrics": ("get", "Metrics in the text format of Prometheus", None, None),
 }
-_SCHEMAS: tuple[type[BaseModel], ...] = (
-    TranslateInput, FileInput, ScoreInput, DetectInput, PictureInput, TranslateOutput, FileOutput, ScoreOutput, DetectedLanguage,
-    LanguageOutput, ModelDescription, HealthOutput, ErrorOutput,
+_INPUTS: tuple[type[BaseModel], ...] = (TranslateInput, FileInput, ScoreInput, DetectInput, PictureInput)
+_OUTPUTS: tuple[type[BaseModel], ...] = (
+    TranslateOutput, FileOutput, ScoreOutput, DetectedLanguage, LanguageOutput, ModelDescription, HealthOutput, ErrorOutput,
 )  # fmt: skip
-_ERROR_CONTENT = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorOutput"}}}
-_MEDIA_TYPES = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
+_ERROR_CONTENT = {"application/json": {"schema": {"$ref": reference("ErrorOutput")}}}
+_FORMS = "application/x-www-form-urlencoded", "multipart/form-data"
+_FILE_ENCODING = {
+    "contentType": ", ".join(dict.fromkeys(each.media_type for each in FORMATS.values())),
+    "headers": {
+        "Content-Disposition": {"schema": {"type": "string", "example": 'form-data; name="file"; filename="notes.txt"'}}
+    },
+}
+"""What the file of a form is; the end of its name counts, not its media type."""
 
 
 def openapi(models: Sequence[ServedModel], root_path: str = "") -> dict[str, Any]:
@@ -77,55 +83,19 @@ def openapi(models: Sequence[ServedModel], root_path: str = "") -> dict[str, Any
             "/download_file/{name}": {"get": _download()},
         },
         "components": {
-            "schemas": {**_schemas(), "Direction": _direction(models)},
+            "schemas": _schemas(models),
             "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
         },
     }
 
 
-def _schemas() -> dict[str, Any]:
-    """The schemas of inputs, whose optional fields may be null or empty, and of outputs."""
+def _schemas(models: Sequence[ServedModel]) -> dict[str, Any]:
     _, definitions = models_json_schema(
-        [(schema, "validation") for schema in _SCHEMAS], ref_template="#/components/schemas/{model}"
+        [(schema, "validation") for schema in (*_INPUTS, *_OUTPUTS)], ref_template="#/components/schemas/{model}"
     )
     schemas: dict[str, Any] = definitions["$defs"]
-    for schema in (TranslateInput, FileInput, ScoreInput, PictureInput, DetectInput):
-        definition = schemas[schema.__name__]
-        for name in definition["properties"].keys() - {*definition["required"], *TEXT_FIELDS}:
-            definition["properties"][name] = _optional(definition["properties"][name])
-        if "target" in definition["properties"]:
-            definition["allOf"] = [{"$ref": "#/components/schemas/Direction"}]
+    add_rules(schemas, _INPUTS, models)
     return schemas
-
-
-def _optional(schema: dict[str, Any]) -> dict[str, Any]:
-    described: dict[str, Any] = {name: schema[name] for name in ("title", "description", "default") if name in schema}
-    core = {name: value for name, value in schema.items() if name not in described}
-    return {**described, "anyOf": [*core.get("anyOf", [core]), {"enum": [None, ""]}]}
-
-
-def _direction(models: Sequence[ServedModel]) -> dict[str, Any]:
-    """What requests may name: a target, or a model, and what fits it."""
-    any_source = [AUTO] if len({model.source for model in models}) == 1 else []
-    return {
-        "description": "`target` or `model` is needed. Codes may be in capitals or name a region, as in `EN` and `en-US`.",
-        "anyOf": [each for model in models for each in (_by_target(model, any_source), _by_model(model))],
-    }
-
-
-def _by_target(model: ServedModel, any_source: list[str]) -> dict[str, Any]:
-    fields: dict[str, Any] = {"target": {"const": model.target}, "model": {"enum": [None, ""]}}
-    fields["source"] = {"enum": [model.source, *any_source, *([None, ""] if any_source else [])]}
-    return {"properties": fields, "required": ["target"] if any_source else ["source", "target"]}
-
-
-def _by_model(model: ServedModel) -> dict[str, Any]:
-    fields = {
-        "model": {"const": model.identifier},
-        "source": {"enum": [model.source, AUTO, None, ""]},
-        "target": {"enum": [model.target, None, ""]},
-    }
-    return {"properties": fields, "required": ["model"]}
 
 
 def _operation(path: str, summary: str, body: type[BaseModel] | None, answer: str | None) -> dict[str, Any]:
@@ -134,9 +104,10 @@ def _operation(path: str, summary: str, body: type[BaseModel] | None, answer: st
     operation: dict[str, Any] = {"operationId": name, "summary": summary, "responses": {"200": good}}
     if body is None:
         return operation
-    schema = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}
-    media_types = _MEDIA_TYPES[-1:] if body is FileInput else _MEDIA_TYPES
-    operation["requestBody"] = {"required": True, "content": dict.fromkeys(media_types, schema)}
+    form = {"schema": {"$ref": reference(form_name(body.__name__))}}
+    content = {"application/json": {"schema": {"$ref": reference(body.__name__)}}, **dict.fromkeys(_FORMS, form)}
+    file = {"multipart/form-data": {**form, "encoding": {"file": _FILE_ENCODING}}}
+    operation["requestBody"] = {"required": True, "content": file if body is FileInput else content}
     for status, text in _ERRORS.items():
         operation["responses"][str(status)] = {"description": text, "content": _ERROR_CONTENT}
     for later in ("429", "503"):
@@ -167,6 +138,6 @@ def _answer_content(path: str, answer: str | None) -> dict[str, Any]:
         return {"content": {media.get(path.rpartition(".")[2], "text/plain"): {}}}
     if not answer:
         return {"content": {"application/json": {}}}
-    reference: dict[str, Any] = {"$ref": f"#/components/schemas/{answer.removesuffix('[]')}"}
-    schema = {"type": "array", "items": reference} if answer.endswith("[]") else reference
+    item: dict[str, Any] = {"$ref": reference(answer.removesuffix("[]"))}
+    schema = {"type": "array", "items": item} if answer.endswith("[]") else item
     return {"content": {"application/json": {"schema": schema}}}

@@ -71,7 +71,7 @@ class TranslateInput(_Input):
 class ScoreInput(_Input):
     """A line and a translation of it, to score and align."""
 
-    q: str = Field(description="The source, one line.")
+    q: str = Field(description="The source, one line.", json_schema_extra={"pattern": r"\S"})
     translation: str = Field(description="Its translation, one line.")
     weights: AlignmentWeights = Field(
         "posterior", description="Weights of the alignment: `posterior`, given the target word, or `attention`."

@@ -110,11 +110,31 @@ def test_the_openapi_document_says_what_may_be_named() -> None:
     assert by_target["properties"]["source"] == {"enum": ["en", "auto", None, ""]}
     assert by_model["required"] == ["model"]
     assert by_model["properties"]["model"] == {"const": "one"}
-    for name in ("TranslateInput", "ScoreInput", "PictureInput"):
-        assert schemas[name]["allOf"] == [{"$ref": "#/components/schemas/Direction"}]
+    for name in ("Translate", "Score", "File"):
+        assert schemas[f"{name}Input"]["allOf"][0] == {"$ref": "#/components/schemas/Direction"}
+        assert schemas[f"{name}Form"]["allOf"][0] == {"$ref": "#/components/schemas/DirectionForm"}
+    assert schemas["DirectionForm"]["anyOf"][0]["properties"]["source"] == {"enum": ["en", "auto", ""]}
     two = openapi([MODELS[0], replace(MODELS[1], source="de", target="en")])["components"]["schemas"]["Direction"]
     assert two["anyOf"][0]["required"] == ["source", "target"]
     assert two["anyOf"][0]["properties"]["source"] == {"enum": ["en"]}
+
+
+def test_the_openapi_document_says_which_alignments_can_be_drawn() -> None:
+    drawn = openapi(MODELS)["components"]["schemas"]["PictureInput"]["allOf"][0]["anyOf"]
+    assert [way["properties"]["model"] for way in drawn] == [{"enum": [None, ""]}, {"const": "one"}, {"const": "two"}]
+    assert drawn[0]["properties"]["compared"] == {"enum": ["one", "two", None, ""]}
+    assert openapi(MODELS[2:])["components"]["schemas"]["PictureInput"]["allOf"][0]["anyOf"] == [False]
+
+
+def test_the_openapi_document_says_how_wide_a_beam_must_be() -> None:
+    _, *rules = openapi(MODELS)["components"]["schemas"]["TranslateForm"]["allOf"]
+    for hypotheses, rule in enumerate(rules, 2):
+        n_best, alternatives = (each["properties"] for each in rule["if"]["anyOf"])
+        assert n_best["n_best"]["minimum"] == hypotheses
+        assert alternatives["alternatives"]["minimum"] == hypotheses - 1
+        beam = rule["then"]["properties"]["beam_size"]
+        assert beam == {"anyOf": [{"type": "integer", "minimum": hypotheses}, {"enum": [""]}]}
+    assert hypotheses == 10
 
 
 def _references(value: Any) -> Iterator[str]:

@@ -150,10 +150,10 @@ def evaluate(
         raise UsageError("--language is that of --hyp; that of what a MODEL writes is known: leave it out.")
     else:
         from nmt.comparison.evaluation import evaluate as evaluate_model
-        from nmt.comparison.evaluation import held_out
+        from nmt.comparison.measure import load_held_out
 
         bundles = load_models(models, device)
-        corpus = held_out(bundles[0].recipe, split)
+        corpus = load_held_out(bundles[0].recipe, split)
         translator = build_translator(
             bundles,
             precision=precision,

@@ -7,18 +7,16 @@ from typing import Any, Unpack
 
 import torch
 
-from nmt.alignment.error_rate import AlignmentErrorRate, error_rate
+from nmt.alignment.error_rate import AlignmentErrorRate
 from nmt.alignment.gold import gold_links
-from nmt.comparison.measure import WithProgress
+from nmt.comparison.measure import WithProgress, forced_error_rate, load_held_out
 from nmt.comparison.translation_scores import Evaluation, published_form
-from nmt.corpora.locators import load_corpus
 from nmt.data.corpus import ParallelCorpus
 from nmt.decoding.loading import Folder, load
 from nmt.decoding.options import Options
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
-from nmt.recipe import Recipe
 from nmt.runtime.wording import counted
 
 
@@ -81,7 +79,7 @@ def evaluate(
     else:
         tokenize = metrics.choose_tokenizer(recipe.data.target, tokenize or recipe.evaluation.tokenize)
         metrics.check_tokenizer(tokenize)
-    text = corpus if isinstance(corpus, ParallelCorpus) else held_out(recipe, corpus)
+    text = corpus if isinstance(corpus, ParallelCorpus) else load_held_out(recipe, corpus)
     if baseline is not None and len(baseline) != len(text):
         lines = counted(len(baseline), "line")
         raise DataError(f"The baseline has {lines}, but {text.name} has {len(text):,}: the lines do not correspond.")
@@ -100,17 +98,6 @@ def evaluate(
     )
 
 
-def held_out(recipe: Recipe, name: str) -> ParallelCorpus:
-    """The text of `test`, `valid` or a locator. Raises UsageError if the recipe names no test text, and DataError."""
-    data = recipe.data
-    locator = {"test": data.test, "valid": data.valid}.get(name, name)
-    if locator is None:
-        raise UsageError(
-            "The recipe of this model names no data.test: evaluate valid (--split valid), or give the locator of a corpus."
-        )
-    return load_corpus(locator, source=data.source, target=data.target)
-
-
 def attention_error_rate(
     translator: Translator, corpus: ParallelCorpus, *, bootstrap: int, progress: WithProgress[Any] = _unwatched
 ) -> AlignmentErrorRate | None:
@@ -119,6 +106,6 @@ def attention_error_rate(
     gold = None if recipe is None else gold_links(corpus.name, source=recipe.data.source)
     if gold is None or recipe is None or not recipe.model.has_attention:
         return None
-    scores = translator.with_options(posterior=False).stream_scores(corpus.pairs())
-    links = [item.links for item in progress(scores, "aligning", len(corpus))]
-    return error_rate(links, gold, bootstrap=bootstrap)
+    return forced_error_rate(
+        translator.with_options(posterior=False), corpus, gold, bootstrap=bootstrap, progress=progress
+    )

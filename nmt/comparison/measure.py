@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from nmt.alignment.error_rate import error_rate
-from nmt.alignment.extraction import word_links
+from nmt.alignment.error_rate import AlignmentErrorRate, error_rate
 from nmt.alignment.gold import aligned_text, gold_links
 from nmt.alignment.hypothesis_alignment import word_alignment
 from nmt.alignment.links import GoldLinks
@@ -141,23 +140,28 @@ class HeldOut:
             UsageError: the recipe has no test text, or the text given for alignments has no gold links.
             DataError: a text cannot be read, or the numbers of lines and links differ.
         """
-        data = recipe.data
-        locator = {"test": data.test, "valid": data.valid}.get(split, split)
-        if locator is None:
-            raise UsageError("The recipes name no data.test: give --split valid or the locator of a corpus.")
-        corpus = load_corpus(locator, source=data.source, target=data.target)
-        with_links = aligned or aligned_text(data, locator)
+        data, corpus = recipe.data, load_held_out(recipe, split)
+        with_links = aligned or aligned_text(data, corpus.name)
         gold = gold_links(with_links, source=data.source) if with_links else None
         if aligned and gold is None:
             raise UsageError(f"--aligned {aligned}: no gold links are known for this text; put them in a .align file.")
         other = corpus
-        if with_links and with_links != locator:
+        if with_links and with_links != corpus.name:
             other = load_corpus(with_links, source=data.source, target=data.target)
         if gold is not None and len(gold) != len(other):
             raise DataError(
                 f"{other.name} has {counted(len(other), 'sentence pair')}, but gold links of {len(gold):,}."
             )
         return cls(corpus, other, gold, length_buckets(corpus.source))
+
+
+def load_held_out(recipe: Recipe, split: str) -> ParallelCorpus:
+    """The text of `test`, `valid` or a locator. Raises UsageError if the recipe names no test text, and DataError."""
+    data = recipe.data
+    locator = {"test": data.test, "valid": data.valid}.get(split, split)
+    if locator is None:
+        raise UsageError("The recipe names no data.test: give --split valid or the locator of a corpus.")
+    return load_corpus(locator, source=data.source, target=data.target)
 
 
 def saved_figures(candidate: Candidate, text: HeldOut, machine: str) -> Figures | None:
@@ -272,15 +276,24 @@ def _reference_figures(
     alignments = [word_alignment(item, bundle) for item in references]
     figures["entropy"] = _mean_entropy(alignments)
     if text.gold is not None:
-        if text.aligned is not text.corpus:
-            alignments = [word_alignment(item, bundle) for item in translator.stream_scores(text.aligned.pairs())]
-        errors = error_rate([word_links(alignment, bundle.recipe) for alignment in alignments], text.gold)
+        errors = forced_error_rate(translator, text.aligned, text.gold, progress=progress)
         figures.update(aer=errors.aer, precision=errors.precision, recall=errors.recall)
-        aligner = Translator([bundle], decoding=candidate.recipe.decoding, posterior=True)
-        posteriors = progress(aligner.stream_scores(text.aligned.pairs()), "aligning", len(text.aligned))
-        links = [word_links(word_alignment(item, bundle), bundle.recipe, posterior=True) for item in posteriors]
-        figures["posterior_aer"] = error_rate(links, text.gold).aer
+        aligner = translator.with_options(posterior=True)
+        figures["posterior_aer"] = forced_error_rate(aligner, text.aligned, text.gold, progress=progress).aer
     return figures
+
+
+def forced_error_rate(
+    translator: Translator,
+    text: ParallelCorpus,
+    gold: Sequence[GoldLinks],
+    *,
+    bootstrap: int = 0,
+    progress: WithProgress[Any],
+) -> AlignmentErrorRate:
+    """The error rate of a model's links when it is forced to produce the references."""
+    links = [item.links for item in progress(translator.stream_scores(text.pairs()), "aligning", len(text))]
+    return error_rate(links, gold, bootstrap=bootstrap)
 
 
 def _perplexity(references: Sequence[Translation]) -> dict[str, float]:

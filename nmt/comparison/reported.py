@@ -7,11 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.alignment.error_rate import error_rate
-from nmt.alignment.extraction import word_links
-from nmt.alignment.hypothesis_alignment import word_alignment
 from nmt.bundle.folder import Bundle
-from nmt.comparison.measure import HeldOut, WithProgress, tokenizer_of
+from nmt.comparison.measure import HeldOut, WithProgress, forced_error_rate, tokenizer_of
 from nmt.comparison.plan import write_text
 from nmt.decoding.translator import Translator
 from nmt.errors import UsageError
@@ -234,11 +231,8 @@ def _score_options(item: Measurement, recipe: Recipe) -> dict[str, Any]:
 
 def _alignment_score(item: Measurement, bundle: Bundle, text: HeldOut, progress: WithProgress[Any]) -> ReproducedScore:
     """The alignment error rate of the links of forced decoding, in percent."""
-    posterior = item.weights == "posterior"
-    aligner = Translator([bundle], posterior=posterior)
-    pairs = progress(aligner.stream_scores(text.aligned.pairs()), f"{item.weights} links", len(text.aligned))
-    links = [word_links(word_alignment(pair, bundle), bundle.recipe, posterior=posterior) for pair in pairs]
-    errors = error_rate(links, text.gold or [], bootstrap=_RESAMPLES)
+    aligner = Translator([bundle], posterior=item.weights == "posterior")
+    errors = forced_error_rate(aligner, text.aligned, text.gold or [], bootstrap=_RESAMPLES, progress=progress)
     low, high = errors.interval or (errors.aer, errors.aer)
     return _beside(item, 100 * errors.aer, 100 * low, 100 * high, str(errors))
 

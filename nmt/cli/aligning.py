@@ -31,6 +31,7 @@ from nmt.cli.options import (
     links_destination,
     load_models,
     need_attention,
+    option,
     read_gold_links,
     set_up,
 )
@@ -52,86 +53,41 @@ def align(
     source: SourceText,
     target: TargetText,
     output: LinksOutput = None,
-    form: Annotated[
-        LinksFormat, typer.Option("--format", metavar="NAME", help="pharaoh, naacl, json or npz; see Details.")
-    ] = "pharaoh",
-    level: Annotated[
-        Literal["words", "tokens"],
-        typer.Option(metavar="NAME", help="words, or tokens (subwords)."),
-    ] = "words",
+    form: Annotated[LinksFormat, option("pharaoh, naacl, json or npz; see Details.", "NAME", "--format")] = "pharaoh",
+    level: Annotated[Literal["words", "tokens"], option("words, or tokens (subwords).", "NAME")] = "words",
     weights: Annotated[
         Literal["posterior", "attention"] | None,
-        typer.Option(
-            metavar="NAME",
-            help="posterior (given the target word) or attention.",
-            show_default="posterior",
-            rich_help_panel=_EXTRACTION,
-        ),
+        option("posterior (given the target word) or attention.", "NAME", default="posterior", panel=_EXTRACTION),
     ] = None,
     layer: AttentionLayer = None,
     head: AttentionHead = None,
     extract: Annotated[
         Literal["argmax", "threshold", "mutual"] | None,
-        typer.Option(
-            metavar="NAME",
-            help="argmax, threshold or mutual; see Details.",
-            show_default="by --weights",
-            rich_help_panel=_EXTRACTION,
-        ),
+        option("argmax, threshold or mutual; see Details.", "NAME", default="by --weights", panel=_EXTRACTION),
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(
-            metavar="0..1",
-            help="Least weight of a link.",
-            show_default="0.45 for mutual, 0.3 for threshold",
-            rich_help_panel=_EXTRACTION,
-        ),
+        option("Least weight of a link.", "0..1", default="0.45 for mutual, 0.3 for threshold", panel=_EXTRACTION),
     ] = None,
     reverse: Annotated[
         Path | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Model of the other direction, to join links with.",
-            show_default="none",
-            rich_help_panel=_EXTRACTION,
-        ),
+        option("Model of the other direction, to join links with.", "MODEL", default="none", panel=_EXTRACTION),
     ] = None,
     symmetrise: Annotated[
         Literal["intersection", "union", "grow-diag-final-and", "mean", "geometric"] | None,
-        typer.Option(
-            metavar="NAME",
-            help="How to join both directions; see Details.",
-            show_default="by --weights",
-            rich_help_panel=_EXTRACTION,
-        ),
+        option("How to join both directions; see Details.", "NAME", default="by --weights", panel=_EXTRACTION),
     ] = None,
     no_punctuation: Annotated[
-        bool,
-        typer.Option("--no-punctuation", help="Drop the links of punctuation.", rich_help_panel=_EXTRACTION),
+        bool, option("Drop the links of punctuation.", "", "--no-punctuation", panel=_EXTRACTION)
     ] = False,
     shift: Annotated[
-        int,
-        typer.Option(
-            min=-1,
-            max=1,
-            metavar="-1|0|1",
-            help="Shift rows; -1 if they belong to the previous token.",
-            rich_help_panel=_EXTRACTION,
-        ),
+        int, option("Shift rows; -1 if they belong to the previous token.", "-1|0|1", panel=_EXTRACTION, min=-1, max=1)
     ] = 0,
     gold: Gold = None,
     gold_order: GoldOrder = "source-target",
     bootstrap: Bootstrap = 1000,
     max_length: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=8000,
-            metavar="N",
-            help="Most tokens per side; longer pairs get no links.",
-            rich_help_panel=MACHINE,
-        ),
+        int, option("Most tokens per side; longer pairs get no links.", "N", panel=MACHINE, min=1, max=8000)
     ] = 500,
     device: Device = "auto",
     precision: Precision = "fp32",

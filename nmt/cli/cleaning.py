@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, new_files, set_up
+from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, argument, new_files, option, set_up
 from nmt.cli.streams import open_output
 from nmt.errors import DataError
 from nmt.runtime.wording import counted, excerpt
@@ -21,35 +21,22 @@ _WIDTH = 60
 
 def clean_corpus(
     locator: Annotated[
-        str,
-        typer.Argument(
-            metavar="LOCATOR", help="Text as in a recipe, such as web.tmx or en-de.txt.zip.", show_default=False
-        ),
+        str, argument("Text as in a recipe, such as web.tmx or en-de.txt.zip.", "LOCATOR", default=False)
     ],
     source: SourceLanguage,
     target: TargetLanguage,
     output: PrefixOutput,
-    max_length: Annotated[int, typer.Option(min=1, metavar="N", help="Most words of the longer side.")] = 100,
-    max_ratio: Annotated[
-        float, typer.Option(min=1, metavar="RATIO", help="Largest ratio of the longer side to the shorter.")
-    ] = 9.0,
-    no_duplicates: Annotated[bool, typer.Option("--no-duplicates", help="Remove repeated pairs.")] = False,
-    no_copies: Annotated[bool, typer.Option("--no-copies", help="Remove pairs with two equal sides.")] = False,
-    max_word_length: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Most characters of a word.", show_default="any")
-    ] = None,
+    max_length: Annotated[int, option("Most words of the longer side.", "N", min=1)] = 100,
+    max_ratio: Annotated[float, option("Largest ratio of the longer side to the shorter.", "RATIO", min=1)] = 9.0,
+    no_duplicates: Annotated[bool, option("Remove repeated pairs.", "", "--no-duplicates")] = False,
+    no_copies: Annotated[bool, option("Remove pairs with two equal sides.", "", "--no-copies")] = False,
+    max_word_length: Annotated[int | None, option("Most characters of a word.", "N", default="any", min=1)] = None,
     min_letters: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, metavar="SHARE", help="Least share of letters.", show_default="any"),
+        float | None, option("Least share of letters.", "SHARE", default="any", min=0, max=1)
     ] = None,
-    scripts: Annotated[
-        bool, typer.Option("--scripts", help="Most letters must be of the scripts of the language.")
-    ] = False,
+    scripts: Annotated[bool, option("Most letters must be of the scripts of the language.", "", "--scripts")] = False,
     language: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=1, metavar="P", help="Least probability of the language, by py3langid.", show_default="any"
-        ),
+        float | None, option("Least probability of the language, by py3langid.", "P", default="any", min=0, max=1)
     ] = None,
 ) -> None:
     """Remove unusable pairs from a parallel text, and say what each rule removed.

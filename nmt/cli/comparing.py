@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
-from nmt.cli.options import MACHINE, Device, Quiet, set_up
+from nmt.cli.options import MACHINE, Device, Quiet, argument, option, set_up
 from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import is_watched, with_progress
 from nmt.runtime.wording import counted, perplexity
@@ -25,47 +25,28 @@ if TYPE_CHECKING:
 def compare(
     recipes: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RECIPE",
-            help="YAML files, folders of them, or recipes that ship with nmt; `attention` names a group.",
-            show_default=False,
+        argument(
+            "YAML files, folders of them, or recipes that ship with nmt; `attention` names a group.",
+            "RECIPE",
+            default=False,
         ),
     ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of runs and table.", show_default=False)
-    ],
+    out: Annotated[Path, option("Folder of runs and table.", "DIR", "--out", "-o", default=False)],
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Change one setting of every recipe; may be repeated.",
-            show_default="the recipes'",
-        ),
+        option("Change one setting of every recipe; may be repeated.", "KEY=VALUE", "--set", default="the recipes'"),
     ] = None,
-    split: Annotated[str, typer.Option(metavar="TEXT", help="Text to translate: test, valid or a locator.")] = "test",
+    split: Annotated[str, option("Text to translate: test, valid or a locator.", "TEXT")] = "test",
     aligned: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Text with gold links, for the AER.", show_default="that of --split"),
+        str | None, option("Text with gold links, for the AER.", "TEXT", default="that of --split")
     ] = None,
     baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RECIPE", help="Test the others against this one; p-values by randomization.", show_default="none"
-        ),
+        str | None, option("Test the others against this one; p-values by randomization.", "RECIPE", default="none")
     ] = None,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Trainings at a time.", rich_help_panel=MACHINE)
-    ] = 1,
+    jobs: Annotated[int, option("Trainings at a time.", "N", "--jobs", "-j", panel=MACHINE, min=1)] = 1,
     threads: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="CPU threads of each training.",
-            show_default="cores divided by --jobs",
-            rich_help_panel=MACHINE,
-        ),
+        option("CPU threads of each training.", "N", default="cores divided by --jobs", panel=MACHINE, min=1),
     ] = None,
     device: Device = "auto",
     quiet: Quiet = False,

@@ -12,7 +12,7 @@ import typer
 
 from nmt.cli.commands import Command, SubCommands
 from nmt.cli.inspecting import print_table
-from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, new_files, set_up
+from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, argument, new_files, set_up
 from nmt.cli.streams import open_output
 from nmt.errors import DataError
 from nmt.runtime.progress import showing_downloads
@@ -114,7 +114,7 @@ def _brief_splits(sizes: dict[str, int | None] | dict[str, int]) -> str:
 
 @corpora_app.command("info", cls=Command)
 def describe_corpus(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Corpus of `nmt corpora list`.", show_default=False)],
+    name: Annotated[str, argument("Corpus of `nmt corpora list`.", "NAME", default=False)],
 ) -> None:
     """Describe a corpus: splits, checksums, licence, citation and sources.
 
@@ -200,10 +200,7 @@ def _folders(name: str, files: Sequence[TextFile]) -> list[Path]:
 
 @corpora_app.command("fetch", cls=Command)
 def fetch_corpus(
-    name: Annotated[
-        str,
-        typer.Argument(metavar="NAME[/SPLIT]", help="Corpus of `nmt corpora list`, or one split.", show_default=False),
-    ],
+    name: Annotated[str, argument("Corpus of `nmt corpora list`, or one split.", "NAME[/SPLIT]", default=False)],
 ) -> None:
     """Fetch a corpus, or one split of it, into the cache and check it.
 
@@ -228,9 +225,7 @@ def fetch_corpus(
 
 @corpora_app.command("check", cls=Command)
 def check_corpora(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Corpus to check.", show_default="all on this machine")
-    ] = None,
+    name: Annotated[str | None, argument("Corpus to check.", "NAME", default="all on this machine")] = None,
 ) -> None:
     """Check that the files of corpora have the right text.
 
@@ -265,10 +260,7 @@ def _print_checked(corpus: str, items: Iterable[Checked]) -> None:
 
 @corpora_app.command("export", cls=Command)
 def export_corpus(
-    locator: Annotated[
-        str,
-        typer.Argument(metavar="LOCATOR", help="Text as in a recipe, such as sample:test.", show_default=False),
-    ],
+    locator: Annotated[str, argument("Text as in a recipe, such as sample:test.", "LOCATOR", default=False)],
     source: SourceLanguage,
     target: TargetLanguage,
     output: PrefixOutput,

@@ -22,8 +22,10 @@ from nmt.cli.options import (
     Quiet,
     ReplaceUnknown,
     Threads,
+    argument,
     build_translator,
     load_models,
+    option,
     set_up,
     unknown_words,
 )
@@ -41,68 +43,35 @@ _SCORES = "Scores"
 def evaluate(
     models: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="MODEL",
-            help="Models (folder, .zip, hf:owner/name), scored as an ensemble; or --hyp.",
-            show_default=False,
-        ),
+        argument("Models (folder, .zip, hf:owner/name), scored as an ensemble; or --hyp.", "MODEL", default=False),
     ] = None,
-    split: Annotated[str, typer.Option(metavar="TEXT", help="Text to translate: test, valid or a locator.")] = "test",
+    split: Annotated[str, option("Text to translate: test, valid or a locator.", "TEXT")] = "test",
     hyp: Annotated[
-        Path | None,
-        typer.Option("--hyp", metavar="FILE", help="Translations to score; - is stdin.", show_default="the model's"),
+        Path | None, option("Translations to score; - is stdin.", "FILE", "--hyp", default="the model's")
     ] = None,
     ref: Annotated[
-        list[Path] | None,
-        typer.Option("--ref", metavar="FILE", help="References of --hyp; may be repeated.", show_default="none"),
+        list[Path] | None, option("References of --hyp; may be repeated.", "FILE", "--ref", default="none")
     ] = None,
     baseline: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Translations by another system, to compare with.", show_default="none"),
+        Path | None, option("Translations by another system, to compare with.", "FILE", default="none")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, option("Print one JSON object.", "", "--json")] = False,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Also write the translations.", show_default="none"),
+        Path | None, option("Also write the translations.", "FILE", "--output", "-o", default="none")
     ] = None,
     language: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CODE",
-            help="Target language of --hyp, such as de or ja.",
-            show_default="unknown",
-            rich_help_panel=_SCORES,
-        ),
+        str | None, option("Target language of --hyp, such as de or ja.", "CODE", default="unknown", panel=_SCORES)
     ] = None,
     tokenize: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="sacreBLEU tokeniser.",
-            show_default="the recipe's, else by language",
-            rich_help_panel=_SCORES,
-        ),
+        str | None, option("sacreBLEU tokeniser.", "NAME", default="the recipe's, else by language", panel=_SCORES)
     ] = None,
     lowercase: Annotated[
-        bool, typer.Option("--lowercase", help="Compare BLEU and chrF in lower case.", rich_help_panel=_SCORES)
+        bool, option("Compare BLEU and chrF in lower case.", "", "--lowercase", panel=_SCORES)
     ] = False,
     published: Annotated[
-        bool,
-        typer.Option(
-            "--published",
-            help="Score as Multi30k papers do: lowercased, Moses tokens.",
-            rich_help_panel=_SCORES,
-        ),
+        bool, option("Score as Multi30k papers do: lowercased, Moses tokens.", "", "--published", panel=_SCORES)
     ] = False,
-    bootstrap: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Resamples, shuffles for --baseline; 0: none.",
-            rich_help_panel=_SCORES,
-        ),
-    ] = 1000,
+    bootstrap: Annotated[int, option("Resamples, shuffles for --baseline; 0: none.", "N", panel=_SCORES, min=0)] = 1000,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     horizon: Horizon = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nmt.cli.commands import Command, SubCommands
-from nmt.cli.options import Model, set_up
+from nmt.cli.options import Model, argument, option, set_up
 from nmt.runtime.wording import counted, escaped, perplexity
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ recipe_app = typer.Typer(
 )
 
 
-def info(model: Model, as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+def info(model: Model, as_json: Annotated[bool, option("Print one JSON object.", "", "--json")] = False) -> None:
     """Print the settings of a model and its validation scores.
 
     Examples:
@@ -124,9 +124,7 @@ def list_recipes() -> None:
 
 @recipe_app.command("show", cls=Command)
 def show_recipe(
-    name: Annotated[
-        str, typer.Argument(metavar="RECIPE", help="YAML file, or a recipe of `nmt recipe list`.", show_default=False)
-    ],
+    name: Annotated[str, argument("YAML file, or a recipe of `nmt recipe list`.", "RECIPE", default=False)],
 ) -> None:
     """Print a recipe, to start one of your own.
 

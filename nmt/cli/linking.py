@@ -17,6 +17,7 @@ from nmt.cli.options import (
     SourceText,
     TargetText,
     links_destination,
+    option,
     read_gold_links,
     set_up,
 )
@@ -40,16 +41,10 @@ def links(
     output: LinksOutput = None,
     more_source: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="More source text, only to learn from; a short text needs it.",
-            show_default="none",
-            rich_help_panel=_MORE,
-        ),
+        option("More source text, only to learn from; a short text needs it.", "FILE", default="none", panel=_MORE),
     ] = None,
     more_target: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Its translation, line by line.", show_default="none", rich_help_panel=_MORE),
+        Path | None, option("Its translation, line by line.", "FILE", default="none", panel=_MORE)
     ] = None,
     gold: Gold = None,
     gold_order: GoldOrder = "source-target",

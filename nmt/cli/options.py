@@ -32,147 +32,71 @@ _SEARCH, _EVALUATION = "Search", "Evaluation"
 THE_RECIPES = "the recipe's"
 """How the help names a default that is read from the recipe in the model folder."""
 
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="Model: a folder, a .zip or hf:owner/name.", show_default=False)
-]
-SourceText = Annotated[
-    Path, typer.Option("--source", "-s", metavar="FILE", help="Source text, one sentence per line.", show_default=False)
-]
-TargetText = Annotated[
-    Path, typer.Option("--target", "-t", metavar="FILE", help="Its translation, line by line.", show_default=False)
-]
-SourceLanguage = Annotated[
-    str, typer.Option("--source", metavar="CODE", help="Source language, such as en.", show_default=False)
-]
-TargetLanguage = Annotated[
-    str, typer.Option("--target", metavar="CODE", help="Target language, such as de.", show_default=False)
-]
-PrefixOutput = Annotated[
-    str, typer.Option("--output", "-o", metavar="PREFIX", help="Write PREFIX.en and PREFIX.de.", show_default=False)
-]
+
+def option(
+    text: str, metavar: str = "", *names: str, default: str | bool = True, panel: str | None = None, **limits: Any
+) -> Any:
+    """An option: its help, the name of its value, its flags, how the help names its default, its panel, and `min` or `max`."""
+    return typer.Option(
+        *names, help=text, metavar=metavar or None, show_default=default, rich_help_panel=panel, **limits
+    )
+
+
+def argument(text: str, metavar: str | None = None, *, default: str | bool = True) -> Any:
+    """An argument: its help, the name of its value, and how the help names its default."""
+    return typer.Argument(help=text, metavar=metavar, show_default=default)
+
+
+Model = Annotated[Path, argument("Model: a folder, a .zip or hf:owner/name.", "MODEL", default=False)]
+SourceText = Annotated[Path, option("Source text, one sentence per line.", "FILE", "--source", "-s", default=False)]
+TargetText = Annotated[Path, option("Its translation, line by line.", "FILE", "--target", "-t", default=False)]
+SourceLanguage = Annotated[str, option("Source language, such as en.", "CODE", "--source", default=False)]
+TargetLanguage = Annotated[str, option("Target language, such as de.", "CODE", "--target", default=False)]
+PrefixOutput = Annotated[str, option("Write PREFIX.en and PREFIX.de.", "PREFIX", "--output", "-o", default=False)]
 LinksOutput = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Where to write the links.",
-        show_default="stdout; with --gold, nowhere",
-    ),
+    Path | None, option("Where to write the links.", "FILE", "--output", "-o", default="stdout; with --gold, nowhere")
 ]
 AttentionLayer = Annotated[
-    int | None,
-    typer.Option(
-        "--layer",
-        min=1,
-        metavar="L",
-        help="Use the attention of this layer of a Transformer.",
-        show_default=THE_RECIPES,
-    ),
+    int | None, option("Use the attention of this layer of a Transformer.", "L", "--layer", default=THE_RECIPES, min=1)
 ]
 AttentionHead = Annotated[
-    int | None,
-    typer.Option("--head", min=1, metavar="H", help="Head of that layer.", show_default="mean of the layer's heads"),
+    int | None, option("Head of that layer.", "H", "--head", default="mean of the layer's heads", min=1)
 ]
 Gold = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Gold links (Pharaoh or NAACL): print the AER.",
-        show_default="none",
-        rich_help_panel=_EVALUATION,
-    ),
+    Path | None, option("Gold links (Pharaoh or NAACL): print the AER.", "FILE", default="none", panel=_EVALUATION)
 ]
 GoldOrder = Annotated[
     Literal["source-target", "target-source"],
-    typer.Option(metavar="ORDER", help="source-target or target-source, as in --gold.", rich_help_panel=_EVALUATION),
+    option("source-target or target-source, as in --gold.", "ORDER", panel=_EVALUATION),
 ]
 Bootstrap = Annotated[
-    int,
-    typer.Option(
-        min=0, metavar="N", help="Resamples for the 95 % interval of the AER; 0: none.", rich_help_panel=_EVALUATION
-    ),
+    int, option("Resamples for the 95 % interval of the AER; 0: none.", "N", panel=_EVALUATION, min=0)
 ]
 RecipeName = Annotated[
-    str,
-    typer.Argument(
-        metavar="RECIPE",
-        help="YAML file, or a recipe that ships with nmt (`nmt recipe list`).",
-        show_default=False,
-    ),
+    str, argument("YAML file, or a recipe that ships with nmt (`nmt recipe list`).", "RECIPE", default=False)
 ]
 Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Change one setting; may be repeated.",
-        show_default=THE_RECIPES,
-    ),
+    list[str] | None, option("Change one setting; may be repeated.", "KEY=VALUE", "--set", default=THE_RECIPES)
 ]
-Processes = Annotated[
-    int,
-    typer.Option(min=1, metavar="N", help="Processes that train together, each on a share.", rich_help_panel=MACHINE),
-]
-Device = Annotated[
-    str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:N or mps (Apple).", rich_help_panel=MACHINE)
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="CPU threads.", show_default="one per core", rich_help_panel=MACHINE),
-]
-Precision = Annotated[
-    PrecisionName,
-    typer.Option(
-        metavar="NAME",
-        help="fp32, bf16, fp16 (GPU), int8 (CPU) or auto.",
-        rich_help_panel=MACHINE,
-    ),
-]
+Processes = Annotated[int, option("Processes that train together, each on a share.", "N", panel=MACHINE, min=1)]
+Device = Annotated[str, option("auto, cpu, cuda, cuda:N or mps (Apple).", "NAME", panel=MACHINE)]
+Threads = Annotated[int | None, option("CPU threads.", "N", default="one per core", panel=MACHINE, min=1)]
+Precision = Annotated[PrecisionName, option("fp32, bf16, fp16 (GPU), int8 (CPU) or auto.", "NAME", panel=MACHINE)]
 BatchTokens = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Tokens per batch; fewer save memory.",
-        show_default="8192, 65536 on a GPU",
-        rich_help_panel=MACHINE,
-    ),
+    option("Tokens per batch; fewer save memory.", "N", default="8192, 65536 on a GPU", panel=MACHINE, min=1),
 ]
-ScoredTokens = Annotated[
-    int,
-    typer.Option(min=1, metavar="N", help="Tokens per batch; fewer save memory.", rich_help_panel=MACHINE),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
+ScoredTokens = Annotated[int, option("Tokens per batch; fewer save memory.", "N", panel=MACHINE, min=1)]
+Quiet = Annotated[bool, option("Print only errors on stderr.", "", "--quiet", "-q")]
 BeamSize = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Beam size; 1 is greedy search.",
-        show_default=THE_RECIPES,
-        rich_help_panel=_SEARCH,
-    ),
+    int | None, option("Beam size; 1 is greedy search.", "N", default=THE_RECIPES, panel=_SEARCH, min=1)
 ]
 LengthPenalty = Annotated[
     float | None,
-    typer.Option(
-        min=0,
-        metavar="ALPHA",
-        help="Length penalty of Wu et al. 2016, eq. 14.",
-        show_default=THE_RECIPES,
-        rich_help_panel=_SEARCH,
-    ),
+    option("Length penalty of Wu et al. 2016, eq. 14.", "ALPHA", default=THE_RECIPES, panel=_SEARCH, min=0),
 ]
 CoveragePenalty = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        metavar="BETA",
-        help="Coverage penalty of the same equation.",
-        show_default=THE_RECIPES,
-        rich_help_panel=_SEARCH,
-    ),
+    float | None, option("Coverage penalty of the same equation.", "BETA", default=THE_RECIPES, panel=_SEARCH, min=0)
 ]
 NONE = "none"
 """The value that switches a setting off; without the option the recipe's setting applies."""
@@ -197,60 +121,37 @@ def number_or(word: str, read: Callable[[str], Any], least: float) -> Callable[[
 
 Horizon = Annotated[
     Any,
-    typer.Option(
+    option(
+        "Look N tokens ahead for a better hypothesis.",
+        "N|none",
+        default=THE_RECIPES,
+        panel=_SEARCH,
         parser=number_or(NONE, int, 1),
-        metavar="N|none",
-        help="Look N tokens ahead for a better hypothesis.",
-        show_default=THE_RECIPES,
-        rich_help_panel=_SEARCH,
     ),
 ]
 Prune = Annotated[
     Any,
-    typer.Option(
+    option(
+        "Drop hypotheses this far below the best.",
+        "NATS|none",
+        default=THE_RECIPES,
+        panel=_SEARCH,
         parser=number_or(NONE, float, 0),
-        metavar="NATS|none",
-        help="Drop hypotheses this far below the best.",
-        show_default=THE_RECIPES,
-        rich_help_panel=_SEARCH,
     ),
 ]
 MaxRatio = Annotated[
-    float | None,
-    typer.Option(
-        metavar="RATIO",
-        help="Longest output, as a multiple of the source.",
-        show_default=THE_RECIPES,
-        rich_help_panel=_SEARCH,
-    ),
+    float | None, option("Longest output, as a multiple of the source.", "RATIO", default=THE_RECIPES, panel=_SEARCH)
 ]
 ReplaceUnknown = Annotated[
-    bool,
-    typer.Option(
-        "--replace-unknown",
-        help="Replace each unknown word (⁇) by its aligned source word.",
-        rich_help_panel=_SEARCH,
-    ),
+    bool, option("Replace each unknown word (⁇) by its aligned source word.", "", "--replace-unknown", panel=_SEARCH)
 ]
 Lexicon = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Lines `word TAB translation` for --replace-unknown.",
-        show_default="none",
-        rich_help_panel=_SEARCH,
-    ),
+    Path | None, option("Lines `word TAB translation` for --replace-unknown.", "FILE", default="none", panel=_SEARCH)
 ]
 
 ShortlistFile = Annotated[
     Path | None,
-    typer.Option(
-        "--shortlist",
-        metavar="FILE",
-        help="Use only target tokens that `nmt shortlist` lists.",
-        show_default="all",
-        rich_help_panel=MACHINE,
-    ),
+    option("Use only target tokens that `nmt shortlist` lists.", "FILE", "--shortlist", default="all", panel=MACHINE),
 ]
 
 

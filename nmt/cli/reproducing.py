@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nmt.cli.options import Device, Processes, Quiet, RecipeName, Settings, Threads, set_up
+from nmt.cli.options import Device, Processes, Quiet, RecipeName, Settings, Threads, option, set_up
 from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import showing_downloads, with_progress
 
@@ -57,18 +57,14 @@ def reproduce(
     settings: Settings = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Run folder.",
-            show_default="runs/NAME, by the recipe's name; with --smoke, none is kept",
+        option(
+            "Run folder.", "DIR", "--out", "-o", default="runs/NAME, by the recipe's name; with --smoke, none is kept"
         ),
     ] = None,
     smoke: Annotated[
-        bool, typer.Option("--smoke", help="Run every step in about a minute, on the first pairs of the text.")
+        bool, option("Run every step in about a minute, on the first pairs of the text.", "", "--smoke")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, option("Print one JSON object.", "", "--json")] = False,
     device: Device = "auto",
     threads: Threads = None,
     processes: Processes = 1,

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from nmt.cli.allocation import keep_freed_memory, keep_kernels
-from nmt.cli.options import MACHINE, Device, Precision, Quiet, log_to_stderr
+from nmt.cli.options import MACHINE, Device, Precision, Quiet, argument, log_to_stderr, option
 from nmt.cli.streams import open_input, text_lines
 from nmt.errors import DataError, UsageError
 from nmt.runtime.wording import counted
@@ -28,64 +28,36 @@ _INTERRUPTED = 130
 
 
 def serve(
-    models: Annotated[
-        list[Path],
-        typer.Argument(metavar="MODEL", help="Models, to choose from and compare.", show_default=False),
-    ],
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 is any free one.")] = 5000,
+    models: Annotated[list[Path], argument("Models, to choose from and compare.", "MODEL", default=False)],
+    host: Annotated[str, option("Address to listen on.", "ADDRESS")] = "127.0.0.1",
+    port: Annotated[int, option("Port; 0 is any free one.", "N", min=0, max=65535)] = 5000,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Also answer to this host name; may be repeated.",
-            show_default="all but on a loopback address",
-        ),
+        option("Also answer to this host name; may be repeated.", "NAME", default="all but on a loopback address"),
     ] = None,
     allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="URL",
-            help="Also answer to pages of this site; * is any; may be repeated.",
-            show_default="none",
-        ),
+        list[str] | None, option("Also answer to pages of this site; * is any; may be repeated.", "URL", default="none")
     ] = None,
-    root_path: Annotated[
-        str, typer.Option(metavar="PATH", help="Path where a proxy shows the server.", show_default="none")
-    ] = "",
+    root_path: Annotated[str, option("Path where a proxy shows the server.", "PATH", default="none")] = "",
     api_key_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help=f"API key that requests must name; or ${_KEY}.", show_default="none"),
+        Path | None, option(f"API key that requests must name; or ${_KEY}.", "FILE", default="none")
     ] = None,
-    max_characters: Annotated[
-        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Characters per request.", rich_help_panel=_LIMITS)
-    ] = 5000,
-    max_queue: Annotated[
-        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Lines that wait.", rich_help_panel=_LIMITS)
-    ] = 1000,
+    max_characters: Annotated[int, option("Characters per request.", "N", panel=_LIMITS, min=1, max=1000000)] = 5000,
+    max_queue: Annotated[int, option("Lines that wait.", "N", panel=_LIMITS, min=1, max=1000000)] = 1000,
     max_requests: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Requests per minute and client.",
-            show_default="no limit",
-            rich_help_panel=_LIMITS,
-        ),
+        int | None, option("Requests per minute and client.", "N", default="no limit", panel=_LIMITS, min=1)
     ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Time per request.", rich_help_panel=_LIMITS)
-    ] = 30.0,
+    timeout: Annotated[float, option("Time per request.", "SECONDS", panel=_LIMITS, min=0.1, max=3600)] = 30.0,
     device: Device = "auto",
     precision: Precision = "fp32",
     threads: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Processes that decode, with one thread and a copy of the models each.",
+            "N",
+            default=f"one per core, at most {_MOST_PROCESSES}",
+            panel=MACHINE,
             min=1,
-            metavar="N",
-            help="Processes that decode, with one thread and a copy of the models each.",
-            show_default=f"one per core, at most {_MOST_PROCESSES}",
-            rich_help_panel=MACHINE,
         ),
     ] = None,
     quiet: Quiet = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options import Model, Quiet, set_up
+from nmt.cli.options import Model, Quiet, argument, option, set_up
 from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
@@ -18,21 +18,19 @@ _log = logging.getLogger(__name__)
 
 Licence = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Licence of the model, for its card: mit, cc-by-4.0, ...",
+        "ID",
         "--licence",
         "--license",
-        metavar="ID",
-        help="Licence of the model, for its card: mit, cc-by-4.0, ...",
-        show_default="that of an earlier card",
+        default="that of an earlier card",
     ),
 ]
 
 
 def export(
     model: Model,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="New file; it ends with .zip.", show_default=False)
-    ],
+    output: Annotated[Path, option("New file; it ends with .zip.", "FILE", "--output", "-o", default=False)],
     licence: Licence = None,
     quiet: Quiet = False,
 ) -> None:
@@ -64,15 +62,13 @@ def export(
 
 def push(
     model: Model,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="owner/name on the hub.", show_default=False)],
+    name: Annotated[str, argument("owner/name on the hub.", "NAME", default=False)],
     licence: Licence = None,
-    private: Annotated[bool, typer.Option("--private", help="Make a private repository.")] = False,
+    private: Annotated[bool, option("Make a private repository.", "", "--private")] = False,
     replace_card: Annotated[
-        bool, typer.Option("--replace-card", help="Replace the card on the hub, whoever wrote it.")
+        bool, option("Replace the card on the hub, whoever wrote it.", "", "--replace-card")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the card and the files, and upload nothing.")
-    ] = False,
+    dry_run: Annotated[bool, option("Print the card and the files, and upload nothing.", "", "--dry-run")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Upload a model to the Hugging Face hub.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options import Model, set_up
+from nmt.cli.options import Model, option, set_up
 from nmt.cli.streams import check_not_input, read_parallel
 from nmt.errors import UsageError
 
@@ -21,27 +21,14 @@ FILE = "shortlist.safetensors"
 def shortlist(
     model: Model,
     source: Annotated[
-        Path | None,
-        typer.Option(
-            "--source",
-            "-s",
-            metavar="FILE",
-            help="Source text, one sentence per line.",
-            show_default="training text",
-        ),
+        Path | None, option("Source text, one sentence per line.", "FILE", "--source", "-s", default="training text")
     ] = None,
     target: Annotated[
-        Path | None,
-        typer.Option(
-            "--target", "-t", metavar="FILE", help="Its translation, line by line.", show_default="training text"
-        ),
+        Path | None, option("Its translation, line by line.", "FILE", "--target", "-t", default="training text")
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write.", show_default=f"MODEL/{FILE}"),
-    ] = None,
-    candidates: Annotated[int, typer.Option(min=0, metavar="N", help="Most translations per source token.")] = 40,
-    frequent: Annotated[int, typer.Option(min=0, metavar="N", help="Frequent target tokens on every list.")] = 500,
+    output: Annotated[Path | None, option("Where to write.", "FILE", "--output", "-o", default=f"MODEL/{FILE}")] = None,
+    candidates: Annotated[int, option("Most translations per source token.", "N", min=0)] = 40,
+    frequent: Annotated[int, option("Frequent target tokens on every list.", "N", min=0)] = 500,
 ) -> None:
     """Learn likely translations of each token, for faster translation.
 

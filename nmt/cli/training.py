@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Device, Processes, Quiet, RecipeName, Settings, Threads, set_up
+from nmt.cli.options import Device, Processes, Quiet, RecipeName, Settings, Threads, argument, option, set_up
 from nmt.runtime.wording import counted
 from nmt.training.launch import count_of_ranks, launch, rank_of_process, ranks_on_this_machine
 
@@ -16,14 +16,11 @@ def train(
     recipe: RecipeName,
     settings: Settings = None,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Run folder.", show_default="runs/NAME, by the recipe's name"),
+        Path | None, option("Run folder.", "DIR", "--out", "-o", default="runs/NAME, by the recipe's name")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Resume even if the recipe or the text has changed.")] = False,
-    dump_recipe: Annotated[
-        bool, typer.Option("--dump-recipe", help="Print the recipe with all defaults, and exit.")
-    ] = False,
+    resume: Annotated[bool, option("Resume the run in --out.", "", "--resume")] = False,
+    force: Annotated[bool, option("Resume even if the recipe or the text has changed.", "", "--force")] = False,
+    dump_recipe: Annotated[bool, option("Print the recipe with all defaults, and exit.", "", "--dump-recipe")] = False,
     device: Device = "auto",
     threads: Threads = None,
     processes: Processes = 1,
@@ -93,16 +90,10 @@ def threads_of_rank() -> int | None:
 
 
 def average(
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Run folder with several checkpoints.", show_default=False)
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="New model folder.", show_default="RUN-average"),
-    ] = None,
+    run: Annotated[Path, argument("Run folder with several checkpoints.", "RUN", default=False)],
+    output: Annotated[Path | None, option("New model folder.", "DIR", "--output", "-o", default="RUN-average")] = None,
     best: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="How many of the best checkpoints to average.", show_default="all"),
+        int | None, option("How many of the best checkpoints to average.", "N", default="all", min=1)
     ] = None,
 ) -> None:
     """Average the weights of a run's best checkpoints into a new model.

@@ -38,10 +38,12 @@ from nmt.cli.options import (
     SourceText,
     TargetText,
     Threads,
+    argument,
     build_translator,
     load_models,
     load_shortlist,
     need_attention,
+    option,
     set_up,
     unknown_words,
 )
@@ -77,48 +79,26 @@ _NOTHING = "-inf", ""
 
 def translate(
     models: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="MODEL",
-            help="Model (folder, .zip, hf:owner/name); several: an ensemble.",
-            show_default=False,
-        ),
+        list[Path], argument("Model (folder, .zip, hf:owner/name); several: an ensemble.", "MODEL", default=False)
     ],
     source: Annotated[
-        Path,
-        typer.Option(
-            "--input",
-            "-i",
-            metavar="FILE",
-            help="Lines of text, a table, or sacrebleu:SET/PAIR.",
-            show_default="stdin",
-        ),
+        Path, option("Lines of text, a table, or sacrebleu:SET/PAIR.", "FILE", "--input", "-i", default="stdin")
     ] = STANDARD,
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="File to write; .gz, .xz, .zst and .bz2 compress.",
-            show_default="stdout",
-        ),
+        Path, option("File to write; .gz, .xz, .zst and .bz2 compress.", "FILE", "--output", "-o", default="stdout")
     ] = STANDARD,
     form: Annotated[
-        OutputFormat,
-        typer.Option("--format", metavar="NAME", help="text, tsv (a table) or jsonl (an object per line)."),
+        OutputFormat, option("text, tsv (a table) or jsonl (an object per line).", "NAME", "--format")
     ] = "text",
-    scores: Annotated[bool, typer.Option("--scores", help="Write the score before each translation.")] = False,
+    scores: Annotated[bool, option("Write the score before each translation.", "", "--scores")] = False,
     n_best: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Write the N best translations of each line.", show_default="the best"),
+        int | None, option("Write the N best translations of each line.", "N", default="the best", min=1)
     ] = None,
     alignments: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write word links; at a terminal, - shows them.", show_default="none"),
+        Path | None, option("Write word links; at a terminal, - shows them.", "FILE", default="none")
     ] = None,
     split_sentences: Annotated[
-        bool, typer.Option("--split-sentences", help="Translate each sentence of a line by itself.")
+        bool, option("Translate each sentence of a line by itself.", "", "--split-sentences")
     ] = False,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
@@ -129,74 +109,46 @@ def translate(
     replace_unknown: ReplaceUnknown = False,
     lexicon: Lexicon = None,
     sampled: Annotated[
-        bool,
-        typer.Option(
-            "--sample", help="Draw random translations; --n-best is their number per line.", rich_help_panel=_SAMPLING
-        ),
+        bool, option("Draw random translations; --n-best is their number per line.", "", "--sample", panel=_SAMPLING)
     ] = False,
     temperature: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "Softmax temperature; below 1 favours probable tokens.",
+            "NUMBER",
+            default="1",
+            panel=_SAMPLING,
             min=0.001,
             max=1000,
-            metavar="NUMBER",
-            help="Softmax temperature; below 1 favours probable tokens.",
-            show_default="1",
-            rich_help_panel=_SAMPLING,
         ),
     ] = None,
     top_k: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="K",
-            help="Draw from the K most probable tokens.",
-            show_default="all",
-            rich_help_panel=_SAMPLING,
-        ),
+        int | None, option("Draw from the K most probable tokens.", "K", default="all", panel=_SAMPLING, min=1)
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Seed; a sample depends only on it and the line number.",
-            show_default="1",
-            rich_help_panel=_SAMPLING,
-        ),
+        option("Seed; a sample depends only on it and the line number.", "N", default="1", panel=_SAMPLING, min=0),
     ] = None,
     shortlist: ShortlistFile = None,
     device: Device = "auto",
     devices: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="GPUs that share the file, as in 0,1.",
-            show_default="one",
-            rich_help_panel=MACHINE,
-        ),
+        str | None, option("GPUs that share the file, as in 0,1.", "LIST", default="one", panel=MACHINE)
     ] = None,
     precision: Precision = "fp32",
     threads: Threads = None,
     batch_tokens: BatchTokens = None,
     window: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Lines read ahead.",
+            "LINES",
+            default=f"{WINDOW} a thread, {GPU_WINDOW} a GPU, 1 if typed",
+            panel=MACHINE,
             min=1,
-            metavar="LINES",
-            help="Lines read ahead.",
-            show_default=f"{WINDOW} a thread, {GPU_WINDOW} a GPU, 1 if typed",
-            rich_help_panel=MACHINE,
         ),
     ] = None,
     shard: Annotated[
-        str | None,
-        typer.Option(
-            metavar="I/N",
-            help="Translate part I of N; concatenate the outputs.",
-            show_default="all",
-            rich_help_panel=MACHINE,
-        ),
+        str | None, option("Translate part I of N; concatenate the outputs.", "I/N", default="all", panel=MACHINE)
     ] = None,
     quiet: Quiet = False,
 ) -> None:
@@ -430,9 +382,7 @@ def score(
     model: Model,
     source: SourceText,
     target: TargetText,
-    normalise: Annotated[
-        bool, typer.Option("--normalise", help="Divide by the number of tokens, end mark included.")
-    ] = False,
+    normalise: Annotated[bool, option("Divide by the number of tokens, end mark included.", "", "--normalise")] = False,
     device: Device = "auto",
     precision: Precision = "fp32",
     threads: Threads = None,

@@ -16,10 +16,12 @@ from nmt.cli.options import (
     Model,
     Quiet,
     Threads,
+    argument,
     build_translator,
     load_models,
     need_attention,
     number_or,
+    option,
     set_up,
 )
 from nmt.errors import DataError, UsageError
@@ -38,91 +40,52 @@ _ALL = "all"
 def plot(
     model: Model,
     sentences: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SENTENCE", help="Sentence to translate; or use --input.", show_default=False),
+        list[str] | None, argument("Sentence to translate; or use --input.", "SENTENCE", default=False)
     ] = None,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Picture (.png, .pdf, .svg) or page (.html)."),
-    ] = Path("alignment.png"),
+    output: Annotated[Path, option("Picture (.png, .pdf, .svg) or page (.html).", "FILE", "--output", "-o")] = Path(
+        "alignment.png"
+    ),
     source: Annotated[
-        Path | None,
-        typer.Option("--input", "-i", metavar="FILE", help="Sentences, one per line; - is stdin.", show_default="none"),
+        Path | None, option("Sentences, one per line; - is stdin.", "FILE", "--input", "-i", default="none")
     ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Align this translation of SENTENCE.", show_default="the model's"),
-    ] = None,
+    target: Annotated[str | None, option("Align this translation of SENTENCE.", "TEXT", default="the model's")] = None,
     reference: Annotated[
-        Path | None,
-        typer.Option(
-            "--reference", "-r", metavar="FILE", help="Reference translations, for BLEU.", show_default="none"
-        ),
+        Path | None, option("Reference translations, for BLEU.", "FILE", "--reference", "-r", default="none")
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Align the references instead of the model's translations.")
-    ] = False,
+    force: Annotated[bool, option("Align the references instead of the model's translations.", "", "--force")] = False,
     gold: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Gold links (Pharaoh or NAACL), for the AER. Implies --force.", show_default="none"
-        ),
+        Path | None, option("Gold links (Pharaoh or NAACL), for the AER. Implies --force.", "FILE", default="none")
     ] = None,
     posterior: Annotated[
-        bool,
-        typer.Option("--posterior", help="Show the posterior alignment given the target words, not the attention."),
+        bool, option("Show the posterior alignment given the target words, not the attention.", "", "--posterior")
     ] = False,
     layer: AttentionLayer = None,
     head: Annotated[
         Any,
-        typer.Option(
+        option(
+            "Head of that layer, or all.",
+            f"H|{_ALL}",
+            default="mean of the layer's heads",
             parser=number_or(_ALL, int, 1),
-            metavar=f"H|{_ALL}",
-            help="Head of that layer, or all.",
-            show_default="mean of the layer's heads",
         ),
     ] = None,
     beam_size: BeamSize = None,
-    n_best: Annotated[
-        int,
-        typer.Option(min=1, metavar="N", help="Draw the N best translations side by side.", rich_help_panel=_PICTURE),
-    ] = 1,
+    n_best: Annotated[int, option("Draw the N best translations side by side.", "N", panel=_PICTURE, min=1)] = 1,
     rank: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="K",
-            help="Draw the K-th best translation alone.",
-            show_default="the best",
-            rich_help_panel=_PICTURE,
-        ),
+        int | None, option("Draw the K-th best translation alone.", "K", default="the best", panel=_PICTURE, min=1)
     ] = None,
     subwords: Annotated[
-        bool, typer.Option("--subwords", help="Show subword tokens instead of words.", rich_help_panel=_PICTURE)
+        bool, option("Show subword tokens instead of words.", "", "--subwords", panel=_PICTURE)
     ] = False,
     style: Annotated[
-        Literal["color", "grey"],
-        typer.Option(
-            metavar="NAME",
-            help="color, or grey as in the papers.",
-            rich_help_panel=_PICTURE,
-        ),
+        Literal["color", "grey"], option("color, or grey as in the papers.", "NAME", panel=_PICTURE)
     ] = "color",
     font: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Font of the words (.ttf, .otf, .ttc).",
-            show_default="DejaVu Sans",
-            rich_help_panel=_PICTURE,
-        ),
+        Path | None, option("Font of the words (.ttf, .otf, .ttc).", "FILE", default="DejaVu Sans", panel=_PICTURE)
     ] = None,
-    dpi: Annotated[float, typer.Option(metavar="N", help="Dots per inch of a PNG.", rich_help_panel=_PICTURE)] = 150,
+    dpi: Annotated[float, option("Dots per inch of a PNG.", "N", panel=_PICTURE)] = 150,
     compare: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="MODEL", help="A second model beside the first.", show_default="none", rich_help_panel=_PAGE
-        ),
+        Path | None, option("A second model beside the first.", "MODEL", default="none", panel=_PAGE)
     ] = None,
     device: Device = "auto",
     threads: Threads = None,

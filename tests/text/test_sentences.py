@@ -19,6 +19,8 @@ from nmt.text.sentences import split_sentences
         ("ar", ["هل نام القط؟ ", "نعم."]),
         ("tlh", ["One bird. ", "Two birds."]),
         ("en", ["A dog.\u00a0\t", "It runs."]),
+        ("en", ["(This is one.) ", "[So is this!]  ", "That is two. ", "Three (it ends here.) is one. ", "Four."]),
+        ("de", ["(Das ist eins.) ", "Das ist zwei."]),
     ],
 )
 def test_languages_end_their_sentences_in_their_own_ways(language: str, sentences: list[str]) -> None:
@@ -26,7 +28,16 @@ def test_languages_end_their_sentences_in_their_own_ways(language: str, sentence
 
 
 @pytest.mark.parametrize(
-    "text", ["1. Open page.Html, then v1.2.3 and Ant.Bee", "...", "A dog. ...", "X. Young ran", " a"]
+    "text",
+    [
+        "1. Open page.Html, then v1.2.3 and Ant.Bee",
+        "...",
+        "A dog. ...",
+        "X. Young ran",
+        " a",
+        "(Approx.) Value",
+        "(This is one.)",
+    ],
 )
 def test_numbers_initials_and_names_with_dots_are_no_sentences(text: str) -> None:
     assert split_sentences(text) == [text]
@@ -36,7 +47,7 @@ def test_an_empty_text_has_no_sentences() -> None:
     assert split_sentences("") == []
 
 
-AWKWARD = st.text(st.sampled_from("aB1.!?。 \u00a0\u2028\t\n\"”)'é我।\ud800\U0001f600"), max_size=30)
+AWKWARD = st.text(st.sampled_from("aB1.!?()[]。 \u00a0\u2028\t\n\"”)'é我।\ud800\U0001f600"), max_size=30)
 
 
 @given(AWKWARD, st.sampled_from(["en", "de", "zh", "hi", "el", "xx", ""]))

@@ -357,6 +357,18 @@ def test_a_long_sentence_is_drawn_in_bands(visit: Open) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
+def test_a_long_sentence_is_drawn_smaller_on_a_phone(visit: Open) -> None:
+    """87 words that all cross drew 3,267 pixels, four screens."""
+    page = visit(width=390, height=844, has_touch=True, is_mobile=True)
+    words = [f"word{number}" for number in range(87)]
+    type_text(page, " ".join(words), " ".join(reversed(words)))
+    page.wait_for_selector(".ribbons.compact")
+    assert page.locator(".ribbons").bounding_box()["height"] < 3 * 844
+    assert page.locator(".word").first.bounding_box()["height"] >= 24  # what a finger needs (WCAG 2.5.8)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    take(page, "served-phone-long")
+
+
 @pytest.mark.parametrize(
     ("text", "pasted", "start"),
     [

@@ -1,15 +1,17 @@
 // Where words and ribbons stand: in two rows if these fit; if not, in bands of two rows or in two columns.
 
 const BETWEEN_WORDS = 5; // pixels
-const BETWEEN_ROWS = 88; // for the ribbons
 const BETWEEN_BANDS = 10;
+const ROOMY = { name: "", betweenRows: 88 }; // for the ribbons
+const COMPACT = { name: "compact", betweenRows: 40 };
+const MOST_ROOMY = 5; // bands; where there are more, as on a phone, all is smaller
 
 /** Place the words, then draw every ribbon from its source to its target. */
 function placeRibbons(view) {
   layOut(view, "across measured");
   const fits = SIDES.every((side) => view.rows[side].scrollWidth <= view.rows[side].clientWidth);
-  layOut(view, fits ? "across" : "down");
-  if (!fits) placeBands(view);
+  if (fits) layOut(view, "across");
+  else placeBands(view);
   const box = view.svg.getBoundingClientRect();
   const [sources, targets] = SIDES.map((side) => view.words[side].map((word) => word.getBoundingClientRect()));
   const draw = view.figure.classList.contains("down") ? pathAcross : pathDown;
@@ -40,18 +42,20 @@ function pathAcross(from, to, box) {
 
 // --- bands ----------------------------------------------------------------------------------------------------------
 
-/** Place words in bands, like lines of a text, unless the columns are lower. */
-function placeBands(view) {
+/** Place words in bands, like lines of a text, unless two columns are lower. */
+function placeBands(view, form = ROOMY) {
+  layOut(view, `down ${form.name}`);
   const columns = view.figure.offsetHeight;
-  layOut(view, "bands");
+  layOut(view, `bands ${form.name}`);
   const width = view.figure.clientWidth;
   const widths = Object.fromEntries(
     SIDES.map((side) => [side, view.words[side].map((word) => word.offsetWidth + BETWEEN_WORDS)]),
   );
   const bands = balanceBands(view.units.weights, widths, width + BETWEEN_WORDS);
-  const step = view.figure.querySelector(".word").offsetHeight + BETWEEN_ROWS; // from one row to the other
-  const height = 2 * step - BETWEEN_ROWS + BETWEEN_BANDS;
-  if (bands.length * height - BETWEEN_BANDS >= columns) return layOut(view, "down");
+  if (form === ROOMY && bands.length > MOST_ROOMY) return placeBands(view, COMPACT);
+  const step = view.figure.querySelector(".word").offsetHeight + form.betweenRows; // from one row to the other
+  const height = 2 * step - form.betweenRows + BETWEEN_BANDS;
+  if (bands.length * height - BETWEEN_BANDS >= columns) return layOut(view, `down ${form.name}`);
   view.figure.style.height = `${bands.length * height - BETWEEN_BANDS}px`;
   bands.forEach((band, number) =>
     SIDES.forEach((side, at) => placeRow(view, side, band[side], widths[side], width, number * height + at * step)),

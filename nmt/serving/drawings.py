@@ -79,15 +79,12 @@ class Drawer:
 
     async def _drawings(self, request: PictureInput) -> list[_ModelReading]:
         """The translation by each model, aligned."""
-        wanted = {request.model: (request.translation, request.weights)}
+        wanted = [(request.model, request.translation, request.weights)]
         if request.compared is not None:
-            translation = request.compared_translation
-            wanted[request.compared] = (
-                request.translation if translation is None else translation,
-                request.compared_weights or request.weights,
-            )
+            translation = request.translation if request.compared_translation is None else request.compared_translation
+            wanted.append((request.compared, translation, request.compared_weights or request.weights))
         drawings = []
-        for identifier, (translation, weights) in wanted.items():
+        for identifier, translation, weights in dict.fromkeys(wanted):
             index = self._service.choose(request.source, request.target, identifier)
             line = await self._service.score_line(index, request.q, translation, weights)
             drawings.append(_ModelReading(self._service.models[index].name, line, weights))

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from nmt.serving.schemas import AUTO, MOST_HYPOTHESES, TEXT_FIELDS, PictureInput, TranslateInput
+from nmt.serving.schemas import AUTO, MOST_HYPOTHESES, NOT_BLANK, TEXT_FIELDS, PictureInput, TranslateInput
 from nmt.serving.work import ServedModel
 
 _EMPTY = {"enum": [None, ""]}
@@ -113,6 +113,6 @@ def _wide_enough(hypotheses: int) -> dict[str, Any]:
 
 def _drawable() -> dict[str, Any]:
     """The rule that one of the translations of a drawing is not blank."""
-    some = {"type": "string", "pattern": r"\S"}
+    some = {"type": "string", "pattern": NOT_BLANK}
     second = {"compared": some, "compared_translation": some}
     return {"anyOf": [{"properties": {"translation": some}}, {"properties": second, "required": list(second)}]}

@@ -15,6 +15,8 @@ AUTO = "auto"
 """The source language of clients that leave it to the server."""
 TEXT_FIELDS = ("q", "translation", "compared_translation")
 """Fields that may be empty; any other is left out where it is empty or null."""
+NOT_BLANK = r"[^\s\u001c-\u001f\u0085]"
+"""A pattern of JSON Schema for texts that are not blank, as Python sees it."""
 MOST_HYPOTHESES = 10
 WIDEST_BEAM = 20
 _DIGITS = 4
@@ -71,7 +73,7 @@ class TranslateInput(_Input):
 class ScoreInput(_Input):
     """A line and a translation of it, to score and align."""
 
-    q: str = Field(description="The source, one line.", json_schema_extra={"pattern": r"\S"})
+    q: str = Field(description="The source, one line.", json_schema_extra={"pattern": NOT_BLANK})
     translation: str = Field(description="Its translation, one line.")
     weights: AlignmentWeights = Field(
         "posterior", description="Weights of the alignment: `posterior`, given the target word, or `attention`."

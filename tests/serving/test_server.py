@@ -76,6 +76,13 @@ def test_a_known_translation_has_the_posterior_unless_attention_is_wanted(server
     assert b"attention weight or posterior weight" in server.ask("/alignment.svg", compared).body
 
 
+def test_a_model_is_compared_with_itself(server: Running) -> None:
+    content = {"q": "a b", "translation": "x", "target": "de", "model": "one", "compared": "one"}
+    other = server.ask("/alignment.json", {**content, "compared_translation": "y"}).json["models"]
+    assert [each["text"] for each in other] == ["x", "y"]
+    assert len(server.ask("/alignment.json", content).json["models"]) == 1
+
+
 @pytest.mark.parametrize(
     ("form", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("html", b"<!doctype html>"), ("json", b"{")]
 )

@@ -1,0 +1,582 @@
+"""Text with inline codes: tags, placeholders and whatever else belongs to a sentence but is not translated.
+
+A model reads the text without its codes. Afterwards each code is put back by the links between words:
+
+* a pair of tags around the words that are linked to those inside it,
+* a single code beside the word that is linked to its neighbor, with the white space that it had.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise, zip_longest
+from typing import Literal
+
+import regex
+
+Kind = Literal["open", "close", "word", "mark"]
+Interval = tuple[int, int]
+
+_DEEPEST = 50
+"""Most pairs inside one another; further tags count as single codes."""
+_LETTER = regex.compile(r"\p{L}")
+_CORE = regex.compile(r"[\p{L}\p{M}\p{N}](?:.*[\p{L}\p{M}\p{N}])?", regex.DOTALL)
+_CLOSING = regex.compile(r"[.,;:!?…\"'\p{Pe}\p{Pf}]")
+_OPENING = regex.compile(r"[¿¡\"'\p{Ps}\p{Pi}]")
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """What belongs to a sentence but is not translated.
+
+    Attributes:
+        text: as it stands in the text.
+        kind: `open` and `close` are a pair of tags; `word` stands for words, as a placeholder does; `mark` for none, as
+            `<img>` does.
+        name: which opening belongs to which closing.
+    """
+
+    text: str
+    kind: Kind = "word"
+    name: str = ""
+
+
+Piece = str | Code
+
+
+@dataclass(frozen=True)
+class LinkedWords:
+    """The words of a text and of its translation, and their links: pairs (source word, target word), from 0."""
+
+    source: Sequence[str]
+    target: Sequence[str]
+    links: AbstractSet[tuple[int, int]] = frozenset()
+
+
+class InlineText:
+    """A text with inline codes.
+
+    Attributes:
+        pieces: stretches of text, and codes, in their order.
+        plain: the text without its codes, which is what a model reads.
+    """
+
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        self.pieces = tuple(piece for piece in pieces if piece != "")
+        self._root = _nested(self.pieces)
+        self.plain = _place(self._root)
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether there are any codes."""
+        return any(isinstance(piece, Code) for piece in self.pieces)
+
+    @property
+    def has_letters(self) -> bool:
+        """Whether there is anything to translate; else the text is its own translation."""
+        return _LETTER.search(self.plain) is not None
+
+    def restore(self, translation: str, words: LinkedWords | None = None) -> list[Piece]:
+        """Put the codes into a translation of the plain text, each once.
+
+        Args:
+            translation: the translation, one line.
+            words: the links; without them, codes go to the same place relative to the length.
+
+        Returns:
+            Stretches of the translation, and the codes.
+        """
+        if words is None:
+            words = LinkedWords(self.plain.split(), translation.split())
+        return list(_Restoring(self.plain, translation, words).pieces(self._root, 0, len(translation)))
+
+
+# --- the codes of a text --------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class _Point:
+    """Single codes without text between them.
+
+    Attributes:
+        codes: the codes, and white space between them.
+        place: where they were in the plain text.
+        before, after: whether they have white space there (True) or are attached (False); None at an end of the text.
+    """
+
+    codes: list[Piece]
+    place: int = 0
+    before: bool | None = None
+    after: bool | None = None
+
+    @property
+    def is_word(self) -> bool:
+        """Whether the codes stand for words."""
+        return any(isinstance(code, Code) and code.kind == "word" for code in self.codes)
+
+
+@dataclass(eq=False)
+class _Pair:
+    """A pair of codes with text between them; that of the whole text has no codes."""
+
+    opening: Code | None = None
+    closing: Code | None = None
+    children: list[str | _Point | _Pair] = field(default_factory=list)
+    start: int = 0
+    end: int = 0
+
+    @property
+    def pairs(self) -> list[_Pair]:
+        """The pairs inside, without those inside them."""
+        return [child for child in self.children if isinstance(child, _Pair)]
+
+
+def _nested(pieces: Iterable[Piece]) -> _Pair:
+    """The pieces as a tree. An opening or closing without its partner is a single code, and so is a pair without text."""
+    path = [_Pair()]
+    for piece in pieces:
+        if isinstance(piece, str) or piece.kind in ("word", "mark"):
+            _append(path[-1], piece)
+        elif piece.kind == "open" and len(path) <= _DEEPEST:
+            path.append(_Pair(piece))
+        elif piece.kind == "close" and any(pair.opening and pair.opening.name == piece.name for pair in path):
+            while (pair := path.pop()).opening is None or pair.opening.name != piece.name:
+                _append_unpaired(path[-1], pair)
+            pair.closing = piece
+            _append_pair(path[-1], pair)
+        else:
+            _append(path[-1], piece)
+    while len(path) > 1:
+        pair = path.pop()
+        _append_unpaired(path[-1], pair)
+    return path[0]
+
+
+def _append(pair: _Pair, piece: Piece) -> None:
+    """Add text, or a code."""
+    if isinstance(piece, str):
+        pair.children.append(piece)
+    else:
+        _append_codes(pair, [piece])
+
+
+def _append_codes(pair: _Pair, codes: Sequence[Piece]) -> None:
+    """Add codes to the codes just before, if there are any."""
+    if pair.children and isinstance(last := pair.children[-1], _Point):
+        last.codes += codes
+    else:
+        pair.children.append(_Point(list(codes)))
+
+
+def _append_pair(parent: _Pair, pair: _Pair) -> None:
+    """Add a pair, as single codes if it has no text."""
+    texts = [child for child in pair.children if isinstance(child, str)]
+    if pair.pairs or any(map(str.strip, texts)):
+        parent.children.append(pair)
+        return
+    codes = [code for child in pair.children for code in ([child] if isinstance(child, str) else _codes(child))]
+    _append_codes(parent, [*filter(None, [pair.opening]), *codes, *filter(None, [pair.closing])])
+    if texts and len(texts) == len(pair.children):
+        _append(parent, " ")
+
+
+def _append_unpaired(parent: _Pair, pair: _Pair) -> None:
+    """Add the opening of a pair without closing, and what came after it."""
+    assert pair.opening is not None, "the whole text has no opening"
+    _append_codes(parent, [pair.opening])
+    for child in pair.children:
+        if isinstance(child, _Point):
+            _append_codes(parent, child.codes)
+        else:
+            parent.children.append(child)
+
+
+def _codes(node: _Point | _Pair) -> Iterator[Piece]:
+    """All codes of a point or pair, in their order."""
+    if isinstance(node, _Point):
+        yield from node.codes
+        return
+    yield from filter(None, [node.opening])
+    for child in node.children:
+        if not isinstance(child, str):
+            yield from _codes(child)
+    yield from filter(None, [node.closing])
+
+
+_Event = str | _Point | tuple[_Pair, bool]
+"""Text, single codes, or the start (True) or end of a pair."""
+
+
+def _place(root: _Pair) -> str:
+    """Give every code its place in the plain text, and return that text."""
+    events = list(_events(root))
+    solid = [number for number, event in enumerate(events) if not isinstance(event, tuple)]
+    for left, number, right in zip([None, *solid], solid, [*solid[1:], None], strict=False):
+        if isinstance(point := events[number], _Point):
+            _look_around(point, events, left, right)
+    texts, length = [], 0
+    for event in events:
+        match event:
+            case str():
+                texts.append(event)
+                length += len(event)
+            case _Point():
+                event.place = length
+            case (pair, True):
+                pair.start = length
+            case (pair, _):
+                pair.end = length
+    return "".join(texts)
+
+
+def _events(pair: _Pair) -> Iterator[_Event]:
+    yield pair, True
+    for child in pair.children:
+        if isinstance(child, _Pair):
+            yield from _events(child)
+        else:
+            yield child
+    yield pair, False
+
+
+def _look_around(point: _Point, events: list[_Event], left: int | None, right: int | None) -> None:
+    """Note the white space around a point. That between a word that is taken out and punctuation goes: `at {place}.` is `at.`"""
+    before, after = (None if number is None else events[number] for number in (left, right))
+    point.before = None if before is None else isinstance(before, str) and before[-1:].isspace()
+    point.after = None if after is None else isinstance(after, str) and after[:1].isspace()
+    if not point.is_word:
+        return
+    if left is not None and point.before and isinstance(after, str) and _CLOSING.match(after):
+        events[left] = str(before).rstrip()
+    elif right is not None and point.after and isinstance(before, str) and _OPENING.match(before[-1:]):
+        events[right] = str(after).lstrip()
+
+
+# --- words and links ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """A word without the punctuation beside it, or that punctuation."""
+
+    start: int
+    end: int
+    text: str
+    is_word: bool
+
+
+def _units(text: str, words: Sequence[str]) -> list[list[_Unit]]:
+    """The units of each word: punctuation before it, the word, punctuation after it, as far as there are any."""
+    return [list(_units_of(text, start, end)) for start, end in _spans(text, words)]
+
+
+def _units_of(text: str, start: int, end: int) -> Iterator[_Unit]:
+    core = _CORE.search(text, start, end)
+    cuts = (start, end) if core is None else (start, core.start(), core.end(), end)
+    for left, right in pairwise(cuts):
+        if left < right:
+            yield _Unit(left, right, text[left:right], core is not None and left == core.start())
+
+
+def _spans(text: str, words: Sequence[str]) -> list[Interval]:
+    """Where the words stand in the text; those that a model spells otherwise are taken to have equal shares of it."""
+    spans, end = list[Interval](), 0
+    for word in words:
+        start = text.find(word, end)
+        if start < 0:
+            break
+        end = start + len(word)
+        spans.append((start, end))
+    if len(spans) == len(words):
+        return spans
+    runs = [(match.start(), match.end()) for match in regex.finditer(r"\S+", text)]
+    return [runs[number * len(runs) // len(words)] for number in range(len(words))] if runs else []
+
+
+def _completed(links: AbstractSet[tuple[int, int]], source: int, target: int) -> set[tuple[int, int]]:
+    """The links, with words that have none linked beside their neighbors; the diagonal if there are no links at all."""
+    linked = {(left, right) for left, right in links if left < source and right < target}
+    if not linked and source and target:
+        diagonal = {(left, left * target // source) for left in range(source)}
+        return diagonal | {(right * source // target, right) for right in range(target)}
+    targets_of = defaultdict[int, list[int]](list)
+    for left, right in sorted(linked):
+        targets_of[left].append(right)
+    taken = {right for _, right in linked}
+    for step, words in ((1, range(source)), (-1, range(source - 1, -1, -1))):
+        for word in words:
+            if not targets_of[word]:
+                beside = [right + step for right in targets_of[word - step]]
+                free = [right for right in beside if 0 <= right < target and right not in taken][:1]
+                targets_of[word] += free
+                taken.update(free)
+    return {(left, right) for left, rights in targets_of.items() for right in rights}
+
+
+class _UnitLinks:
+    """Links between the units of a text and those of its translation."""
+
+    def __init__(self, plain: str, translation: str, words: LinkedWords) -> None:
+        source, target = _units(plain, words.source), _units(translation, words.target)
+        self.source, self.target = ([unit for word in side for unit in word] for side in (source, target))
+        self._source_starts, self._target_starts = (
+            [unit.start for unit in side] for side in (self.source, self.target)
+        )
+        pairs = set[tuple[_Unit, _Unit]]()
+        for left, right in _completed(words.links, len(source), len(target)):
+            pairs.update(_linked_units(source[left], target[right]))
+        if self.source and self.target and not (self.source[-1].is_word or self.target[-1].is_word):
+            pairs.add((self.source[-1], self.target[-1]))
+        self.targets_of, self.sources_of = defaultdict[_Unit, list[_Unit]](list), defaultdict[_Unit, list[_Unit]](list)
+        for unit, other in sorted(pairs, key=lambda pair: (pair[0].start, pair[1].start)):
+            self.targets_of[unit].append(other)
+            self.sources_of[other].append(unit)
+
+    def between(self, start: int, end: int) -> list[_Unit]:
+        """The units of the source that lie at least partly between two places."""
+        first = max(bisect_right(self._source_starts, start) - 1, 0)
+        return [unit for unit in self.source[first : bisect_left(self._source_starts, end)] if unit.end > start]
+
+    def up_to(self, place: int, start: int) -> Iterator[_Unit]:
+        """The units of the source that begin before a place and end after `start`, last ones first."""
+        for unit in reversed(self.source[: bisect_left(self._source_starts, place)]):
+            if unit.end <= start:
+                return
+            yield unit
+
+    def after(self, place: int, end: int) -> Iterator[_Unit]:
+        """The units of the source that end after a place and begin before `end`."""
+        for unit in self.source[max(bisect_right(self._source_starts, place) - 1, 0) :]:
+            if unit.start >= end:
+                return
+            if unit.end > place:
+                yield unit
+
+    def intervals(self, start: int, end: int) -> list[Interval]:
+        """The places of the translation that are linked to a stretch of the source; to its punctuation if it has no words."""
+        units = self.between(start, end)
+        units = [unit for unit in units if unit.is_word] or units
+        return sorted({_share(unit, other, start, end) for unit in units for other in self.targets_of[unit]})
+
+    def are_linked(self, place: int, other: int) -> bool:
+        """Whether a character of the source and one of the translation belong to units that are linked."""
+        units = self.between(place, place + 1)
+        return any(unit.start <= other < unit.end for source in units for unit in self.targets_of[source])
+
+    def target_at(self, place: int, step: int) -> _Unit | None:
+        """The first unit of the translation from a place on, or the last one up to it."""
+        number = bisect_left(self._target_starts, place) - (step < 0)
+        return self.target[number] if 0 <= number < len(self.target) else None
+
+
+def _linked_units(source: Sequence[_Unit], target: Sequence[_Unit]) -> Iterator[tuple[_Unit, _Unit]]:
+    """The units of two linked words that are linked: the words themselves, and the punctuation on the same side of both."""
+    number, other = (next((n for n, unit in enumerate(units) if unit.is_word), 0) for units in (source, target))
+    yield source[number], target[other]
+    if number and other:
+        yield source[0], target[0]
+    if number + 1 < len(source) and other + 1 < len(target):
+        yield source[-1], target[-1]
+
+
+def _share(unit: _Unit, other: _Unit, start: int, end: int) -> Interval:
+    """What of a target unit is linked to a stretch of the source: the same part if both units are the same text, else all."""
+    if unit.text != other.text:
+        return other.start, other.end
+    return other.start + max(start - unit.start, 0), other.end - max(unit.end - end, 0)
+
+
+# --- putting codes back ---------------------------------------------------------------------------------------------
+
+
+class _Restoring:
+    """Puts the codes of a text into one translation."""
+
+    def __init__(self, plain: str, translation: str, words: LinkedWords) -> None:
+        self._plain, self._translation = plain, translation
+        self._links = _UnitLinks(plain, translation, words)
+
+    def pieces(self, pair: _Pair, start: int, end: int) -> Iterator[Piece]:
+        """A stretch of the translation with the codes inside a pair."""
+        intervals = self._pair_intervals(pair, start, end)
+        items: list[tuple[int, bool, int, _Point | _Pair]] = []
+        for number, child in enumerate(pair.children):
+            if isinstance(child, _Pair) and child in intervals:
+                items.append((intervals[child][0], True, number, child))
+            elif not isinstance(child, str):
+                point = _Point(list(_codes(child)), child.start) if isinstance(child, _Pair) else child
+                place = self._point_place(point, pair, (start, end), sorted(intervals.values()))
+                items.append((place, False, number, point))
+        items.sort(key=lambda item: item[:3])
+        place = start
+        for (at, is_pair, _), group in groupby(items, key=lambda item: (item[0], item[1], item[1] and item[2])):
+            yield self._translation[place:at]
+            if is_pair:
+                [(_, _, _, child)] = group
+                assert isinstance(child, _Pair)
+                place = intervals[child][1]
+                yield from self._pair_pieces(child, at, place)
+            else:
+                points = [child for *_, child in group if isinstance(child, _Point)]
+                place = self._gap_end(at, end)
+                yield from self._point_pieces(points, at, (start, end))
+        yield self._translation[place:end]
+
+    def _pair_pieces(self, pair: _Pair, start: int, end: int) -> Iterator[Piece]:
+        assert pair.opening is not None, "only the whole text has none"
+        yield pair.opening
+        yield from self.pieces(pair, start, end)
+        assert pair.closing is not None, "only the whole text has none"
+        yield pair.closing
+
+    def _pair_intervals(self, parent: _Pair, start: int, end: int) -> dict[_Pair, Interval]:
+        """Where the pairs inside a pair go: disjoint stretches of its translation. Pairs that have none are left out."""
+        linked = {
+            pair: [each for each in self._links.intervals(pair.start, pair.end) if start <= each[0] and each[1] <= end]
+            for pair in parent.pairs
+        }
+        taken: list[Interval] = []
+        for pair in sorted(parent.pairs, key=lambda pair: _extent(linked[pair])):
+            edges = self._is_blank(parent.start, pair.start), self._is_blank(pair.end, parent.end)
+            if all(edges):
+                interval = self._stripped(start, end)
+            elif interval := _best_run(linked[pair], taken):
+                interval = self._grown(interval, pair, edges, _room(interval, taken, (start, end)))
+            linked[pair] = [] if interval is None else [interval]
+            for each in linked[pair]:
+                insort(taken, each)
+        return {pair: each[0] for pair, each in linked.items() if each}
+
+    def _grown(self, interval: Interval, pair: _Pair, edges: tuple[bool, bool], room: Interval) -> Interval:
+        """Add the punctuation of the pair beside its words, and at an edge of the text words without links too."""
+        start, end = interval
+        while (unit := self._links.target_at(start, -1)) and unit.start >= room[0] and unit.end <= start:
+            share = self._joining(unit, pair, is_edge=edges[0])
+            if share is None or self._translation[share[1] : start].strip():
+                break
+            start = share[0]
+        while (unit := self._links.target_at(end, 1)) and unit.end <= room[1]:
+            share = self._joining(unit, pair, is_edge=edges[1])
+            if share is None or self._translation[end : share[0]].strip():
+                break
+            end = share[1]
+        return start, end
+
+    def _joining(self, unit: _Unit, pair: _Pair, *, is_edge: bool) -> Interval | None:
+        """What of a unit beside those of a pair belongs to the pair."""
+        sources = self._links.sources_of[unit]
+        if not (is_edge or (sources and not unit.is_word)):
+            return None
+        if any(source.end <= pair.start or pair.end <= source.start for source in sources):
+            return None
+        shares = [_share(source, unit, pair.start, pair.end) for source in sources] or [(unit.start, unit.end)]
+        return min(start for start, _ in shares), max(end for _, end in shares)
+
+    def _point_place(self, point: _Point, parent: _Pair, bounds: Interval, taken: Sequence[Interval]) -> int:
+        """Where single codes go inside a stretch of the translation: beside their neighbor, but not into a pair."""
+        place, step = self._anchor(point, parent, bounds)
+        number = bisect_left(taken, (place, 0)) - 1
+        if number >= 0 and place < taken[number][1]:
+            place = taken[number][step < 0]
+        while place > bounds[0] and self._translation[place - 1].isspace():
+            place -= 1
+        return place
+
+    def _anchor(self, point: _Point, parent: _Pair, bounds: Interval) -> tuple[int, int]:
+        """The place beside the nearest linked neighbor, and its side: -1 if the codes go after it, 1 if before it."""
+        if not point.is_word and self._is_blank(parent.start, point.place):
+            return bounds[0], 1
+        if not point.is_word and self._is_blank(point.place, parent.end):
+            return bounds[1], -1
+        sides = {-1: self._links.up_to(point.place, parent.start), 1: self._links.after(point.place, parent.end)}
+        limits = {-1: (parent.start, point.place), 1: (point.place, parent.end)}
+        first = self._first_side(point)
+        for units in zip_longest(sides[first], sides[-first]):
+            for step, unit in zip((first, -first), units, strict=True):
+                places = [] if unit is None else self._places_beside(unit, limits[step], step, bounds)
+                if places:
+                    return (max(places) if step < 0 else min(places)), step
+        return bounds[1], -1
+
+    def _first_side(self, point: _Point) -> int:
+        """The side whose neighbor counts first: that of the word to which the codes are attached, else the next word."""
+        before, after = self._plain[point.place - 1 : point.place], self._plain[point.place : point.place + 1]
+        if point.before is False and _CORE.match(before):
+            return -1
+        if point.after is False:
+            return 1 if _CORE.match(after) else -1
+        return -1 if point.before is False and not _OPENING.match(before) else 1
+
+    def _places_beside(self, unit: _Unit, limits: Interval, step: int, bounds: Interval) -> list[int]:
+        """The places after or before the translations of a unit; in other punctuation than that around the codes there is none."""
+        start, end = max(unit.start, limits[0]), min(unit.end, limits[1])
+        is_cut = end - start < unit.end - unit.start and not unit.is_word
+        others = [other for other in self._links.targets_of[unit] if not is_cut or other.text == unit.text]
+        shares = [_share(unit, other, start, end) for other in others]
+        return [share[step < 0] for share in shares if bounds[0] <= share[0] and share[1] <= bounds[1]]
+
+    def _point_pieces(self, points: Sequence[_Point], place: int, bounds: Interval) -> Iterator[Piece]:
+        """Single codes with white space as they had it, in place of the white space of the translation."""
+        gap_end = self._gap_end(place, bounds[1])
+        gap = self._translation[place:gap_end]
+        first, last = points[0], points[-1]
+        before = after = ""
+        has_left, has_right = place > bounds[0], gap_end < bounds[1]
+        is_beside = last.after is False and self._links.are_linked(last.place, gap_end)
+        if has_right and not is_beside:
+            is_open = bool(gap) or not has_left or not _CLOSING.match(self._translation, gap_end)
+            after = " " * is_open if _wants_space(last, last.after) else gap
+        if has_left and not (first.before is False and self._links.are_linked(first.place - 1, place - 1)):
+            is_open = bool(gap) or not has_right or not _OPENING.match(self._translation, place - 1)
+            before = " " * is_open if _wants_space(first, first.before) else gap * is_beside
+        yield before
+        for point, following in zip_longest(points, points[1:]):
+            yield from point.codes
+            yield " " if following is not None and (point.after or following.before) else ""
+        yield after
+
+    def _is_blank(self, start: int, end: int) -> bool:
+        return not self._plain[start:end].strip()
+
+    def _gap_end(self, place: int, end: int) -> int:
+        while place < end and self._translation[place].isspace():
+            place += 1
+        return place
+
+    def _stripped(self, start: int, end: int) -> Interval | None:
+        start = self._gap_end(start, end)
+        while end > start and self._translation[end - 1].isspace():
+            end -= 1
+        return (start, end) if start < end else None
+
+
+def _wants_space(point: _Point, side: bool | None) -> bool:
+    """Whether there is to be a space beside a point, given whether there was one; a word that was at the end has one too."""
+    return side is True or (side is None and point.is_word)
+
+
+def _extent(intervals: Sequence[Interval]) -> int:
+    return max(end for _, end in intervals) - intervals[0][0] if intervals else 0
+
+
+def _best_run(intervals: Sequence[Interval], taken: Sequence[Interval]) -> Interval | None:
+    """The longest of the stretches from the first to the last interval between those that are taken."""
+    runs = defaultdict[int, list[Interval]](list)
+    for start, end in intervals:
+        number = bisect_right(taken, (start, end))
+        is_free = (number == 0 or taken[number - 1][1] <= start) and (number == len(taken) or end <= taken[number][0])
+        if is_free:
+            runs[number].append((start, end))
+    best = max(runs.values(), key=lambda run: sum(end - start for start, end in run), default=None)
+    return None if best is None else (best[0][0], max(end for _, end in best))
+
+
+def _room(interval: Interval, taken: Sequence[Interval], bounds: Interval) -> Interval:
+    """How far an interval may grow."""
+    number = bisect_right(taken, interval)
+    start = taken[number - 1][1] if number else bounds[0]
+    return start, taken[number][0] if number < len(taken) else bounds[1]

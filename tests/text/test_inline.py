@@ -1,0 +1,174 @@
+"""Inline codes are taken out of a text and put back into its translation."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.text.inline import Code, InlineText, LinkedWords, Piece
+
+
+def marked(text: str) -> InlineText:
+    """A text with tags (`<b>`, `</b>`, `<br/>`) and placeholders (`{0}`)."""
+    return InlineText(map(_piece, filter(None, re.split(r"(</?\w+/?>|\{\w*\})", text))))
+
+
+def _piece(text: str) -> Piece:
+    if text.startswith("{"):
+        return Code(text)
+    if not text.startswith("<"):
+        return text
+    kind = "close" if text[1] == "/" else "mark" if text.endswith("/>") else "open"
+    return Code(text, kind, text.strip("</>"))  # type: ignore[arg-type] # mypy widens the conditional expression
+
+
+def written(pieces: list[Piece]) -> str:
+    return "".join(piece if isinstance(piece, str) else piece.text for piece in pieces)
+
+
+def restored(source: str, translation: str, links: str) -> str:
+    text = marked(source)
+    pairs = {(int(left), int(right)) for left, right in (link.split("-") for link in links.split())}
+    return written(text.restore(translation, LinkedWords(text.plain.split(), translation.split(), pairs)))
+
+
+GERMAN = "Der alte Lehrer öffnet heute das Fenster."
+GERMAN_LINKS = "0-0 1-1 2-2 3-3 4-5 5-6 6-4"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("The <b>old</b> teacher opens the window today.", "Der <b>alte</b> Lehrer öffnet heute das Fenster."),
+        ("The old teacher opens the window <b>today</b>.", "Der alte Lehrer öffnet <b>heute</b> das Fenster."),
+        ("<b>The old</b> teacher opens the window today.", "<b>Der alte</b> Lehrer öffnet heute das Fenster."),
+        ("<b>The old teacher opens the window today.</b>", "<b>Der alte Lehrer öffnet heute das Fenster.</b>"),
+        (
+            "<i>The <b>old</b> teacher</i> opens the window today.",
+            "<i>Der <b>alte</b> Lehrer</i> öffnet heute das Fenster.",
+        ),
+        ("The old teacher opens {0} the window today.", "Der alte Lehrer öffnet heute {0} das Fenster."),
+        ("The old teacher <br/>opens the window today.", "Der alte Lehrer <br/>öffnet heute das Fenster."),
+        ("The old teacher<br/> opens the window today.", "Der alte Lehrer<br/> öffnet heute das Fenster."),
+        ("The old teacher opens the window {0}today.", "Der alte Lehrer öffnet {0}heute das Fenster."),
+        ("The old teacher opens the window today {0}.", "Der alte Lehrer öffnet heute {0} das Fenster."),
+        ("<img/> The old teacher opens the window today. <img/>", f"<img/> {GERMAN} <img/>"),
+        ("The <b>old {0}</b> teacher opens the window today.", "Der <b>alte {0}</b> Lehrer öffnet heute das Fenster."),
+        (
+            "The <b></b><i> {0}</i> old teacher opens the window today.",
+            "Der <b></b><i> {0}</i> alte Lehrer öffnet heute das Fenster.",
+        ),
+        ("The old</b> teacher opens the <i>window today.", "Der alte</b> Lehrer öffnet heute das <i>Fenster."),
+    ],
+)
+def test_codes_follow_their_words(source: str, expected: str) -> None:
+    assert restored(source, GERMAN, GERMAN_LINKS) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "links", "expected"),
+    [
+        ("an <b>old</b>, wise man", "ein alter, weiser Mann", "0-0 1-1 2-2 3-3", "ein <b>alter</b>, weiser Mann"),
+        ("an <b>old,</b> wise man", "ein alter, weiser Mann", "0-0 1-1 2-2 3-3", "ein <b>alter,</b> weiser Mann"),
+        ("say “<b>no</b>”!", "sag „nein“!", "0-0 1-1", "sag „<b>nein</b>“!"),
+        ("He <b>gives up</b> <i>it</i>", "Er gibt das auf", "0-0 1-1 2-3 3-2", "Er <b>gibt</b> <i>das</i> auf"),
+        ("He <b>gives up</b> it", "Er gibt das auf", "0-0 1-1 2-3 3-2", "Er <b>gibt das auf</b>"),
+        ("H<sub>2</sub>O boils", "H2O kocht", "0-0 1-1", "H<sub>2</sub>O kocht"),
+        ("<b>un</b>fair game", "unfaires Spiel", "0-0 1-1", "<b>unfaires</b> Spiel"),
+        ("{0} files found", "Es wurden Dateien gefunden", "1-3 0-2", "Es wurden {0} Dateien gefunden"),
+        ("Hello, {0}!", "Hallo!", "0-0", "Hallo {0}!"),
+        ("See {0}.", "Siehe.", "0-0", "Siehe {0}."),
+        ("from {0}, a town", "aus einer Stadt", "0-0 1-1 2-2", "aus {0} einer Stadt"),
+        ("a <b>x</b> c", "A C", "0-0 2-1", "A<b></b> C"),
+        ("a <b>x</b> c", "A X C", "0-0 2-2", "A <b>X</b> C"),
+        ("<b>It rains</b> now", "Es regnet jetzt", "1-1 2-2", "<b>Es regnet</b> jetzt"),
+        ("<b>a</b> b", "", "", "<b></b>"),
+        ("a <b>b</b> c d", "w x y z", "", "w <b>x</b> y z"),
+    ],
+)
+def test_punctuation_order_and_missing_links(source: str, translation: str, links: str, expected: str) -> None:
+    assert restored(source, translation, links) == expected
+
+
+def test_characters_may_be_words() -> None:
+    text = marked("<b>赤い</b>花 {0}")
+    words = LinkedWords(["赤い", "花"], ["red", "flower"], {(0, 0), (1, 1)})
+    assert written(text.restore("red flower", words)) == "<b>red</b> flower {0}"
+    text = marked("a <b>red</b> flower")
+    words = LinkedWords(["a", "red", "flower"], ["赤い", "花"], {(1, 0), (2, 1)})
+    assert written(text.restore("赤い花", words)) == "<b>赤い</b>花"
+
+
+def test_words_that_the_model_spells_otherwise_are_found_by_their_number() -> None:
+    text = marked("ﬁne <b>DAY</b>")
+    words = LinkedWords(["fine", "day"], ["schöner", "tag"], {(0, 0), (1, 1)})
+    assert written(text.restore("Schöner Tag", words)) == "Schöner <b>Tag</b>"
+
+
+def test_what_a_model_reads_has_no_space_where_a_word_was_taken_out_before_punctuation() -> None:
+    assert marked("See <i>{0}</i>, please ({1} here).").plain == "See, please (here)."
+    assert marked("Text <br/>.").plain == "Text ."
+
+
+def test_tags_that_cross_and_tags_at_any_depth_come_back() -> None:
+    assert restored("<b>a <i>b</b> c</i>", "A B C", "0-0 1-1 2-2") == "<b>A <i>B</b> C</i>"
+    deep = "<b>" * 3000 + "a b" + "</b>" * 3000
+    assert sorted(re.findall("<.*?>", restored(deep, "A B", "0-0 1-1"))) == sorted(re.findall("<.*?>", deep))
+
+
+WORDS = st.sampled_from(["a", "bc", "d,", "“e”", "f.g", "(h", "i)", "!", "2"])
+
+
+@st.composite
+def texts(draw: st.DrawFn, depth: int = 3) -> str:
+    """A text with well nested tags around words or parts of them, and with other codes, attached or not."""
+    parts: list[str] = []
+    for _ in range(draw(st.integers(1, 4))):
+        kind = draw(st.integers(0, 4))
+        if kind == 0 and depth:
+            content = draw(WORDS) + draw(st.sampled_from([" ", ""])) + draw(texts(depth - 1)) + draw(WORDS)
+            parts.append(f"<t{depth}>{content}</t{depth}>")
+        else:
+            parts.append(draw(st.sampled_from(["{0}", "{1}", "<br/>"])) if kind == 1 else draw(WORDS))
+        parts.append(draw(st.sampled_from([" ", " ", ""])))
+    return "".join(parts).strip()
+
+
+LINKS = st.sets(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=12)
+
+
+@given(texts())
+def test_the_words_themselves_as_translation_give_the_text_back(source: str) -> None:
+    text = marked(source)
+    words = text.plain.split()
+    translation = " ".join(words)
+    links = {(number, number) for number in range(len(words))}
+    assert written(text.restore(translation, LinkedWords(words, words, links))).split() == source.split()
+
+
+@given(texts(), st.lists(WORDS, max_size=8).map(" ".join), LINKS)
+def test_whatever_the_links_each_code_comes_back_once_and_tags_are_nested(
+    source: str, translation: str, links: set[tuple[int, int]]
+) -> None:
+    text = marked(source)
+    pieces = text.restore(translation, LinkedWords(text.plain.split(), translation.split(), links))
+    codes = [piece for piece in pieces if isinstance(piece, Code)]
+    assert sorted(map(id, codes)) == sorted(id(piece) for piece in text.pieces if isinstance(piece, Code))
+    assert "".join("".join(piece for piece in pieces if isinstance(piece, str)).split()) == "".join(translation.split())
+    path: list[str] = []
+    for code in codes:
+        if code.kind == "open":
+            path.append(code.name)
+        elif code.kind == "close":
+            assert path.pop() == code.name
+    assert not path
+
+
+@given(st.lists(st.sampled_from(["<b>", "</b>", "<i>", "</i>", "{0}", "<br/>", "a", "b.", " "])).map("".join), LINKS)
+def test_broken_markup_loses_nothing(source: str, links: set[tuple[int, int]]) -> None:
+    text = marked(source)
+    pieces = text.restore("x y z", LinkedWords(text.plain.split(), ["x", "y", "z"], links))
+    assert sorted(map(id, (piece for piece in pieces if isinstance(piece, Code)))) == sorted(
+        id(piece) for piece in text.pieces if isinstance(piece, Code)
+    )

@@ -33,7 +33,7 @@ from nmt.search.finished import BackPointers, FinishedHypotheses, SearchSettings
 from nmt.search.hypothesis import Penalties
 from nmt.search.sampling import sampled_candidates
 from nmt.training import update
-from nmt.training.optim import Clock, MovingAverage
+from nmt.training.optim import Clock
 from nmt.training.text import TrainingText
 from nmt.training.update import TrainStep
 from tests.model.cases import CASE_NAMES, CASES, tree_of
@@ -203,7 +203,7 @@ def test_an_update_needs_no_value(training: Mapping[str, Any], tmp_path: Path, m
     )
     toy.write_reversal(tmp_path, pairs=40)
     monkeypatch.chdir(tmp_path)
-    config = toy.recipe(tmp_path, training={**training, "label_smoothing": 0.1})
+    config = toy.recipe(tmp_path, training={**training, "label_smoothing": 0.1, "ema": 0.9})
     text = TrainingText.load(config)
     bundle = Bundle.fresh(config, *text.subwords(config))
     corpus = encode_corpus(text.train, bundle.source, bundle.target, None)
@@ -213,10 +213,8 @@ def test_an_update_needs_no_value(training: Mapping[str, Any], tmp_path: Path, m
         links = TokenLinks(text.links, corpus, bundle.source, bundle.target, splits_of(text.train))
     step = TrainStep(bundle, links, precision="fp32", device=META)
     step.skips_by_itself = True
-    average = MovingAverage(dict(bundle.model.named_parameters()), 0.9)
     group = step.prepare(corpus, [np.arange(4, dtype=np.int32), np.arange(4, 9, dtype=np.int32)])
     stats = step.update(group, Clock(3, 0.1, 0.1, 0))
-    average.add(dict(bundle.model.named_parameters()), 4)
     assert stats.figures.device == META
     assert stats.tokens == sum(int(batch.target_mask.sum()) for batch in group.batches)
     with pytest.raises((NotImplementedError, RuntimeError)):

@@ -106,7 +106,7 @@ def average(
 
     A run keeps as many checkpoints as the recipe's training.validation.keep_best says.
     """
-    from nmt.training.average import average_run
+    from nmt.training.best import average_run
 
     set_up()
     folder = output or Path(os.path.relpath(f"{run.resolve()}-average"))

@@ -100,7 +100,7 @@ class Plan(Sequence[Rows]):
     def __getitem__(self, index: slice) -> list[Rows]: ...
     def __getitem__(self, index: int | slice) -> Rows | list[Rows]:
         if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
+            return [self[number] for number in range(len(self._order))[index]]
         batch = self._order[index]
         return self._rows[self._starts[batch] : self._starts[batch + 1]]
 

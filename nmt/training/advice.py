@@ -1,10 +1,19 @@
-"""Warn before training if the vocabulary or the model is too large for the corpus."""
+"""Advice before training: a vocabulary or model that is too large, held-out text that is trained on, lines of several sentences."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from random import Random
 
-from nmt.recipe import Recipe
+from nmt.corpora.locators import load_normalized
+from nmt.data.corpus import ParallelCorpus
+from nmt.errors import DataError
+from nmt.recipe import DataConfig, Recipe
+from nmt.runtime.wording import counted, excerpt
+from nmt.text.languages import iso_code
+from nmt.text.sentences import split_sentences
+from nmt.training.text import TrainingText
 
 _MIN_OCCURRENCES = 10
 """Mean occurrences of a token in the training text. Down to 11, larger vocabularies translate better (recipes/NOTES.md)."""
@@ -14,6 +23,14 @@ _SIZES = (500, 1000, 2000, 4000, 8000, 16_000, 32_000)
 """Vocabulary sizes to suggest."""
 _PRESETS = {"medium": 60_000, "small": 0}
 """Recipes whose widths to suggest, largest first, and the number of pairs from which each is suitable."""
+_NOTABLE_OVERLAP = 0.01
+"""The share of common source sides from which on a held-out text is worth a warning."""
+_SAMPLE = 500
+"""Most lines that are searched for several sentences."""
+_NOTABLE_LINES = 0.2
+"""The share of lines with several sentences from which on a text is worth a warning."""
+_WIDTH = 60
+"""Most characters of an example."""
 
 
 @dataclass(frozen=True)
@@ -75,4 +92,71 @@ def _parameters_problem(recipe: Recipe, size: TrainingSize) -> tuple[str, str] |
     return (
         f"a model of {size.parameters / 1e6:.1f} M parameters ({per_token:.0f} per target token)",
         f"the widths of the recipe {preset}",
+    )
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How much of a held-out text is also in the training text.
+
+    Attributes:
+        lines: number of pairs of the held-out text.
+        pairs: how many of them are in the training text.
+        sources: how many have a source side that is there, with any translation.
+        example: the line number and source side of one of them, of a pair if there is one.
+    """
+
+    lines: int
+    pairs: int
+    sources: int
+    example: tuple[int, str] | None
+
+    @classmethod
+    def of(cls, held_out: ParallelCorpus, train: ParallelCorpus) -> Overlap:
+        """Compare two texts. It takes the memory of the held-out text, however large the training text is."""
+        train = train.untagged
+        rows = train.source.rows_among(set(held_out.source))
+        pairs = {(train.source[row], train.target[row]) for row in rows}
+        sources = {source for source, _ in pairs}
+        common_pairs = [row for row, pair in enumerate(held_out.pairs()) if pair in pairs]
+        common_sources = [row for row, source in enumerate(held_out.source) if source in sources]
+        example = next(((row + 1, held_out.source[row]) for row in [*common_pairs, *common_sources]), None)
+        return cls(len(held_out), len(common_pairs), len(common_sources), example)
+
+
+def overlap_warning(data: DataConfig, text: TrainingText) -> str | None:
+    """One sentence on the lines of `data.valid` and `data.test` that are also in `data.train`; None if these are few."""
+    overlaps = {name: Overlap.of(held_out, text.train) for name, held_out in _held_out(data, text)}
+    findings = [
+        f"{counted(overlap.pairs, 'pair')} and {counted(overlap.sources, 'source')} of the {overlap.lines:,} of {name} "
+        f"(such as line {overlap.example[0]:,}: {excerpt(overlap.example[1], _WIDTH)})"
+        for name, overlap in overlaps.items()
+        if overlap.example is not None and overlap.sources >= _NOTABLE_OVERLAP * overlap.lines
+    ]
+    if not findings:
+        return None
+    return f"Warning: data.train also has {' and '.join(findings)}. Scores on text that was trained on are too high."
+
+
+def _held_out(data: DataConfig, text: TrainingText) -> Iterator[tuple[str, ParallelCorpus]]:
+    """The held-out texts by setting. `data.test` is left out if it cannot be read or might have to be fetched."""
+    yield "data.valid", text.valid
+    if data.test is not None:
+        try:
+            yield "data.test", load_normalized(data, data.test, fetch=False)
+        except DataError:
+            return
+
+
+def several_sentences_warning(train: ParallelCorpus) -> str | None:
+    """What to know of a training text of which many source lines hold several sentences; None if these are few."""
+    source, language = train.untagged.source, iso_code(train.languages[0])
+    rows = sorted(Random(1).sample(range(len(source)), min(len(source), _SAMPLE)))
+    several = [row for row in rows if len(split_sentences(source[row], language)) > 1]
+    if not several or len(several) < _NOTABLE_LINES * len(rows):
+        return None
+    example = f"such as line {several[0] + 1:,}: {excerpt(source[several[0]], _WIDTH)}"
+    return (
+        f"Warning: {len(several) / len(rows):.0%} of the lines of data.train hold several sentences ({example}). nmt serve and "
+        "--split-sentences translate one at a time: cut the training text into single sentences too."
     )

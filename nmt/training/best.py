@@ -5,93 +5,120 @@ The mean of the best checkpoints often translates better than each of them, at n
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from nmt.bundle.folder import WEIGHTS, load_tensors, save_tensors
-from nmt.errors import DataError
-from nmt.training.checkpoint import Progress, Rank, Tensors, load_state
+from nmt.bundle.folder import WEIGHTS, Bundle, load_tensors, save_tensors
+from nmt.errors import DataError, UsageError
+from nmt.runtime.files import sync
+from nmt.training.checkpoint import Tensors, load_state
+from nmt.training.data_file import load_data_description
 
 BEST = "best"
 _CHECKPOINT_NAME = re.compile(r"[0-9]{8,}\.safetensors")
 """The names that `checkpoint_file` gives. Files of other names are never removed."""
+Rank = tuple[float, ...]
+"""The figures that order validations, the most important first; higher is better."""
 
 
 class BestCheckpoints:
-    """The model and the `count` best checkpoints of a run folder; without a folder nothing is written.
+    """The best validation of a run, its model, and the `count` best checkpoints; without a folder nothing is written.
 
-    `progress` records which ones they are. It is saved with the state, after the files that it names.
+    The state, which says which checkpoints are the best, is saved after their files.
+
+    Args:
+        run: the run folder.
+        count: number of checkpoints to keep.
+        metrics: what the figures of a rank are, in their order.
     """
 
-    def __init__(self, run: Path | None, progress: Progress, count: int) -> None:
-        self.run, self.progress, self.count = run, progress, count
+    def __init__(self, run: Path | None, count: int, metrics: list[str]) -> None:
+        self.run, self.count, self.metrics = run, count, metrics
+        self.rank: Rank | None = None
+        """That of the model."""
+        self.stale = 0
+        """Validations since the best one."""
+        self.checkpoints: list[tuple[Rank, int]] = []
+        """Rank and update of the best checkpoints, best first."""
+        self.starts_anew = False
+        """Whether the run had a best validation, but by other metrics."""
 
-    def start_anew(self, metrics: list[str]) -> bool:
-        """Forget the ranks, and the patience, if validation now compares other figures than before.
+    @property
+    def update(self) -> int | None:
+        """The update of the best validation; None before any."""
+        return self.checkpoints[0][1] if self.checkpoints else None
 
-        Returns:
-            Whether there was a best validation by other figures.
-        """
-        progress = self.progress
-        previous, progress.metrics = progress.metrics, metrics
-        if progress.best is None or previous == metrics:
-            return False
-        progress.best, progress.stale, progress.plateau = None, 0, 0
-        progress.kept = []
-        return True
+    def state_dict(self) -> dict[str, Any]:
+        """The best validations, under the names that they have always had in the state."""
+        return {"best": self.rank, "stale": self.stale, "kept": self.checkpoints, "metrics": self.metrics}
 
-    def add(self, weights: Tensors, rank: Rank) -> bool:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The inverse of `state_dict`; but best and patience start anew if validation now compares other figures."""
+        best = state.get("best")
+        if best is None or state["metrics"] != self.metrics:
+            self.starts_anew = best is not None
+            return
+        self.rank, self.stale = tuple(best), state.get("stale", 0)
+        self.checkpoints = [(tuple(rank), update) for rank, update in state.get("kept", [])]
+
+    def add(self, weights: Tensors, rank: Rank, update: int) -> bool:
         """Save validated weights as the model if they are the best so far, and as a checkpoint if they are among the best.
+
+        The checkpoint that a new one replaces stays until `remove_others`.
 
         Returns:
             Whether they are the best so far.
         """
-        progress = self.progress
-        improved = progress.best is None or rank > progress.best
-        if improved:
-            progress.best, progress.stale = rank, 0
-            self.save_model(weights)
-        else:
-            progress.stale += 1
-        self._add_checkpoint(weights, rank)
+        improved = self.improve(weights, rank)
+        self.stale = 0 if improved else self.stale + 1
+        # Of two with equal rank the earlier one is better.
+        ranking = sorted([*self.checkpoints, (rank, update)], key=lambda entry: (entry[0], -entry[1]), reverse=True)
+        self.checkpoints = ranking[: self.count]
+        if self.run is not None and self.count > 1 and (rank, update) in self.checkpoints:
+            save_tensors(weights, checkpoint_file(self.run, update))
         return improved
+
+    def improve(self, weights: Tensors, rank: Rank) -> bool:
+        """Save validated weights as the model if they are the best so far, and return whether they are."""
+        if self.rank is not None and rank <= self.rank:
+            return False
+        self.rank = rank
+        self.save_model(weights)
+        return True
 
     def save_model(self, weights: Tensors) -> None:
         """Save weights as the model of the run folder."""
         if self.run is not None:
             save_tensors(weights, self.run / WEIGHTS)
 
-    def _add_checkpoint(self, weights: Tensors, rank: Rank) -> None:
-        """Save a checkpoint if it is among the best. The one it replaces stays until `remove_others`."""
-        progress = self.progress
-        checkpoint = (rank, progress.update)
-        # Of two with equal rank the earlier one is better.
-        ranking = sorted([*progress.kept, checkpoint], key=lambda entry: (entry[0], -entry[1]), reverse=True)
-        progress.kept = ranking[: self.count]
-        if self.run is not None and self.count > 1 and checkpoint in progress.kept:
-            save_tensors(weights, checkpoint_file(self.run, progress.update))
-
     def mean(self) -> dict[str, Tensor] | None:
         """The mean of the best checkpoints; None unless there are several. Raises DataError if one is damaged."""
-        if self.run is None:
+        if self.run is None or len(self.checkpoints) < 2:
             return None
-        files = [checkpoint_file(self.run, update) for _, update in self.progress.kept]
-        return mean_of_files(files) if len(files) > 1 else None
+        return mean_of_files([checkpoint_file(self.run, update) for _, update in self.checkpoints])
 
     def remove_others(self) -> None:
         """Remove checkpoints that are no longer among the best. Call it only after the state that says so is saved."""
-        if self.run is None or not self.progress.kept:
-            return  # after `start_anew` the previous ones stay until another is saved
-        current = {checkpoint_file(self.run, update) for _, update in self.progress.kept}
+        if self.run is None or not self.checkpoints:
+            return  # by other metrics than before: the previous ones stay until another is saved
+        current = {checkpoint_file(self.run, update) for _, update in self.checkpoints}
         for path in (self.run / BEST).glob("*.safetensors"):
             if path not in current and _CHECKPOINT_NAME.fullmatch(path.name):
                 with suppress(OSError):  # the next call tries again
                     path.unlink()
+
+
+def checkpoint_file(run: Path, update: int) -> Path:
+    """The file of a checkpoint among the best."""
+    return run / BEST / f"{update:08}.safetensors"
 
 
 def mean_weights(checkpoints: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
@@ -107,14 +134,48 @@ def mean_of_files(files: Sequence[Path]) -> dict[str, Tensor]:
     return mean_weights([load_tensors(path) for path in files])
 
 
-def checkpoint_file(run: Path, update: int) -> Path:
-    """The file of a checkpoint among the best."""
-    return run / BEST / f"{update:08}.safetensors"
+def average_run(run: Path, output: Path, *, best: int | None = None) -> int:
+    """Write a model folder whose weights are the mean of a run's best checkpoints, atomically.
+
+    Args:
+        run: a run trained with `training.validation.keep_best` above 1.
+        output: the new model folder.
+        best: number of checkpoints to average; all if None.
+
+    Returns:
+        The number of checkpoints averaged.
+
+    Raises:
+        DataError: the run has no such checkpoints, or the folder cannot be written.
+        UsageError: `output` exists, or `best` is out of range.
+    """
+    if output.exists():
+        raise UsageError(f"{output} exists already: choose another folder.")
+    bundle = Bundle.load(run, weights=False)
+    files = _stored_checkpoints(run)
+    count = len(files) if best is None else best
+    if not 1 <= count <= len(files):
+        raise UsageError(f"--best must be between 1 and {len(files)}, the checkpoints that {run} kept, but is {count}.")
+    mean = mean_of_files(files[:count])
+    data = load_data_description(run)
+    unfinished = output.with_name(f".{output.name}.{os.getpid()}.new")
+    try:
+        bundle.save_description(unfinished)
+        if data is not None:
+            data.save(unfinished)
+        save_tensors(mean, unfinished / WEIGHTS)
+        unfinished.rename(output)
+        sync(output.parent)
+    except OSError as error:
+        raise DataError(f"Cannot write {output}: {error.strerror or error}.") from None
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return count
 
 
-def best_checkpoint_files(run: Path) -> list[Path]:
+def _stored_checkpoints(run: Path) -> list[Path]:
     """The files of the best checkpoints of a run, best first. Raises DataError if there are none."""
-    files = [checkpoint_file(run, update) for _, update in load_state(run).progress.kept]
+    files = [checkpoint_file(run, update) for _, update in load_state(run).progress.get("kept", [])]
     files = [path for path in files if path.is_file()]
     if not files:
         raise DataError(f"{run} kept no checkpoints to average: train with training.validation.keep_best above 1.")

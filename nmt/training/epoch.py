@@ -1,11 +1,16 @@
-"""The training corpus of one epoch, divided into the batches of each update."""
+"""The training corpus of one epoch, divided into the batches of each update, which a thread builds ahead of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
-from typing import overload
+from typing import TypeVar
 
 from nmt.data.batching import Plan, Rows, plan_batches, plan_sentence_batches
 from nmt.data.encoded import EncodedCorpus, EncodedPairs
@@ -16,28 +21,17 @@ from nmt.runtime.cores import usable_cores
 from nmt.text.subwords import Subwords
 from nmt.training.launch import ranks_on_this_machine
 
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 Group = list[Rows]
 """The rows of each batch of an update."""
+DEPTH = 3
+"""Most results that wait for the loop."""
+_busy = threading.Lock()
+"""Held while the thread computes. A fork waits for it, so that no lock inside a library stays closed in the new process."""
 
-
-class Groups(Sequence[Group]):
-    """The batches of each update: `size` consecutive batches of the plan, the last time perhaps fewer."""
-
-    def __init__(self, plan: Plan, size: int) -> None:
-        self._plan, self._size = plan, size
-
-    def __len__(self) -> int:
-        return ceil(len(self._plan) / self._size)
-
-    @overload
-    def __getitem__(self, index: int) -> Group: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Group]: ...
-    def __getitem__(self, index: int | slice) -> Group | list[Group]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        start = range(len(self))[index] * self._size
-        return self._plan[start : start + self._size]
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_busy.acquire, after_in_parent=_busy.release, after_in_child=_busy.release)
 
 
 @dataclass(frozen=True)
@@ -46,11 +40,23 @@ class Epoch:
 
     Attributes:
         corpus: the pairs.
-        groups: for each update its batches, and for each batch its rows of the corpus.
+        plan: the rows of each batch.
+        accumulate: number of consecutive batches of an update; the last update of the epoch may have fewer.
     """
 
     corpus: EncodedPairs
-    groups: Groups
+    plan: Plan
+    accumulate: int
+
+    @cached_property
+    def updates(self) -> int:
+        """Number of updates."""
+        return ceil(len(self.plan) / self.accumulate)
+
+    def groups(self, first: int = 0) -> Iterator[Group]:
+        """The batches of each update, but for the `first` ones."""
+        for start in range(first * self.accumulate, len(self.plan), self.accumulate):
+            yield self.plan[start : start + self.accumulate]
 
 
 def plan_epoch(
@@ -64,7 +70,7 @@ def plan_epoch(
     rows = None
     if not isinstance(recipe.data.train, str):
         rows = rows_of_epoch(recipe.data, corpus.parts, seed=recipe.seed, epoch=number)
-    return Epoch(pairs, Groups(_plan(recipe, pairs, number, rows), recipe.training.accumulate))
+    return Epoch(pairs, _plan(recipe, pairs, number, rows), recipe.training.accumulate)
 
 
 def _plan(recipe: Recipe, pairs: EncodedPairs, number: int, rows: Rows | None) -> Plan:
@@ -93,3 +99,26 @@ def _pairs_of_epoch(
         return corpus
     seed, processes = 2 * (1_000_003 * recipe.seed + number), max(usable_cores() // ranks_on_this_machine(), 1)
     return SampledCorpus(corpus, source, target, alpha=alpha, seed=seed, processes=processes, watch=watch)
+
+
+def ahead(compute: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Generator[ResultT]:
+    """Yield the result of each item, in order. An exception is raised where its result is due.
+
+    The thread ends with the iterator: close it where the loop may end early.
+    """
+
+    def run(item: ItemT) -> ResultT:
+        with _busy:
+            return compute(item)
+
+    pending: deque[Future[ResultT]] = deque()
+    with ThreadPoolExecutor(1, "nmt-ahead") as pool:
+        try:
+            for item in items:
+                pending.append(pool.submit(run, item))
+                if len(pending) > DEPTH:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import torch
 
 from nmt.bundle.folder import RECIPE, SOURCE, TARGET, check_folder
 from nmt.errors import DataError, UsageError
+from nmt.fast import arithmetic
 from nmt.recipe import Recipe, changed_keys, load_recipe
 from nmt.runtime.files import remove_unfinished
 from nmt.training.best import BEST
-from nmt.training.checkpoint import State, has_state, load_state
+from nmt.training.checkpoint import State, Tensors, has_state, load_state
 from nmt.training.data_file import DATA
 from nmt.training.launch import count_of_ranks, training_command
 from nmt.training.lock import LOCK
 from nmt.training.text import TrainingText
 from nmt.training.validation import describe_metrics
 
+_log = logging.getLogger(__name__)
 _DESCRIPTION = (RECIPE, SOURCE, TARGET)
 _BEFORE_TRAINING = (*_DESCRIPTION, DATA, "tensorboard")
 """Files that a run writes before its first state."""
@@ -50,8 +53,9 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
     for place in (folder, folder / BEST):
         remove_unfinished(place)
     state = load_state(folder)
-    if state.progress.metrics is None:
-        state.progress.metrics = describe_metrics(load_recipe(folder / RECIPE), state.progress.tokenizer)
+    progress = state.progress
+    if progress.get("metrics") is None:  # of an earlier version
+        progress["metrics"] = describe_metrics(load_recipe(folder / RECIPE), progress.get("tokenizer"))
     return state
 
 
@@ -74,6 +78,35 @@ def check_text(state: State, text: TrainingText, folder: Path) -> None:
             f"What {' and '.join(changed)} name has changed since the run in {folder} was trained on it: "
             "bring it back, or add --force."
         )
+
+
+def check_weights(state: State, weights: Tensors, folder: Path) -> None:
+    """Raise DataError if the run trained weights of other names or shapes."""
+    stored = state.weights
+    if names := sorted(weights.keys() ^ stored.keys()):
+        difference = f"only one of the two has {names[0]}"
+    elif others := [name for name in weights if weights[name].shape != stored[name].shape]:
+        shape, new = (list(side[others[0]].shape) for side in (stored, weights))
+        difference = f"{others[0]} is {shape} but would be {new}"
+    else:
+        return
+    raise DataError(
+        f"The run in {folder} cannot go on with this recipe, not even by --force: {difference}. Train anew, in another folder."
+    )
+
+
+def warn_of_changed_machine(state: State, folder: Path, device: torch.device) -> None:
+    """Warn if the run will round differently than before, which gives a slightly different model."""
+    threads, processes = torch.get_num_threads(), count_of_ranks()
+    changes = []
+    if device.type == "cpu" and state.threads not in (None, threads):
+        changes.append(f"had --threads {state.threads} and goes on with {threads}")
+    if state.processes != processes:
+        changes.append(f"had --processes {state.processes} and goes on with {processes}")
+    if state.arithmetic not in (None, arithmetic()):
+        changes.append(f"computed with {state.arithmetic} and goes on with {arithmetic()}")
+    for change in changes:
+        _log.warning("The run in %s %s: it will come to another model than one that was never ended.", folder, change)
 
 
 def resume_command(folder: Path, device: torch.device) -> str:

@@ -51,7 +51,16 @@ class Log:
         self.last_validation = ""
         self.task: TaskID | None = None
 
+    def state_dict(self) -> dict[str, Any]:
+        """The number of records."""
+        return {"records": self.records}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on after so many records: a resumed run repeats the updates after its last saved state."""
+        self.records = state.get("records", 0)
+
     def __enter__(self) -> Self:
+        self._truncate()
         if self.live is not None:
             self.live.start()
         return self
@@ -95,18 +104,17 @@ class Log:
         self._write({"kind": "skip", **record})
         self.show(f"Update {record['update']} is skipped: {record['reason']} ({record['skipped']} so far).")
 
-    def sync(self) -> int:
-        """Flush all records to disk, and return how many there are."""
+    def sync(self) -> None:
+        """Flush all records to disk."""
         if self.path is not None and self.records:
             with _readable_errors(self.path), self.path.open("rb") as file:
                 os.fsync(file.fileno())
-        return self.records
 
-    def truncate(self, records: int) -> None:
-        """Keep only the first so many records: a resumed run repeats the updates after its last saved state."""
+    def _truncate(self) -> None:
+        """Keep only the records before the state that the run goes on from."""
         if self.path is not None and self.path.is_file():
             with _readable_errors(self.path):
-                lines = self.path.read_bytes().split(b"\n")[:-1][:records]  # without an incomplete last line
+                lines = self.path.read_bytes().split(b"\n")[:-1][: self.records]  # without an incomplete last line
             write_atomically(self.path, lambda path: path.write_bytes(b"".join(line + b"\n" for line in lines)))
             self.records = len(lines)
 

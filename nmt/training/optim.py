@@ -52,6 +52,26 @@ def parameter_groups(model: nn.Module) -> list[dict[str, Any]]:
     return [{"params": decayed}, {"params": not_decayed, "weight_decay": 0.0}]
 
 
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimizer's tensors per parameter, as `INDEX.NAME`."""
+    per_parameter = optimizer.state_dict()["state"].items()
+    return {
+        f"{index}.{name}": value
+        for index, tensors in per_parameter
+        for name, value in tensors.items()
+        if value is not None
+    }
+
+
+def load_optimizer_tensors(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """The inverse of `optimizer_tensors`. Learning rate and other settings stay those of the optimizer."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for full_name, value in tensors.items():
+        index, name = full_name.split(".", 1)
+        state.setdefault(int(index), {})[name] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
 @dataclass(frozen=True)
 class Clock:
     """How far training has come when an update begins."""

@@ -20,7 +20,7 @@ from torch import Tensor, distributed, nn
 
 from nmt.errors import NmtError, UsageError
 from nmt.runtime.wording import counted
-from nmt.training.launch import RENDEZVOUS, count_of_ranks, rank_of_process
+from nmt.training.launch import RENDEZVOUS, count_of_ranks, is_orphan, rank_of_process
 
 TIMEOUT = timedelta(hours=2)
 """How long a rank waits for the others, for example while the first one encodes a corpus. A rank that has ended is noticed at once."""
@@ -65,14 +65,8 @@ class Ranks:
             distributed.all_reduce(total)
         return total.tolist()
 
-    def sum_tensor(self, values: Tensor) -> None:
-        """Replace each value of a tensor by its sum over all ranks."""
-        if self.count > 1:
-            with _noticing_lost_ranks():
-                distributed.all_reduce(values)
-
-    def sum_gradients(self, model: nn.Module) -> None:
-        """Replace each gradient by its sum over all ranks, in one all-reduce."""
+    def sum_gradients(self, model: nn.Module, losses: Tensor) -> None:
+        """Replace the losses and each gradient by their sums over all ranks; one all-reduce has all gradients."""
         if self.count == 1:
             return
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -82,13 +76,18 @@ class Ranks:
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         total = torch.cat([gradient.flatten() for gradient in gradients])
         with _noticing_lost_ranks():
+            distributed.all_reduce(losses)
             distributed.all_reduce(total)
         parts = torch.split(total, [gradient.numel() for gradient in gradients])
         torch._foreach_copy_(gradients, [part.view_as(to) for part, to in zip(parts, gradients, strict=True)])
 
     def any(self, value: bool) -> bool:
         """Whether the value is true on some rank."""
-        return self.sum([float(value)])[0] > 0
+        return value if self.count == 1 else self.sum([float(value)])[0] > 0
+
+    def must_stop(self, *, received: bool) -> bool:
+        """Whether a rank has received a signal or lost its launcher, so that all of them stop after the same update."""
+        return received if self.count == 1 else self.any(received or is_orphan())
 
     def gather(self, value: T) -> list[T]:
         """The values of all ranks, in their order. They are pickled."""

@@ -1,9 +1,11 @@
-"""One update: the gradients of a group of batches, and a step of the optimiser."""
+"""One update: batches, forward, backward, clip, step."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -11,19 +13,28 @@ from torch import Tensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from nmt.alignment.corpus_links import TokenLinks
-from nmt.bundle.folder import Bundle
+from nmt.bundle.folder import Bundle, weights_of
 from nmt.data.batching import Batch, Rows, make_batch
 from nmt.data.encoded import EncodedPairs
-from nmt.fast import accelerate, is_compiled
+from nmt.fast import accelerate, arithmetic, is_compiled
 from nmt.runtime.device import Precision, autocast
 from nmt.runtime.wording import counted
+from nmt.training.bad_updates import OutOfMemory
 from nmt.training.epoch import Group
-from nmt.training.guard import OutOfMemory, within_memory
 from nmt.training.guidance import guidance_weight, guided_cross_entropy
-from nmt.training.optim import Clock, build_optimizer, rate_factor
+from nmt.training.meter import PendingStats
+from nmt.training.optim import (
+    Clock,
+    MovingAverage,
+    build_optimizer,
+    copy_weights,
+    load_optimizer_tensors,
+    optimizer_tensors,
+    rate_factor,
+    use_weights,
+)
 from nmt.training.parallel import ALONE, Ranks
-from nmt.training.sampling import choose_replaced, mix_target_in, teacher_forcing_ratio
-from nmt.training.stats import PendingStats
+from nmt.training.scheduled_sampling import choose_replaced, mix_target_in, teacher_forcing_ratio
 
 FIRST_SCALE = 1024.0
 """Of the loss in fp16. From PyTorch's 65,536 it may take so many updates down to a scale without overflow that training would end."""
@@ -47,7 +58,7 @@ class PreparedGroup:
 
 
 class TrainStep:
-    """Computes updates: holds the accelerated model, its optimiser and the links of guided alignment.
+    """Computes updates: owns the weights, their moving average, the optimizer and the generators of random numbers.
 
     With several ranks, each computes the gradient of its share of every batch, and all make the same update.
     """
@@ -65,17 +76,27 @@ class TrainStep:
         self.is_compiled = is_compiled(self.settings.compile, device)
         self.model = accelerate(bundle.model, compiles=self.is_compiled)
         self.links, self.precision, self.device, self.ranks = links, precision, device, ranks
+        self.weights = weights_of(bundle.model)
+        self.average = MovingAverage(self.weights, self.settings.ema) if self.settings.ema else None
         self.optimizer = build_optimizer(self.settings.optimizer, self.model)
         self.scaler = torch.amp.GradScaler(device.type, init_scale=FIRST_SCALE, enabled=precision == "fp16")
         """Scales the loss so that no gradient is rounded to 0 in fp16, and down again when one overflows."""
         self.scaler.scale(torch.zeros(1, device=device))  # a rank without a pair in the first update scales no loss
         self.skips_by_itself = device.type == "cuda" and bool(self.optimizer.defaults.get("fused"))
-        """Whether a step of the optimiser can be told on the GPU that the gradient is not finite. Otherwise the CPU has to know."""
+        """Whether a step of the optimizer can be told on the GPU that the gradient is not finite. Otherwise the CPU has to know."""
+        self.sum_type = torch.float32 if device.type == "mps" else torch.float64
+        """The type in which losses are summed: Metal has no fp64."""
 
     @property
     def rate(self) -> float:
         """Learning rate of the last update."""
         return float(self.optimizer.param_groups[0]["lr"])
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """A context in which the weights are their moving average, if the recipe asks for one."""
+        return nullcontext() if self.average is None else use_weights(self.average.weights, self.weights)
+
+    # --- one update ----------------------------------------------------------------------------------------------
 
     def prepare(self, corpus: EncodedPairs, group: Group) -> PreparedGroup:
         """Build the batches of an update, with links for guided alignment. It does not depend on the weights.
@@ -105,30 +126,33 @@ class TrainStep:
         """
         self.model.train()
         self.ranks.seed(self.seed, clock.update)
+        rate, clip_norm = (
+            self.settings.optimizer.rate * rate_factor(self.settings.schedule, clock),
+            self.settings.clip_norm,
+        )
         for parameters in self.optimizer.param_groups:
-            parameters["lr"] = self.settings.optimizer.rate * rate_factor(self.settings.schedule, clock)
+            parameters["lr"] = rate
         try:
             losses = self._compute_gradients(group, clock)
             self.scaler.unscale_(self.optimizer)
             norm = get_total_norm([weight.grad for weight in self.model.parameters() if weight.grad is not None])
             figures = torch.cat([losses, norm.to(losses).unsqueeze(0)])
-            stats = PendingStats(group.tokens, figures)
-            self._step(stats, figures, norm)
+            stats = PendingStats(clock.update + 1, group.tokens, figures)
+            try:
+                if not self.skips_by_itself:
+                    stats.read()
+                elif not self.scaler.is_enabled():  # the scaler, which has to look for infinities anyway, does the same
+                    self.optimizer.found_inf = (~figures.isfinite().all()).float()  # type: ignore[attr-defined]
+                if clip_norm is not None and (self.skips_by_itself or norm >= clip_norm):  # below, the factor is 1
+                    clip_grads_with_norm_(self.model.parameters(), clip_norm, norm)
+                self.scaler.step(self.optimizer)
+            finally:
+                self.scaler.update()
         finally:
             self.optimizer.zero_grad(set_to_none=True)
+        if self.average is not None:
+            self.average.add(self.weights, clock.update + 1)
         return stats
-
-    def _step(self, stats: PendingStats, figures: Float[Tensor, "4"], norm: Float[Tensor, ""]) -> None:
-        """Clip the gradient and update the weights, unless one of the figures, which `stats` may still be waiting for, is not finite."""
-        try:
-            if not self.skips_by_itself:
-                stats.read()
-            elif not self.scaler.is_enabled():  # the scaler, which has to look for infinities anyway, does the same
-                self.optimizer.found_inf = (~figures.isfinite().all()).float()  # type: ignore[attr-defined]
-            self._clip_gradients(norm)
-            self.scaler.step(self.optimizer)
-        finally:
-            self.scaler.update()
 
     def _compute_gradients(self, group: PreparedGroup, clock: Clock) -> Float[Tensor, "3"]:
         """Sum the gradient over all batches and ranks.
@@ -136,27 +160,26 @@ class TrainStep:
         Returns:
             The negative log-likelihood, the alignment loss and the number of linked tokens, of all ranks.
         """
-        losses = torch.zeros(3, dtype=_figure_type(self.device), device=self.device)
-        out_of_memory = None
+        losses = torch.zeros(3, dtype=self.sum_type, device=self.device)
+        out_of_memory, guided = None, self.settings.guided_alignment
         try:
-            with within_memory(f"a batch of {counted(group.largest, 'pair')}"):
-                for batch in [self._input(batch, clock) for batch in group.batches]:
-                    loss, parts = self._loss(batch, clock)
-                    torch.autograd.backward(self.scaler.scale(loss / group.count))
-                    losses += parts
-        except OutOfMemory as reason:
-            out_of_memory = reason
+            for batch in [self._input(batch, clock) for batch in group.batches]:
+                with autocast(self.precision, self.device):
+                    output = self.model(batch, self.settings.label_smoothing)
+                loss, nll = output.loss, output.nll
+                alignment_loss = linked_tokens = torch.zeros_like(nll)
+                if guided is not None and batch.links is not None:
+                    alignment_loss, linked_tokens = guided_cross_entropy(output.alignment, batch.links)
+                    loss = loss + guidance_weight(guided, int(clock.epochs)) * alignment_loss
+                torch.autograd.backward(self.scaler.scale(loss / group.count))
+                parts = (nll, alignment_loss.detach(), linked_tokens)
+                losses += torch.stack([part.to(self.sum_type) for part in parts])
+        except torch.OutOfMemoryError:
+            out_of_memory = OutOfMemory(f"a batch of {counted(group.largest, 'pair')} does not fit into memory")
         if self.ranks.any(out_of_memory is not None):
             raise out_of_memory or OutOfMemory("a share of another process does not fit into its memory")
-        self.ranks.sum_tensor(losses)
-        self.ranks.sum_gradients(self.model)
+        self.ranks.sum_gradients(self.model, losses)
         return losses
-
-    def _clip_gradients(self, norm: Float[Tensor, ""]) -> None:
-        """Scale the gradient down to `clip_norm`."""
-        clip_norm = self.settings.clip_norm
-        if clip_norm is not None and (self.skips_by_itself or norm >= clip_norm):  # below, the factor is 1
-            clip_grads_with_norm_(self.model.parameters(), clip_norm, norm)
 
     def _batch(self, corpus: EncodedPairs, rows: Rows) -> Batch:
         """A batch of these rows, with links for guided alignment."""
@@ -175,19 +198,38 @@ class TrainStep:
         with autocast(self.precision, self.device):
             return replace(batch, target_in=mix_target_in(self.model, batch, is_replaced))
 
-    def _loss(self, batch: Batch, clock: Clock) -> tuple[Float[Tensor, ""], Float[Tensor, "3"]]:
-        """The loss of a batch, summed over its target tokens, and the figures of `_compute_gradients`."""
-        with autocast(self.precision, self.device):
-            output = self.model(batch, self.settings.label_smoothing)
-        loss, nll, config = output.loss, output.nll, self.settings.guided_alignment
-        alignment_loss = linked_tokens = torch.zeros_like(nll)
-        if config is not None and batch.links is not None:
-            alignment_loss, linked_tokens = guided_cross_entropy(output.alignment, batch.links)
-            loss = loss + guidance_weight(config, int(clock.epochs)) * alignment_loss
-        parts = (nll, alignment_loss.detach(), linked_tokens)
-        return loss, torch.stack([part.to(_figure_type(self.device)) for part in parts])
+    # --- state ---------------------------------------------------------------------------------------------------
 
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the coming updates depend on, and the machine, on which their rounding depends."""
+        generators = {"cpu": torch.get_rng_state()}
+        if self.device.type == "cuda":
+            generators["cuda"] = torch.cuda.get_rng_state(self.device)
+        return {
+            "kind": self.settings.optimizer.kind,
+            "weights": self.weights,
+            "average": {} if self.average is None else self.average.weights,
+            "optimizer": optimizer_tensors(self.optimizer),
+            "generators": generators,
+            "scaler": self.scaler.state_dict(),
+            "threads": torch.get_num_threads(),
+            "arithmetic": arithmetic(),
+            "processes": self.ranks.count,
+        }
 
-def _figure_type(device: torch.device) -> torch.dtype:
-    """The type in which losses are summed: Metal has no fp64."""
-    return torch.float32 if device.type == "mps" else torch.float64
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state, whose weights have the shapes of the model.
+
+        The optimizer starts anew if the recipe now has another one, and the moving average starts from the weights if the run had
+        none. A run that moves from the CPU to a GPU has no state for the generator of the GPU.
+        """
+        copy_weights(state["weights"], self.weights)
+        if self.average is not None:
+            copy_weights(state["average"] or state["weights"], self.average.weights)
+        if state["kind"] == self.settings.optimizer.kind:
+            load_optimizer_tensors(self.optimizer, state["optimizer"])
+        if state["scaler"] and self.scaler.is_enabled():
+            self.scaler.load_state_dict(dict(state["scaler"]))
+        torch.set_rng_state(state["generators"]["cpu"])
+        if self.device.type == "cuda" and "cuda" in state["generators"]:
+            torch.cuda.set_rng_state(state["generators"]["cuda"], self.device)

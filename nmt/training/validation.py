@@ -21,8 +21,8 @@ from nmt.fast import accelerate
 from nmt.recipe import Recipe
 from nmt.runtime.device import Precision, autocast
 from nmt.runtime.wording import counted
-from nmt.training.checkpoint import Rank
-from nmt.training.guard import Diverged
+from nmt.training.bad_updates import Diverged
+from nmt.training.best import Rank
 from nmt.training.parallel import ALONE, Ranks
 
 MAX_LOSS = 100.0

@@ -157,7 +157,7 @@ def updates_of(name: str, folder: Path, count: int) -> tuple[list[float], Bundle
     bundle = Bundle.fresh(recipe, *text.subwords(recipe))
     corpus = encode_corpus(text.train, bundle.source, bundle.target, recipe.data.filters)
     step = TrainStep(bundle, None, precision="fp32", device=torch.device("cpu"))
-    group = plan_epoch(recipe, corpus, bundle.source, bundle.target, 0).groups[0]
+    group = next(plan_epoch(recipe, corpus, bundle.source, bundle.target, 0).groups())
     assert [len(rows) for rows in group] == [recipe.training.batch_sentences]
     losses = [step.update(step.prepare(corpus, group), Clock(number, 0.0, 0.0, 0)).read() for number in range(count)]
     return [stats.nll / stats.tokens for stats in losses], bundle

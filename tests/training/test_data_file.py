@@ -13,7 +13,7 @@ from nmt.corpora.locators import load_corpus
 from nmt.data.filters import FilterReport
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
-from nmt.training.average import average_run
+from nmt.training.best import average_run
 from nmt.training.data_file import DataDescription, TextDescription, load_data_description
 from nmt.training.trainer import train
 from tests.training.toy import recipe, write_reversal

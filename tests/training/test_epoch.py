@@ -1,12 +1,17 @@
-"""The plan of an epoch follows the settings of batches."""
+"""The plan of an epoch follows the settings of batches, and a thread that works ahead changes nothing but the time."""
 
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nmt.data.encoded import encode_corpus
-from nmt.training.epoch import plan_epoch
+from nmt.training.epoch import DEPTH, ahead, plan_epoch
 from nmt.training.text import TrainingText
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
@@ -19,7 +24,7 @@ def plans(folder: Path, **training: Any) -> list[list[list[list[int]]]]:
     source, target = text.subwords(recipe)
     corpus = encode_corpus(text.train, source, target, None)
     epochs = [plan_epoch(recipe, corpus, source, target, number) for number in (0, 1)]
-    return [[[rows.tolist() for rows in group] for group in epoch.groups] for epoch in epochs]
+    return [[[rows.tolist() for rows in group] for group in epoch.groups()] for epoch in epochs]
 
 
 @pytest.fixture
@@ -38,3 +43,74 @@ def test_every_epoch_has_its_own_order_unless_the_corpus_is_shuffled_once(folder
 def test_batches_hold_so_many_sentences(folder: Path) -> None:
     [(first, second), _] = plans(folder, batch_sentences=30, accumulate=2)
     assert sorted(len(rows) for group in (first, second) for rows in group) == [10, 30, 30, 30]
+
+
+# --- ahead -------------------------------------------------------------------------------------------------------
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("nmt-ahead")]
+
+
+def test_results_come_in_order_from_another_thread() -> None:
+    def compute(number: int) -> tuple[int, str]:
+        time.sleep(0.001 * (number % 3))
+        return number, threading.current_thread().name
+
+    results = list(ahead(compute, range(50)))
+    assert [number for number, _ in results] == list(range(50))
+    assert {name for _, name in results} == {"nmt-ahead_0"}
+    assert not threads()
+
+
+def test_only_a_few_items_are_taken_ahead() -> None:
+    taken = []
+
+    def items() -> Iterator[int]:
+        for number in range(50):
+            taken.append(number)
+            yield number
+
+    with closing(ahead(str, items())) as results:
+        for number, result in enumerate(results):
+            assert result == str(number)
+            assert len(taken) <= number + 1 + DEPTH
+
+
+def test_an_error_is_raised_where_its_result_is_due() -> None:
+    results = ahead(lambda number: 12 // number, [3, 2, 0, 1])
+    assert (next(results), next(results)) == (4, 6)
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+    assert not threads()
+
+
+def test_the_thread_ends_with_a_loop_that_ends_early() -> None:
+    computed: list[int] = []
+    with closing(ahead(computed.append, range(1000))) as results:
+        next(results)
+        assert threads()
+    assert not threads()
+    assert len(computed) <= 2 + DEPTH
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_waits_until_the_thread_holds_no_lock() -> None:
+    events = []
+
+    def compute(number: int) -> None:
+        events.append("begin")
+        time.sleep(0.2)
+        events.append("end")
+
+    with closing(ahead(compute, range(2))) as results:
+        starter = threading.Thread(target=lambda: next(results))
+        starter.start()
+        while "begin" not in events:
+            time.sleep(0.001)
+        child = os.fork()
+        if not child:
+            os._exit(events.count("begin") - events.count("end"))
+        _, status = os.waitpid(child, 0)
+        starter.join()
+    assert os.waitstatus_to_exitcode(status) == 0

@@ -16,8 +16,8 @@ from nmt.data.mixture import split_tags_warning
 from nmt.errors import DataError, UsageError
 from nmt.recipe import FiltersConfig, Recipe, load_recipe
 from nmt.text.subwords import Subwords
+from nmt.training.advice import overlap_warning
 from nmt.training.epoch import plan_epoch
-from nmt.training.overlap import overlap_warning
 from nmt.training.text import TrainingText
 from nmt.training.trainer import train
 from tests.commands import good, nmt
@@ -54,7 +54,7 @@ def plans(recipe: Recipe, filters: FiltersConfig | None = None) -> list[list[lis
     subwords = text.subwords(recipe)
     corpus = encode_corpus(text.train, *subwords, filters)
     epochs = [plan_epoch(recipe, corpus, *subwords, number) for number in (0, 1)]
-    return [[[[int(row) for row in rows] for rows in group] for group in epoch.groups] for epoch in epochs]
+    return [[[[int(row) for row in rows] for rows in group] for group in epoch.groups()] for epoch in epochs]
 
 
 def times(groups: list[list[list[int]]]) -> Counter[int]:

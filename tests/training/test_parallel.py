@@ -215,7 +215,7 @@ def test_ranks_save_and_end_when_their_launcher_is_killed(corpus: Path, tmp_path
     while any(Path(f"/proc/{rank}").exists() for rank in ranks) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(Path(f"/proc/{rank}").exists() for rank in ranks)
-    assert load_state(tmp_path / "run").progress.update > 0
+    assert load_state(tmp_path / "run").progress["update"] > 0
 
 
 @pytest.mark.slow
@@ -253,7 +253,7 @@ def test_gradients_are_summed_once_per_update(corpus: Path, monkeypatch: pytest.
 def test_a_process_alone_needs_nobody() -> None:
     model = torch.nn.Linear(2, 1)
     model.weight.grad = torch.ones(1, 2)
-    ALONE.sum_gradients(model)
+    ALONE.sum_gradients(model, torch.zeros(3))
     assert model.weight.grad.tolist() == [[1.0, 1.0]]
     assert model.bias.grad is None
     assert ALONE.sum([1, 2.5]) == [1, 2.5]

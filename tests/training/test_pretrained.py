@@ -61,11 +61,12 @@ def test_fine_tuning_continues_from_the_weights_and_subwords(parent: Path, corpu
 
 @pytest.mark.parametrize("ema", [None, 0.5])
 def test_the_start_is_validated_and_stays_if_training_makes_it_worse(
-    parent: Path, corpus: Path, tmp_path: Path, ema: float | None
+    parent: Path, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], ema: float | None
 ) -> None:
     run = tmp_path / "run"
     harmful = starting_from(parent, corpus, optimizer={"kind": "sgd", "rate": 2.0}, clip_norm=None, updates=2, ema=ema)
-    train(harmful, run, device="cpu", quiet=True)
+    train(harmful, run, device="cpu")
+    assert capsys.readouterr().err.endswith("\nNo later model was better: the model is still the start (update 0).\n")
     first, last = read_validations(run)
     assert (first["update"], first["best"], first["perplexity"]) == (0, True, best_perplexity(parent))
     assert (last["update"], last["best"]) == (2, False)

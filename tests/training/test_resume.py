@@ -27,8 +27,8 @@ from nmt.recipe import Recipe, dump_recipe
 from nmt.training import best, lock, trainer
 from nmt.training.checkpoint import STATE, State, has_state, load_state, save_state
 from nmt.training.lock import LOCK, lock_folder
+from nmt.training.meter import PendingStats
 from nmt.training.optim import Clock
-from nmt.training.stats import PendingStats
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.text import TrainingText
 from nmt.training.trainer import Interrupted, train
@@ -310,11 +310,11 @@ def test_closing_the_terminal_saves_unless_hangups_are_ignored(corpus: Path, tmp
     _, status = os.waitpid(child, 0)
     progress = load_state(run).progress
     if ignored:
-        assert (os.waitstatus_to_exitcode(status), progress.epoch) == (0, 19)
+        assert (os.waitstatus_to_exitcode(status), progress["epoch"]) == (0, 19)
         return
     assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
-    assert progress.update > 0
-    assert progress.epoch < 19
+    assert progress["update"] > 0
+    assert progress["epoch"] < 19
     train(recipe, run, device=CPU, quiet=True, resume=True)
     train(recipe, tmp_path / "whole", device=CPU, quiet=True)
     assert outcome(run) == outcome(tmp_path / "whole")
@@ -358,7 +358,7 @@ def test_a_signal_stops_validation_at_once(corpus: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(Validator, "validate", validate_slowly)
     interrupted(plain(corpus), tmp_path / "run")
     progress = load_state(tmp_path / "run").progress
-    assert progress.validated < progress.update
+    assert progress["validated"] < progress["update"]
     assert not [record for record in timeless(tmp_path / "run") if record["kind"] == "valid"]
 
 
@@ -417,7 +417,7 @@ def test_the_state_is_also_saved_by_time(
     saved = []
 
     def save(run: Path, state: State) -> None:
-        saved.append(state.progress.update)
+        saved.append(state.progress["update"])
         save_state(run, state)
 
     monkeypatch.setattr(trainer, "SAVE_EVERY", 0.0)
@@ -474,7 +474,7 @@ def test_a_forced_recipe_may_change_training_but_not_the_model(corpus: Path, fin
     other = plain(corpus, epochs=4, optimizer={"kind": "sgd", "rate": 0.1, "momentum": 0.9}, ema=0.5)
     train(other, run, device=CPU, quiet=True, resume=True, force=True)
     state = load_state(run)
-    assert state.progress.epoch == 3
+    assert state.progress["epoch"] == 3
     assert {name.split(".")[1] for name in state.optimizer} == {"momentum_buffer"}
     assert state.average.keys() == state.weights.keys()
 
@@ -488,7 +488,7 @@ def test_other_metrics_start_best_and_patience_anew(
     train(plain(corpus, validation={**validation, "metrics": "chrf"}), run, device=CPU, quiet=True)
     first, files = load_state(run).progress, set((run / "best").glob("*"))
     state = load_state(run)
-    save_state(run, replace(state, progress=replace(first, stale=2, best=(99.0, -1.0))))
+    save_state(run, replace(state, progress={**first, "stale": 2, "best": (99.0, -1.0)}))
     other = plain(corpus, epochs=4, validation={**validation, "metrics": "perplexity"})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nmt.training.trainer.Trainer._validate_mean", lambda _: None)
@@ -496,12 +496,12 @@ def test_other_metrics_start_best_and_patience_anew(
     message = "Validation now compares perplexity: best and patience start anew.\n"
     assert capsys.readouterr().err.count(message) == 1
     last = load_state(run).progress
-    assert last.update == 8
+    assert last["update"] == 8
     validations = [record for record in timeless(run) if record["kind"] == "valid"]
     assert validations[-2]["best"]
     later = [record["perplexity"] for record in validations[-2:]]
-    assert last.best == (-min(later),) * 2
-    assert len(last.kept) == keep_best
+    assert last["best"] == [-min(later)] * 2
+    assert len(last["kept"]) == keep_best
     assert not files & set((run / "best").glob("*"))
     train(other, run, device=CPU, resume=True)
     assert "anew" not in capsys.readouterr().err
@@ -524,7 +524,7 @@ def test_a_state_of_an_earlier_version_has_the_metrics_of_its_recipe(
     run = tmp_path / "run"
     shutil.copytree(finished, run)
     state = load_state(run)
-    save_state(run, replace(state, progress=replace(state.progress, metrics=None)))
+    save_state(run, replace(state, progress={**state.progress, "metrics": None}))
     shutil.copytree(run, tmp_path / "same")
     train(plain(corpus), tmp_path / "same", device=CPU, resume=True)
     assert "anew" not in capsys.readouterr().err
@@ -665,7 +665,7 @@ def test_many_bad_updates_in_a_row_stop_the_run_and_keep_the_last_good_state(
     good = load_tensors(tmp_path / "good" / WEIGHTS)
     assert all(torch.equal(value, good[name]) for name, value in load_tensors(run / WEIGHTS).items())
     train(recipe, run, device=CPU, quiet=True, resume=True)
-    assert load_state(run).progress.skipped == 4, "the validation after update 8 found the weights good"
+    assert load_state(run).progress["skipped"] == 4, "the validation after update 8 found the weights good"
 
 
 def test_diverged_weights_are_never_saved(corpus: Path, tmp_path: Path) -> None:
@@ -677,7 +677,7 @@ def test_diverged_weights_are_never_saved(corpus: Path, tmp_path: Path) -> None:
         train(wild, run, device=CPU, quiet=True)
     assert not (run / WEIGHTS).exists()
     state = load_state(run)
-    assert state.progress.update == 0
+    assert state.progress["update"] == 0
     assert all(value.isfinite().all() for value in state.weights.values())
     tame = plain(corpus, optimizer={"kind": "sgd", "rate": 0.1}, validation={"every": 1})
     train(tame, run, device=CPU, quiet=True, resume=True, force=True)

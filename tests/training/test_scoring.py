@@ -60,11 +60,11 @@ def test_a_target_without_spaces_is_validated_with_characters(
     assert "nc:6" in records[-1]["signatures"]["chrf"]
     best = max(records, key=lambda record: record["bleu"])
     assert (result.metric, result.best) == ("bleu", round(best["bleu"], 2))
-    assert load_state(tmp_path / "run").progress.best == (
+    assert load_state(tmp_path / "run").progress["best"] == [
         round(best["bleu"], 2),
         round(best["chrf"], 2),
         -best["perplexity"],
-    )
+    ]
     log = capfd.readouterr().err
     assert "Validation compares BLEU (tokeniser char), then chrF, then perplexity." in log
     assert "Warning" not in log

@@ -9,7 +9,7 @@ import pytest
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.training import trainer
-from nmt.training.several_sentences import several_sentences_warning
+from nmt.training.advice import several_sentences_warning
 from nmt.training.trainer import train
 from tests.training.toy import recipe, write_reversal
 

@@ -15,11 +15,11 @@ from nmt.corpora.locators import load_corpus
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.text.subwords import Subwords
-from nmt.training import average
-from nmt.training.average import average_run
+from nmt.training import best
+from nmt.training.best import average_run
 from nmt.training.checkpoint import STATE
+from nmt.training.meter import PendingStats
 from nmt.training.optim import Clock
-from nmt.training.stats import PendingStats
 from nmt.training.trainer import Interrupted, train
 from nmt.training.update import PreparedGroup, TrainStep
 from tests.training.toy import recipe as toy_recipe
@@ -201,7 +201,7 @@ def test_a_mean_that_cannot_be_written_leaves_no_folder(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(average, "save_tensors", full)
+        patched.setattr(best, "save_tensors", full)
         with pytest.raises(DataError, match=r"Cannot write .*mean: No space left on device\."):
             average_run(run, tmp_path / "mean")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

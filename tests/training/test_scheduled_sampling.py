@@ -17,7 +17,7 @@ from nmt.model.interface import TranslationModel
 from nmt.model.recurrent import RecurrentModel
 from nmt.search.loop import greedy
 from nmt.text.subwords import BOS, EOS, PAD
-from nmt.training.sampling import choose_replaced, mix_target_in, teacher_forcing_ratio
+from nmt.training.scheduled_sampling import choose_replaced, mix_target_in, teacher_forcing_ratio
 from nmt.training.trainer import train
 from tests.reference.settings import ORDERS, small
 from tests.training.toy import recipe as toy_recipe

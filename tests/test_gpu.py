@@ -120,7 +120,7 @@ def test_an_update_waits_for_nothing(precision: Precision, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("config", [config for config in CONFIGS.values() if not is_read_back(config)])
 def test_steps_of_a_beam_search_wait_for_nothing(config: ModelConfig) -> None:
-    take_steps(config, BEAM, n_best=2, device=choose_device("cuda"), watch=waiting_refused)
+    take_steps(config, BEAM, device=choose_device("cuda"), watch=waiting_refused)
 
 
 @pytest.mark.parametrize("name", MODELS)

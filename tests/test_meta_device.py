@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,10 @@ from nmt.decoding.ensemble import Ensemble
 from nmt.fast import accelerate
 from nmt.model.build import build_model
 from nmt.model.interface import TranslationModel
-from nmt.search import loop as search
-from nmt.search.candidates import top_candidates
-from nmt.search.finished import BackPointers, FinishedHypotheses, SearchSettings
-from nmt.search.hypothesis import Penalties
-from nmt.search.sampling import sampled_candidates
+from nmt.search import Hypothesis
+from nmt.search.finished import BackPointers, FinishedHypotheses
+from nmt.search.loop import Search
+from nmt.search.options import SearchOptions
 from nmt.training import update
 from nmt.training.optim import Clock
 from nmt.training.text import TrainingText
@@ -42,7 +41,7 @@ from tests.training import toy
 
 META = torch.device("meta")
 STEPS = 3
-BEAM = partial(top_candidates, size=4, forbid=(0, 2), prune=3.0)
+BEAM = SearchOptions(beam_size=4, n_best=2, prune=3.0)
 PAIRS = [([4, 5], [4, 6]), ([5], [6]), ([7, 7], [])]
 DROPOUT = {"embedding": 0.1, "word": 0.1, "annotations": 0.1, "recurrent": 0.1, "readout": 0.1}
 
@@ -142,37 +141,40 @@ def test_loss_and_gradients_need_no_value(config: recipe.ModelConfig) -> None:
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_steps_of_a_beam_search_need_no_value(config: recipe.ModelConfig) -> None:
     with refused(config):
-        take_steps(config, BEAM, n_best=2)
+        take_steps(config, BEAM)
 
 
 @pytest.mark.parametrize("name", [next(iter(CONFIGS)), "transformer-pre"])
 def test_steps_of_greedy_search_and_of_sampling_need_no_value(name: str) -> None:
-    options: dict[str, Any] = {"uniform": torch.rand(3, STEPS, device=META), "temperature": 0.9, "forbid": (0, 2)}
-    take_steps(CONFIGS[name], partial(top_candidates, size=1, forbid=(0, 2)), n_best=1)
+    take_steps(CONFIGS[name], SearchOptions())
     for top_k in (None, 3):
-        take_steps(CONFIGS[name], partial(sampled_candidates, top_k=top_k, **options), n_best=1)
+        options = SearchOptions(temperature=0.9, top_k=top_k)
+        take_steps(CONFIGS[name], options, uniform=torch.rand(3, STEPS, device=META))
 
 
 def take_steps(
     config: recipe.ModelConfig,
-    select: Callable[..., Any],
-    n_best: int,
+    options: SearchOptions,
+    uniform: Tensor | None = None,
     device: torch.device = META,
     watch: Callable[[], AbstractContextManager[object]] = OneDevice,
 ) -> None:
     """Search as far as the step before the one that looks at what has ended."""
     ensemble = Ensemble([model_of(config, device)], same_source=True, precision="fp32")
-    batch = make_batch(PAIRS).to(device)
-    lengths, penalties = torch.full((3,), STEPS), Penalties(1.0, 0.2)
-    settings = SearchSettings(
-        lengths, penalties, batch.source_mask, n_best, bos=2, eos=3, device=device, check_every=STEPS + 1
-    )
-    assert settings.shortest == settings.longest == STEPS  # of numbers on the CPU
-    back_pointers, finished = BackPointers(), FinishedHypotheses(settings)
-    with torch.inference_mode(), watch():
+    batch, lengths, steps = make_batch(PAIRS).to(device), torch.full((3,), STEPS), []
+
+    def record(back_pointers: BackPointers) -> list[list[Hypothesis]]:
+        steps.extend(back_pointers.steps)
+        return []
+
+    options = replace(options, coverage_penalty=0.2, device=device, check_every=STEPS + 1)
+    finished = FinishedHypotheses(options, lengths, batch.source_mask)  # reads the lengths, which are on the CPU
+    with pytest.MonkeyPatch.context() as patch, torch.inference_mode(), watch():
+        patch.setattr("nmt.search.loop.FinishedHypotheses", lambda *_: finished)
+        patch.setattr(finished, "finalize", record)
         memory = ensemble.encode([batch.source])
-        search._extend(ensemble.step, ensemble.start(memory), memory, select, settings, back_pointers, finished)
-    assert len(back_pointers.steps) == STEPS
+        Search(options).run(ensemble.step, ensemble.start(memory), memory, lengths, uniform=uniform)
+    assert len(steps) == STEPS
 
 
 class SkippingAdam(torch.optim.AdamW):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -15,10 +14,11 @@ from nmt.data.batching import pad
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.unknown import UnknownWords
-from nmt.fast.finished import FastFinishedHypotheses
+from nmt.fast import pack_search
 from nmt.runtime.device import threads_for, torch_defaults
 from nmt.search.hypothesis import Hypothesis, Penalties
-from nmt.search.loop import beam_search, greedy, sample
+from nmt.search.loop import Search
+from nmt.search.options import SearchOptions
 from nmt.search.sampling import Sampling
 from nmt.text.subwords import BOS, EOS, PAD, Subwords
 from nmt.text.words import clean
@@ -68,6 +68,26 @@ class BatchDecoder:
         self.sampling = sampling
         self.penalties = Penalties(decoding.length_penalty, decoding.coverage_penalty)
         self.beam_size = decoding.beam_size if sampling is None else n_best
+        self.searching = pack_search(Search(self._search_options()))
+
+    def _search_options(self) -> SearchOptions:
+        """How to search, or to sample: each sample is a beam of its own."""
+        decoding, device, draws = self.decoding, self.ensemble.device, self.sampling or Sampling()
+        return SearchOptions(
+            beam_size=1 if self.sampling else decoding.beam_size,
+            n_best=1 if self.sampling else self.n_best,
+            length_penalty=decoding.length_penalty,
+            coverage_penalty=decoding.coverage_penalty,
+            horizon=decoding.horizon,
+            prune=decoding.prune,
+            temperature=draws.temperature,
+            top_k=draws.top_k,
+            bos=BOS,
+            eos=EOS,
+            forbid=(PAD, BOS),
+            device=device,
+            check_every=1 if device.type == "cpu" else CHECK_EVERY,
+        )
 
     @torch_defaults()
     def search(self, sentences: Sequence[SourceSentence]) -> list[list[TranslationHypothesis]]:
@@ -112,47 +132,15 @@ class BatchDecoder:
 
     def _search(self, sentences: Sequence[SourceSentence]) -> list[list[Hypothesis]]:
         sources = self._sources(sentences)
-        max_lengths = [
-            int(self.decoding.max_ratio * len(sentence.ids[0])) + 11 for sentence in sentences
-        ]  # 10 and the end mark
+        # 10 and the end mark more
+        lengths = [int(self.decoding.max_ratio * len(sentence.ids[0])) + 11 for sentence in sentences]
         memory = self.ensemble.encode(sources)
-        state = self.ensemble.start(memory)
-        shared: dict[str, Any] = {
-            "max_lengths": torch.tensor(max_lengths),
-            "device": self.ensemble.device,
-            "check_every": 1 if self.ensemble.device.type == "cpu" else CHECK_EVERY,
-            "length_penalty": self.penalties.length,
-            "coverage_penalty": self.penalties.coverage,
-            "source_mask": sources[0] != PAD,
-            "bos": BOS,
-            "eos": EOS,
-            "forbid": (PAD, BOS),
-            "finished_type": FastFinishedHypotheses,
-        }
-        if self.sampling is not None:
-            uniform = self.sampling.uniform([sentence.place for sentence in sentences], self.n_best, max(max_lengths))
-            return sample(
-                self.ensemble.step,
-                state,
-                memory,
-                uniform=uniform.to(self.ensemble.device),
-                temperature=self.sampling.temperature,
-                top_k=self.sampling.top_k,
-                **shared,
-            )
-        if self.decoding.beam_size > 1:
-            return beam_search(
-                self.ensemble.step,
-                state,
-                memory,
-                batch=len(sentences),
-                beam_size=self.decoding.beam_size,
-                n_best=self.n_best,
-                horizon=self.decoding.horizon,
-                prune=self.decoding.prune,
-                **shared,
-            )
-        return [[best] for best in greedy(self.ensemble.step, state, memory, batch=len(sentences), **shared)]
+        start = self.ensemble.step, self.ensemble.start(memory), memory, torch.tensor(lengths)
+        mask = sources[0] != PAD
+        if self.sampling is None:
+            return self.searching.run(*start, source_mask=mask)
+        uniform = self.sampling.uniform([sentence.place for sentence in sentences], self.n_best, max(lengths))
+        return self.searching.sample(*start, source_mask=mask, uniform=uniform.to(self.ensemble.device))
 
     def _text(self, sentence: SourceSentence, hypothesis: Hypothesis) -> str:
         if self.unknown is None:

@@ -1,4 +1,4 @@
-"""Faster versions of the modules of `nmt.model`: `accelerate` for training, `pack` for decoding.
+"""Faster versions of the modules of `nmt.model`: `accelerate` for training, `pack` and `pack_search` for decoding.
 
 Each fast class is a subclass of a plain one, with the same parameters and the same results to within rounding. They are made for
 CPUs. A GPU runs the plain modules; in training, PyTorch compiles their steps (`compiled`). `NMT_FAST=0` switches all of this off,
@@ -6,7 +6,7 @@ CPUs. A GPU runs the plain modules; in training, PyTorch compiles their steps (`
 """
 
 from nmt.fast.accelerate import accelerate, is_compiled
-from nmt.fast.pack import pack
+from nmt.fast.pack import pack, pack_search
 from nmt.fast.switch import arithmetic, is_on
 
-__all__ = ["accelerate", "arithmetic", "is_compiled", "is_on", "pack"]
+__all__ = ["accelerate", "arithmetic", "is_compiled", "is_on", "pack", "pack_search"]

@@ -6,8 +6,8 @@ shortlist multiplies only the rows of W_o that it names, and those shared by all
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import starmap
 
 import torch
 from jaxtyping import Float, Int
@@ -20,6 +20,8 @@ from nmt.fast.linear import PackedLinear, packed_linear
 from nmt.fast.loss import ChunkedOutputLayer
 from nmt.model.output import OutputLayer
 from nmt.model.precision import at_least_fp32
+from nmt.search.beam import Beam, Candidates
+from nmt.search.options import SearchOptions
 from nmt.search.segments import Segments
 
 _IN_CACHE = 2**20
@@ -144,38 +146,34 @@ class SearchLogProbs:
         tokens = self.listed.tokens[self.rows.segment_ids[rows]]
         return table.scatter_reduce_(1, tokens, log_probs, "amax")  # padding is a token at -inf
 
-    def best_continuations(
-        self,
-        totals: Float[Tensor, " N"],
-        sentences: Segments,
-        size: int,
-        forbid: tuple[int, ...],
-        prune: float | None,
-    ) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"], Float[Tensor, "B W"]] | None:
-        """The `size` most probable continuations of each sentence, best first; None if there is no kernel for them.
+    def can_rank(self, beam: Beam, options: SearchOptions) -> bool:
+        """Whether a kernel ranks the continuations of such a beam, and is faster."""
+        return options.beam_size <= _FEW and self.readouts.dtype != torch.float64 and kernels.can_use(beam.log_probs)
 
-        Returns:
-            Their log-probabilities, the hypotheses that they continue, their tokens, and the log-probabilities of these.
-        """
-        if size > _FEW or self.readouts.dtype == torch.float64 or not kernels.can_use(totals):
-            return None
-        log_probs, tokens = (
-            torch.cat(parts) for parts in zip(*starmap(self._top, self._chunks(size, forbid)), strict=True)
+    def top_candidates(self, beam: Beam, options: SearchOptions) -> Candidates:
+        """What `nmt.search.candidates.top_candidates` computes, without a table of [N V] numbers."""
+        size, sentences = options.beam_size, beam.sentences
+        chunks = (self._top(rows, size, options.forbid) for rows in self._chunks())
+        log_probs, tokens = (torch.cat(parts) for parts in zip(*chunks, strict=True))
+        totals, parents, tokens, log_probs = kernels.best_continuations(
+            beam.log_probs, log_probs, tokens, sentences.segment_ids, sentences.count, size, options.prune
         )
-        return kernels.best_continuations(
-            totals, log_probs, tokens, sentences.segment_ids, sentences.count, size, prune
-        )
+        return Candidates(parents, tokens, log_probs, totals)
 
-    def _chunks(self, size: int, forbid: tuple[int, ...]) -> list[tuple[slice, int, tuple[int, ...]]]:
+    def _chunks(self) -> Iterator[slice]:
         """Chunks of as many rows as the cache holds logits of."""
-        width = self.output.out_features if self.listed is None else self.listed.tokens.shape[1]
-        count = largest_bucket_within(max(_IN_CACHE // width, 1))
-        return [(slice(start, start + count), min(size, width), forbid) for start in range(0, len(self), count)]
+        count = largest_bucket_within(max(_IN_CACHE // self._width, 1))
+        return (slice(start, start + count) for start in range(0, len(self), count))
+
+    @property
+    def _width(self) -> int:
+        """Logits per row."""
+        return self.output.out_features if self.listed is None else self.listed.tokens.shape[1]
 
     def _top(self, rows: slice, size: int, forbid: tuple[int, ...]) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
-        tokens = None if self.listed is None else self.listed.tokens
-        segment_ids = self.rows.segment_ids[rows]
-        return kernels.most_probable(self._logits(rows), size, tokens=tokens, segment_ids=segment_ids, forbid=forbid)
+        tokens, segment_ids = None if self.listed is None else self.listed.tokens, self.rows.segment_ids[rows]
+        count = min(size, self._width)
+        return kernels.most_probable(self._logits(rows), count, tokens=tokens, segment_ids=segment_ids, forbid=forbid)
 
     def _logits(self, rows: slice | Tensor) -> Float[Tensor, "n C"]:
         if self.listed is None:

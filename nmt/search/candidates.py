@@ -1,51 +1,20 @@
-"""The beam of a search and its most probable continuations, the candidates for the next beam."""
+"""The most probable continuations of a beam: the candidates for the next one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from nmt.search.beam import Beam, Candidates
 from nmt.search.hypothesis import NEG_INF
-from nmt.search.segments import Segments
+from nmt.search.options import SearchOptions
 
 ROWS_AT_ONCE = 512
 """Rows of log-probabilities [n V] that are computed at a time."""
-
-
-@dataclass(frozen=True)
-class Beam:
-    """The N live hypotheses of B sentences, which the next step extends."""
-
-    time: int
-    """Number of steps taken."""
-    sentences: Segments
-    """The sentence of each hypothesis, in rising order. A sentence that is done has none."""
-    log_probs: Float[Tensor, " N"]
-    """log P of the tokens so far."""
-    tokens: Int[Tensor, " N"]
-    """The last token of each, which the next step reads."""
-    origins: Int[Tensor, " N"]
-    """Which of the B W candidates of the last step each one was; its sentence before the first step."""
-    coverage: Float[Tensor, "N S"] | None
-    """sum_i a_ij over the steps so far; None if there is no coverage penalty."""
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """The W continuations of each sentence that a step chooses, best first."""
-
-    parents: Int[Tensor, "B W"]
-    """The hypothesis of the beam that each one extends, from 0 to N - 1."""
-    tokens: Int[Tensor, "B W"]
-    token_log_probs: Float[Tensor, "B W"]
-    """log P of the last token."""
-    log_probs: Float[Tensor, "B W"]
-    """log P of all tokens; -inf where a sentence has fewer than W candidates."""
 
 
 @runtime_checkable
@@ -56,57 +25,21 @@ class IndexedLogProbs(Protocol):
     def __getitem__(self, rows: slice) -> Float[Tensor, "n V"]: ...
 
 
-class RankedLogProbs(IndexedLogProbs, Protocol):
-    """Log-probabilities that may find the best continuations without computing all [N V]."""
+def top_candidates(beam: Beam, log_probs: IndexedLogProbs, options: SearchOptions) -> Candidates:
+    """The `beam_size` most probable continuations of each sentence, without those that are pruned.
 
-    def best_continuations(
-        self,
-        totals: Float[Tensor, " N"],
-        sentences: Segments,
-        size: int,
-        forbid: tuple[int, ...],
-        prune: float | None,
-    ) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"], Float[Tensor, "B W"]] | None:
-        """`log_probs`, `parents`, `tokens` and `token_log_probs` of `top_candidates`; None if it is not faster here.
-
-        `totals` and `sentences` are the beam's.
-        """
-        ...
-
-
-def top_candidates(
-    beam: Beam,
-    log_probs: IndexedLogProbs | RankedLogProbs,
-    *,
-    size: int,
-    forbid: tuple[int, ...],
-    prune: float | None = None,
-) -> Candidates:
-    """The `size` most probable continuations of each sentence, without those that are pruned."""
-    rank = getattr(log_probs, "best_continuations", None)  # isinstance of a protocol would take 1 % of a search
-    best = None if rank is None else rank(beam.log_probs, beam.sentences, size, forbid, prune)
-    if best is None:
-        return best_continuations(beam, *top_tokens(log_probs, size, forbid), size, prune)
-    totals, parents, tokens, token_log_probs = best
-    return Candidates(parents, tokens, token_log_probs, totals)
-
-
-def best_continuations(
-    beam: Beam, token_log_probs: Float[Tensor, "N k"], ids: Int[Tensor, "N k"], size: int, prune: float | None
-) -> Candidates:
-    """The best continuations of each sentence, from the k best tokens of each of its hypotheses.
-
-    Ties go to the earlier hypothesis, then to the lower id.
+    They are among the best tokens of each hypothesis. Ties go to the earlier hypothesis, then to the lower id.
     """
+    token_log_probs, ids = top_tokens(log_probs, options.beam_size, options.forbid)  # [N k]
     tokens_per_hypothesis = ids.shape[1]
     totals = beam.sentences.to_padded(beam.log_probs.unsqueeze(1) + token_log_probs, NEG_INF).flatten(1)  # [B K*k]
-    log_probs, order = totals.sort(dim=1, descending=True, stable=True)
-    log_probs, order = log_probs[:, :size], order[:, :size]
-    if prune is not None:
-        log_probs = log_probs.masked_fill(log_probs < log_probs[:, :1] - prune, NEG_INF)
+    totals, order = totals.sort(dim=1, descending=True, stable=True)
+    totals, order = totals[:, : options.beam_size], order[:, : options.beam_size]
+    if options.prune is not None:
+        totals = totals.masked_fill(totals < totals[:, :1] - options.prune, NEG_INF)
     parents = beam.sentences.rows_at(order.div(tokens_per_hypothesis, rounding_mode="floor"))
     ranks = order % tokens_per_hypothesis
-    return Candidates(parents, ids[parents, ranks], token_log_probs[parents, ranks], log_probs)
+    return Candidates(parents, ids[parents, ranks], token_log_probs[parents, ranks], totals)
 
 
 def top_tokens(

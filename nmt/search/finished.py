@@ -9,51 +9,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from nmt.search.candidates import Candidates
-from nmt.search.hypothesis import NEG_INF, Hypothesis, Penalties
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """What stays the same during a search."""
-
-    max_lengths: Int[Tensor, " B"]
-    """Most tokens of each output, end mark included; on the CPU, or on the device of the search."""
-    penalties: Penalties
-    source_mask: Bool[Tensor, "B S"] | None
-    n_best: int
-    bos: int
-    eos: int
-    horizon: int | None = None
-    device: torch.device | None = None
-    """Where the search runs; None stands for the device of `max_lengths`."""
-    check_every: int = 1
-    """Steps between looks at which hypotheses have ended."""
-
-    @cached_property
-    def limits(self) -> Int[Tensor, " B"]:
-        """`max_lengths` on the device of the search."""
-        return self.max_lengths if self.device is None else self.max_lengths.to(self.device)
-
-    @cached_property
-    def shortest(self) -> int:
-        return int(self.max_lengths.min())
-
-    @cached_property
-    def longest(self) -> int:
-        return int(self.max_lengths.max())
-
-    @cached_property
-    def length_penalties(self) -> Float[Tensor, " L"]:
-        """lp(y) of each length, from 0 to the largest maximum length."""
-        return self.penalties.length_penalties(self.longest, self.limits.device)
-
-    def horizon_lengths(self, time: int) -> Int[Tensor, " B"] | int:
-        """The length by which a hypothesis that is live after step `time` is assumed to end, per sentence or for all."""
-        if self.horizon is None:
-            return self.limits
-        length = time + 1 + self.horizon
-        return length if length <= self.shortest else self.limits.clamp(max=length)
+from nmt.errors import UsageError
+from nmt.search.beam import Candidates
+from nmt.search.hypothesis import NEG_INF, Hypothesis
+from nmt.search.options import SearchOptions
 
 
 class FinishedHypotheses:
@@ -62,13 +21,28 @@ class FinishedHypotheses:
     A hypothesis that was cut at its maximum length is included only if none of its sentence has finished.
     """
 
-    def __init__(self, settings: SearchSettings) -> None:
-        self.settings, device = settings, settings.limits.device
-        shape = len(settings.max_lengths), settings.n_best
-        self.scores = torch.full(shape, NEG_INF, device=device)
+    def __init__(
+        self,
+        options: SearchOptions,
+        max_lengths: Int[Tensor, " B"],
+        source_mask: Bool[Tensor, "B S"] | None = None,
+    ) -> None:
+        """Start without any; arguments as in `Search.run`. Raises UsageError if a maximum length is below 1."""
+        self.options, self.penalties, self.source_mask = options, options.penalties, source_mask
+        self.shortest, self.longest = int(max_lengths.min()), int(max_lengths.max())
+        if self.shortest < 1:
+            raise UsageError(f"max_lengths must be at least 1 everywhere, but holds {self.shortest}.")
+        self.max_lengths = max_lengths.to(options.device or max_lengths.device)
+        shape = len(max_lengths), options.n_best
+        self.scores = torch.full(shape, NEG_INF, device=self.max_lengths.device)
         """[B n_best]; -inf marks an empty place."""
-        self.nodes = torch.zeros(shape, dtype=torch.long, device=device)
+        self.nodes = torch.zeros(shape, dtype=torch.long, device=self.max_lengths.device)
         """[B n_best]: the node of each one's last candidate, see `BackPointers`."""
+
+    @cached_property
+    def length_penalties(self) -> Float[Tensor, " L"]:
+        """lp(y) of each length, from 0 to the largest maximum length."""
+        return self.penalties.length_penalties(self.longest, self.max_lengths.device)
 
     def update(
         self, candidates: Candidates, coverage: Float[Tensor, "B W S"] | None, first_node: int, time: int
@@ -83,28 +57,25 @@ class FinishedHypotheses:
             first_node: the node of the step's first candidate.
             time: the number of the step, from 0.
         """
-        log_probs = self._without_ended(candidates, coverage, first_node, time)
-        return log_probs.masked_fill(self._is_done(log_probs, time)[:, None], NEG_INF)
+        options, log_probs = self.options, candidates.log_probs
+        ended = (candidates.tokens == options.eos) & (log_probs > NEG_INF)
+        # On a CPU a look at the values is quick, and in most steps none ends.
+        if options.check_every > 1 or time + 1 >= self.shortest or bool(ended.any()):
+            is_last_step = self.max_lengths <= time + 1
+            mask = None if self.source_mask is None else self.source_mask[:, None, :]
+            scores = self.penalties.score(log_probs, time + 1, coverage, mask)
+            self.insert(scores, first_node=first_node, ended=ended, is_last_step=is_last_step)
+            log_probs = log_probs.masked_fill(ended | is_last_step[:, None], NEG_INF)
+        bound = self.penalties.upper_bound(log_probs.amax(dim=1), self._last_lengths(time))
+        is_done = bound <= self.scores[:, -1]  # also if none is live
+        return log_probs.masked_fill(is_done[:, None], NEG_INF)
 
-    def _without_ended(
-        self, candidates: Candidates, coverage: Float[Tensor, "B W S"] | None, first_node: int, time: int
-    ) -> Float[Tensor, "B W"]:
-        """Add the candidates that end; return the log-probabilities of the others."""
-        settings = self.settings
-        ended = (candidates.tokens == settings.eos) & (candidates.log_probs > NEG_INF)
-        if settings.check_every == 1 and time + 1 < settings.shortest and not bool(ended.any()):
-            return candidates.log_probs
-        is_last_step = settings.limits <= time + 1
-        mask = None if settings.source_mask is None else settings.source_mask[:, None, :]
-        scores = settings.penalties.score(candidates.log_probs, time + 1, coverage, mask)
-        self.insert(scores, first_node=first_node, ended=ended, is_last_step=is_last_step)
-        return candidates.log_probs.masked_fill(ended | is_last_step[:, None], NEG_INF)
-
-    def _is_done(self, log_probs: Float[Tensor, "B W"], time: int) -> Bool[Tensor, " B"]:
-        """Whether no live candidate can reach the score of the last finished hypothesis; also True if none is live."""
-        settings = self.settings
-        bound = settings.penalties.upper_bound(log_probs.amax(dim=1), settings.horizon_lengths(time))
-        return bound <= self.scores[:, -1]
+    def _last_lengths(self, time: int) -> Int[Tensor, " B"] | int:
+        """The length by which a hypothesis that is live after step `time` is assumed to end, per sentence or for all."""
+        if self.options.horizon is None:
+            return self.max_lengths
+        length = time + 1 + self.options.horizon
+        return length if length <= self.shortest else self.max_lengths.clamp(max=length)
 
     def insert(
         self,
@@ -135,7 +106,7 @@ class FinishedHypotheses:
     def finalize(self, back_pointers: BackPointers) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence. A sentence without any has one that is empty, unfinished and scores -inf."""
         paths = back_pointers.follow(self.nodes.flatten())
-        hypotheses = _assemble(self.scores.flatten().tolist(), paths, self.settings.eos)
+        hypotheses = _assemble(self.scores.flatten().tolist(), paths, self.options.eos)
         n_best = self.scores.shape[1]
         no_weights = torch.zeros(0, paths.alignment.shape[2])
         empty = Hypothesis((), NEG_INF, NEG_INF, (), no_weights, finished=False)

@@ -11,8 +11,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from nmt.errors import UsageError
-from nmt.search.candidates import Beam, Candidates, IndexedLogProbs, by_id, row_chunks, top_tokens, without_forbidden
+from nmt.search.beam import Beam, Candidates
+from nmt.search.candidates import IndexedLogProbs, by_id, row_chunks, top_tokens, without_forbidden
 from nmt.search.hypothesis import NEG_INF
+from nmt.search.options import SearchOptions
 
 
 @dataclass(frozen=True)
@@ -56,17 +58,11 @@ class Sampling:
 
 
 def sampled_candidates(
-    beam: Beam,
-    log_probs: IndexedLogProbs,
-    *,
-    uniform: Float[Tensor, "B L"],
-    temperature: float,
-    top_k: int | None,
-    forbid: tuple[int, ...],
+    beam: Beam, log_probs: IndexedLogProbs, options: SearchOptions, uniform: Float[Tensor, "B L"]
 ) -> Candidates:
     """One random continuation of each sentence, which has at most one hypothesis."""
     numbers = uniform[beam.sentences.segment_ids, beam.time]
-    token_log_probs, tokens = _sample_tokens(log_probs, numbers, temperature, top_k, forbid)
+    token_log_probs, tokens = _sample_tokens(log_probs, numbers, options)
     rows = torch.arange(len(tokens), device=tokens.device)
     return Candidates(
         parents=beam.sentences.to_padded(rows),
@@ -77,19 +73,17 @@ def sampled_candidates(
 
 
 def _sample_tokens(
-    log_probs: IndexedLogProbs,
-    uniform: Float[Tensor, " N"],
-    temperature: float,
-    top_k: int | None,
-    forbid: tuple[int, ...],
+    log_probs: IndexedLogProbs, uniform: Float[Tensor, " N"], options: SearchOptions
 ) -> tuple[Float[Tensor, " N"], Int[Tensor, " N"]]:
     """Log-probability and id of one random token per row."""
-    if top_k is not None:
-        return _inverse_transform(*by_id(*top_tokens(log_probs, top_k, forbid)), uniform, temperature, forbid)
+    if options.top_k is not None:
+        best = by_id(*top_tokens(log_probs, options.top_k, options.forbid))
+        return _inverse_transform(*best, uniform, options.temperature, options.forbid)
     samples, start = [], 0
     for chunk in row_chunks(log_probs):
         ids = torch.arange(chunk.shape[1], device=chunk.device).expand_as(chunk)
-        samples.append(_inverse_transform(chunk, ids, uniform[start : start + len(chunk)], temperature, forbid))
+        numbers = uniform[start : start + len(chunk)]
+        samples.append(_inverse_transform(chunk, ids, numbers, options.temperature, options.forbid))
         start += len(chunk)
     values, tokens = (torch.cat(columns) for columns in zip(*samples, strict=True))
     return values, tokens

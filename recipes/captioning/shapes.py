@@ -17,7 +17,7 @@ from nmt.evaluation import evaluate, format_scores
 from nmt.model import EncoderOutput, RecurrentMemory, RecurrentModel
 from nmt.plotting import PictureAttention, plot_picture_attention
 from nmt.recipe import RecurrentModelConfig
-from nmt.search import beam_search
+from nmt.search import Search, SearchOptions
 
 SIDE, CELL, GRID = 48, 4, 12  # sides of a picture and of one of its cells, in pixels, and of the grid of cells
 Y, X = np.mgrid[:SIDE, :SIDE] + 0.5  # the centres of pixels, y downwards
@@ -119,7 +119,7 @@ def report(model: Captioner, name: str, scenes: list[Scene]) -> list[PictureAtte
     """Caption pictures by beam search, print how well, and return them with the attention of each word."""
     batch, longest = make_batch(scenes), torch.full((len(scenes),), 15)
     memory = model.encode(batch.source, batch.source_mask)
-    beams = beam_search(model.step, model.start(memory), memory, batch=len(scenes), beam_size=5, max_lengths=longest)
+    beams = Search(SearchOptions(beam_size=5)).run(model.step, model.start(memory), memory, longest)
     references, captions, shares, drawn = [scene.caption for scene in scenes], [], [], []
     for scene, [best] in zip(scenes, beams, strict=True):
         words, weights = [WORDS[index] for index in best.ids], best.alignment[: len(best.ids)].numpy()

@@ -16,10 +16,10 @@ from matplotlib.colors import to_rgb
 from typer.testing import CliRunner
 
 from nmt.fast.pack import pack
-from nmt.search import beam_search
 from recipes.captioning import shapes
 from recipes.captioning.shapes import CELL, GRID, HELD_OUT, PAIRS, SIDE, TRAINING, Captioner, Scene
 from tests.commands import ROOT
+from tests.search.searching import beam_search
 
 CAPTION = re.compile(
     r"a (?P<size1>small )?(?P<colour1>\w+) (?P<kind1>\w+) (?P<relation>above|below|left of|right of)"
@@ -129,7 +129,7 @@ def test_search_scores_captions_as_forced_decoding_does(trained: Captioner, is_p
     batch = shapes.make_batch(drawn)
     model = pack(trained, "fp32") if is_packed else trained
     memory, lengths = model.encode(batch.source, batch.source_mask), torch.full((6,), 15)
-    beams = beam_search(model.step, model.start(memory), memory, batch=6, beam_size=3, max_lengths=lengths)
+    beams = beam_search(model.step, model.start(memory), memory, beam_size=3, max_lengths=lengths)
     for scene, [best] in zip(drawn, beams, strict=True):
         assert best.finished
         caption = " ".join(shapes.WORDS[index] for index in best.ids)

@@ -13,9 +13,9 @@ from nmt.data.batching import pad
 from nmt.decoding.ensemble import AllowedLogProbs, Ensemble, EnsembleMemory, MeanLogProbs
 from nmt.decoding.shortlist import Shortlist
 from nmt.model.interface import Step, TranslationModel
-from nmt.search.loop import beam_search
 from nmt.text.subwords import EOS, PAD
 from tests.decoding.test_translator import LINES, MODELS, bundle
+from tests.search.searching import beam_search
 
 
 def sources(lines: list[str]) -> Tensor:
@@ -101,7 +101,6 @@ def test_search_finds_the_same_as_with_one_hypothesis_at_a_time(name: str) -> No
     lines = LINES[5:]
     fast, source = ensemble(name), sources(lines)
     settings: dict[str, Any] = {
-        "batch": len(lines),
         "beam_size": 4,
         "n_best": 4,
         "max_lengths": (source > PAD).sum(1) // 2 + 1,

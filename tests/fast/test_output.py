@@ -16,7 +16,9 @@ from nmt.fast.loss import ChunkedOutputLayer
 from nmt.fast.output import Listed, PackedOutputLayer, SearchLogProbs, listed_output
 from nmt.model.output import OutputLayer
 from nmt.runtime.device import DTYPES, DecodingPrecision
+from nmt.search.beam import Beam, Sources
 from nmt.search.candidates import top_tokens
+from nmt.search.options import SearchOptions
 from nmt.search.segments import Segments
 from tests.machine import needs_bf16, needs_compiler, needs_int8, needs_int8_kernel, needs_packing
 
@@ -107,12 +109,27 @@ def lists_of(output: OutputLayer) -> tuple[Listed, list[list[int]]]:
     return listed(output, torch.tensor([4, 11]), own, sentences), tokens
 
 
+class Nothing:
+    """A state or memory that is not read."""
+
+    def select(self, rows: Tensor) -> Nothing:
+        return self
+
+
+def beam_of(totals: Tensor) -> Beam:
+    """A beam of these log-probabilities."""
+    rows = torch.arange(len(totals))
+    sources = Sources(Nothing(), rows, rows)
+    return Beam(time=1, sentences=ROWS, log_probs=totals, tokens=rows, origins=rows, state=Nothing(), sources=sources)
+
+
 def best(log_probs: SearchLogProbs, totals: Tensor, size: int, forbid: tuple[int, ...]) -> list[tuple[float, int, int]]:
     """The best continuations of all sentences as log-probability, hypothesis and token, those of -inf left out."""
     with torch.inference_mode():
-        ranked = log_probs.best_continuations(totals, log_probs.rows, size, forbid, None)
-    assert ranked is not None
-    columns = (part.flatten().tolist() for part in ranked[:3])
+        options = SearchOptions(beam_size=size, forbid=forbid)
+        assert log_probs.can_rank(beam_of(totals), options)
+        ranked = log_probs.top_candidates(beam_of(totals), options)
+    columns = (part.flatten().tolist() for part in (ranked.log_probs, ranked.parents, ranked.tokens))
     return [item for item in zip(*columns, strict=True) if item[0] > -math.inf]
 
 
@@ -177,9 +194,10 @@ def test_readouts_in_bf16_have_best_continuations_too() -> None:
 def test_without_a_faster_kernel_there_are_no_continuations() -> None:
     readouts, output = small_layer()
     log_probs, totals = SearchLogProbs(readouts, output, ROWS), torch.zeros(7)
-    assert log_probs.best_continuations(totals, ROWS, 65, (), None) is None
+    beam, few = beam_of(totals), SearchOptions(beam_size=4)
+    assert not log_probs.can_rank(beam, SearchOptions(beam_size=65))
     with torch.enable_grad():
-        assert log_probs.best_continuations(totals, ROWS, 4, (), None) is None
+        assert not log_probs.can_rank(beam, few)
     table = torch.log_softmax(output(readouts), 1)
     for ours, expected in zip(top_tokens(log_probs, 4), top_tokens(table, 4), strict=True):
         torch.testing.assert_close(ours, expected, atol=1e-5, rtol=0)

@@ -17,10 +17,10 @@ from nmt.fast.transformer import SearchTransformer, SharedDecoderLayer
 from nmt.model.dropout import Dropout
 from nmt.model.transformer import LayerMemory, TransformerDecoderLayer, TransformerModel
 from nmt.runtime.device import autocast
-from nmt.search.loop import beam_search
 from tests.fast.models import SIZE, assert_same, batch, learnt
 from tests.fast.test_twins import WarmOutput, search_results
 from tests.machine import needs_bf16, needs_fast
+from tests.search.searching import beam_search
 
 KINDS: dict[str, dict[str, Any]] = {
     "post": {"norm": "post", "tie": "all"},
@@ -77,7 +77,7 @@ def test_beam_search_finds_the_hypotheses_of_the_plain_model(kind: str) -> None:
         with torch.inference_mode():
             memory = searched.encode(sample.source, sample.source_mask)
             start = searched.start(memory)
-            settings: dict[str, Any] = {"batch": len(lengths), "beam_size": 3, "n_best": 3, "max_lengths": lengths}
+            settings: dict[str, Any] = {"beam_size": 3, "n_best": 3, "max_lengths": lengths}
             ranked.append(beam_search(searched.step, start, memory, **settings))
     for plain, packed in zip(*ranked, strict=True):
         assert [item.ids for item in packed] == [item.ids for item in plain]

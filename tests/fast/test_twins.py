@@ -27,13 +27,14 @@ from nmt.model.readout import AttentionalReadout, TanhReadout
 from nmt.model.recurrent import RecurrentModel
 from nmt.model.scores import AdditiveScore
 from nmt.runtime.device import autocast
-from nmt.search.loop import Hypothesis, beam_search
+from nmt.search import Hypothesis
 from nmt.text.subwords import EOS, PAD
 from tests.decoding.test_translator import LINES, bundle
 from tests.fast.models import SIZE, assert_same, batch, learnt, random_model
 from tests.machine import needs_bf16, needs_fast, needs_int8
 from tests.pairwise import Case, pairwise_cases
 from tests.reference.settings import small
+from tests.search.searching import beam_search
 
 FACTORS: dict[str, list[Any]] = {
     "score": ["additive", "concat", "dot", "general", "location", "none"],
@@ -212,7 +213,7 @@ def translations(shortlist: Shortlist, *, members: int) -> list[list[Hypothesis]
         memory = ensemble.encode([sources] * members)
         assert (memory.allowed is None) == is_on()
         lengths = (sources > PAD).sum(1)
-        settings: dict[str, Any] = {"batch": len(LINES), "beam_size": 4, "n_best": 4, "max_lengths": lengths}
+        settings: dict[str, Any] = {"beam_size": 4, "n_best": 4, "max_lengths": lengths}
         return beam_search(ensemble.step, ensemble.start(memory), memory, **settings)
 
 

@@ -15,11 +15,11 @@ from nmt.data.batching import Batch, make_batch
 from nmt.fast import accelerate
 from nmt.model.interface import TranslationModel
 from nmt.model.recurrent import RecurrentModel
-from nmt.search.loop import greedy
 from nmt.text.subwords import BOS, EOS, PAD
 from nmt.training.scheduled_sampling import choose_replaced, mix_target_in, teacher_forcing_ratio
 from nmt.training.trainer import train
 from tests.reference.settings import ORDERS, small
+from tests.search.searching import greedy
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
@@ -150,7 +150,7 @@ def test_with_a_ratio_of_zero_the_tokens_are_those_of_greedy_search() -> None:
         memory = model.encode(original.source, original.source_mask)
         lengths = (original.target_in != PAD).sum(1)
         marks = (PAD, BOS, EOS)
-        hypotheses = greedy(model.step, model.start(memory), memory, batch=3, max_lengths=lengths - 1, forbid=marks)
+        hypotheses = greedy(model.step, model.start(memory), memory, max_lengths=lengths - 1, forbid=marks)
     for row, hypothesis in enumerate(hypotheses):
         assert list(hypothesis.ids) == mixed[row, 1 : lengths[row]].tolist()
 

@@ -104,7 +104,7 @@ SEARCH_DROPS: dict[str, Patch] = {
     "all of `nmt.fast`": lambda: patch.dict("os.environ", {"NMT_FAST": "0"}),
     "`additive_attention`, `exp_of_keys`": _without_kernels("nmt.fast.shared_attention", "kernels"),
     "`most_probable`, `best_continuations`": _without_kernels("nmt.fast.output", "kernels"),
-    "`settle`": _without_kernels("nmt.fast.finished", "kernels"),
+    "`update_finished`": _without_kernels("nmt.fast.search", "kernels"),
     "`int8_gru_step`": _never("nmt.fast.pack._has_gru_kernel"),
     "`int8_product`, `int8_gru_step`": lambda: _both(
         _never("nmt.fast.pack._has_gru_kernel")(), _never("nmt.fast.int8.has_int8_kernel")()
@@ -213,8 +213,8 @@ def _search(beam: int, precision: DecodingPrecision, lists: bool) -> Callable[[]
     from nmt.data.batching import pad
     from nmt.decoding.ensemble import Ensemble
     from nmt.decoding.shortlist import Shortlist
-    from nmt.fast.finished import FastFinishedHypotheses
-    from nmt.search.loop import beam_search
+    from nmt.fast import pack_search
+    from nmt.search import Search, SearchOptions
     from nmt.text.subwords import BOS, EOS, PAD
 
     words = pad([[*ids, EOS] for ids in random_ids(BATCH, SOURCE, VOCABULARY)])
@@ -229,21 +229,12 @@ def _search(beam: int, precision: DecodingPrecision, lists: bool) -> Callable[[]
             precision=precision,
             shortlist=shortlist,
         )
+        searching = pack_search(Search(SearchOptions(beam_size=beam, forbid=(PAD, BOS, EOS))))
 
         def search() -> None:
             with ensemble.evaluating():
                 memory = ensemble.encode([words])
-                start, forbid = ensemble.start(memory), (PAD, BOS, EOS)
-                beam_search(
-                    ensemble.step,
-                    start,
-                    memory,
-                    batch=BATCH,
-                    beam_size=beam,
-                    max_lengths=lengths,
-                    forbid=forbid,
-                    finished_type=FastFinishedHypotheses,
-                )
+                searching.run(ensemble.step, ensemble.start(memory), memory, lengths)
 
         return search
 

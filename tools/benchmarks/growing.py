@@ -106,9 +106,9 @@ def search(
     from nmt.data.batching import pad
     from nmt.decoding.batch_decoder import CHECK_EVERY
     from nmt.decoding.ensemble import Ensemble
-    from nmt.fast.finished import FastFinishedHypotheses
+    from nmt.fast import pack_search
     from nmt.runtime.device import choose_device, choose_precision
-    from nmt.search.loop import beam_search
+    from nmt.search import Search, SearchOptions
     from nmt.text.subwords import BOS, EOS, PAD
 
     from .worker import timed
@@ -121,23 +121,19 @@ def search(
     )
     source_ids = pad([[*ids, EOS] for ids in random_ids(batch, source, vocabulary)]).to(torch_device)
     lengths = torch.full((batch,), TARGET)
+    options = SearchOptions(
+        beam_size=beam,
+        bos=BOS,
+        eos=EOS,
+        forbid=(PAD, BOS, EOS),
+        device=torch_device,
+        check_every=1 if torch_device.type == "cpu" else CHECK_EVERY,
+    )
+    search = pack_search(Search(options))
 
     def run() -> None:
         memory = ensemble.encode([source_ids])
-        beam_search(
-            ensemble.step,
-            ensemble.start(memory),
-            memory,
-            batch=batch,
-            beam_size=beam,
-            max_lengths=lengths,
-            device=torch_device,
-            check_every=1 if torch_device.type == "cpu" else CHECK_EVERY,
-            bos=BOS,
-            eos=EOS,
-            forbid=(PAD, BOS, EOS),
-            finished_type=FastFinishedHypotheses,
-        )
+        search.run(ensemble.step, ensemble.start(memory), memory, lengths)
 
     with ensemble.evaluating():
         return {"seconds": timed(run, windows, torch_device.type, trace), **_device_peak(torch_device)}

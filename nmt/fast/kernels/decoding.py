@@ -132,7 +132,7 @@ def best_continuations(
     return best, rows, tokens, best_log_probs
 
 
-def settle(
+def update_finished(
     totals: Float[Tensor, "B W"],
     tokens: Int[Tensor, "B W"],
     scores: Float[Tensor, "B P"],
@@ -147,7 +147,7 @@ def settle(
 ) -> Float[Tensor, "B W"]:
     """Enter finished candidates into the pool of their sentence; return the totals of the live ones, -inf for all others.
 
-    What `nmt.search.finished` says in PyTorch: `FinishedHypotheses.update`, which changes `scores` and `nodes`.
+    What `nmt.search.finished.FinishedHypotheses.update` says in PyTorch; it changes `scores` and `nodes`.
 
     Args:
         totals: log-probabilities of the candidates, -inf where there is none.
@@ -163,7 +163,7 @@ def settle(
     live_totals = torch.empty_like(totals)
     inputs = tuple(map(Tensor.contiguous, (totals, tokens, max_lengths.long(), penalties)))
     within = penalties.shape[0] if horizon is None else horizon
-    call("settle", (*inputs, scores, nodes, live_totals), first, length, within, eos)
+    call("update_finished", (*inputs, scores, nodes, live_totals), first, length, within, eos)
     return live_totals
 
 

@@ -119,7 +119,7 @@ void KERNEL(best_continuations)(const float *totals, const float *log_probs, con
     }
 }
 
-void KERNEL(settle)(const float *totals, const int64_t *tokens, const int64_t *max_lengths, const float *penalties, float *all_scores,
+void KERNEL(update_finished)(const float *totals, const int64_t *tokens, const int64_t *max_lengths, const float *penalties, float *all_scores,
                     int64_t *all_nodes, float *live_totals, int64_t sentences, int64_t width, int64_t places, int64_t lengths,
                     int64_t all_scores_stride, int64_t all_nodes_stride, int64_t first, int64_t length, int64_t horizon, int64_t eos) {
     for (int64_t sentence = 0; sentence < sentences; sentence++, totals += width, tokens += width, live_totals += width) {

@@ -183,7 +183,7 @@ _SEARCH = (
         positive=("count", "per_row", "size"),
     ),
     Signature(
-        "settle",
+        "update_finished",
         (
             _read("totals", "sentences, width"),
             _read("tokens", "sentences, width", INT64),

@@ -11,12 +11,14 @@ import torch
 from torch import Tensor
 
 from nmt.fast import gru, int8
-from nmt.fast.finished import FastFinishedHypotheses
 from nmt.fast.kernels import decoding as kernels
+from nmt.fast.search import FastSearch
 from nmt.model.attention import masked_softmax
-from nmt.search.candidates import Candidates, top_tokens
-from nmt.search.finished import FinishedHypotheses, SearchSettings
-from nmt.search.hypothesis import Penalties
+from nmt.search.beam import Candidates
+from nmt.search.candidates import top_tokens
+from nmt.search.finished import FinishedHypotheses
+from nmt.search.loop import Search
+from nmt.search.options import SearchOptions
 from nmt.search.segments import Segments
 from tests.machine import needs_compiler, needs_fast, needs_int8_kernel
 
@@ -212,8 +214,12 @@ def test_finished_and_live_candidates_are_those_of_pytorch(seed: int) -> None:
     sentences, width, n_best = (int(drawn(1, 5)) for _ in range(3))
     n_best = min(n_best, width)
     time, eos = int(drawn(0, 4)), 3
-    lengths, penalties = drawn(time + 1, time + 4, sentences), Penalties(length=[0.0, 1.0, 0.6][seed % 3])
-    limits = SearchSettings(lengths, penalties, None, n_best, bos=2, eos=eos, horizon=[None, 1, 2][seed // 3 % 3])
+    lengths, alpha, horizon = (
+        drawn(time + 1, time + 4, sentences),
+        [0.0, 1.0, 0.6][seed % 3],
+        [None, 1, 2][seed // 3 % 3],
+    )
+    options = SearchOptions(beam_size=width, n_best=n_best, length_penalty=alpha, horizon=horizon, eos=eos)
     # Few different numbers, so that many are equal, and some that are impossible.
     totals = -drawn(0, 6, sentences, width).float().sort(dim=1).values
     totals[drawn(0, 5, sentences, width) == 0] = -math.inf
@@ -222,12 +228,12 @@ def test_finished_and_live_candidates_are_those_of_pytorch(seed: int) -> None:
     before = -drawn(0, 6, sentences, n_best).float().sort(dim=1).values
     before[drawn(0, 2, sentences) == 0] = -math.inf
 
-    def settled(finished_type: type[FinishedHypotheses]) -> tuple[Tensor, FinishedHypotheses]:
-        finished = finished_type(limits)
+    def updated(kind: type[Search]) -> tuple[Tensor, FinishedHypotheses]:
+        finished = FinishedHypotheses(options, lengths)
         finished.scores, finished.nodes = before.clone(), torch.arange(sentences * n_best).view(sentences, n_best)
-        return finished.update(picked, None, 100, time), finished
+        return kind(options).update_finished(finished, picked, None, 100, time), finished
 
-    (live, ours), (expected, theirs) = settled(FastFinishedHypotheses), settled(FinishedHypotheses)
+    (live, ours), (expected, theirs) = updated(FastSearch), updated(Search)
     assert torch.equal(live, expected)
     torch.testing.assert_close(ours.scores, theirs.scores)
     assert torch.equal(ours.nodes[ours.scores > -math.inf], theirs.nodes[theirs.scores > -math.inf])

@@ -15,8 +15,8 @@ from nmt.fast.kernels import training as training_kernels
 from nmt.fast.kernels.calls import Kernel
 from nmt.fast.kernels.compiling import SOURCES
 from nmt.fast.kernels.signatures import SIGNATURES, WIDE_OR_NARROW, Array, Signature
-from nmt.search.finished import FinishedHypotheses, SearchSettings
-from nmt.search.hypothesis import Penalties
+from nmt.search.finished import FinishedHypotheses
+from nmt.search.options import SearchOptions
 from tests.machine import needs_compiler
 
 C_TYPES = {
@@ -193,7 +193,7 @@ def test_wrong_device_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("name", "numbers"),
-    [("quantize_rows", [1, 128]), ("quantize_rows", [0, 63]), ("exp_of_keys", [0]), ("settle", [0, 9, 1, 3])],
+    [("quantize_rows", [1, 128]), ("quantize_rows", [0, 63]), ("exp_of_keys", [0]), ("update_finished", [0, 9, 1, 3])],
 )
 def test_wrong_number_is_refused(name: str, numbers: list[int]) -> None:
     kernel = SilentKernel(name)
@@ -212,7 +212,7 @@ def empty_of(name: str, size: str) -> dict[str, Tensor]:
     ("name", "changed", "rule"),
     [
         ("most_probable", empty_of("most_probable", "size"), "size > 0"),
-        ("settle", empty_of("settle", "places"), "places > 0"),
+        ("update_finished", empty_of("update_finished", "places"), "places > 0"),
         ("best_continuations", empty_of("best_continuations", "per_row"), "per_row > 0"),
         ("int8_product", {"values": torch.zeros(4, 9)}, r"quads == \(inputs \+ 3\) // 4"),
         ("int8_product", {"product": torch.zeros(4, 193)}, "outputs <= 64"),
@@ -250,11 +250,11 @@ def test_bf16_bias_is_refused_by_a_kernel_that_reads_fp32() -> None:
 def test_finished_hypotheses_in_strided_memory_are_updated_in_place() -> None:
     """`FinishedHypotheses.insert` leaves the first columns of wider matrices."""
     scores = torch.tensor([[-1.0, -4.0], [-2.0, -3.0]])
-    finished = FinishedHypotheses(SearchSettings(torch.full((2,), 9), Penalties(), None, 2, bos=2, eos=3))
+    finished = FinishedHypotheses(SearchOptions(beam_size=2, n_best=2), torch.full((2,), 9))
     ended, is_last_step = torch.ones(2, 2, dtype=torch.bool), torch.zeros(2, dtype=torch.bool)
     finished.insert(scores, first_node=0, ended=ended, is_last_step=is_last_step)
     assert not finished.scores.is_contiguous()
-    kernels.settle(
+    kernels.update_finished(
         *(torch.tensor([[-2.0], [-1.0]]), torch.tensor([[3], [3]]), finished.scores, finished.nodes),
         *(torch.full((2,), 9), torch.ones(10)),
         first=10,

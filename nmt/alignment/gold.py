@@ -72,4 +72,4 @@ def _links_beside(locator: str) -> Path | None:
     head, brace, _ = locator.partition("{")
     stem = head.removesuffix(".") if brace else locator
     path = expand_home(f"{stem}.{_LINKS_EXTENSION}")
-    return path if not locator.startswith(("hf:", "sacrebleu:")) and path.is_file() else None
+    return path if not locator.startswith(("hf:", "mtdata:", "sacrebleu:")) and path.is_file() else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,7 +15,7 @@ from nmt.cli.commands import Command, SubCommands
 from nmt.cli.inspecting import print_table
 from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, argument, new_files, set_up
 from nmt.cli.streams import open_output
-from nmt.errors import DataError
+from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import showing_downloads
 from nmt.runtime.wording import counted
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from nmt.corpora.catalogue import Checked
     from nmt.corpora.entries import CatalogueEntry, NamedCorpus, TextFile
 
+_log = logging.getLogger(__name__)
 _WIDTH = 100
 _SPLITS_WIDTH = 43
 _GROUPS = {
@@ -55,19 +57,33 @@ def _list_corpora_by_default(context: typer.Context) -> None:
 
 
 @corpora_app.command("list", cls=Command)
-def list_corpora() -> None:
+def list_corpora(
+    search: Annotated[
+        str | None,
+        typer.Option(
+            "--search",
+            metavar="WORDS",
+            help="List names with all WORDS, those of mtdata too.",
+            show_default="all of the catalogue",
+        ),
+    ] = None,
+) -> None:
     """List the corpora with their languages and splits.
 
     Examples:
       nmt corpora
-      NMT_CORPORA=/data/corpora nmt corpora list
+      nmt corpora list --search "europarl deu"
 
     Details:
 
     NAME-PAIR stands for one corpus per language pair, as opus-100-de-en; `nmt corpora info NAME` lists the pairs. A corpus
     that is "local only" can neither be fetched nor derived again, so you need a copy to reproduce figures measured on it.
-    The test sets of sacreBLEU are corpora too, as sacrebleu:wmt14/en-de.
+    The test sets of sacreBLEU are corpora too, as sacrebleu:wmt14/en-de, and what mtdata knows, as
+    mtdata:Statmt-europarl-10-deu-eng, whose text is not verified: --search finds its names (`pip install "nmt[mtdata]"`).
     """
+    if search is not None:
+        _list_names(search.split())
+        return
     from nmt.corpora.catalogue import entries
     from nmt.corpora.sample import SIZES
 
@@ -80,6 +96,26 @@ def list_corpora() -> None:
     for group, title in _GROUPS.items():
         typer.echo(f"\n{title}")
         _print_aligned(rows[group], widths)
+
+
+def _list_names(words: Sequence[str]) -> None:
+    """Print the names of corpora that have all words: ours, then those of mtdata. Raises DataError if there is none."""
+    from nmt.corpora.catalogue import names
+    from nmt.corpora.mtdata_index import search_mtdata
+
+    set_up()
+    found = [name for name in names() if all(word.lower() in name.lower() for word in words)]
+    for name in found:
+        typer.echo(name)
+    try:
+        others = search_mtdata(words)
+    except UsageError as error:  # ours are listed without the extra
+        _log.warning("%s", error)
+        others = []
+    for name in others:
+        typer.echo(name)
+    if not found and not others:
+        raise DataError(f"No corpus has '{' '.join(words)}' in its name; languages are as en in ours, eng in mtdata's.")
 
 
 def _print_aligned(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
@@ -127,9 +163,13 @@ def describe_corpus(
     Sources are tried in order. "verified" text must have the SHA-256 of the catalogue. Of other text the SHA-256 is recorded
     at the first fetch and compared from then on.
     """
-    from nmt.corpora.sacrebleu_sets import PREFIX, describe_test_set
+    from nmt.corpora.mtdata_index import PREFIX as MTDATA
+    from nmt.corpora.mtdata_index import describe_mtdata
+    from nmt.corpora.sacrebleu_sets import PREFIX as SACREBLEU
+    from nmt.corpora.sacrebleu_sets import describe_test_set
 
-    rows = list(describe_test_set(name).items()) if name.startswith(PREFIX) else _description(name)
+    describe = {MTDATA: describe_mtdata, SACREBLEU: describe_test_set}.get(f"{name.partition(':')[0]}:")
+    rows = list(describe(name).items()) if describe else _description(name)
     lines: list[list[str]] = []
     for key, text in rows:
         wrapped = textwrap.wrap(text, _WIDTH - 12, break_long_words=False, break_on_hyphens=False)
@@ -214,11 +254,13 @@ def fetch_corpus(
     then its part stays in the folder downloads of the cache.
     """
     from nmt.corpora.fetching import fetch
+    from nmt.corpora.mtdata_index import PREFIX, fetch_mtdata
 
     set_up()
     corpus, _, split = name.partition("/")
     with showing_downloads() as show:
-        paths = fetch(corpus, split or None, progress=show)
+        is_mtdata = name.startswith(PREFIX)
+        paths = fetch_mtdata(name, show) if is_mtdata else fetch(corpus, split or None, progress=show)
     for path in paths:
         typer.echo(path)
 

@@ -74,7 +74,7 @@ def _fetch_file(corpus: NamedCorpus, file: TextFile, progress: Progress | None) 
     failures: dict[str, str] = {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _one_process(corpus.name):
+        with one_process(corpus.name):
             sources = () if path.is_file() else _allowed(corpus, file, folder)  # another process may have fetched it
             for source in sources:
                 try:
@@ -172,7 +172,7 @@ def _compare(record: Fetched, file: TextFile, corpus: NamedCorpus, folder: Path)
 
 
 @contextmanager
-def _one_process(name: str) -> Iterator[None]:
+def one_process(name: str) -> Iterator[None]:
     """Let one process at a time fetch a corpus; the others wait, and then find what it has fetched."""
     folder = cache_folder() / "downloads"
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A locator -> its parallel text: files of many formats, the catalogue, the Hugging Face hub, sacreBLEU or the embedded sample.
+"""A locator -> its parallel text: files of many formats, the catalogue, the hub, mtdata, sacreBLEU or the embedded sample.
 
 The text is not changed.
 """
@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from nmt.corpora import catalogue, fetching
+from nmt.corpora.mtdata_index import mtdata_files
 from nmt.corpora.sacrebleu_sets import sacrebleu_files
 from nmt.data.columns import collect
 from nmt.data.corpus import ParallelCorpus
@@ -36,19 +37,20 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
     Args:
         locator: `dir/train.{en,de}` or `dir/train` (any compression; also two `.sgm` files), a file with both sides (`.tsv .csv
             .jsonl .parquet .tmx .xlf .xliff .po`), `x.zip` or `x.zip/train.{en,de}`, `hf:owner/name[/config]:split`, a
-            catalogue name `multi30k/train`, a test set of sacreBLEU `sacrebleu:wmt14/en-de`, or `sample:train`. The names in
-            braces are source and target in this order, unless they begin or end with the two language codes, which may be in
-            any order. Codes of other languages are an error. A header, or the keys of JSON, may also name the languages (`deu`,
-            `de_DE`, `German`), or `source` and `target`, in any order. A `.tsv` without a header has the columns source and target.
-            `[100:200]` at the end takes these pairs alone, counted from 0; `[:200]` and `[100:]` leave out one end. Of
-            `hf:...[:200]` no other rows are downloaded.
+            catalogue name `multi30k/train`, a test set of sacreBLEU `sacrebleu:wmt14/en-de`, a corpus of mtdata's index
+            `mtdata:Statmt-europarl-10-deu-eng`, or `sample:train`. The names in braces are source and target in this order,
+            unless they begin or end with the two language codes, which may be in any order. Codes of other languages are an
+            error. A header, or the keys of JSON, may also name the languages (`deu`, `de_DE`, `German`), or `source` and
+            `target`, in any order. A `.tsv` without a header has the columns source and target. `[100:200]` at the end takes
+            these pairs alone, counted from 0; `[:200]` and `[100:]` leave out one end. Of `hf:...[:200]` no other rows are
+            downloaded.
         source: language code of the source side.
         target: language code of the target side.
-        fetch: whether text may be downloaded. Without, the hub and sacreBLEU are not asked at all.
+        fetch: whether text may be downloaded. Without, the hub, mtdata and sacreBLEU are not asked at all.
 
     Raises:
         DataError: there is no such corpus, or its text is unusable. The message names file and line.
-        UsageError: the locator is an address of the web.
+        UsageError: the locator is an address of the web, or needs an extra that is not installed.
     """
     locator = locator if isinstance(locator, str) else str(as_path(locator, "The corpus"))
     refuse_address(locator, ":SPLIT, such as :train")
@@ -102,12 +104,14 @@ def _load(locator: str, source: str, target: str, *, fetch: bool) -> ParallelCor
         )
     if locator.startswith("sample:"):
         return _from_sample(locator, source, target)
-    if locator.startswith(("hf:", "sacrebleu:")) and not fetch:
+    if locator.startswith(("hf:", "mtdata:", "sacrebleu:")) and not fetch:
         raise DataError(f"{locator} may have to be fetched.")
     if locator.startswith("hf:"):
         return _of_batches(read_hub(locator, languages), locator, languages)
     if locator.startswith("sacrebleu:"):
         return _from_files(*sacrebleu_files(locator, source, target), locator, languages)
+    if locator.startswith("mtdata:"):
+        return _from_files(*mtdata_files(locator, source, target), locator, languages)
     if archive := split_archive(locator):
         return _from_archive(*archive, locator, languages)
     if holds_pairs(locator):

@@ -7,8 +7,10 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from functools import partial
 from gzip import BadGzipFile
 from pathlib import Path
 from typing import IO
@@ -54,7 +56,7 @@ def open_source(
             paths: dict[tuple[str, str], Path] = {(url, ""): path for url, path in downloads.items()}
             for number, (url, path) in enumerate(downloads.items()):
                 members = [member for address, member in parts if address == url and member]
-                files = _unpack(path, members, Path(unpacked) / str(number)) if members else {}
+                files = unpack(path, members, Path(unpacked) / str(number)) if members else {}
                 paths |= {(url, member): file for member, file in files.items()}
             yield paths
     finally:
@@ -115,15 +117,21 @@ def _formatted(blocks: Iterator[bytes], form: TextFormat) -> Iterator[bytes]:
     yield b"".join(line + b"\n" for line in lines)
 
 
-def _unpack(archive: Path, members: Collection[str], folder: Path) -> dict[str, Path]:
-    """Write those members that a zip or tar archive has to numbered files, whatever paths their names have."""
+def unpack(archive: Path, members: Collection[str], folder: Path) -> dict[str, Path]:
+    """Write those members that a zip or tar archive has to numbered files, whatever paths their names have.
+
+    A member may be a pattern such as `*.de`, of which the first match counts. Raises SourceError if the archive is damaged.
+    """
     folder.mkdir()
     files: dict[str, Path] = {}
     try:
-        for name, stream in _members(archive, members):
-            files[name] = folder / f"{len(files)}{Path(name).suffix}"
-            with files[name].open("wb") as sink:
-                shutil.copyfileobj(stream, sink, _BLOCK)
+        for name, stream in _members(archive):
+            member = next((item for item in members if item == name or fnmatchcase(name, item)), None)
+            if member is None or member in files:
+                continue
+            files[member] = folder / f"{len(files)}{Path(name).suffix}"
+            with stream() as source, files[member].open("wb") as sink:
+                shutil.copyfileobj(source, sink, _BLOCK)
             if len(files) == len(set(members)):
                 break
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, BadGzipFile) as error:
@@ -133,17 +141,20 @@ def _unpack(archive: Path, members: Collection[str], folder: Path) -> dict[str, 
     return files
 
 
-def _members(archive: Path, names: Collection[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    """Name and content of the files of these names, in the order of the archive."""
-    if archive.name.endswith(".zip"):
+def _members(archive: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
+    """The name of each file of an archive, in its order, and a function that opens it."""
+    if archive.name.endswith(".zip") or zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as bundle:
             for info in bundle.infolist():
-                if info.filename.removeprefix("./") in names:
-                    with bundle.open(info) as stream:
-                        yield info.filename.removeprefix("./"), stream
+                yield info.filename.removeprefix("./"), partial(bundle.open, info)
         return
     with tarfile.open(archive, "r|*") as pack:
         for entry in pack:
-            name = entry.name.removeprefix("./")
-            if name in names and entry.isfile() and (content := pack.extractfile(entry)):
-                yield name, content
+            if entry.isfile():
+                yield entry.name.removeprefix("./"), partial(_opened, pack, entry)
+
+
+def _opened(pack: tarfile.TarFile, entry: tarfile.TarInfo) -> IO[bytes]:
+    content = pack.extractfile(entry)
+    assert content is not None, "it is a file"
+    return content

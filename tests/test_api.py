@@ -299,9 +299,9 @@ def test_a_corpus_is_evaluated_as_the_command_does(folder: Path, tmp_path: Path)
         nmt.evaluate(translator, corpus, baseline=["a"])
     with pytest.raises(UsageError, match="names no data"):
         nmt.evaluate(translator)
-    with pytest.raises(UsageError, match="There is no tokeniser 'x'"):
+    with pytest.raises(UsageError, match="There is no tokenizer 'x'"):
         nmt.evaluate(translator, corpus, tokenize="x")
-    with pytest.raises(UsageError, match="published has its own tokeniser"):
+    with pytest.raises(UsageError, match="published has its own tokenizer"):
         nmt.evaluate(translator, corpus, tokenize="13a", published=True)
     with pytest.raises(UsageError, match="This model has no recipe"):
         nmt.evaluate(translator_without_recipe(), corpus)

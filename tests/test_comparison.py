@@ -396,7 +396,7 @@ def test_what_several_share_is_not_best(corpus: Path) -> None:
         (["a"], 3.0, None),
     ],
 )
-def test_worthless_translations_are_recognised(lines: list[str], bleu: float, fault: str | None) -> None:
+def test_worthless_translations_are_recognized(lines: list[str], bleu: float, fault: str | None) -> None:
     assert find_fault(lines, bleu) == fault
 
 

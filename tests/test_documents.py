@@ -68,7 +68,7 @@ def test_every_preset_lists_what_it_does_otherwise_than_its_paper(path: Path) ->
     header = re.match(r"(?:#.*\n)+", path.read_text(encoding="utf-8"))
     assert header
     listed = header[0].partition("# Deviations from the paper, ")[2]
-    for subject in ("text", "embeddings", "initial weights", "training", "regularisation", "search"):
+    for subject in ("text", "embeddings", "initial weights", "training", "regularization", "search"):
         assert f"\n# - {subject}: " in listed
 
 

@@ -178,7 +178,7 @@ def take_steps(
 
 
 class SkippingAdam(torch.optim.AdamW):
-    """What a fused optimiser does on a GPU: it is told by a tensor whether to skip the step. There is none on the meta device."""
+    """What a fused optimizer does on a GPU: it is told by a tensor whether to skip the step. There is none on the meta device."""
 
     found_inf: Tensor
 

@@ -27,15 +27,15 @@ ROOT = Path(__file__).parents[1]
 WORDS = 20_000
 BLOCK = 200_000
 """Pairs that are generated at a time."""
-LEARNT_FROM = 30_000
-"""Lines that the subwords are learnt from, so that they do not depend on the size of the corpus."""
+LEARNED_FROM = 30_000
+"""Lines that the subwords are learned from, so that they do not depend on the size of the corpus."""
 MODES: dict[str, tuple[str, ...]] = {
     "plain": (),
     "filtered": ("data.filters.duplicates=false",),
     "sampling": ("subwords.sampling=0.1",),
     "guided": ("training.guided_alignment.links={folder}/train.align",),
 }
-LEARNT = "subwords.source_model={folder}/en.model", "subwords.target_model={folder}/de.model"
+LEARNED = "subwords.source_model={folder}/en.model", "subwords.target_model={folder}/de.model"
 RECIPE = """
 name: memory
 data: {source: en, target: de, train: "train.{en,de}", valid: "valid.{en,de}"}
@@ -92,7 +92,7 @@ def generate(folder: Path, pairs: int) -> None:
                 links.write(text(np.concatenate([np.arange(length) for length in lengths]), lengths, DIAGONAL))
     for name in ("en", "de"):
         with (folder / f"train.{name}").open() as lines:
-            sample = [line.rstrip("\n") for line, _ in zip(lines, range(LEARNT_FROM), strict=False)]
+            sample = [line.rstrip("\n") for line, _ in zip(lines, range(LEARNED_FROM), strict=False)]
         Subwords.train(sample, kind="unigram", size=4000, byte_fallback=False).save(folder / f"{name}.model")
 
 
@@ -137,7 +137,7 @@ def measure(folder: Path, mode: str, updates: int, *, learn_subwords: bool) -> P
     run, peaks, start = folder / f"run-{mode}-{os.getpid()}", Peaks(), time.monotonic()
     (folder / "recipe.yaml").write_text(RECIPE)
     texts = "data.train={folder}/train", "data.valid={folder}/valid", f"training.updates={updates}"
-    settings = [*texts, *MODES[mode], *(() if learn_subwords else LEARNT)]
+    settings = [*texts, *MODES[mode], *(() if learn_subwords else LEARNED)]
     options = [option for setting in settings for option in ("--set", setting.format(folder=folder.absolute()))]
     command = [
         sys.executable,

@@ -1,1 +1,1 @@
-"""Alignments: weights between words, the links read off them, links learnt without a model, gold links and error rates."""
+"""Alignments: weights between words, the links read off them, links learned without a model, gold links and error rates."""

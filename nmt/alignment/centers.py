@@ -1,4 +1,4 @@
-"""Window centres p_t of local attention for known targets (Luong et al. 2015, 3.2), per token and per word."""
+"""Window centers p_t of local attention for known targets (Luong et al. 2015, 3.2), per token and per word."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def load_links(name: str, corpus: ParallelCorpus, *, source: str) -> WordLinks:
     """Load the links of every pair of a corpus. Sure (`i-j`) and possible (`ipj`) links count alike.
 
     Args:
-        name: a file in Pharaoh format, also compressed; `gold` for the links of the sample corpus; `hmm` for links learnt
+        name: a file in Pharaoh format, also compressed; `gold` for the links of the sample corpus; `hmm` for links learned
             from the corpus by `HMMAligner`. Those of a file count words of the text as it was read, between plain spaces; the
             result counts words of the normalized text, and the tags of a mixture.
         corpus: the sentence pairs.

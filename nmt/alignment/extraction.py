@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, assert_never
 
 from nmt.alignment.links import Links, argmax_links, flip, threshold_links
-from nmt.alignment.symmetrization import Heuristic, Mean, mean_weights, mutual_weights, symmetrise
+from nmt.alignment.symmetrization import Heuristic, Mean, mean_weights, mutual_weights, symmetrize
 from nmt.alignment.weights import Alignment, Matrix
 from nmt.errors import UsageError
 
@@ -63,7 +63,7 @@ class Extraction:
                 return replace(forward, weights=mean), self._links(mean)
             case _:
                 links = self._links(self._weights(forward)), flip(self._links(self._weights(backward)))
-                return forward, symmetrise(*links, self.joining)
+                return forward, symmetrize(*links, self.joining)
 
     def _weights(self, alignment: Alignment) -> Matrix:
         return mutual_weights(alignment.weights) if self.method == "mutual" else alignment.weights
@@ -94,7 +94,7 @@ def fitting_extraction(recipe: Recipe | None, *, posterior: bool = False) -> Ext
     * Posterior: `mutual`, and the geometric mean of two directions. Posteriors are sharp, but several target words may put
       their weight on the same source word.
     * Guided attention: `threshold`. It is trained to spread evenly over all linked source words.
-    * Other attention: `argmax`. It also spreads to neighbouring words.
+    * Other attention: `argmax`. It also spreads to neighboring words.
     """
     if posterior:
         return Extraction("mutual", joining="geometric")

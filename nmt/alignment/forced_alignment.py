@@ -73,7 +73,7 @@ def align_pairs(
     Args:
         pairs: source and target lines.
         forward: a model of the direction source to target.
-        backward: a model of the other direction, to symmetrise with. Where it splits a pair into another number of words,
+        backward: a model of the other direction, to symmetrize with. Where it splits a pair into another number of words,
             the forward model is used alone, and a warning names the line.
         extraction: how to extract links from weights.
         longest: most tokens per side, since a matrix grows with the product of both.

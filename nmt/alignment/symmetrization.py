@@ -1,6 +1,6 @@
-"""Symmetrisation: join the alignments of two models of opposite directions (Och and Ney 2003, 3.3; Koehn et al. 2003).
+"""Symmetrization: join the alignments of two models of opposite directions (Och and Ney 2003, 3.3; Koehn et al. 2003).
 
-Either their links are joined, or their weights before links are extracted. `mutual_weights` symmetrises a single model.
+Either their links are joined, or their weights before links are extracted. `mutual_weights` symmetrizes a single model.
 
 The links of one direction are many to one, those of the other one to many. The intersection is precise, the union has high
 recall.
@@ -28,10 +28,10 @@ Mean = Literal["mean", "geometric"]
 _Point = tuple[int, int]
 """A link with its target position first, the order of the pseudo-code."""
 
-_NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+_NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
-def symmetrise(forward: AbstractSet[_Point], backward: AbstractSet[_Point], heuristic: Heuristic) -> Links:
+def symmetrize(forward: AbstractSet[_Point], backward: AbstractSet[_Point], heuristic: Heuristic) -> Links:
     """Join two sets of links.
 
     Args:
@@ -82,7 +82,7 @@ def mean_weights(forward: ArrayLike, backward: ArrayLike, kind: Mean = "mean") -
 
 
 def mutual_weights(weights: ArrayLike) -> Matrix:
-    """The geometric mean of one model's weights normalised over source words and over target words.
+    """The geometric mean of one model's weights normalized over source words and over target words.
 
         m_ij = sqrt(a_ij a_ij / sum_k a_kj)
 
@@ -108,7 +108,7 @@ def grow_diag_final_and(forward: AbstractSet[_Point], backward: AbstractSet[_Poi
         A = forward & backward
         repeat until nothing is added:                                              (grow-diag)
             for each target word e, for each source word f with (e, f) in A:
-                for each (e', f') of the 8 neighbours of (e, f):
+                for each (e', f') of the 8 neighbors of (e, f):
                     if (e' has no link in A or f' has none) and (e', f') in forward | backward:
                         add (e', f') to A
         for links in (forward, backward):                                           (final-and)
@@ -116,7 +116,7 @@ def grow_diag_final_and(forward: AbstractSet[_Point], backward: AbstractSet[_Poi
                 if e' has no link in A and f' has none:
                     add (e', f') to A
 
-    Words only gain links, so a neighbour that was refused once stays refused. This implementation therefore looks at each
+    Words only gain links, so a neighbor that was refused once stays refused. This implementation therefore looks at each
     link once, in the order of the loops above.
     """
     union = {(target, source) for source, target in forward | backward}
@@ -148,14 +148,14 @@ class _Grown:
 
 
 def _grow_diag(grown: _Grown, union: AbstractSet[_Point]) -> None:
-    """Add neighbours of links that give a word its first link, round by round."""
+    """Add neighbors of links that give a word its first link, round by round."""
     this_round = list(grown.points)
     while this_round:
         next_round: list[_Point] = []
         heapify(this_round)
         while this_round:
             point = heappop(this_round)
-            for row, column in _NEIGHBOURS:
+            for row, column in _NEIGHBORS:
                 beside = point[0] + row, point[1] + column
                 if beside in union and not grown.has_both(beside):
                     grown.add(beside)

@@ -57,7 +57,7 @@ def merge_to_words(
     target_word_of: Sequence[int],
     *,
     size: tuple[int, int] | None = None,
-    renormalise: bool = False,
+    renormalize: bool = False,
 ) -> Matrix:
     """Merge weights between tokens into weights between words (Clark et al. 2019, section 4.1).
 
@@ -72,7 +72,7 @@ def merge_to_words(
         target_word_of: word of each of the T target tokens; -1 is no word: its row is dropped.
         size: (target words, source words), needed where the last words may have no token; by default counted from the
             indices. A target word without tokens has a row of zeros.
-        renormalise: divide each row by its sum, so that it is a distribution again after columns were dropped. Off by
+        renormalize: divide each row by its sum, so that it is a distribution again after columns were dropped. Off by
             default, so that a figure shows a word whose weight is on the end mark as unaligned.
 
     Returns:
@@ -89,7 +89,7 @@ def merge_to_words(
     rows = _membership(target_word_of, target_words)
     columns = _membership(source_word_of, source_words)
     merged: Matrix = (rows / np.maximum(rows.sum(axis=0), 1)).T @ matrix @ columns
-    return _rows_to_one(merged) if renormalise else merged
+    return _rows_to_one(merged) if renormalize else merged
 
 
 def _membership(word_of: Sequence[int], words: int | None) -> Matrix:

@@ -28,7 +28,7 @@ SUFFIX = ".zip"
 _MOST_RATIO = 20
 """How much larger than an archive its files may be: weights can hardly be compressed."""
 _SLACK = 2**20
-"""So many bytes they may always be, since a tokeniser of a tiny model compresses well."""
+"""So many bytes they may always be, since a tokenizer of a tiny model compresses well."""
 _BLOCK = 2**20
 
 

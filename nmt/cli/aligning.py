@@ -73,7 +73,7 @@ def align(
         Path | None,
         option("Model of the other direction, to join links with.", "MODEL", default="none", panel=_EXTRACTION),
     ] = None,
-    symmetrise: Annotated[
+    symmetrize: Annotated[
         Literal["intersection", "union", "grow-diag-final-and", "mean", "geometric"] | None,
         option("How to join both directions; see Details.", "NAME", default="by --weights", panel=_EXTRACTION),
     ] = None,
@@ -106,8 +106,8 @@ def align(
     Each pair gives a line `i-j ...`: source word i, target word j, from 0; empty if a side is blank or too long. Words are
     split at spaces; in Chinese, Japanese or Thai they are tokens. naacl writes `line i j S`, from 1; json and npz add words and
     weights. --layer and --head imply attention. --extract: argmax links each target word to its best source word; threshold
-    links what reaches --threshold; mutual normalises over target words too. Default: mutual; for attention argmax, or
-    threshold if guided. --symmetrise: intersection, union, grow-diag-final-and (default for attention); mean or geometric
+    links what reaches --threshold; mutual normalizes over target words too. Default: mutual; for attention argmax, or
+    threshold if guided. --symmetrize: intersection, union, grow-diag-final-and (default for attention); mean or geometric
     (default for posterior) mean of weights.
     """
     set_up(quiet=quiet, threads=threads)
@@ -116,7 +116,7 @@ def align(
     posterior = weights == "posterior" or (weights is None and not chooses_attention)
     if posterior and chooses_attention:
         raise UsageError("--layer and --head choose attention weights: leave them out, or --weights posterior.")
-    _check_options(form, output, level=level, gold=gold, symmetrise=symmetrise, reverse=reverse)
+    _check_options(form, output, level=level, gold=gold, symmetrize=symmetrize, reverse=reverse)
     check_not_input(output, [source, target] if gold is None else [source, target, gold])
     from nmt.alignment.error_rate import error_rate
     from nmt.alignment.extraction import Extraction, fitting_extraction
@@ -129,7 +129,7 @@ def align(
     bundles = choose_attention(bundles, layer, head)
     fitting = fitting_extraction(bundles[0].recipe, posterior=posterior)
     extraction = Extraction(
-        extract or fitting.method, threshold, symmetrise or fitting.joining, punctuation=not no_punctuation
+        extract or fitting.method, threshold, symmetrize or fitting.joining, punctuation=not no_punctuation
     )
     options: dict[str, Any] = {"precision": precision, "batch_tokens": batch_tokens, "posterior": posterior}
     forward, *backward = (
@@ -152,7 +152,7 @@ def _check_options(
     *,
     level: str,
     gold: Path | None,
-    symmetrise: str | None,
+    symmetrize: str | None,
     reverse: Path | None,
 ) -> None:
     """Check the options before any work is done. Raises UsageError."""
@@ -160,8 +160,8 @@ def _check_options(
         raise UsageError("--format npz is not text for stdout: name a file with -o.")
     if gold is not None and level == "tokens":
         raise UsageError("--gold links words: leave out --level tokens.")
-    if symmetrise is not None and reverse is None:
-        raise UsageError("--symmetrise joins the links of two directions: give the other model with --reverse.")
+    if symmetrize is not None and reverse is None:
+        raise UsageError("--symmetrize joins the links of two directions: give the other model with --reverse.")
 
 
 def _load(folders: Sequence[Path], device: str, *, level: str) -> list[Bundle]:

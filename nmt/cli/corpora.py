@@ -152,7 +152,7 @@ def _brief_splits(sizes: dict[str, int | None] | dict[str, int]) -> str:
 def describe_corpus(
     name: Annotated[str, argument("Corpus of `nmt corpora list`.", "NAME", default=False)],
 ) -> None:
-    """Describe a corpus: splits, checksums, licence, citation and sources.
+    """Describe a corpus: splits, checksums, license, citation and sources.
 
     Examples:
       nmt corpora info multi30k
@@ -185,7 +185,7 @@ def _description(name: str) -> list[tuple[str, str]]:
     corpus = family.corpus(family.names[0]) if family else named(name)
     rows = _family_rows(family) if family else _corpus_rows(corpus)
     entry = corpus.entry
-    rows += [("licence", entry.licence), ("home", entry.home), ("citation", entry.citation)]
+    rows += [("license", entry.license), ("home", entry.home), ("citation", entry.citation)]
     return rows + [(key, text) for key, text in (("note", entry.note), ("derivation", entry.derivation)) if text]
 
 

@@ -63,7 +63,7 @@ def evaluate(
         str | None, option("Target language of --hyp, such as de or ja.", "CODE", default="unknown", panel=_SCORES)
     ] = None,
     tokenize: Annotated[
-        str | None, option("sacreBLEU tokeniser.", "NAME", default="the recipe's, else by language", panel=_SCORES)
+        str | None, option("sacreBLEU tokenizer.", "NAME", default="the recipe's, else by language", panel=_SCORES)
     ] = None,
     lowercase: Annotated[
         bool, option("Compare BLEU and chrF in lower case.", "", "--lowercase", panel=_SCORES)
@@ -94,7 +94,7 @@ def evaluate(
 
     Scores and signatures are sacreBLEU's; `±` is half a 95 % bootstrap interval, and --baseline adds p-values by paired
     approximate randomization.
-    The default tokeniser is zh for Chinese, ja-mecab for Japanese, ko-mecab for Korean (char if MeCab is not installed),
+    The default tokenizer is zh for Chinese, ja-mecab for Japanese, ko-mecab for Korean (char if MeCab is not installed),
     else 13a. A locator names a corpus, such as data/test.{en,de} or multi30k/val.
 
     Text with gold links also gets the AER of the attention on the references: the sample, `hansards-en-fr/gold.trial`, or
@@ -157,7 +157,7 @@ def _check_options(
 ) -> None:
     """Check the options before any work is done. Raises UsageError."""
     if published and tokenize is not None:
-        raise UsageError("--published has its own tokeniser: leave out --tokenize.")
+        raise UsageError("--published has its own tokenizer: leave out --tokenize.")
     if compares and bootstrap < 2:
         raise UsageError(
             f"--baseline compares by random shuffles and needs --bootstrap 2 or more, but it is {bootstrap}."
@@ -170,7 +170,7 @@ def _check_options(
 
 
 def _check_tokenizer(tokenize: str | None) -> None:
-    """Raise UsageError if the tokeniser cannot be used."""
+    """Raise UsageError if the tokenizer cannot be used."""
     from nmt.evaluation.metrics import check_tokenizer
 
     if tokenize is not None:

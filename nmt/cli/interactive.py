@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nmt.decoding.translation import Translation
 
 _COLORS = (32, 161, 29, 130, 98, 100)
-"""Terminal colours with a contrast of at least 3.8 to black and to white: blue, red, green, brown, purple, olive."""
+"""Terminal colors with a contrast of at least 3.8 to black and to white: blue, red, green, brown, purple, olive."""
 
 
 def is_conversation(source: Path, output: Path) -> bool:
@@ -49,7 +49,7 @@ def show_alignment(translation: Translation, rank: int) -> None:
 
 
 def aligned_words(translation: Translation, rank: int) -> Text:
-    """The same as text, each word in the colour of its first source word."""
+    """The same as text, each word in the color of its first source word."""
     from rich.text import Text
 
     alignment, links = translation.word_alignment(rank), translation.word_links(rank)

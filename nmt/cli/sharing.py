@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-Licence = Annotated[
+License = Annotated[
     str | None,
     option(
-        "Licence of the model, for its card: mit, cc-by-4.0, ...",
+        "License of the model, for its card: mit, cc-by-4.0, ...",
         "ID",
-        "--licence",
+        "--license",
         "--license",
         default="that of an earlier card",
     ),
@@ -31,14 +31,14 @@ Licence = Annotated[
 def export(
     model: Model,
     output: Annotated[Path, option("New file; it ends with .zip.", "FILE", "--output", "-o", default=False)],
-    licence: Licence = None,
+    license: License = None,
     quiet: Quiet = False,
 ) -> None:
     """Write a model as one file, for every command.
 
     Examples:
       nmt export runs/bahdanau -o bahdanau.zip
-      nmt export runs/bahdanau -o bahdanau.zip --licence cc-by-4.0
+      nmt export runs/bahdanau -o bahdanau.zip --license cc-by-4.0
 
     Details:
 
@@ -54,7 +54,7 @@ def export(
     from nmt.sharing.shared_files import SharedModel
 
     check_output(output)
-    shared = SharedModel.load(model, licence)
+    shared = SharedModel.load(model, license)
     write_archive(shared, output)
     _warn(shared)
     typer.echo(output)
@@ -63,7 +63,7 @@ def export(
 def push(
     model: Model,
     name: Annotated[str, argument("owner/name on the hub.", "NAME", default=False)],
-    licence: Licence = None,
+    license: License = None,
     private: Annotated[bool, option("Make a private repository.", "", "--private")] = False,
     replace_card: Annotated[
         bool, option("Replace the card on the hub, whoever wrote it.", "", "--replace-card")
@@ -74,7 +74,7 @@ def push(
     """Upload a model to the Hugging Face hub.
 
     Examples:
-      nmt push runs/bahdanau me/bahdanau-en-de --licence cc-by-4.0
+      nmt push runs/bahdanau me/bahdanau-en-de --license cc-by-4.0
       nmt push runs/bahdanau me/bahdanau-en-de --dry-run
 
     Details:
@@ -88,13 +88,13 @@ def push(
     from nmt.sharing.shared_files import SharedModel
 
     repository = check_name(name)
-    shared = SharedModel.load(model, licence)
+    shared = SharedModel.load(model, license)
     if dry_run:
         _warn(shared)
         _show(shared, repository)
         return
     result = upload(shared, repository, private=private, replace_card=replace_card)
-    _warn(shared.licensed(result.licence))
+    _warn(shared.licensed(result.license))
     if result.keeps_card:
         _log.warning(
             "The card on the hub is not nmt's or was edited, so it stays as it is: --replace-card replaces it, --dry-run "

@@ -39,7 +39,7 @@ def shortlist(
     Details:
 
     `nmt translate --shortlist FILE` then considers only the candidates of each line and the most frequent tokens instead of
-    the whole vocabulary. Candidates are learnt by IBM model 1. The name of the file is printed.
+    the whole vocabulary. Candidates are learned by IBM model 1. The name of the file is printed.
     """
     if (source is None) != (target is None):
         raise UsageError("A text has two sides: give --source and --target, or neither.")

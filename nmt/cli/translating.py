@@ -114,7 +114,7 @@ def translate(
     temperature: Annotated[
         float | None,
         option(
-            "Softmax temperature; below 1 favours probable tokens.",
+            "Softmax temperature; below 1 favors probable tokens.",
             "NUMBER",
             default="1",
             panel=_SAMPLING,
@@ -382,7 +382,7 @@ def score(
     model: Model,
     source: SourceText,
     target: TargetText,
-    normalise: Annotated[bool, option("Divide by the number of tokens, end mark included.", "", "--normalise")] = False,
+    normalize: Annotated[bool, option("Divide by the number of tokens, end mark included.", "", "--normalize")] = False,
     device: Device = "auto",
     precision: Precision = "fp32",
     threads: Threads = None,
@@ -393,7 +393,7 @@ def score(
 
     Examples:
       nmt score runs/bahdanau -s test.en -t test.de
-      nmt score runs/bahdanau -s test.en.gz -t test.de.gz --normalise > scores.txt
+      nmt score runs/bahdanau -s test.en.gz -t test.de.gz --normalize > scores.txt
 
     Details:
 
@@ -405,18 +405,18 @@ def score(
     translator = build_translator(
         load_models([model], device), precision=precision, batch_tokens=batch_tokens, alignments=False
     )
-    summary = _print_scores(translator.stream_scores(pairs), normalise=normalise)
+    summary = _print_scores(translator.stream_scores(pairs), normalize=normalize)
     if not quiet:
         typer.echo(summary, err=True)
 
 
-def _print_scores(translations: Iterable[Translation], *, normalise: bool) -> str:
+def _print_scores(translations: Iterable[Translation], *, normalize: bool) -> str:
     """Print one line per pair, and return the summary."""
     lines, tokens, total = 0, 0, 0.0
     for lines, translation in enumerate(translations, start=1):  # noqa: B007 -- counted for the summary
         best = translation.hypotheses[0]
         length = max(len(best.token_log_probs), 1)
-        sys.stdout.write(f"{best.log_probability / length if normalise else best.log_probability:.4f}\n")
+        sys.stdout.write(f"{best.log_probability / length if normalize else best.log_probability:.4f}\n")
         sys.stdout.flush()
         if not math.isnan(best.log_probability):  # too long
             tokens, total = tokens + length, total + best.log_probability

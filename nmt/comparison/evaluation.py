@@ -53,7 +53,7 @@ def evaluate(
         model: a `Translator`, or what `nmt.load` takes: a model folder, or several for an ensemble.
         corpus: `test` or `valid` of the (first) model's recipe, the locator of a corpus, or one from `nmt.load_corpus`.
         baseline: translations by another system, to compare with by paired approximate randomization.
-        tokenize: sacreBLEU's tokeniser for BLEU. Default: the recipe's, else by language.
+        tokenize: sacreBLEU's tokenizer for BLEU. Default: the recipe's, else by language.
         lowercase: compute BLEU and chrF in lower case.
         published: score as Multi30k papers do, lowercased and as Moses tokens.
         bootstrap: number of resamples for confidence intervals, and of shuffles for `baseline`; 0 for none.
@@ -66,14 +66,14 @@ def evaluate(
 
     Raises:
         DataError: a folder or corpus cannot be used, or `baseline` has another number of lines.
-        UsageError: an option is wrong, a tokeniser cannot be used, or the recipe names no such text.
+        UsageError: an option is wrong, a tokenizer cannot be used, or the recipe names no such text.
     """
     translator = _translator(model, device, options)
     recipe = translator.recipe
     if recipe is None:
         raise UsageError("This model has no recipe, which names its languages: save it, and evaluate its folder.")
     if published and tokenize is not None:
-        raise UsageError("published has its own tokeniser: leave out tokenize.")
+        raise UsageError("published has its own tokenizer: leave out tokenize.")
     if published:
         published_form(recipe.data.target)(["a"])  # fails before any work is done
     else:

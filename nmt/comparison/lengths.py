@@ -39,7 +39,7 @@ def length_buckets(lines: Sequence[str]) -> list[Bucket]:
     """Group sentences into buckets of equal width in words (characters in text without spaces).
 
     The width is the smallest of 1, 2, 3, 4, 5, 10, ... for which the middle 95 % of the sentences need at most nine buckets.
-    Neighbouring buckets with too few sentences are merged.
+    Neighboring buckets with too few sentences are merged.
     """
     split = splitter(lines)
     lengths = np.array([len(split(line)) for line in lines])

@@ -206,7 +206,7 @@ def fastest(run: Callable[[], ItemT]) -> tuple[ItemT, float]:
 
 
 def tokenizer_of(recipe: Recipe) -> str:
-    """sacreBLEU's tokeniser for translations by a recipe's model."""
+    """sacreBLEU's tokenizer for translations by a recipe's model."""
     return metrics.choose_tokenizer(recipe.data.target, recipe.evaluation.tokenize)
 
 

@@ -222,7 +222,7 @@ def _form(item: Measurement, recipe: Recipe, lines: list[str]) -> list[str]:
 
 
 def _score_options(item: Measurement, recipe: Recipe) -> dict[str, Any]:
-    """The options of `metrics.evaluate`. Raises UsageError if the tokeniser cannot be used."""
+    """The options of `metrics.evaluate`. Raises UsageError if the tokenizer cannot be used."""
     splits_at_spaces = item.scoring in ("tokens", "lowercased-tokens", "published")
     tokenizer = "none" if splits_at_spaces else tokenizer_of(recipe)
     metrics.check_tokenizer(tokenizer)

@@ -114,7 +114,7 @@ class Table:
         sentences = [
             "Bold is a strict best.",
             "Perplexity is that of the references, per target token; it compares only between models with the same vocabulary.",
-            "BLEU and chrF are cased and detokenised, ± half a 95 % interval by bootstrap.",
+            "BLEU and chrF are cased and detokenized, ± half a 95 % interval by bootstrap.",
         ]
         if self.baseline:
             sentences.append(

@@ -95,7 +95,7 @@ class CatalogueEntry(Section):
     """Language pairs; the corpus of each is called NAME-PAIR."""
     codes: dict[str, str] = Field(default={})
     """The source's own codes of languages, for `{code}`."""
-    licence: Sentence
+    license: Sentence
     home: Annotated[str, Field(pattern="^https?://")]
     citation: Sentence
     note: str = ""

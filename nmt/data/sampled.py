@@ -1,4 +1,4 @@
-"""A corpus in which the segmentation of every line is sampled: subword regularisation (Kudo 2018)."""
+"""A corpus in which the segmentation of every line is sampled: subword regularization (Kudo 2018)."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class MeanLogProbs:
 
 @dataclass(frozen=True)
 class AllowedLogProbs:
-    """Log-probabilities normalised over the tokens that a sentence may use, -inf for the others."""
+    """Log-probabilities normalized over the tokens that a sentence may use, -inf for the others."""
 
     log_probs: Tensor | LazyLogProbs
     allowed: Bool[Tensor, "B V"]

@@ -62,7 +62,7 @@ def _halves(text: str) -> tuple[str, str]:
 def join_texts(parts: Iterable[str]) -> str:
     """Join texts with spaces, or without between characters of scripts that are written without spaces.
 
-    Text of such a script that is tokenised, as in corpora, is joined with spaces too.
+    Text of such a script that is tokenized, as in corpora, is joined with spaces too.
     """
     texts = [part for part in parts if part]
     characters, spaces = sum(map(len, texts)), sum(text.count(" ") for text in texts)

@@ -2,7 +2,7 @@
 
 These are the likely translations of its source tokens, and the most frequent target tokens. The output layer then has a few
 hundred rows instead of the whole vocabulary (Jean et al. 2015, 3.1, for parts of a text; Marian, for batches). Each sentence
-has its own list, over which probabilities are normalised, so a line's translation does not depend on its batch.
+has its own list, over which probabilities are normalized, so a line's translation does not depend on its batch.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _LANGUAGES = {
     **dict.fromkeys(("ja", "jpn"), "ja"),
     **dict.fromkeys(("ko", "kor"), "ko"),
 }
-"""Language codes for which sacreBLEU has a tokeniser, and its name for the language."""
+"""Language codes for which sacreBLEU has a tokenizer, and its name for the language."""
 _TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 _SPLIT_ON_SPACES = ("13a", "intl", "none")
 _LONGEST_NGRAM = 4
@@ -89,7 +89,7 @@ class Comparison:
 
 
 def choose_tokenizer(language: str | None, tokenize: str | None = None) -> str:
-    """The tokeniser for BLEU: the given one, or sacreBLEU's for the target language.
+    """The tokenizer for BLEU: the given one, or sacreBLEU's for the target language.
 
     That is `zh`, `ja-mecab` or `ko-mecab`, and `13a` for all other languages. Without MeCab and its dictionary it is `char`.
     Script and country are ignored: `zh-TW` and `zho_Hans` are Chinese.
@@ -103,7 +103,7 @@ def choose_tokenizer(language: str | None, tokenize: str | None = None) -> str:
 
 
 def check_tokenizer(tokenizer: str) -> None:
-    """Raise UsageError if sacreBLEU does not have the tokeniser, or something it needs is not installed."""
+    """Raise UsageError if sacreBLEU does not have the tokenizer, or something it needs is not installed."""
     _bleu(tokenizer, lowercase=False, quiet=True)
 
 
@@ -143,11 +143,11 @@ def score(
 
 
 def tokenizer_warning(lines: Iterable[str], tokenizer: str) -> str | None:
-    """A warning if the tokeniser does not fit text without spaces, since each line would be a single word; else None."""
+    """A warning if the tokenizer does not fit text without spaces, since each line would be a single word; else None."""
     if tokenizer not in _SPLIT_ON_SPACES or not lacks_spaces("\n".join(lines)):
         return None
     return (
-        f"The text is written without spaces, but the tokeniser {tokenizer} splits at spaces, so that BLEU means nothing: "
+        f"The text is written without spaces, but the tokenizer {tokenizer} splits at spaces, so that BLEU means nothing: "
         "use --tokenize zh, ja-mecab, char or flores200 (evaluation.tokenize in a recipe), or --language."
     )
 
@@ -195,11 +195,11 @@ def evaluate(
     """Score translations, with 95 % confidence intervals by bootstrap resampling (Koehn 2004).
 
     Args:
-        hypotheses: detokenised translations.
+        hypotheses: detokenized translations.
         references: their references, or several complete lists of them.
         metrics: any of `METRICS`.
-        language: target language; it decides the tokeniser of BLEU, and whether TER separates Asian characters.
-        tokenize: sacreBLEU's tokeniser for BLEU (13a, intl, zh, ja-mecab, char, ...); None chooses it by language. chrF and
+        language: target language; it decides the tokenizer of BLEU, and whether TER separates Asian characters.
+        tokenize: sacreBLEU's tokenizer for BLEU (13a, intl, zh, ja-mecab, char, ...); None chooses it by language. chrF and
             TER do not use it.
         lowercase: compute BLEU and chrF in lower case. TER always does, as in sacreBLEU.
         bootstrap: number of resamples; below 2 there is no interval.
@@ -207,7 +207,7 @@ def evaluate(
 
     Raises:
         DataError: there are no lines, or not as many references as hypotheses.
-        UsageError: the metric or tokeniser is unknown, or something it needs is not installed.
+        UsageError: the metric or tokenizer is unknown, or something it needs is not installed.
     """
     streams = _aligned(hypotheses, references)
     scorers = [_metric(name, language=language, tokenize=tokenize, lowercase=lowercase) for name in metrics]
@@ -269,13 +269,13 @@ def format_comparison(comparisons: Iterable[Comparison]) -> str:
 
 
 def published_form(lines: Iterable[str], language: str) -> list[str]:
-    """Lowercase, normalise punctuation and tokenise with Moses, as in published Multi30k results.
+    """Lowercase, normalize punctuation and tokenize with Moses, as in published Multi30k results.
 
     Score hypotheses and references in this form with `tokenize="none"`. The steps are those of the corpus's own
     `task1-tokenize.sh`, except that no character is escaped, which does not change any score.
 
     Args:
-        lines: detokenised text.
+        lines: detokenized text.
         language: its code (`en`, `de`, `fr`, ...).
 
     Raises:
@@ -288,9 +288,9 @@ def published_form(lines: Iterable[str], language: str) -> list[str]:
     languages = set(moses.corpus.NonbreakingPrefixes().available_langs.values()) | {"ja", "ko"}
     if language not in languages:
         raise UsageError(f"Moses has no rules for the language '{language}', only for {', '.join(sorted(languages))}.")
-    normalise = moses.MosesPunctNormalizer(lang=language).normalize
-    tokenise = moses.MosesTokenizer(lang=language).tokenize
-    return [tokenise(normalise(line.lower()), escape=False, return_str=True) for line in lines]
+    normalize = moses.MosesPunctNormalizer(lang=language).normalize
+    tokenize = moses.MosesTokenizer(lang=language).tokenize
+    return [tokenize(normalize(line.lower()), escape=False, return_str=True) for line in lines]
 
 
 # --- sacreBLEU --------------------------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ def _aligned(hypotheses: Sequence[str], references: References, name: str = "") 
 
 
 def _metric(name: str, *, language: str | None, tokenize: str | None, lowercase: bool, quiet: bool = False) -> Metric:
-    """A metric of sacreBLEU; `quiet` suppresses its warning that the text looks tokenised."""
+    """A metric of sacreBLEU; `quiet` suppresses its warning that the text looks tokenized."""
     from sacrebleu import CHRF, TER
 
     match name.lower():
@@ -334,13 +334,13 @@ def _bleu(tokenizer: str, *, lowercase: bool, quiet: bool) -> Metric:
     from sacrebleu import BLEU
 
     if tokenizer not in BLEU.TOKENIZERS:
-        raise UsageError(f"There is no tokeniser '{tokenizer}'; choose from {', '.join(BLEU.TOKENIZERS)}.")
+        raise UsageError(f"There is no tokenizer '{tokenizer}'; choose from {', '.join(BLEU.TOKENIZERS)}.")
     try:
         return BLEU(tokenize=tokenizer, lowercase=lowercase, force=quiet)
     except (ImportError, RuntimeError, OSError, AssertionError) as error:  # AssertionError: another dictionary of MeCab
         extra = {"ja-mecab": "ja", "ko-mecab": "ko"}.get(tokenizer)
         remedy = f'pip install "sacrebleu[{extra}]"' if extra else " ".join(str(error).split())
-        raise UsageError(f"The tokeniser {tokenizer} cannot be used here: {remedy}.") from None
+        raise UsageError(f"The tokenizer {tokenizer} cannot be used here: {remedy}.") from None
 
 
 def _is_usable(tokenizer: str) -> bool:

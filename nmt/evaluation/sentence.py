@@ -8,7 +8,7 @@ def sentence_bleu(
 ) -> float:
     """Smoothed BLEU of one sentence, with n-grams no longer than the hypothesis (Chen and Cherry 2014, method 3).
 
-    The tokeniser is that of `nmt.evaluation.metrics.bleu`, which scores whole texts.
+    The tokenizer is that of `nmt.evaluation.metrics.bleu`, which scores whole texts.
     """
     from sacrebleu import BLEU
 

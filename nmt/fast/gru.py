@@ -40,7 +40,7 @@ class FastGruCell(GruCell):
 
     @property
     def is_plain(self) -> bool:
-        """Whether there is no layer normalisation, which `states` does not compute."""
+        """Whether there is no layer normalization, which `states` does not compute."""
         return isinstance(self.norm_recurrent, nn.Identity)
 
     def states(self, projected: Float[Tensor, "B T G"], start: Float[Tensor, "B H"]) -> Float[Tensor, "B T H"]:

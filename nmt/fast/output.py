@@ -133,7 +133,7 @@ class SearchLogProbs:
     rows: Segments
     """The sentence of each hypothesis."""
     listed: Listed | None = None
-    """Shortlists; probabilities are normalised over them."""
+    """Shortlists; probabilities are normalized over them."""
 
     def __len__(self) -> int:
         return len(self.readouts)

@@ -45,7 +45,7 @@ class Attended:
     contexts: Float[Tensor, "N T A"]
     weights: Float[Tensor, "N T S"]
     centers: Float[Tensor, "N T K"] | None = None
-    """Centre p_t of the window of each of K heads; None for global attention."""
+    """Center p_t of the window of each of K heads; None for global attention."""
 
 
 class Attention(nn.Module):

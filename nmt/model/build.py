@@ -10,7 +10,7 @@ from nmt.model.transformer import TransformerModel
 
 
 def build_model(config: recipe.ModelConfig, *, source_size: int, target_size: int) -> RecurrentModel | TransformerModel:
-    """A freshly initialised model for vocabularies of the given sizes. Seed torch first to get the same one again."""
+    """A freshly initialized model for vocabularies of the given sizes. Seed torch first to get the same one again."""
     match config:
         case recipe.RecurrentModelConfig():
             return RecurrentModel(config, source_size=source_size, target_size=target_size)

@@ -21,7 +21,7 @@ class GruCell(nn.Module):
 
     In the decoder, W x stands for W E y_{i-1} + C c_i of the paper. As in cuDNN, r multiplies U s, where the paper has U (r * s), and z
     keeps the old state, where the paper's z takes the new one. Dropout masks the s that U reads, not s itself, which would fade with
-    every step (Semeniuta et al. 2016). Layer normalisation acts on W x and on U s (Ba et al. 2016, eq. 20).
+    every step (Semeniuta et al. 2016). Layer normalization acts on W x and on U s (Ba et al. 2016, eq. 20).
     """
 
     gates = 3
@@ -56,7 +56,7 @@ class ResetBeforeGruCell(nn.Module):
 
         r, z = sigmoid(W x + U s);   n = tanh(W x + U (r * s));   s' = (1 - z) * n + z * s
 
-    Slower than `GruCell`, because the product of n waits for r. As there, z keeps the old state. Layer normalisation acts on W x, on
+    Slower than `GruCell`, because the product of n waits for r. As there, z keeps the old state. Layer normalization acts on W x, on
     the U s of r and z, and on U (r * s).
     """
 
@@ -96,7 +96,7 @@ class LstmCell(nn.Module):
 
         i, f, o = sigmoid(W x + U s);   g = tanh(W x + U s);   c' = f * c + i * g;   s' = o * tanh(c')
 
-    Dropout as in `GruCell`. Layer normalisation acts on W x, on U s, and on c' inside the tanh (Ba et al. 2016, eq. 20 to 22).
+    Dropout as in `GruCell`. Layer normalization acts on W x, on U s, and on c' inside the tanh (Ba et al. 2016, eq. 20 to 22).
     """
 
     gates = 4
@@ -159,11 +159,11 @@ def build_cell(kind: recipe.Cell, hidden: int, *, layer_norm: bool = False) -> G
 
 
 def build_norm(width: int, *, layer_norm: bool) -> nn.Module:
-    """Layer normalisation over `width` values, or the identity."""
+    """Layer normalization over `width` values, or the identity."""
     return nn.LayerNorm(width) if layer_norm else nn.Identity()
 
 
 def orthogonal_per_gate_(weight: Tensor) -> None:
-    """Initialise the square block of each gate of a recurrent matrix [G*H H] as orthogonal (Bahdanau et al. 2015, B.1)."""
+    """Initialize the square block of each gate of a recurrent matrix [G*H H] as orthogonal (Bahdanau et al. 2015, B.1)."""
     for block in torch.split(weight.detach(), weight.shape[1]):
         nn.init.orthogonal_(block)

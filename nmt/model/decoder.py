@@ -52,7 +52,7 @@ class Decoded:
     alignment: Float[Tensor, "B T S"]
     state: RecurrentState
     centers: Float[Tensor, "B T K"] | None = None
-    """Centres p_t of local windows, for each head."""
+    """Centers p_t of local windows, for each head."""
 
 
 class Recurrence(nn.Module):

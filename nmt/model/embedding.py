@@ -27,10 +27,10 @@ class TokenEmbedding(nn.Embedding):
         __call__ = forward
 
 
-def initialise_ends_(
+def initialize_ends_(
     source: TokenEmbedding, target: TokenEmbedding, output: nn.Linear, tie: Literal["none", "target", "all"]
 ) -> None:
-    """Initialise the embeddings and the output layer of a model so that rows have length 1, and share what `tie` says.
+    """Initialize the embeddings and the output layer of a model so that rows have length 1, and share what `tie` says.
 
     With `all` the source embedding is the target's already.
     """

@@ -1,4 +1,4 @@
-"""How the papers initialise their weights."""
+"""How the papers initialize their weights."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from nmt.model.cells import GruCell, LstmCell, ResetBeforeGruCell, orthogonal_pe
 from nmt.model.scores import AdditiveScore, Score
 
 
-def initialise_(model: nn.Module, config: recipe.InitializationConfig) -> None:
-    """Initialise all weights of a recurrent model as its recipe says. By default each module has done so itself."""
+def initialize_(model: nn.Module, config: recipe.InitializationConfig) -> None:
+    """Initialize all weights of a recurrent model as its recipe says. By default each module has done so itself."""
     match config:
         case recipe.DefaultInitializationConfig():
             pass
@@ -57,5 +57,5 @@ def _normal_(module: nn.Module, std: float, *, recurse: bool) -> None:
 
 
 def _without_norms(model: nn.Module) -> list[nn.Module]:
-    """All modules but layer normalisations, which start as 1 and 0."""
+    """All modules but layer normalizations, which start as 1 and 0."""
     return [module for module in model.modules() if not isinstance(module, nn.LayerNorm)]

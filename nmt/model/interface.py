@@ -73,7 +73,7 @@ class Step:
     state: Any
     """The state that the next step starts from."""
     centers: Float[Tensor, "N K"] | None = None
-    """Centre p_t of the attention window for each of K heads, in source positions; None without a local window."""
+    """Center p_t of the attention window for each of K heads, in source positions; None without a local window."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class TranslationModel(nn.Module, Generic[MemoryT, StateT]):
 
 @runtime_checkable
 class ModelBuilder(Protocol):
-    """Makes a freshly initialised model for vocabularies of the given sizes. Seed torch first to get the same one again."""
+    """Makes a freshly initialized model for vocabularies of the given sizes. Seed torch first to get the same one again."""
 
     def __call__(
         self, config: recipe.ModelConfig, *, source_size: int, target_size: int

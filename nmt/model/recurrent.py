@@ -13,9 +13,9 @@ from nmt.model.attention import AttentionMemory
 from nmt.model.bridge import Bridge
 from nmt.model.decoder import RecurrentState, build_decoder
 from nmt.model.dropout import Dropout, WordDropout
-from nmt.model.embedding import TokenEmbedding, initialise_ends_
+from nmt.model.embedding import TokenEmbedding, initialize_ends_
 from nmt.model.encoder import Encoder, EncoderOutput
-from nmt.model.initialization import initialise_
+from nmt.model.initialization import initialize_
 from nmt.model.interface import ModelOutput, SentencePairs, Step, TranslationModel
 from nmt.model.output import OutputLayer
 
@@ -53,8 +53,8 @@ class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
         embedding_dropout = Dropout(config.dropout.embedding, variational=config.dropout.variational)
         self.dropout = nn.Sequential(WordDropout(config.dropout.word), embedding_dropout)
         self.readout_dropout = Dropout(config.dropout.readout, variational=config.dropout.variational)
-        initialise_ends_(self.source_embedding, self.target_embedding, self.output, config.tie)
-        initialise_(self, config.initialization)
+        initialize_ends_(self.source_embedding, self.target_embedding, self.output, config.tie)
+        initialize_(self, config.initialization)
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> RecurrentMemory:
         """Annotations and keys of the source, and s_0."""

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from nmt import recipe
 from nmt.model.attention import masked_softmax
 from nmt.model.dropout import Dropout, WordDropout
-from nmt.model.embedding import TokenEmbedding, initialise_ends_
+from nmt.model.embedding import TokenEmbedding, initialize_ends_
 from nmt.model.interface import ModelOutput, SentencePairs, Step, TranslationModel
 from nmt.model.output import OutputLayer
 from nmt.model.precision import at_least_fp32
@@ -82,7 +82,7 @@ class ScaledDotAttention(nn.Module):
         self.query, self.output = nn.Linear(width, width), nn.Linear(width, width)
         self.key, self.value = nn.Linear(width, width), nn.Linear(width, width)
         for linear in (self.query, self.key, self.value, self.output):
-            initialise_(linear)
+            initialize_(linear)
 
     def keys_and_values(self, source: Num[Tensor, "N S E"]) -> KeysAndValues:
         """K W^K and V W^V of each head."""
@@ -118,7 +118,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.inner, self.outer = nn.Linear(width, hidden), nn.Linear(hidden, width)
         for linear in (self.inner, self.outer):
-            initialise_(linear)
+            initialize_(linear)
 
     def forward(self, values: Num[Tensor, "... E"]) -> Float[Tensor, "... E"]:
         output: Tensor = self.outer(torch.relu(self.inner(values)))
@@ -129,7 +129,7 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """The normalisation and dropout around a sublayer f.
+    """The normalization and dropout around a sublayer f.
 
     post: LayerNorm(x + dropout(f(x)))     (Vaswani et al. 2017, 3.1)
     pre:  x + dropout(f(LayerNorm(x)))     (Wang et al. 2019); a last LayerNorm follows the stack
@@ -225,7 +225,7 @@ class TransformerModel(TranslationModel[TransformerMemory, TransformerState]):
         self.encoder_norm, self.decoder_norm = (nn.LayerNorm(width) if is_pre else nn.Identity() for _ in range(2))
         self.output = OutputLayer(width, target_size)
         self.alignment_layer, self.alignment_head = config.alignment_layer, config.alignment_head
-        initialise_ends_(self.source_embedding, self.target_embedding, self.output, config.tie)
+        initialize_ends_(self.source_embedding, self.target_embedding, self.output, config.tie)
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> TransformerMemory:
         values = self.embed(self.source_embedding, source, first=0)
@@ -320,7 +320,7 @@ def no_future(steps: int, keys: Float[Tensor, "N K Q d"]) -> Bool[Tensor, "1 T Q
     return (positions <= positions[total - steps :].unsqueeze(1)).unsqueeze(0)
 
 
-def initialise_(linear: nn.Linear) -> None:
+def initialize_(linear: nn.Linear) -> None:
     """Glorot and Bengio 2010; biases 0."""
     nn.init.xavier_uniform_(linear.weight)
     nn.init.zeros_(linear.bias)

@@ -1,7 +1,7 @@
 """Windows: which source positions a decoder step may attend to, and by what factor (Luong et al. 2015, 3.1 and 3.2).
 
-A window has a centre p_t and a factor for each source position, which is 0 outside [p_t - D, p_t + D]. The softmax (eq. 7) runs over
-the positions with a positive factor; its result is multiplied by the factor. As in the paper, weights are not renormalised after the
+A window has a center p_t and a factor for each source position, which is 0 outside [p_t - D, p_t + D]. The softmax (eq. 7) runs over
+the positions with a positive factor; its result is multiplied by the factor. As in the paper, weights are not renormalized after the
 Gaussian, so those of local-p sum to less than 1, and the window ends with the sentence (footnote 8). Positions are counted from 0.
 """
 
@@ -56,7 +56,7 @@ class LocalMonotonicWindow(Window):
 
 
 class LocalPredictiveWindow(Window):
-    """local-p: a predicted centre with a Gaussian around it (Luong et al. 2015, eq. 9 and 10).
+    """local-p: a predicted center with a Gaussian around it (Luong et al. 2015, eq. 9 and 10).
 
         p_t = S sigmoid(v_p^T tanh(W_p h_t));   factor = exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2
 

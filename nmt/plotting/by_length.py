@@ -17,8 +17,8 @@ from nmt.errors import DataError
 from nmt.plotting.fonts import choose_families, label, text_width
 from nmt.plotting.style import FAINT, file_format, house_style, save
 
-# Okabe and Ito's colour-blind safe palette, without yellow, which is too pale on white.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7a5195")
+# Okabe and Ito's color-blind safe palette, without yellow, which is too pale on white.
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7a5195")
 _DASHES: tuple[tuple[float, tuple[float, ...]] | str, ...] = ("solid", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 2, 1, 2)))
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _FONT = 8.5  # points
@@ -34,7 +34,7 @@ class Line:
     Attributes:
         name: label at the end of the line.
         values: BLEU in each bucket.
-        group: lines of the same group share a colour; if there is only one group, each line has its own.
+        group: lines of the same group share a color; if there is only one group, each line has its own.
         variant: lines of the same variant share dashes and marker.
     """
 
@@ -93,14 +93,14 @@ def _draw(
 
 
 def _looks(lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """Colour, dashes and marker of each line."""
+    """Color, dashes and marker of each line."""
     groups = list(dict.fromkeys(line.group for line in lines))
     variants = list(dict.fromkeys(line.variant for line in lines))
     looks = []
     for number, line in enumerate(lines):
         group = groups.index(line.group) if len(groups) > 1 else number
-        variant = variants.index(line.variant) + group // len(_COLOURS)  # a repeated colour gets other dashes
-        look = {"color": _COLOURS[group % len(_COLOURS)], "linestyle": _DASHES[variant % len(_DASHES)]}
+        variant = variants.index(line.variant) + group // len(_COLORS)  # a repeated color gets other dashes
+        look = {"color": _COLORS[group % len(_COLORS)], "linestyle": _DASHES[variant % len(_DASHES)]}
         looks.append({**look, "marker": _MARKERS[variant % len(_MARKERS)], "markersize": 4.5, "linewidth": 1.5})
     return looks
 
@@ -111,7 +111,7 @@ def _finish(axes: Axes, buckets: Sequence[str], counts: Sequence[int]) -> None:
         below = {"xycoords": ("data", "axes fraction"), "xytext": (0, -19), "textcoords": "offset points"}
         axes.annotate(f"{count:,}", (place, 0), **below, ha="center", va="top", fontsize=7.5, color=FAINT)  # type: ignore[arg-type]
     axes.set_xlim(-0.25, len(buckets) - 1 + 0.1)
-    axes.set_xlabel("words in the source sentence  (grey: how many sentences)", labelpad=17)
+    axes.set_xlabel("words in the source sentence  (gray: how many sentences)", labelpad=17)
     axes.set_ylabel("BLEU")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
     axes.grid(True, axis="y", color="#e3e3e3", linewidth=0.7)

@@ -27,7 +27,7 @@ class Curves:
     Attributes:
         train: training perplexity by update.
         valid: validation perplexity by update.
-        scores: validation scores by update, for each metric that was measured; keys are the metric's name and tokeniser.
+        scores: validation scores by update, for each metric that was measured; keys are the metric's name and tokenizer.
         best: the update of the best validation; None before the first.
     """
 
@@ -105,7 +105,7 @@ def _checked(entry: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _label(key: str, entries: Mapping[int, Mapping[str, Any]]) -> str:
-    """The name of a score, with BLEU's tokeniser if the log has it."""
+    """The name of a score, with BLEU's tokenizer if the log has it."""
     signatures = [entry["signatures"] for entry in entries.values() if isinstance(entry.get("signatures"), dict)]
     match = re.search(r"tok:([^|]+)", str(signatures[-1].get(key))) if signatures else None
     return f"{VALIDATION_SCORES[key]} ({match[1]})" if match else VALIDATION_SCORES[key]

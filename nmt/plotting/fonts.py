@@ -38,7 +38,7 @@ _PREFERRED = (
 _JAPANESE = ("Noto Sans CJK JP", "Noto Sans JP", "IPAexGothic", "Hiragino Sans", "Yu Gothic")
 """Preferred if there are kana, because Chinese fonts draw the same characters differently."""
 _KANA = frozenset(map(chr, range(0x3041, 0x3100)))
-# Fonts with wrong code points, and colour fonts, which matplotlib cannot draw.
+# Fonts with wrong code points, and color fonts, which matplotlib cannot draw.
 _UNFIT = ("cm", "STIXNon", "STIXSize", "Last", "DejaVu Sans Display", "Noto Color Emoji", "Apple Color Emoji")
 _ELLIPSIS_FROM = 100  # characters; the longest words of real languages stay whole
 _REGULAR = ("normal", 400, "normal")

@@ -38,7 +38,7 @@ from nmt.runtime.arguments import as_path, described
 from nmt.runtime.wording import counted
 
 Gold = GoldLinks | AbstractSet[tuple[int, int]]
-Style = Literal["color", "grey"]
+Style = Literal["color", "gray"]
 Mark = Literal["sure", "possible", "center"]
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ ANNOTATED_UP_TO = 12  # words; larger matrices have no numbers in the cells
 _BLUES = LinearSegmentedColormap.from_list(
     "nmt-blues", ["#edf2f8", "#c5d9ec", "#8fbbdc", "#5296c8", "#246aa8", "#0f427d", "#08264f"]
 )
-_GREYS = LinearSegmentedColormap.from_list("nmt-greys", ["black", "white"])
+_GRAYS = LinearSegmentedColormap.from_list("nmt-grays", ["black", "white"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +60,12 @@ class Heatmap:
         alignment: the weights [T S] with their words.
         title: text above the matrix.
         gold: gold links, drawn as squares, dashed if only possible.
-        centers: p_t, the centre of the local window in each row (Luong et al. 2015, eq. 9), [T K] for K heads. Column j
+        centers: p_t, the center of the local window in each row (Luong et al. 2015, eq. 9), [T K] for K heads. Column j
             reaches from j to j + 1; NaN is not drawn.
 
     Raises:
         DataError: the alignment has no words, or gold links lie outside it.
-        ValueError: centres have another number of rows.
+        ValueError: centers have another number of rows.
     """
 
     alignment: Alignment
@@ -78,7 +78,7 @@ class Heatmap:
             raise DataError("There is nothing to draw: an alignment needs at least one source and one target word.")
         if self.centers is not None and len(self.centers) != len(self.alignment.target):
             raise ValueError(
-                f"The centres have {counted(len(self.centers), 'row')} for {counted(len(self.alignment.target), 'target word')}."
+                f"The centers have {counted(len(self.centers), 'row')} for {counted(len(self.alignment.target), 'target word')}."
             )
         _check_within(self.links, self.alignment)
 
@@ -103,16 +103,16 @@ def plot_alignment(
 ) -> Drawing:
     """Draw alignment matrices, alpha_ij of target word i and source word j (Bahdanau et al. 2015, eq. 6).
 
-    Cells are square, and colours always range from 0 to 1, so figures are comparable. The figure grows with the number of
+    Cells are square, and colors always range from 0 to 1, so figures are comparable. The figure grows with the number of
     words. Small matrices show their weights in the cells.
 
     Args:
         alignment: one matrix [T S] with its words, or several for panels side by side.
         path: .png, .pdf or .svg; the suffix chooses the format. Default: a PNG in memory.
-        weights: label of the colour bar.
+        weights: label of the color bar.
         title: the title of each panel; a single one is for the first panel.
         gold: the gold links of each panel, likewise; drawn as squares, dashed if only possible.
-        style: `color`, or `grey` as in the paper (black is 0, white is 1).
+        style: `color`, or `gray` as in the paper (black is 0, white is 1).
         font: a font file for the words; installed fonts supply characters it lacks.
         dpi: dots per inch of a PNG.
 
@@ -153,7 +153,7 @@ def plot_heatmaps(
     Args:
         pages: the panels of each page.
         path, style, font, dpi: as for `plot_alignment`.
-        weights: label of the colour bar.
+        weights: label of the color bar.
 
     Raises:
         UsageError: there are several pages, but the format is not PDF; or as for `plot_alignment`.
@@ -204,15 +204,15 @@ def _check_within(links: GoldLinks, alignment: Alignment) -> None:
 
 @dataclass(frozen=True)
 class _Look:
-    """The colours of a style.
+    """The colors of a style.
 
     Attributes:
-        colormap: colours of weights from 0 to 1.
-        grid: colour of the lines between cells.
-        outline: colour of the squares of gold links.
+        colormap: colors of weights from 0 to 1.
+        grid: color of the lines between cells.
+        outline: color of the squares of gold links.
         halo: border of these squares, if they need one to be visible on any cell.
-        zero, one: text colour on cells of small and of large weight.
-        center: colour of the window's centres.
+        zero, one: text color on cells of small and of large weight.
+        center: color of the window's centers.
         center_halo: their border.
     """
 
@@ -233,13 +233,13 @@ class _Look:
                     _BLUES, grid="white", outline=ORANGE, halo=None, zero=INK, one="white",
                     center=MAGENTA, center_halo="white",
                 )  # fmt: skip
-            case "grey":
+            case "gray":
                 return cls(
-                    _GREYS, grid="#404040", outline="white", halo="black", zero="white", one=INK,
+                    _GRAYS, grid="#404040", outline="white", halo="black", zero="white", one=INK,
                     center="white", center_halo="black",
                 )  # fmt: skip
             case _:
-                raise UsageError(f"There is no style '{style}' of heatmap; choose color or grey.")
+                raise UsageError(f"There is no style '{style}' of heatmap; choose color or gray.")
 
     def square(self, x: float, y: float, side: float, *, sure: bool) -> Rectangle:
         """The mark of a gold link."""
@@ -250,7 +250,7 @@ class _Look:
         return square
 
     def draw_diamonds(self, axes: Axes, places: Sequence[tuple[float, float]], cell: float) -> None:
-        """Mark the centres of a window; `cell` is the side of a cell in inches."""
+        """Mark the centers of a window; `cell` is the side of a cell in inches."""
         size = min(max(72 * cell * 0.26, 3.0), 7.5)
         x, y = zip(*places, strict=True) if places else ((), ())
         axes.plot(
@@ -328,13 +328,13 @@ def _draw_links(axes: Axes, gold: GoldLinks, look: _Look) -> None:
 
 
 def _draw_centers(axes: Axes, centers: Matrix | None, panel: Panel, look: _Look, *, down: float) -> None:
-    """Draw the centres in their rows, at the fraction `down` of the row's height."""
+    """Draw the centers in their rows, at the fraction `down` of the row's height."""
     places = [] if centers is None else [(x, row + down) for (row, _), x in np.ndenumerate(centers) if np.isfinite(x)]
     look.draw_diamonds(axes, places, panel.cell)
 
 
 def _draw_bar(axes: Axes, look: _Look, label: str) -> None:
-    """Draw the colour bar."""
+    """Draw the color bar."""
     mapping = ScalarMappable(Normalize(0, 1), look.colormap)
     bar = axes.figure.colorbar(mapping, cax=axes, ticks=[0, 0.25, 0.5, 0.75, 1])
     bar.set_label(label, fontsize=9)
@@ -360,7 +360,7 @@ class _Legend:
         marks: tuple[tuple[Mark, str, bool], ...] = (
             ("sure", "sure link", any(item.links.sure for item in page)),
             ("possible", "possible link", any(item.links.possible - item.links.sure for item in page)),
-            ("center", "window’s centre pₜ", any(item.centers is not None for item in page)),
+            ("center", "window’s center pₜ", any(item.centers is not None for item in page)),
         )
         entries: list[tuple[Mark, str, float]] = []
         start = 0.1

@@ -172,7 +172,7 @@ def _level(weight: float) -> int:
 
 
 def _shade(level: int) -> str:
-    """The style of a shade, with the text colour that is easier to read on it."""
+    """The style of a shade, with the text color that is easier to read on it."""
     share = level / _SHADES
     light, dark = "#fff" if share >= 0.75 else "#262626", "#0c1117" if share >= 0.6 else "#e8e8e6"
     mixed = f"color-mix(in srgb, var(--accent) {share:.0%}, transparent)"

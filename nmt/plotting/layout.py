@@ -142,7 +142,7 @@ class Layout:
         height: height of the page.
         corners: (x, y) of the top left corner of each panel's matrix.
         titles: (x, y) of the top left corner of each panel's title, aligned in each row and column of panels.
-        bar: (x, y, width, height) of the colour bar.
+        bar: (x, y, width, height) of the color bar.
         legend: (x, y) of the top left corner of the legend.
     """
 
@@ -155,7 +155,7 @@ class Layout:
 
     @classmethod
     def arrange(cls, panels: Sequence[Panel], *, legend: float) -> Self:
-        """Arrange panels in about as many rows as columns, with aligned matrices and one colour bar on the right.
+        """Arrange panels in about as many rows as columns, with aligned matrices and one color bar on the right.
 
         `legend` is the width of the legend below them; 0 for none.
         """
@@ -171,7 +171,7 @@ class Layout:
         if len(rows) == 1:  # slanted words may extend above the bar
             bar_left = lefts[-1] + panels[-1].width + BAR_GAP
             bar_height = min(max(panels[0].height, SHORTEST_BAR), LONGEST_BAR)
-        else:  # vertically centred beside all rows
+        else:  # vertically centered beside all rows
             bar_left = right + BAR_GAP
             bar_height = min(bottom - bar_top, LONGEST_SHARED_BAR)
             bar_top += (bottom - bar_top - bar_height) / 2

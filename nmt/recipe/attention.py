@@ -78,7 +78,7 @@ class GlobalWindowConfig(Section):
 
 
 class LocalMonotonicWindowConfig(Section):
-    """Attend to positions within D of the centre p_t = t (Luong et al. 2015, 3.2)."""
+    """Attend to positions within D of the center p_t = t (Luong et al. 2015, 3.2)."""
 
     kind: Literal["local-m"] = "local-m"
     half_width: Width = 10
@@ -88,7 +88,7 @@ class LocalMonotonicWindowConfig(Section):
 
 
 class LocalPredictiveWindowConfig(Section):
-    """Attend to positions within D of a predicted centre p_t, weighted by a Gaussian (Luong et al. 2015, eq. 9 and 10)."""
+    """Attend to positions within D of a predicted center p_t, weighted by a Gaussian (Luong et al. 2015, eq. 9 and 10)."""
 
     kind: Literal["local-p"] = "local-p"
     half_width: Width = 10

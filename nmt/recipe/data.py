@@ -153,7 +153,7 @@ class SubwordsConfig(Section):
     byte_fallback: bool = True
     """Spell unseen characters as bytes, so that there are no unknown tokens."""
     sampling: Positive | None = None
-    """Subword regularisation (Kudo 2018; BPE dropout): inverse temperature of unigram sampling or BPE dropout rate; null is off."""
+    """Subword regularization (Kudo 2018; BPE dropout): inverse temperature of unigram sampling or BPE dropout rate; null is off."""
     source_model: str | None = None
     """A SentencePiece file to use for the source instead of training one."""
     target_model: str | None = None

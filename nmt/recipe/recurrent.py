@@ -40,7 +40,7 @@ class EncoderConfig(Section):
     residual: bool = False
     """Add the input of a layer to its output, from the second layer on (Wu et al. 2016, 3.1)."""
     layer_norm: bool = False
-    """Normalise the inputs of the gates (Ba et al. 2016). Slower, because fused kernels do not support it."""
+    """Normalize the inputs of the gates (Ba et al. 2016). Slower, because fused kernels do not support it."""
 
     @property
     def directions(self) -> int:

@@ -9,7 +9,7 @@ from nmt.recipe.section import Penalty, Ratio, Section, Size
 Tokenizer = Literal[
     "13a", "zh", "ja-mecab", "ko-mecab", "char", "intl", "none", "spm", "flores101", "flores200", "spBLEU-1K"
 ]
-"""sacreBLEU's tokenisers, listed here so that reading a recipe does not import it."""
+"""sacreBLEU's tokenizers, listed here so that reading a recipe does not import it."""
 
 
 class DecodingConfig(Section):
@@ -34,7 +34,7 @@ class EvaluationConfig(Section):
     """How validation and `nmt evaluate` score translations."""
 
     tokenize: Tokenizer | None = None
-    """sacreBLEU's tokeniser for BLEU. null chooses by data.target as sacreBLEU does: zh for Chinese, ja-mecab for Japanese,
+    """sacreBLEU's tokenizer for BLEU. null chooses by data.target as sacreBLEU does: zh for Chinese, ja-mecab for Japanese,
     ko-mecab for Korean (char without MeCab), 13a for all others."""
 
 

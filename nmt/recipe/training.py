@@ -1,4 +1,4 @@
-"""The recipe's settings of training: optimiser, schedule, validation, and what is added to the loss."""
+"""The recipe's settings of training: optimizer, schedule, validation, and what is added to the loss."""
 
 from typing import Annotated, Literal, Self
 

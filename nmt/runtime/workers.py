@@ -1,6 +1,6 @@
 """Run a function on many tasks in parallel, in forked processes of one thread each.
 
-A step of search consists of hundreds of operations too small to parallelise: one process with two threads leaves a third of
+A step of search consists of hundreds of operations too small to parallelize: one process with two threads leaves a third of
 two cores idle, two processes do not. Forked processes share the memory of the weights, and of text.
 
 Several threads may use workers at the same time. A forked process inherits the locks that other threads hold at that moment, and nobody

@@ -26,7 +26,7 @@ from nmt.training.data_file import DataDescription, load_data_description
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult, ModelCardData
 
-_LICENCE = re.compile(r"[a-z0-9][a-z0-9.-]*")
+_LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _FRONT_MATTER = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
 _MARK = re.compile(r"\n<!-- written by nmt, sha256 ([0-9a-f]{64}) -->\n\Z")
 """The end of a card that nmt wrote: a digest of all before it, which an edit no longer fits."""
@@ -45,7 +45,7 @@ class CorpusNote:
     locator: str
     title: str = ""
     home: str = ""
-    licence: str = ""
+    license: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,18 @@ class ModelCard:
         bundle: the model.
         data: what it was trained on; None if that was not recorded.
         scores: its recorded scores.
-        licence: identifier of the hub; None if the owner gave none.
+        license: identifier of the hub; None if the owner gave none.
     """
 
     bundle: Bundle
     data: DataDescription | None
     scores: Sequence[RecordedScore]
-    licence: str | None
+    license: str | None
 
     @classmethod
-    def of(cls, bundle: Bundle, folder: Path, licence: str | None) -> ModelCard:
+    def of(cls, bundle: Bundle, folder: Path, license: str | None) -> ModelCard:
         """The card of a model in a folder. Raises DataError if what is recorded there is damaged."""
-        return cls(bundle, load_data_description(folder), recorded_scores(folder, bundle.recipe), licence)
+        return cls(bundle, load_data_description(folder), recorded_scores(folder, bundle.recipe), license)
 
     @property
     def corpora(self) -> list[CorpusNote]:
@@ -90,7 +90,7 @@ class ModelCard:
         results = _eval_results(data, self.scores)
         return ModelCardData(
             language=list(dict.fromkeys(filter(None, map(_hub_language, (data.source, data.target))))) or None,
-            license=self.licence,
+            license=self.license,
             library_name="nmt",
             pipeline_tag="translation",
             tags=_tags(recipe.model),
@@ -105,12 +105,12 @@ class ModelCard:
         source, target = language_name(recipe.data.source), language_name(recipe.data.target)
         yield f"# {recipe.name}: {source} to {target}"
         version = "" if self.data is None else f" {_plain(self.data.nmt)}"
-        licence = f" Licence: `{self.licence}`." if self.licence else ""
-        yield f"{_kind(recipe.model)} that translates {source} to {target}, trained with nmt{version}.{licence}"
+        license = f" License: `{self.license}`." if self.license else ""
+        yield f"{_kind(recipe.model)} that translates {source} to {target}, trained with nmt{version}.{license}"
 
     def _training_text(self) -> Iterator[str]:
         yield "## Training text"
-        yield _table(["corpus", "licence"], [[_corpus_cell(note), note.licence or _UNKNOWN] for note in self.corpora])
+        yield _table(["corpus", "license"], [[_corpus_cell(note), note.license or _UNKNOWN] for note in self.corpora])
         if self.data is not None:
             yield _fingerprints(self.data, self.bundle.recipe.data.filters)
 
@@ -254,27 +254,27 @@ def _eval_results(data: DataConfig, scores: Sequence[RecordedScore]) -> list[Eva
     ]
 
 
-# --- licences -----------------------------------------------------------------------------------------------------
+# --- licenses -----------------------------------------------------------------------------------------------------
 
 
-def check_licence(licence: str | None) -> str | None:
-    """The licence. Raises UsageError if it is no identifier."""
-    if licence is not None and not _LICENCE.fullmatch(licence):
+def check_license(license: str | None) -> str | None:
+    """The license. Raises UsageError if it is no identifier."""
+    if license is not None and not _LICENSE.fullmatch(license):
         raise UsageError(
-            f"'{licence}' is no identifier of a licence: write it as the hub does, such as mit, cc-by-4.0 or other."
+            f"'{license}' is no identifier of a license: write it as the hub does, such as mit, cc-by-4.0 or other."
         )
-    return licence
+    return license
 
 
 def describe_corpus(locator: str) -> CorpusNote:
     """What the catalogue knows of a corpus."""
     if locator.startswith("sample:"):
-        return CorpusNote(locator, licence="that of nmt, whose grammar generates it")
+        return CorpusNote(locator, license="that of nmt, whose grammar generates it")
     name = split_name(split_rows(locator)[0])
     corpus = None if name is None else lookup(name[0])
     if corpus is None:
         return CorpusNote(locator)
-    return CorpusNote(locator, corpus.entry.title, corpus.entry.home, corpus.entry.licence)
+    return CorpusNote(locator, corpus.entry.title, corpus.entry.home, corpus.entry.license)
 
 
 # --- cards that are there already ---------------------------------------------------------------------------------
@@ -291,12 +291,12 @@ def is_unedited(card: str) -> bool:
     return match is not None and hashlib.sha256(card[: match.start()].encode()).hexdigest() == match[1]
 
 
-def licence_in(card: str) -> str | None:
-    """The licence that a card names; None if it names none."""
+def license_in(card: str) -> str | None:
+    """The license that a card names; None if it names none."""
     match = _FRONT_MATTER.match(card)
     try:
         tree = parse_yaml(match[1], "the card") if match else {}
     except NmtError:
         return None
-    licence = tree.get("license") if isinstance(tree, dict) else None
-    return licence if isinstance(licence, str) and _LICENCE.fullmatch(licence) else None
+    license = tree.get("license") if isinstance(tree, dict) else None
+    return license if isinstance(license, str) and _LICENSE.fullmatch(license) else None

@@ -18,7 +18,7 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o644
 
 
-def export(model: str | os.PathLike[str], output: str | os.PathLike[str], *, licence: str | None = None) -> Path:
+def export(model: str | os.PathLike[str], output: str | os.PathLike[str], *, license: str | None = None) -> Path:
     """Write a model as one zip, as `nmt export` does: what translating needs, its recorded scores, and a model card.
 
         nmt.export("runs/mine", "mine.zip")
@@ -29,15 +29,15 @@ def export(model: str | os.PathLike[str], output: str | os.PathLike[str], *, lic
     Args:
         model: a model folder, or what else `nmt.load` takes.
         output: the new file; its name ends with `.zip`.
-        licence: identifier of the model's licence, for the card. Default: that of an earlier card, or none.
+        license: identifier of the model's license, for the card. Default: that of an earlier card, or none.
 
     Raises:
         DataError: the model cannot be loaded, or the file cannot be written.
-        UsageError: the file exists already, its name has another end, or the licence is no identifier.
+        UsageError: the file exists already, its name has another end, or the license is no identifier.
     """
     path = as_path(output, "The output")
     check_output(path)
-    write_archive(SharedModel.load(as_path(model, "The model"), licence), path)
+    write_archive(SharedModel.load(as_path(model, "The model"), license), path)
     return path
 
 

@@ -13,7 +13,7 @@ from nmt.bundle.hub import PREFIX, calling_hub, hub_package
 from nmt.bundle.places import CARD
 from nmt.errors import DataError, UsageError
 from nmt.runtime.arguments import as_path
-from nmt.sharing.card import is_unedited, licence_in
+from nmt.sharing.card import is_unedited, license_in
 from nmt.sharing.shared_files import SharedModel
 
 _NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
@@ -26,13 +26,13 @@ class Upload:
     Attributes:
         address: the page of the model.
         commit: the commit; the one before if nothing had changed.
-        licence: the licence of the model, if its owner gave one, now or in an earlier card.
+        license: the license of the model, if its owner gave one, now or in an earlier card.
         keeps_card: whether the card on the hub is another than the model's, because nmt did not write it or somebody edited it.
     """
 
     address: str
     commit: str
-    licence: str | None
+    license: str | None
     keeps_card: bool
 
 
@@ -41,12 +41,12 @@ def push(
     name: str,
     *,
     private: bool = False,
-    licence: str | None = None,
+    license: str | None = None,
     replace_card: bool = False,
 ) -> Upload:
     """Upload a model to the Hugging Face hub in one commit, as `nmt push` does.
 
-        nmt.push("runs/mine", "owner/name", licence="cc-by-4.0")
+        nmt.push("runs/mine", "owner/name", license="cc-by-4.0")
         nmt.load("hf:owner/name")
 
     What translating needs is uploaded, with recorded scores and a model card. A README.md in the model folder is the card. One
@@ -56,15 +56,15 @@ def push(
         model: a model folder, or what else `nmt.load` takes.
         name: `owner/name`; a repository that does not exist is made.
         private: make a private repository.
-        licence: identifier of the model's licence, for the card. Default: that of an earlier card, or none.
+        license: identifier of the model's license, for the card. Default: that of an earlier card, or none.
         replace_card: replace the card on the hub, whoever wrote it.
 
     Raises:
         DataError: the model cannot be loaded, there is no token, or the hub refuses.
-        UsageError: the name or the licence is wrong, or the repository is public but shall be private.
+        UsageError: the name or the license is wrong, or the repository is public but shall be private.
     """
     repository = check_name(name)
-    shared = SharedModel.load(as_path(model, "The model"), licence)
+    shared = SharedModel.load(as_path(model, "The model"), license)
     return upload(shared, repository, private=private, replace_card=replace_card)
 
 
@@ -91,8 +91,8 @@ def upload(shared: SharedModel, repository: str, *, private: bool, replace_card:
         before = _opened(api, hub.errors, repository, private=private)
         there = _card_on_hub(api, repository, before)
         keeps_card = there is not None and not is_unedited(there) and not replace_card
-        if shared.card.licence is None and there is not None:
-            shared = shared.licensed(licence_in(there))
+        if shared.card.license is None and there is not None:
+            shared = shared.licensed(license_in(there))
         card = {} if keeps_card else {CARD: shared.card_text(f"{PREFIX}{repository}").encode()}
         files = {**card, **{name: str(path) for name, path in shared.files().items()}}
         commit = api.create_commit(
@@ -102,7 +102,7 @@ def upload(shared: SharedModel, repository: str, *, private: bool, replace_card:
             parent_commit=before.sha,  # fails if somebody changes it meanwhile
         )
         keeps_other = keeps_card and there != shared.card_text(f"{PREFIX}{repository}")
-        return Upload(f"{api.endpoint}/{repository}", commit.oid, shared.card.licence, keeps_other)
+        return Upload(f"{api.endpoint}/{repository}", commit.oid, shared.card.license, keeps_other)
 
 
 def _opened(api: Any, errors: Any, repository: str, *, private: bool) -> Any:

@@ -11,7 +11,7 @@ from nmt.bundle.places import CARD, OPTIONAL, REQUIRED, find_model
 from nmt.errors import DataError, UsageError
 from nmt.recipe import Recipe
 from nmt.runtime.arguments import as_path
-from nmt.sharing.card import ModelCard, check_licence, is_unedited, licence_in
+from nmt.sharing.card import ModelCard, check_license, is_unedited, license_in
 
 
 @dataclass(frozen=True)
@@ -29,29 +29,29 @@ class SharedModel:
     own_card: str | None
 
     @classmethod
-    def load(cls, model: str | Path, licence: str | None = None) -> SharedModel:
+    def load(cls, model: str | Path, license: str | None = None) -> SharedModel:
         """Load a model and all that is recorded of it.
 
         Raises:
             DataError: the model cannot be loaded, or a file in its folder is damaged.
-            UsageError: the licence is no identifier, or another than that of the user's own card.
+            UsageError: the license is no identifier, or another than that of the user's own card.
         """
-        check_licence(licence)
+        check_license(license)
         folder = find_model(as_path(model, "The model"))
         bundle = Bundle.load(folder)
         there = _read_card(folder / CARD)
         own_card = None if there is None or is_unedited(there) else there
-        there_licence = None if there is None else licence_in(there)
-        if own_card is not None and licence not in (None, there_licence):
+        there_license = None if there is None else license_in(there)
+        if own_card is not None and license not in (None, there_license):
             raise UsageError(
-                f"{folder / CARD} is your own card, which is used as it is: write `license: {licence}` between its lines "
-                "`---`, and leave out --licence."
+                f"{folder / CARD} is your own card, which is used as it is: write `license: {license}` between its lines "
+                "`---`, and leave out --license."
             )
-        return cls(folder, ModelCard.of(bundle, folder, licence or there_licence), own_card)
+        return cls(folder, ModelCard.of(bundle, folder, license or there_license), own_card)
 
-    def licensed(self, licence: str | None) -> SharedModel:
-        """The same with a licence."""
-        return replace(self, card=replace(self.card, licence=licence))
+    def licensed(self, license: str | None) -> SharedModel:
+        """The same with a license."""
+        return replace(self, card=replace(self.card, license=license))
 
     def card_text(self, address: str) -> str:
         """The card; `address` is what users of the model write for MODEL."""
@@ -63,10 +63,10 @@ class SharedModel:
 
     def warnings(self) -> Iterator[str]:
         """What the owner should know before others read it."""
-        if self.card.licence is None:
-            text = "; ".join(f"{note.locator}: {note.licence or 'licence not known'}" for note in self.card.corpora)
+        if self.card.license is None:
+            text = "; ".join(f"{note.locator}: {note.license or 'license not known'}" for note in self.card.corpora)
             yield (
-                "The card names no licence, so nobody knows whether they may use the model: give --licence ID, "
+                "The card names no license, so nobody knows whether they may use the model: give --license ID, "
                 f"such as mit or cc-by-4.0 (training text: {text})."
             )
         if paths := list(dict.fromkeys(_local_paths(self.card.bundle.recipe))):

@@ -66,7 +66,7 @@ def best_match(codes: Sequence[str], language: str, other: str) -> int | None:
 
 def matching(codes: Sequence[str], language: str, others: Sequence[str]) -> list[int]:
     """The indices of all codes that are a language, else of all with its base language; as in `best_match`."""
-    if whole := [at for at, code in enumerate(codes) if _normalised(code) == _normalised(language)]:
+    if whole := [at for at, code in enumerate(codes) if _normalized(code) == _normalized(language)]:
         return whole
     base = base_language(language)
     if base in map(base_language, others):
@@ -91,5 +91,5 @@ def _fits(code: str | None, language: str, other: str) -> bool:
     return code is None or best_match([code], language, other) is not None
 
 
-def _normalised(code: str) -> str:
+def _normalized(code: str) -> str:
     return code.replace("_", "-").lower()

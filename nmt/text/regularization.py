@@ -1,4 +1,4 @@
-"""Random segmentation of text into tokens: subword regularisation and BPE dropout.
+"""Random segmentation of text into tokens: subword regularization and BPE dropout.
 
 SentencePiece can do it too, but seeds its generator differently in every process, so that no run could be repeated. Here all
 random numbers come from the generator that is passed in.
@@ -59,7 +59,7 @@ class Vocabulary:
 
 
 class Sampler:
-    """Draws segmentations of text that SentencePiece has normalised, with word marks for spaces."""
+    """Draws segmentations of text that SentencePiece has normalized, with word marks for spaces."""
 
     def __init__(self, vocabulary: Vocabulary, alpha: float) -> None:
         crosses_words = any(MARK in token[1:] for token in vocabulary.tokens)

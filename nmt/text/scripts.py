@@ -23,7 +23,7 @@ _BLANKS = re.compile("[ \t]+")
 _LINES = 10_000
 """How many lines are read to tell whether a text is written without spaces."""
 _CHARACTERS_PER_SPACE = 8
-"""Tokenised Thai and Khmer have a space every 5 characters, Japanese every 3; Thai as it is written has one every 15 or more."""
+"""Tokenized Thai and Khmer have a space every 5 characters, Japanese every 3; Thai as it is written has one every 15 or more."""
 
 
 def is_unspaced(character: str) -> bool:
@@ -32,7 +32,7 @@ def is_unspaced(character: str) -> bool:
 
 
 def lacks_spaces(text: str) -> bool:
-    """Whether most of a text is in a script without spaces, and has not been tokenised."""
+    """Whether most of a text is in a script without spaces, and has not been tokenized."""
     unspaced = len(_CHARACTER.findall(text))
     spaces = len(_SPACE.findall(text))
     return 2 * unspaced > len("".join(text.split())) and _CHARACTERS_PER_SPACE * spaces < unspaced

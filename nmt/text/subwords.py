@@ -1,6 +1,6 @@
 """Lossless subword encoding and decoding with SentencePiece.
 
-Models are trained with identity normalisation, so that `decode(encode(text)) == text`, including outer and repeated spaces.
+Models are trained with identity normalization, so that `decode(encode(text)) == text`, including outer and repeated spaces.
 There are two exceptions:
 
 * A character that was not in the training text becomes the unknown mark `⁇` if there is no byte fallback.
@@ -45,8 +45,8 @@ class Subwords:
     def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
         self._processor: Any = processor
         self._bytes = [self._bytes_of(index) for index in range(len(self))]
-        normalised: str = self._processor.normalize("a")
-        self._has_prefix, self._has_suffix = normalised.startswith(_MARK), normalised.endswith(_MARK)
+        normalized: str = self._processor.normalize("a")
+        self._has_prefix, self._has_suffix = normalized.startswith(_MARK), normalized.endswith(_MARK)
 
     @classmethod
     def train(

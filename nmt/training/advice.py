@@ -82,7 +82,7 @@ def _side_with_rarer_tokens(size: TrainingSize) -> tuple[int, int]:
 
 
 def _parameters_problem(recipe: Recipe, size: TrainingSize) -> tuple[str, str] | None:
-    """The problem and its remedy if there are too many parameters, else None. A pretrained model has learnt its own elsewhere."""
+    """The problem and its remedy if there are too many parameters, else None. A pretrained model has learned its own elsewhere."""
     if recipe.training.pretrained is not None:
         return None
     per_token = size.parameters / max(size.tokens[1], 1)

@@ -93,7 +93,7 @@ def _plan(recipe: Recipe, pairs: EncodedPairs, number: int, rows: Rows | None) -
 def _pairs_of_epoch(
     recipe: Recipe, corpus: EncodedCorpus, source: Subwords, target: Subwords, number: int, watch: Watch
 ) -> EncodedPairs:
-    """The corpus itself, or with subword regularisation a segmentation that seed and epoch determine."""
+    """The corpus itself, or with subword regularization a segmentation that seed and epoch determine."""
     alpha = recipe.subwords.sampling
     if alpha is None:
         return corpus

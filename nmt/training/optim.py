@@ -1,4 +1,4 @@
-"""Optimisers, learning-rate schedules and the moving average of the weights."""
+"""Optimizers, learning-rate schedules and the moving average of the weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nmt import recipe
 
 
 def build_optimizer(config: recipe.OptimizerConfig, model: nn.Module) -> torch.optim.Optimizer:
-    """The optimiser of a recipe. Weight decay is decoupled in adamw (Loshchilov and Hutter 2019) and L2 elsewhere."""
+    """The optimizer of a recipe. Weight decay is decoupled in adamw (Loshchilov and Hutter 2019) and L2 elsewhere."""
     groups = parameter_groups(model)
     match config:
         case recipe.AdamConfig():
@@ -36,7 +36,7 @@ def build_optimizer(config: recipe.OptimizerConfig, model: nn.Module) -> torch.o
             sgd = torch.optim.SGD(
                 groups, lr=config.rate, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
             )
-            if config.momentum:  # PyTorch leaves it uninitialised if the first step is skipped
+            if config.momentum:  # PyTorch leaves it uninitialized if the first step is skipped
                 sgd.state.update((each, {"momentum_buffer": torch.zeros_like(each)}) for each in model.parameters())
             return sgd
         case _:

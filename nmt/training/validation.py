@@ -143,16 +143,16 @@ class Validator:
 
 def describe_metrics(recipe: Recipe, tokenizer: str | None) -> list[str]:
     """The names of the figures that order the validations of a recipe, the most important first."""
-    labels = {**metrics.VALIDATION_SCORES, "bleu": f"BLEU (tokeniser {tokenizer})"}
+    labels = {**metrics.VALIDATION_SCORES, "bleu": f"BLEU (tokenizer {tokenizer})"}
     names = dict.fromkeys([*recipe.training.validation.metrics, "perplexity"])
     return [labels.get(name, name) for name in names]
 
 
 def usable_tokenizer(recipe: Recipe, previous: str | None) -> str:
-    """The tokeniser for the validations of a run: that of the recipe, else the previous one, else that of the target language.
+    """The tokenizer for the validations of a run: that of the recipe, else the previous one, else that of the target language.
 
     Raises:
-        UsageError: the recipe asks for BLEU, but the tokeniser is not installed.
+        UsageError: the recipe asks for BLEU, but the tokenizer is not installed.
     """
     tokenizer = metrics.choose_tokenizer(recipe.data.target, recipe.evaluation.tokenize or previous)
     if "bleu" in recipe.training.validation.metrics:

@@ -20,8 +20,8 @@ from nmt.recipe import RecurrentModelConfig
 from nmt.search import Search, SearchOptions
 
 SIDE, CELL, GRID = 48, 4, 12  # sides of a picture and of one of its cells, in pixels, and of the grid of cells
-Y, X = np.mgrid[:SIDE, :SIDE] + 0.5  # the centres of pixels, y downwards
-COLOURS = {"red": "#d62728", "green": "#2ca02c", "blue": "#1f5ab4", "yellow": "#f2c318", "purple": "#8e44ad"}
+Y, X = np.mgrid[:SIDE, :SIDE] + 0.5  # the centers of pixels, y downwards
+COLORS = {"red": "#d62728", "green": "#2ca02c", "blue": "#1f5ab4", "yellow": "#f2c318", "purple": "#8e44ad"}
 KINDS = {  # the points of the square from -1 to 1 that a shape covers
     "circle": lambda x, y: x**2 + y**2 <= 1, "square": lambda x, y: np.maximum(abs(x), abs(y)) <= 0.9,
     "triangle": lambda x, y: 2 * abs(x) <= 1 + y, "cross": lambda x, y: np.minimum(abs(x), abs(y)) <= 0.35,
@@ -29,14 +29,14 @@ KINDS = {  # the points of the square from -1 to 1 that a shape covers
 RADII = {"": 9, "small ": 5}  # half the side of the box around a shape, in pixels
 RELATIONS = {"above": (0, 1), "left of": (1, 0), "below": (0, -1), "right of": (-1, 0)}  # (x, y) to the other shape
 
-PAIRS = list(combinations(product(COLOURS, KINDS), 2))
+PAIRS = list(combinations(product(COLORS, KINDS), 2))
 NEW = {("red", "circle"), ("green", "square"), ("blue", "triangle")}  # in no picture of the training
 KNOWN = [pair for pair in PAIRS if not NEW & set(pair)]
 TRAINING = [pair for number, pair in enumerate(KNOWN) if number % 5]
 HELD_OUT = {"new pairs of known shapes": KNOWN[::5], "new shapes": [pair for pair in PAIRS if NEW & set(pair)]}
 
 PAD, BOS, EOS = 0, 2, 3  # as the search assumes
-WORDS = ["<pad>", "<unk>", "<s>", "</s>", *"a small above below left right of".split(), *COLOURS, *KINDS]
+WORDS = ["<pad>", "<unk>", "<s>", "</s>", *"a small above below left right of".split(), *COLORS, *KINDS]
 CONFIG = RecurrentModelConfig.model_validate({
     "embedding": 64, "embedding_scale": 8.0, "tie": "all", "encoder": {"hidden": 32}, "attention": {"score": {"size": 32}},
     "decoder": {"hidden": 128, "bridge": "mean"}, "dropout": {"embedding": 0.0, "word": 0.3, "readout": 0.2},
@@ -54,7 +54,7 @@ class Scene(NamedTuple):
 
 
 def draw_scene(pairs: list[tuple[tuple[str, str], tuple[str, str]]], rng: np.random.Generator) -> Scene:
-    """Draw one of the pairs of (colour, kind), at places that leave no doubt how they lie to each other."""
+    """Draw one of the pairs of (color, kind), at places that leave no doubt how they lie to each other."""
     sizes = sorted(rng.choice(list(RADII), 2))  # the larger first
     relation = rng.choice(list(RELATIONS)[: 2 if sizes[0] == sizes[1] else 4])
     radii, toward = [RADII[size] for size in sizes], np.array(RELATIONS[relation])
@@ -63,11 +63,11 @@ def draw_scene(pairs: list[tuple[tuple[str, str], tuple[str, str]]], rng: np.ran
     least, most = np.maximum(radii[0], radii[1] - offset), SIDE - np.maximum(radii[0], radii[1] + offset)
     place, names = rng.integers(least, most + 1), []
     pixels, inside = rng.normal(0.95, 0.04, (3, SIDE, SIDE)), np.zeros((2, SIDE, SIDE))
-    for index, (colour, kind) in enumerate(rng.permutation(pairs[int(rng.integers(len(pairs)))])):
+    for index, (color, kind) in enumerate(rng.permutation(pairs[int(rng.integers(len(pairs)))])):
         x, y = ((X, Y) - (place + index * offset)[:, None, None]) / radii[index]
         inside[index] = np.maximum(abs(x), abs(y)) < 1
-        pixels += inside[index] * KINDS[kind](x, y) * (np.reshape(to_rgb(COLOURS[colour]), (3, 1, 1)) - 0.95)
-        names.append(f"a {sizes[index]}{colour} {kind}")
+        pixels += inside[index] * KINDS[kind](x, y) * (np.reshape(to_rgb(COLORS[color]), (3, 1, 1)) - 0.95)
+        names.append(f"a {sizes[index]}{color} {kind}")
     cells = inside.reshape(2, GRID, CELL, GRID, CELL).mean((2, 4)).reshape(2, -1)
     return Scene(pixels.clip(0, 1).astype(np.float32), f" {relation} ".join(names), cells)
 

@@ -1,4 +1,4 @@
-"""A classifier of texts whose attention shows which words it read. `colours_animals.py` and `csv_labels.py` use it.
+"""A classifier of texts whose attention shows which words it read. `colors_animals.py` and `csv_labels.py` use it.
 
     h_1 ... h_S = Encoder(words)                                       a bidirectional GRU
     alpha_j = softmax_j(score(q, h_j)),  c = sum_j alpha_j h_j         the query q is learned
@@ -122,7 +122,7 @@ def encode(texts: Iterable[Iterable[str]], vocabulary: Mapping[str, int]) -> Int
 def fit(
     model: Classifier, train: Examples, valid: Examples, *, epochs: int, report: Callable[[str], None] = lambda _: None
 ) -> None:
-    """Minimise the binary cross-entropy with Adam; keep the weights of the epoch that is best on `valid`."""
+    """Minimize the binary cross-entropy with Adam; keep the weights of the epoch that is best on `valid`."""
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
     best, weights = float("inf"), model.state_dict()
     for epoch in range(1, epochs + 1):

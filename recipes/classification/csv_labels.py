@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 from classifier import ATTENTIONS, FIRST_WORD, Classifier, Examples, encode, fit, predict
 from command_line import add_output, count, draw, log, run
-from labelled_table import read_labels, read_lines, read_rows
+from labeled_table import read_labels, read_lines, read_rows
 from torch import Tensor
 
 from nmt import Alignment
@@ -101,7 +101,7 @@ def main() -> None:
         Alignment(
             weights[place].mean(0, keepdim=True)[:, : len(text)].numpy(),
             tuple(text),
-            (f"{joined(names, answers[place])} (labelled {joined(names, labels[place])})",),
+            (f"{joined(names, answers[place])} (labeled {joined(names, labels[place])})",),
         )
         for place, text in enumerate(texts[: min(test, MOST_TEXTS)])
     ]

@@ -1,4 +1,4 @@
-"""The centres p_t of local windows, against the NumPy equations, and on the axis of words."""
+"""The centers p_t of local windows, against the NumPy equations, and on the axis of words."""
 
 from typing import Any
 
@@ -88,7 +88,7 @@ def monotonic() -> Bundle:
 
 
 def test_a_word_has_the_mean_of_its_tokens(monotonic: Bundle) -> None:
-    """Tokens `▁ a ▁ d o g` and `▁ a ▁ c a t`: row t of the target is centred on token t of the source."""
+    """Tokens `▁ a ▁ d o g` and `▁ a ▁ c a t`: row t of the target is centered on token t of the source."""
     [translation] = Translator([monotonic]).score([("a dog", "a cat")])
     tokens, words = token_centers(translation, monotonic), word_centers(translation, monotonic)
     assert tokens is not None

@@ -130,10 +130,10 @@ def test_the_sample_brings_its_own_links_in_either_direction(source: str) -> Non
 
 def test_the_corpus_teaches_its_own_links_if_asked_to() -> None:
     corpus = load_corpus("sample:valid", source="en", target="de")
-    known, learnt = (load_links(name, corpus, source="en") for name in ("gold", "hmm"))
-    assert len(learnt) == len(known) == len(corpus)
+    known, learned = (load_links(name, corpus, source="en") for name in ("gold", "hmm"))
+    assert len(learned) == len(known) == len(corpus)
     sure = [(row, *link) for row in range(len(corpus)) for link in known[row].tolist()]
-    predicted = [(row, *link) for row in range(len(corpus)) for link in learnt[row].tolist()]
+    predicted = [(row, *link) for row in range(len(corpus)) for link in learned[row].tolist()]
     assert len(set(sure) & set(predicted)) > 0.9 * len(predicted) > 0.6 * len(sure)
 
 

@@ -6,7 +6,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from nmt.alignment.symmetrization import Heuristic, grow_diag_final_and, mean_weights, mutual_weights, symmetrise
+from nmt.alignment.symmetrization import Heuristic, grow_diag_final_and, mean_weights, mutual_weights, symmetrize
 
 Links = set[tuple[int, int]]
 
@@ -14,7 +14,7 @@ Links = set[tuple[int, int]]
 class PseudoCode:
     """GROW-DIAG-FINAL-AND as the manual of Moses has it, over a table of booleans."""
 
-    neighbouring = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+    neighboring = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
     def __init__(self, forward: Links, backward: Links, sources: int, targets: int) -> None:
         self.union = forward | backward
@@ -38,7 +38,7 @@ class PseudoCode:
     def grow_diag(self) -> bool:
         added = False
         for e, f in self.cells:
-            for down, right in self.neighbouring if self.table[e, f] else ():
+            for down, right in self.neighboring if self.table[e, f] else ():
                 new = e + down, f + right
                 if new not in self.table or self.table[new] or (new[1], new[0]) not in self.union:
                     continue
@@ -82,7 +82,7 @@ def test_growing_is_the_pseudo_code_whatever_the_links() -> None:
     assert len(seen) == 4  # both ends were reached, and what lies between
 
 
-def test_two_links_that_agree_and_their_neighbours() -> None:
+def test_two_links_that_agree_and_their_neighbors() -> None:
     # . b .       Columns are source words, rows target words; x is in both directions, f in forward, b in backward.
     # . x f       The links beside x are each some word's first: they join, and so does what touches those.
     # f . .       The corner at the lower left is diagonal to x.
@@ -90,7 +90,7 @@ def test_two_links_that_agree_and_their_neighbours() -> None:
     assert grow_diag_final_and(forward, backward) == forward | backward
 
 
-def test_a_neighbour_of_words_that_both_have_links_stays_out() -> None:
+def test_a_neighbor_of_words_that_both_have_links_stays_out() -> None:
     # x f
     # . x
     assert grow_diag_final_and({(0, 0), (1, 0), (1, 1)}, {(0, 0), (1, 1)}) == {(0, 0), (1, 1)}
@@ -121,14 +121,14 @@ def test_in_the_end_the_forward_links_come_first() -> None:
     ],
 )
 def test_the_heuristics_by_name(heuristic: Heuristic, expected: Links) -> None:
-    assert symmetrise({(0, 0), (1, 0)}, {(0, 0), (3, 3)}, heuristic) == expected
+    assert symmetrize({(0, 0), (1, 0)}, {(0, 0), (3, 3)}, heuristic) == expected
 
 
 @pytest.mark.parametrize("heuristic", ["intersection", "union", "grow-diag-final-and"])
 def test_links_that_agree_stay_as_they_are_and_none_give_none(heuristic: Heuristic) -> None:
     links = {(0, 2), (1, 1), (1, 2)}
-    assert symmetrise(links, links, heuristic) == links
-    assert symmetrise(set(), set(), heuristic) == set()
+    assert symmetrize(links, links, heuristic) == links
+    assert symmetrize(set(), set(), heuristic) == set()
 
 
 def test_the_mean_of_two_directions_by_hand() -> None:

@@ -64,11 +64,11 @@ def test_merging_agrees_with_loops_over_scattered_tokens() -> None:
 def test_end_marks_are_dropped_and_their_weight_is_only_given_back_on_request() -> None:
     weights = [[0.3, 0.3, 0.4], [0.0, 0.0, 1.0]]
     assert merge_to_words(weights, [0, 1, -1], [0, -1]).tolist() == [[0.3, 0.3]]
-    assert merge_to_words(weights, [0, 1, -1], [0, -1], renormalise=True).tolist() == [[0.5, 0.5]]
+    assert merge_to_words(weights, [0, 1, -1], [0, -1], renormalize=True).tolist() == [[0.5, 0.5]]
 
 
-def test_renormalising_leaves_a_row_of_zeros_alone() -> None:
-    assert merge_to_words([[0.0, 1.0]], [0, -1], [0], renormalise=True).tolist() == [[0.0]]
+def test_renormalizing_leaves_a_row_of_zeros_alone() -> None:
+    assert merge_to_words([[0.0, 1.0]], [0, -1], [0], renormalize=True).tolist() == [[0.0]]
 
 
 def test_words_without_tokens_get_rows_and_columns_of_zeros() -> None:

@@ -22,8 +22,8 @@ from tests.commands import ROOT
 from tests.search.searching import beam_search
 
 CAPTION = re.compile(
-    r"a (?P<size1>small )?(?P<colour1>\w+) (?P<kind1>\w+) (?P<relation>above|below|left of|right of)"
-    r" a (?P<size2>small )?(?P<colour2>\w+) (?P<kind2>\w+)"
+    r"a (?P<size1>small )?(?P<color1>\w+) (?P<kind1>\w+) (?P<relation>above|below|left of|right of)"
+    r" a (?P<size2>small )?(?P<color2>\w+) (?P<kind2>\w+)"
 )
 COVERED = {  # at the points (-0.85, -0.85), (-0.85, 0.85) and (0.55, -0.55) of its box
     "circle": (False, False, True),
@@ -53,9 +53,9 @@ def test_pictures_show_what_their_captions_say() -> None:
         boxes = [box(inside) for inside in scene.inside]
         for number, (x, y, radius) in enumerate(boxes, start=1):
             assert radius == (5 if match[f"size{number}"] else 9)
-            colour, kind = np.array(to_rgb(shapes.COLOURS[match[f"colour{number}"]])), match[f"kind{number}"]
+            color, kind = np.array(to_rgb(shapes.COLORS[match[f"color{number}"]])), match[f"kind{number}"]
             covered = [
-                np.abs(scene.pixels[:, math.floor(y + v * radius), math.floor(x + u * radius)] - colour).max() < 0.2
+                np.abs(scene.pixels[:, math.floor(y + v * radius), math.floor(x + u * radius)] - color).max() < 0.2
                 for u, v in [(0, 0), (-0.85, -0.85), (-0.85, 0.85), (0.55, -0.55)]
             ]
             assert tuple(covered) == (True, *COVERED[kind]), scene.caption

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from csv_labels import WORD, key, main
-from labelled_table import read_rows
+from labeled_table import read_rows
 
 from tests.classification.programs import Inside, cells, is_png
 

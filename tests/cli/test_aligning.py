@@ -116,8 +116,8 @@ def test_two_directions_join(folder: Path, tmp_path: Path) -> None:
         return _read(align(folder, "--extract", "argmax", *arguments), tmp_path)
 
     forward = read()
-    grown = read("--reverse", "de-en", "--symmetrise", "grow-diag-final-and")
-    few = read("--reverse", "de-en", "--symmetrise", "intersection")
+    grown = read("--reverse", "de-en", "--symmetrize", "grow-diag-final-and")
+    few = read("--reverse", "de-en", "--symmetrize", "intersection")
     for one, own, some in zip(few, forward, grown, strict=True):
         assert one.sure <= own.sure
         assert one.sure <= some.sure
@@ -129,7 +129,7 @@ def test_the_mean_of_two_directions_is_what_is_written_and_linked(folder: Path) 
         texts = ["-s", f"text.{source}", "-t", f"text.{target}", "--format", "json", "--extract", "argmax"]
         return [json.loads(line) for line in good(nmt("align", model, *texts, *arguments, cwd=folder)).splitlines()]
 
-    both = records("en-de", "en", "de", "--reverse", "de-en", "--symmetrise", "mean")
+    both = records("en-de", "en", "de", "--reverse", "de-en", "--symmetrize", "mean")
     directions = zip(records("en-de", "en", "de"), records("de-en", "de", "en"), strict=True)
     for mean, (forward, backward) in zip(both, directions, strict=True):
         assert mean["source"] == forward["source"] == backward["target"]
@@ -233,7 +233,7 @@ def test_models_that_cannot_align_are_a_sentence(folder: Path) -> None:
         (["--format", "npz"], "name a file with -o"),
         (["--gold", "gold", "--level", "tokens"], "leave out --level tokens"),
         (["--gold", "gold", "-o", "-"], "name a file for the links with -o"),
-        (["--symmetrise", "union"], "give the other model with --reverse"),
+        (["--symmetrize", "union"], "give the other model with --reverse"),
         (["--threshold", "0"], "must lie above 0 and not above 1, but is 0.0"),
         (["--extract", "best"], "'--extract'"),
     ],
@@ -307,7 +307,7 @@ def test_ten_times_the_lines_keep_their_order_in_no_more_memory(tmp_path: Path) 
             lines = (" ".join(draw.choices(words, k=length)) for length in of_side)
             (tmp_path / side).write_text("".join(f"{line}\n" for line in lines))
         arguments = ["en-de", "-s", "en", "-t", "de", "-o", "links", "--reverse", "de-en"]
-        arguments += ["--extract", "argmax", "--symmetrise", "union"]  # a link for every word of either side
+        arguments += ["--extract", "argmax", "--symmetrize", "union"]  # a link for every word of either side
         peak, report = peak_of("align", *arguments, "--threads", "1", cwd=tmp_path)
         assert f"nmt: {count:,} lines aligned in" in report
         for (source, target), found in zip(lengths, read_pharaoh(tmp_path / "links"), strict=True):

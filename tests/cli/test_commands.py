@@ -526,7 +526,7 @@ def test_text_without_spaces_is_scored_by_its_language(tmp_path: Path) -> None:
     blind = nmt(*arguments)
     assert good(blind).startswith("BLEU     0.00  nrefs:1|case:mixed|eff:no|tok:13a|")
     [warning] = blind.stderr.decode().splitlines()
-    assert "The text is written without spaces, but the tokeniser 13a splits at spaces" in warning
+    assert "The text is written without spaces, but the tokenizer 13a splits at spaces" in warning
     assert "--tokenize" in warning
     seen = nmt(*arguments, "--language", "zh")
     assert "tok:zh" in good(seen).splitlines()[0]
@@ -543,7 +543,7 @@ def test_blank_references_and_short_lines_are_scored(tmp_path: Path) -> None:
     assert "No line has 4 tokens" in warning
 
 
-def test_a_model_is_scored_with_the_tokeniser_of_its_recipe(model: Path, corpus: Path, tmp_path: Path) -> None:
+def test_a_model_is_scored_with_the_tokenizer_of_its_recipe(model: Path, corpus: Path, tmp_path: Path) -> None:
     shutil.copytree(model, tmp_path / "model")
     recipe = tmp_path / "model" / "recipe.yaml"
     tree = yaml.safe_load(recipe.read_text(encoding="utf-8"))
@@ -567,7 +567,7 @@ def test_several_models_are_scored_as_an_ensemble(model: Path, corpus: Path, tmp
     assert expected != good(nmt("translate", model, "-i", corpus / "valid.en"))
 
 
-def test_the_published_form_is_tokenised_and_lowercased(tmp_path: Path) -> None:
+def test_the_published_form_is_tokenized_and_lowercased(tmp_path: Path) -> None:
     pytest.importorskip("sacremoses")
     (tmp_path / "hyp").write_text("EIN Hund , der „ bellt “ !\n" * 2)
     (tmp_path / "ref").write_text('Ein Hund, der "bellt"!\n' * 2)
@@ -592,7 +592,7 @@ def test_the_sample_is_evaluated_with_its_gold_links(model: Path) -> None:
         (["--hyp", "a"], "There is nothing to evaluate"),
         (["somewhere", "--hyp", "a", "--ref", "b"], "not both"),
         (["somewhere", "--published", "--tokenize", "intl"], "leave out --tokenize"),
-        (["somewhere", "--tokenize", "nonsense"], "There is no tokeniser 'nonsense'"),
+        (["somewhere", "--tokenize", "nonsense"], "There is no tokenizer 'nonsense'"),
         (["somewhere", "--baseline", "x", "--bootstrap", "0"], "needs --bootstrap 2 or more, but it is 0"),
     ],
 )
@@ -804,7 +804,7 @@ def test_a_corpus_is_described(tmp_path: Path) -> None:
         "split      test_2017_mscoco, 461 lines; not verified",
         "  source   hf:bentrevett/multi30k:validation (en de)",
         f"  here     {tmp_path}/multi30k",
-        "licence    non-commercial research and education",
+        "license    non-commercial research and education",
     ):
         assert line in text.splitlines()
     assert "derivation  168,655 pairs" in good(nmt("corpora", "info", "tatoeba-en-de"))

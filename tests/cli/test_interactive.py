@@ -1,4 +1,4 @@
-"""`nmt translate` at a terminal, through a pseudo-terminal: prompt, answer, colours, and how it ends."""
+"""`nmt translate` at a terminal, through a pseudo-terminal: prompt, answer, colors, and how it ends."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_line_is_answered_after_the_prompt_until_ctrl_d(folder: Path, translat
         assert (status, errors) == (0, f"{folder}: de to en. Type a line to translate it; Ctrl-D ends.\n\n")
 
 
-def test_words_have_the_colours_of_their_sources_and_ctrl_c_ends(
+def test_words_have_the_colors_of_their_sources_and_ctrl_c_ends(
     folder: Path, translation: Translation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -86,7 +86,7 @@ def test_without_a_layer_it_is_the_recipes(folder: Path) -> None:
 
 
 def test_a_layer_is_that_of_both_directions_if_both_have_it(folder: Path) -> None:
-    options = ["--layer", 3, "--head", 2, "--symmetrise", "mean"]
+    options = ["--layer", 3, "--head", 2, "--symmetrize", "mean"]
     both, mixed = (weights_of(folder, *options, "--reverse", f"{name}-back") for name in ("transformer", "recurrent"))
     texts = ["-s", "text.de", "-t", "text.en", "--format", "json", "--threads", "1"]
     for weights, name, more in ((both, "transformer", options[:4]), (mixed, "recurrent", ["--weights", "attention"])):

@@ -51,7 +51,7 @@ def test_a_list_of_given_text_goes_where_it_should(folder: Path, tmp_path: Path)
         (["-s", "none", "-t", "text.de"], 1, "none"),
     ],
 )
-def test_what_cannot_be_learnt_is_a_sentence(folder: Path, arguments: list[str], status: int, sentence: str) -> None:
+def test_what_cannot_be_learned_is_a_sentence(folder: Path, arguments: list[str], status: int, sentence: str) -> None:
     assert sentence in bad(nmt("shortlist", "model", *arguments, cwd=folder), status)
 
 

@@ -107,7 +107,7 @@ def entry(splits: dict[str, Any], name: str = "toy", **changes: Any) -> dict[str
         "title": "A toy",
         "group": "small",
         "languages": ["en", "de"],
-        "licence": "none at all",
+        "license": "none at all",
     }
     tree |= {"home": "https://example.org", "citation": "Nobody 2020, A Toy", "splits": splits}
     return {key: value for key, value in {**tree, **changes}.items() if value is not None}

@@ -77,8 +77,8 @@ def test_a_languages_line_counts_are_those_of_its_pair() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"licence": None}, "licence: Field required."),
-        ({"colour": "red"}, "colour: Extra inputs are not permitted."),
+        ({"license": None}, "license: Field required."),
+        ({"color": "red"}, "color: Extra inputs are not permitted."),
         ({"pairs": ["en-de"]}, "the entry: Value error, an entry has either languages or pairs."),
         ({"splits": {}}, "splits: Dictionary should have at least 1 item after validation, not 0."),
         ({"splits": {"a/b": {"sources": [{"hub": "a:b"}]}}}, "splits.a/b.[key]: String should match pattern"),
@@ -101,8 +101,8 @@ def test_a_wrong_entry_is_named_with_its_key(tmp_path: Path, change: dict[str, A
     write_entry(tmp_path, entry({"train": {"sources": [{"hub": "a/b:train"}]}}))
     assert read_entry(tmp_path / "toy.yaml").name == "toy"
     write_entry(tmp_path, entry({"train": {"sources": [{"hub": "a/b:train"}]}}) | change)
-    if change.get("licence", "") is None:
-        (tmp_path / "toy.yaml").write_text(re.sub("licence.*\n", "", (tmp_path / "toy.yaml").read_text()))
+    if change.get("license", "") is None:
+        (tmp_path / "toy.yaml").write_text(re.sub("license.*\n", "", (tmp_path / "toy.yaml").read_text()))
     with pytest.raises(DataError) as caught:
         read_entry(tmp_path / "toy.yaml")
     assert str(caught.value).startswith(f"{tmp_path}/toy.yaml: ")

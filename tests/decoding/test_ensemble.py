@@ -46,7 +46,7 @@ def test_the_mean_is_that_of_the_probabilities(members: int) -> None:
         torch.testing.assert_close(mean[rows], expected[rows], atol=1e-5, rtol=0)
 
 
-def test_what_is_allowed_is_normalised_and_the_rest_impossible() -> None:
+def test_what_is_allowed_is_normalized_and_the_rest_impossible() -> None:
     allowed = torch.zeros(3, 30, dtype=torch.bool)
     allowed[0, [4, 11, 29]], allowed[1], allowed[2, 5] = True, True, True
     of = torch.tensor([0, 0, 0, 1, 2, 2, 2])

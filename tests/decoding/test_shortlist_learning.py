@@ -1,4 +1,4 @@
-"""Shortlists that are learnt from text."""
+"""Shortlists that are learned from text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_best_candidate_of_a_word_is_its_translation(pairs: list[tuple[str, 
         assert translation in listed(sides, pairs, word, candidates=3, frequent=0)
 
 
-def test_words_that_are_spelt_alike_are_copied_and_frequent_ones_always_listed(
+def test_words_that_are_spelled_alike_are_copied_and_frequent_ones_always_listed(
     pairs: list[tuple[str, str]], sides: list[Subwords]
 ) -> None:
     assert listed(sides, pairs, "42", candidates=0, frequent=0) == ["42"]

@@ -57,7 +57,7 @@ def test_bleu_is_what_the_paper_says() -> None:
     assert bleu([""] * len(REFERENCES), REFERENCES) == 0
 
 
-def test_lowercase_and_tokenisation_change_the_figure() -> None:
+def test_lowercase_and_tokenization_change_the_figure() -> None:
     upper = [line.upper() for line in REFERENCES]
     assert bleu(upper, REFERENCES) < 5
     assert bleu(upper, REFERENCES, lowercase=True) == pytest.approx(100)
@@ -188,7 +188,7 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
         bleu(GOOD, REFERENCES, tokenize="moses")
 
 
-def test_a_tokeniser_that_needs_more_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tokenizer_that_needs_more_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from sacrebleu.tokenizers import tokenizer_ja_mecab
 
     monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
@@ -204,7 +204,7 @@ def test_importing_the_module_imports_no_sacrebleu() -> None:
 # --- the published form -----------------------------------------------------------------------------------------
 
 
-def test_published_form_lowercases_normalises_and_tokenises() -> None:
+def test_published_form_lowercases_normalizes_and_tokenizes() -> None:
     pytest.importorskip("sacremoses")
     assert published_form(["Zwei Männer, „grün“ & saftig-weiß."], "de") == ['zwei männer , " grün " & saftig-weiß .']
     assert published_form(["L'Homme n’est pas là…"], "fr") == ["l' homme n' est pas là ..."]

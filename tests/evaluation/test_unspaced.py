@@ -47,7 +47,7 @@ def no_mecab(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("mecab")
-def test_the_tokeniser_is_that_which_sacrebleu_takes_for_the_language() -> None:
+def test_the_tokenizer_is_that_which_sacrebleu_takes_for_the_language() -> None:
     languages = {
         "13a": (None, "de", "src", "th"),
         "zh": ("zh", "zh-CN", "zho_Hans", "ZH_tw"),
@@ -69,7 +69,7 @@ def test_without_mecab_japanese_and_korean_are_scored_by_characters() -> None:
 
 
 @pytest.mark.usefixtures("no_mecab")
-def test_every_figure_takes_the_tokeniser_of_the_language() -> None:
+def test_every_figure_takes_the_tokenizer_of_the_language() -> None:
     assert bleu(HYPOTHESES, REFERENCES) == 0
     figure = bleu(HYPOTHESES, REFERENCES, language="ja")
     assert 30 < figure == bleu(HYPOTHESES, REFERENCES, tokenize="char")
@@ -84,10 +84,10 @@ def test_every_figure_takes_the_tokeniser_of_the_language() -> None:
     assert sentence_bleu(HYPOTHESES[1], REFERENCES[1]) == 0
 
 
-def test_a_warning_names_the_tokenisers_that_fit() -> None:
+def test_a_warning_names_the_tokenizers_that_fit() -> None:
     for tokenizer in ("13a", "intl", "none"):
         warning = tokenizer_warning(REFERENCES, tokenizer) or ""
-        assert f"the tokeniser {tokenizer} splits at spaces" in warning
+        assert f"the tokenizer {tokenizer} splits at spaces" in warning
         assert "--tokenize zh, ja-mecab, char or flores200" in warning
     assert tokenizer_warning(REFERENCES, "char") is None
     assert tokenizer_warning(["ねこ が いる 。", "A cat."], "13a") is None

@@ -42,7 +42,7 @@ def batch() -> Batch:
     return make_batch(PAIRS)
 
 
-def learnt(model: TranslationModel[Any, Any], *, seed: int = 5) -> dict[str, Tensor]:
+def learned(model: TranslationModel[Any, Any], *, seed: int = 5) -> dict[str, Tensor]:
     """Loss, log-probabilities and alignment of the batch, and the gradients of the loss plus a random sum of the alignment."""
     model.zero_grad()
     torch.manual_seed(seed)

@@ -16,7 +16,7 @@ from nmt.fast import accelerate, is_compiled
 from nmt.training.log import METRICS
 from tests.commands import NMT
 from tests.fast.compiled_steps import COMPARED, COMPARED_IN_BF16, assert_equal_to_plain
-from tests.fast.models import assert_near, learnt, random_model
+from tests.fast.models import assert_near, learned, random_model
 from tests.model.cases import CASE_NAMES, CASES, tree_of
 from tests.training import toy
 
@@ -68,8 +68,8 @@ def test_a_recipe_can_ask_for_it_on_a_cpu(tmp_path: Path) -> None:
 def test_what_is_compiled_is_equal_before_it_is_compiled(case: Any) -> None:
     model = random_model(tree_of(case))
     with torch.compiler.set_stance("force_eager"):
-        results = learnt(accelerate(model, compiles=True))
-    for name, expected in learnt(model).items():
+        results = learned(accelerate(model, compiles=True))
+    for name, expected in learned(model).items():
         assert_near(results[name], expected, 1e-12, name)
 
 

@@ -17,7 +17,7 @@ from nmt.fast.gru import FastGru, FastGruCell
 from nmt.model.cells import GruCell
 from nmt.model.decoder import AttendThenUpdate, UpdateThenAttend
 from nmt.model.recurrent import RecurrentModel
-from tests.fast.models import assert_near, assert_same, batch, learnt, random_model
+from tests.fast.models import assert_near, assert_same, batch, learned, random_model
 from tests.machine import needs_fast
 from tests.reference.settings import ORDERS, READOUTS, small
 
@@ -168,7 +168,7 @@ def accelerated(**settings: Any) -> tuple[RecurrentModel, RecurrentModel]:
 @pytest.mark.parametrize(("readout", "order"), list(product(READOUTS, ORDERS)))
 def test_every_readout_in_every_order(readout: str, order: str) -> None:
     model, fast = accelerated(readout=readout, order=order, layers=2)
-    assert_same(learnt(fast), learnt(model), 1e-9)
+    assert_same(learned(fast), learned(model), 1e-9)
 
 
 @needs_fast
@@ -178,10 +178,10 @@ def test_with_dropout_everywhere(order: str) -> None:
     dropout = {"embedding": 0.2, "word": 0.2, "annotations": 0.2, "layers": 0.2, "recurrent": 0.3, "readout": 0.2}
     _, fast = accelerated(order=order, layers=2, dropout=dropout)
     fast.train()
-    ours = learnt(fast)
+    ours = learned(fast)
     order_type = AttendThenUpdate if isinstance(fast.decoder, AttendThenUpdate) else UpdateThenAttend
     fast.decoder.__class__ = order_type
-    assert_same(ours, learnt(fast), 1e-9)
+    assert_same(ours, learned(fast), 1e-9)
 
 
 @needs_fast
@@ -200,22 +200,22 @@ def test_two_backward_passes_give_twice_the_gradient(order: str) -> None:
 @needs_fast
 def test_frozen_weights_have_no_gradient_and_change_no_other() -> None:
     model, fast = accelerated()
-    expected = learnt(model)
+    expected = learned(model)
     frozen = [name for name, _ in model.named_parameters() if "recurrence" in name or "score" in name]
     assert frozen
     model.zero_grad()
     for name in frozen:
         model.get_parameter(name).requires_grad_(False)
-    assert_same(learnt(fast), {name: value for name, value in expected.items() if name not in frozen}, 1e-9)
+    assert_same(learned(fast), {name: value for name, value in expected.items() if name not in frozen}, 1e-9)
 
 
 @needs_fast
 def test_autocast_gradients_are_near() -> None:
     model, fast = accelerated(annotation=16, hidden=17, embedding=8)
-    exact = learnt(model)
+    exact = learned(model)
     model.float()
     with torch.autocast("cpu", torch.bfloat16):
-        rounded = learnt(fast)
+        rounded = learned(fast)
     for name, value in exact.items():
         assert rounded[name].dtype == torch.float32
         assert (rounded[name] - value).norm() <= 0.1 * value.norm(), name
@@ -239,7 +239,7 @@ def test_search_defers_nothing() -> None:
 def test_recurrent_steps_defer_in_training(order: str) -> None:
     _, fast = accelerated(order=order, score="general")
     seen = seen_while_running(fast)
-    learnt(fast)
+    learned(fast)
     assert seen == [True] * batch().target_in.shape[1]
 
 
@@ -247,10 +247,10 @@ def test_recurrent_steps_defer_in_training(order: str) -> None:
 def test_attention_without_kernels_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """In fp32, where there are kernels, `DeferredAttention` takes one; in all types it can do without."""
     model, fast = accelerated()
-    exact = learnt(model)
+    exact = learned(model)
     model.float()
     monkeypatch.setattr("nmt.fast.kernels.training.can_use", lambda *_: False)
-    assert_same(learnt(fast), exact, 2e-5)
+    assert_same(learned(fast), exact, 2e-5)
 
 
 def test_every_training_twin_is_a_subclass_of_its_type() -> None:

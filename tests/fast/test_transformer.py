@@ -17,7 +17,7 @@ from nmt.fast.transformer import SearchTransformer, SharedDecoderLayer
 from nmt.model.dropout import Dropout
 from nmt.model.transformer import LayerMemory, TransformerDecoderLayer, TransformerModel
 from nmt.runtime.device import autocast
-from tests.fast.models import SIZE, assert_same, batch, learnt
+from tests.fast.models import SIZE, assert_same, batch, learned
 from tests.fast.test_twins import WarmOutput, search_results
 from tests.machine import needs_bf16, needs_fast
 from tests.search.searching import beam_search
@@ -99,7 +99,7 @@ def test_the_posterior_alignment_is_that_of_the_plain_model(kind: str) -> None:
 def test_accelerated_training_has_the_plain_gradients_and_the_quick_dropout(kind: str) -> None:
     model = random_transformer(kind, dropout=0.3)
     fast = accelerate(model)
-    assert_same(learnt(fast), learnt(model), 1e-9)
+    assert_same(learned(fast), learned(model), 1e-9)
     quick = [layer for layer in fast.modules() if isinstance(layer, Dropout)]
     assert len(quick) == 2 * 2 + 3 * 3 + 1  # two around each encoder layer's parts, three around a decoder layer's
     assert {(type(layer), layer.rate) for layer in quick} == {(FastDropout, 0.3)}

@@ -30,7 +30,7 @@ from nmt.runtime.device import autocast
 from nmt.search import Hypothesis
 from nmt.text.subwords import EOS, PAD
 from tests.decoding.test_translator import LINES, bundle
-from tests.fast.models import SIZE, assert_same, batch, learnt, random_model
+from tests.fast.models import SIZE, assert_same, batch, learned, random_model
 from tests.machine import needs_bf16, needs_fast, needs_int8
 from tests.pairwise import Case, pairwise_cases
 from tests.reference.settings import small
@@ -102,10 +102,10 @@ def test_pairwise_cases_are_few() -> None:
 def test_accelerated_model_has_the_gradients_of_the_plain_one(case: Case) -> None:
     model = random_model(small(**case))
     fast = accelerate(model)
-    exact = learnt(model)
-    assert_same(learnt(fast), exact, 1e-9)
+    exact = learned(model)
+    assert_same(learned(fast), exact, 1e-9)
     model.float()
-    assert_same(learnt(fast), exact, 1e-4)
+    assert_same(learned(fast), exact, 1e-4)
 
 
 @needs_fast
@@ -310,7 +310,7 @@ OWN: list[tuple[str, type[nn.Module], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("place", "kind", "settings"), OWN)
-def test_subclass_of_a_plain_class_keeps_its_behaviour(
+def test_subclass_of_a_plain_class_keeps_its_behavior(
     place: str, kind: type[nn.Module], settings: dict[str, Any]
 ) -> None:
     model = random_model(small(**settings))
@@ -318,11 +318,11 @@ def test_subclass_of_a_plain_class_keeps_its_behaviour(
     part = model.get_submodule(place)
     assert issubclass(kind, type(part))
     part.__class__ = kind
-    fast, exact = accelerate(model), learnt(model)
+    fast, exact = accelerate(model), learned(model)
     assert type(fast.get_submodule(place)) is kind
-    assert_same(learnt(fast), exact, 1e-9)
+    assert_same(learned(fast), exact, 1e-9)
     model.float()
-    assert_same(learnt(fast), exact, 1e-4)
+    assert_same(learned(fast), exact, 1e-4)
     expected = search_results(model)
     packed = pack(model, "fp32")
     assert type(packed.get_submodule(place)) is kind

@@ -1,4 +1,4 @@
-"""Cells, encoder, bridge and readouts alone: equations, gradients, initialisation, dropout."""
+"""Cells, encoder, bridge and readouts alone: equations, gradients, initialization, dropout."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ READOUT = {
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
-def randomised(module: ModuleT) -> ModuleT:
+def randomized(module: ModuleT) -> ModuleT:
     torch.manual_seed(1)
     for weight in module.parameters():
         nn.init.normal_(weight, std=0.7)
@@ -46,7 +46,7 @@ def doubles(*shape: int) -> Tensor:
 @pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize("kind", CELLS)
 def test_a_cell_follows_its_equation(kind: recipe.Cell, layer_norm: bool) -> None:
-    cell = randomised(build_cell(kind, 3, layer_norm=layer_norm))
+    cell = randomized(build_cell(kind, 3, layer_norm=layer_norm))
     x, s, c = doubles(2, 4), doubles(2, 3), doubles(2, 3)
     w, b = doubles(cell.gates * 3, 4), doubles(cell.gates * 3)
     new_s, new_c = cell(x @ w.T + b, s, c if kind == "lstm" else None)
@@ -67,7 +67,7 @@ def test_a_cell_follows_its_equation(kind: recipe.Cell, layer_norm: bool) -> Non
 
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
 def test_a_cell_agrees_with_pytorch(kind: recipe.Cell) -> None:
-    ours = randomised(build_cell(kind, 3))
+    ours = randomized(build_cell(kind, 3))
     theirs = (nn.GRUCell if kind == "gru" else nn.LSTMCell)(4, 3).double()
     theirs.load_state_dict({**theirs.state_dict(), "weight_hh": ours.recurrent.weight, "bias_hh": ours.recurrent.bias})
     x, s, c = doubles(2, 4), doubles(2, 3), doubles(2, 3)
@@ -78,7 +78,7 @@ def test_a_cell_agrees_with_pytorch(kind: recipe.Cell) -> None:
 
 @pytest.mark.parametrize("kind", CELLS)
 def test_layer_norm_makes_a_cell_invariant_to_scale_and_shift_of_its_input(kind: recipe.Cell) -> None:
-    cell = randomised(build_cell(kind, 3, layer_norm=True))
+    cell = randomized(build_cell(kind, 3, layer_norm=True))
     projected, s, c = doubles(2, cell.gates * 3), doubles(2, 3), doubles(2, 3)
     torch.testing.assert_close(cell(100 * projected + 7, s, c)[0], cell(100 * projected, s, c)[0], rtol=0, atol=1e-9)
     torch.testing.assert_close(
@@ -89,7 +89,7 @@ def test_layer_norm_makes_a_cell_invariant_to_scale_and_shift_of_its_input(kind:
 @pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize("kind", CELLS)
 def test_gradients_of_a_cell(kind: recipe.Cell, layer_norm: bool) -> None:
-    cell = randomised(build_cell(kind, 3, layer_norm=layer_norm))
+    cell = randomized(build_cell(kind, 3, layer_norm=layer_norm))
     inputs = [doubles(2, cell.gates * 3), doubles(2, 3), *([doubles(2, 3)] if kind == "lstm" else [])]
 
     def run(projected: Tensor, s: Tensor, c: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
@@ -122,7 +122,7 @@ NAMES = [f"{kind['cell']}-{kind['direction']}-{kind['layers']}{'-normed' * kind[
 def encoder_of(kind: dict[str, Any], *, keeps_cells: bool = False) -> Encoder:
     config = recipe.EncoderConfig.model_validate({**kind, "hidden": 2})
     dropout = recipe.DropoutConfig(annotations=0, recurrent=0)
-    return randomised(Encoder(config, embedding=3, dropout=dropout, keeps_cells=keeps_cells))
+    return randomized(Encoder(config, embedding=3, dropout=dropout, keeps_cells=keeps_cells))
 
 
 def tensors_of(encoded: EncoderOutput) -> dict[str, Tensor]:
@@ -223,7 +223,7 @@ def test_the_copy_bridge_has_no_weights_and_copies_the_final_states_of_each_laye
 
 
 def readout_of(kind: str) -> TanhReadout | AttentionalReadout | StateReadout:
-    return randomised(build_readout(READOUT[kind](size=2), hidden=3, embedding=4, context=5))
+    return randomized(build_readout(READOUT[kind](size=2), hidden=3, embedding=4, context=5))
 
 
 @pytest.mark.parametrize("kind", READOUTS)
@@ -300,7 +300,7 @@ def test_dropout_of_vectors_is_that_of_sentences_of_one_token() -> None:
 
 @pytest.mark.parametrize("kind", CELLS)
 def test_a_mask_on_the_state_acts_on_the_recurrent_product_alone(kind: recipe.Cell) -> None:
-    cell = randomised(build_cell(kind, 3))
+    cell = randomized(build_cell(kind, 3))
     projected, s, c = doubles(2, cell.gates * 3), doubles(2, 3), doubles(2, 3)
     mask = torch.tensor([2.0, 0.0, 2.0], dtype=torch.float64)
     masked = cell(projected, s, c, mask.expand(2, 3))[0]

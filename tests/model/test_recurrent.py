@@ -27,7 +27,7 @@ ATTENTIONS_IN_ORDERS = [(*attention, order) for attention, order in zip(ATTENTIO
 
 
 def build(tree: dict[str, Any], *, seed: int = 1) -> RecurrentModel:
-    """A freshly initialised model."""
+    """A freshly initialized model."""
     torch.manual_seed(seed)
     return (
         RecurrentModel(recipe.RecurrentModelConfig.model_validate(tree), source_size=SIZE, target_size=SIZE)
@@ -218,7 +218,7 @@ def test_a_step_returns_the_centers_of_its_windows(window: str, heads: int) -> N
             if window == "local-m":
                 assert step.centers.tolist() == [[min(t, length - 1)] * heads for length in lengths.tolist()]
             assert ((step.centers >= 0) & (step.centers <= lengths.unsqueeze(1))).all()
-            away = (positions - step.centers.unsqueeze(2)).abs().amin(1)  # from the nearest centre
+            away = (positions - step.centers.unsqueeze(2)).abs().amin(1)  # from the nearest center
             assert (step.weights[away > 1] == 0).all()
             assert (step.weights[(away <= 1) & batch.source_mask] > 0).all()
 

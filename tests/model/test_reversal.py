@@ -2,7 +2,7 @@
 
 A state of 64 numbers cannot learn to store twelve letters out of forty in a thousand updates, so the decoder has to look them up.
 Without attention, or with a window that only moves forward, a model stays far below what all others reach with as many updates.
-Every update and every check draws new strings, so nothing can be memorised.
+Every update and every check draws new strings, so nothing can be memorized.
 
 Row t of the alignment is compared with the token that step t predicts, in every order. On this task a content-based
 update-then-attend decoder also attends to the token that it predicts, not to the one just fed, as footnote 14 of Luong et al. (2015)
@@ -213,7 +213,7 @@ def test_models_learn_to_reverse_strings_of_any_length(order: str, score: str) -
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_location_score_learns_to_reverse_strings_of_any_length(order: str) -> None:
-    """The alignment is not checked: lengths are unknown, so the decoder also attends to neighbours, which encode the letter too."""
+    """The alignment is not checked: lengths are unknown, so the decoder also attends to neighbors, which encode the letter too."""
     result = train(build("location", "global", order), REVERSE_ANY, updates=2 * UPDATES, aligned=0)
     assert result.exact >= LEARNED, result
 

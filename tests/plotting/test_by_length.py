@@ -56,7 +56,7 @@ def test_there_must_be_something_to_draw(tmp_path: Path) -> None:
 
 
 def looks(models: list[Line], folder: Path) -> list[tuple[str, str]]:
-    """The colour and the dashes of each line, as the SVG has them; "" where a line is solid."""
+    """The color and the dashes of each line, as the SVG has them; "" where a line is solid."""
     plot_by_length(models, ["1", "2", "3"], [40, 40, 40], folder / "a.svg")
     styles = re.findall(r'style="([^"]*stroke-width: 1\.5\b[^"]*)"', (folder / "a.svg").read_text())
     assert len(styles) == 2 * len(models)  # in the plot and before its name
@@ -66,7 +66,7 @@ def looks(models: list[Line], folder: Path) -> list[tuple[str, str]]:
     return pairs[: len(models)]
 
 
-def test_groups_share_a_colour_and_variants_their_dashes(tmp_path: Path) -> None:
+def test_groups_share_a_color_and_variants_their_dashes(tmp_path: Path) -> None:
     four = [Line(f"{group}{variant}", [1.0, 2.0, 3.0], group, variant) for group in "ab" for variant in "xy"]
     colors, dashes = zip(*looks(four, tmp_path), strict=True)
     assert colors[0] == colors[1] != colors[2] == colors[3]

@@ -123,7 +123,7 @@ def test_both_panels_with_the_best_marked(tmp_path: Path) -> None:
         assert f">{text}</text>" in drawing
 
 
-def test_every_score_has_a_panel_that_names_its_tokeniser(tmp_path: Path) -> None:
+def test_every_score_has_a_panel_that_names_its_tokenizer(tmp_path: Path) -> None:
     signatures = {"signatures": {"bleu": "nrefs:1|case:mixed|tok:char|smooth:exp", "chrf": "nrefs:1|nc:6"}}
     log = [entry if entry["kind"] == "train" else {**entry, "chrf": entry["bleu"] + 9, **signatures} for entry in LOG]
     assert read_curves(write(tmp_path / "m", log)).scores == {

@@ -48,13 +48,13 @@ def texts(path: Path) -> list[str]:
 
 
 def magenta(picture: np.ndarray) -> np.ndarray:
-    """[height, width]: where the centres are, without their halo."""
+    """[height, width]: where the centers are, without their halo."""
     red, green, blue = picture[..., 0], picture[..., 1], picture[..., 2]
     return (red > 170) & (green < 60) & (blue > 70) & (blue < 140)
 
 
 def diamonds(path: Path) -> int:
-    """How many of an SVG's marks are centres, the legend's included."""
+    """How many of an SVG's marks are centers, the legend's included."""
     uses = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}use")
     return sum("#c2126b" in use.get("style", "") for use in uses)
 
@@ -76,7 +76,7 @@ def orange(picture: np.ndarray) -> int:
 def test_rows_are_target_words_from_above_and_columns_source_words_from_the_left(tmp_path: Path) -> None:
     plot_alignment(Alignment(np.array([[0.0, 0, 1], [1, 0, 0]]), ("x", "y", "z"), ("p", "q")), tmp_path / "a.png")
     picture = pixels(tmp_path / "a.png")
-    picture = picture[:, : picture.shape[1] * 2 // 3]  # without the colour bar
+    picture = picture[:, : picture.shape[1] * 2 // 3]  # without the color bar
     down, right = np.nonzero((abs(picture - [8, 38, 79]).sum(axis=-1)) < 12)
     upper = down < (down.min() + down.max()) / 2
     assert right[upper].min() > right[~upper].max() + 50  # a column lies between them
@@ -107,7 +107,7 @@ def test_only_small_matrices_carry_their_weights(tmp_path: Path) -> None:
         plot_alignment(Alignment(weights, ("a",) * words, ("b",) * words), tmp_path / "a.svg")
         found = texts(tmp_path / "a.svg")
         assert ("0.37" in found) is shown
-        assert found.count("0.00") == 1  # on the colour bar alone
+        assert found.count("0.00") == 1  # on the color bar alone
 
 
 def test_gold_links_are_outlined_and_only_possible_ones_dashed(tmp_path: Path) -> None:
@@ -124,9 +124,9 @@ def test_gold_links_are_outlined_and_only_possible_ones_dashed(tmp_path: Path) -
     assert "stroke: #e8710a" in (tmp_path / "set.svg").read_text()
 
 
-def test_grey_is_grey_and_runs_from_black_to_white(tmp_path: Path) -> None:
+def test_gray_is_gray_and_runs_from_black_to_white(tmp_path: Path) -> None:
     gold = GoldLinks(frozenset({(0, 0)}), frozenset({(2, 1)}))
-    plot_alignment(Alignment(np.eye(3), tuple("abc"), tuple("def")), tmp_path / "a.png", style="grey", gold=gold)
+    plot_alignment(Alignment(np.eye(3), tuple("abc"), tuple("def")), tmp_path / "a.png", style="gray", gold=gold)
     picture = pixels(tmp_path / "a.png")
     assert (np.ptp(picture, axis=-1) == 0).all()
     assert (picture == 0).all(axis=-1).sum() > 6 * 60 * 60  # six cells of at least 60 pixels at 150 dpi
@@ -144,14 +144,14 @@ def test_several_panels_share_a_figure(tmp_path: Path) -> None:
 
 
 def test_the_legend_names_the_marks_that_are_there_and_no_others(tmp_path: Path) -> None:
-    alignment, known = random_alignment(), {"sure link", "possible link", "window’s centre pₜ"}
+    alignment, known = random_alignment(), {"sure link", "possible link", "window’s center pₜ"}
     centers = np.full((len(TARGET), 1), 2.0)
     for item, names in [
         (Heatmap(alignment), set()),
         (Heatmap(alignment, gold=set()), set()),
         (Heatmap(alignment, gold={(0, 0)}), {"sure link"}),
         (Heatmap(alignment, gold=GoldLinks(frozenset(), frozenset({(0, 0)}))), {"possible link"}),
-        (Heatmap(alignment, centers=centers), {"window’s centre pₜ"}),
+        (Heatmap(alignment, centers=centers), {"window’s center pₜ"}),
         (Heatmap(alignment, gold=GOLD, centers=centers), known),
     ]:
         plot_heatmaps([[item]], tmp_path / "a.svg")
@@ -173,7 +173,7 @@ def test_the_words_of_a_figure_have_one_angle() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])
-def test_the_colour_bar_stands_beside_all_rows_of_panels(count: int) -> None:
+def test_the_color_bar_stands_beside_all_rows_of_panels(count: int) -> None:
     panels = measure_panels([(random_alignment(), "a long title " * 4)] * count, [fonts.BASE])
     layout = Layout.arrange(panels, legend=0.0)
     left, top, width, height = layout.bar
@@ -189,7 +189,7 @@ def test_the_colour_bar_stands_beside_all_rows_of_panels(count: int) -> None:
 def darkest_by_row(path: Path) -> np.ndarray:
     """Columns of pixels in the middle of what is darkest, from the top row of cells on."""
     picture = pixels(path)
-    picture = picture[:, : picture.shape[1] * 2 // 3]  # without the colour bar
+    picture = picture[:, : picture.shape[1] * 2 // 3]  # without the color bar
     down, right = np.nonzero((abs(picture - [8, 38, 79]).sum(axis=-1)) < 12)
     edges = np.linspace(down.min(), down.max() + 1, 4)
     return np.array([right[(down >= low) & (down < high)].mean() for low, high in pairwise(edges)])
@@ -236,12 +236,12 @@ def test_titles_of_a_row_and_of_a_column_of_panels_are_in_line() -> None:
         assert y > title_y
 
 
-# --- the window's centre ----------------------------------------------------------------------------------------
+# --- the window's center ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("words", [3, 13])
 def test_centers_lie_where_the_axis_of_words_says(tmp_path: Path, words: int) -> None:
-    """Against the cells of weight 1: a centre of 0.5 lies amid the first column, 3 at the right edge of the third."""
+    """Against the cells of weight 1: a center of 0.5 lies amid the first column, 3 at the right edge of the third."""
     weights = np.zeros((words, words))
     weights[0, 0] = weights[1, 2] = 1
     centers = np.full((words, 1), np.nan)
@@ -249,7 +249,7 @@ def test_centers_lie_where_the_axis_of_words_says(tmp_path: Path, words: int) ->
     item = Heatmap(Alignment(weights, ("a",) * words, ("b",) * words), centers=centers)
     plot_heatmaps([[item]], tmp_path / "a.png", dpi=200)
     picture = pixels(tmp_path / "a.png")
-    picture = picture[:, : picture.shape[1] * 3 // 4]  # without the colour bar
+    picture = picture[:, : picture.shape[1] * 3 // 4]  # without the color bar
     cells = np.argwhere(abs(picture - [8, 38, 79]).sum(axis=-1) < 12)
     side = np.ptp(cells[:, 0]) / 2  # two rows of them
     marks = np.argwhere(magenta(picture))
@@ -267,7 +267,7 @@ def test_each_head_has_its_centers_and_unknown_ones_are_left_out(tmp_path: Path)
     item = Heatmap(Alignment(np.eye(3), tuple("abc"), tuple("def")), centers=centers)
     plot_heatmaps([[item]], tmp_path / "a.svg")
     assert diamonds(tmp_path / "a.svg") == 5 + 1
-    plot_heatmaps([[item]], tmp_path / "a.png", style="grey")
+    plot_heatmaps([[item]], tmp_path / "a.png", style="gray")
     assert (np.ptp(pixels(tmp_path / "a.png"), axis=-1) == 0).all()
     with pytest.raises(ValueError, match="2 rows for 3 target words"):
         Heatmap(item.alignment, centers=centers[:2])

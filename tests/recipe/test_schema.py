@@ -154,7 +154,7 @@ def test_validation_takes_one_metric_or_several(minimal: Path) -> None:
     assert ValidationConfig.model_validate({"metrics": "chrf"}) == ValidationConfig(metrics=("chrf",))
 
 
-def test_every_tokeniser_of_sacrebleu_can_be_named(minimal: Path) -> None:
+def test_every_tokenizer_of_sacrebleu_can_be_named(minimal: Path) -> None:
     sacrebleu = pytest.importorskip("sacrebleu")
     assert set(get_args(Tokenizer)) == set(sacrebleu.BLEU.TOKENIZERS)
     assert load_recipe(minimal, ["evaluation.tokenize=flores200"]).evaluation.tokenize == "flores200"

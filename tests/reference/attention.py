@@ -197,7 +197,7 @@ def attend_with_heads(
 def attend_once(
     query: Array, step: int, annotations: Array, coverage: Array | None, attention: Tree, weights: Weights
 ) -> tuple[Array, Array]:
-    """c_i and alpha_i = softmax(e_i) x window factor, not renormalised after the Gaussian (Luong et al. 2015, eq. 10)."""
+    """c_i and alpha_i = softmax(e_i) x window factor, not renormalized after the Gaussian (Luong et al. 2015, eq. 10)."""
     scores = SCORES[attention["score"]["kind"]](query, annotations, coverage, under(weights, "score"))
     factor = window_factor(query, step, len(annotations), attention["window"], weights)
     alpha = masked_softmax(scores, factor > 0) * factor

@@ -11,12 +11,12 @@ from tests.reference.settings import Tree
 def gru_cell(x: Array, s: Array, w: Array, b_w: Array, u: Array, b_u: Array, norms: Weights | None = None) -> Array:
     """s' = (1 - z) n + z s; the rows of W and U are those of r, z and n, in this order (Cho et al. 2014, eq. 5 to 8).
 
-    As in PyTorch and cuDNN the reset gate acts on U s + b and z keeps the old state. Normalised, LN(W x + b) and LN(U s + b)
+    As in PyTorch and cuDNN the reset gate acts on U s + b and z keeps the old state. Normalized, LN(W x + b) and LN(U s + b)
     stand for W x + b and U s + b, each over all gates together (Ba et al. 2016, eq. 20).
     """
     size = len(s)
-    a = normalised(product(w, x) + b_w, norms, "norm_input")
-    m = normalised(product(u, s) + b_u, norms, "norm_recurrent")
+    a = normalized(product(w, x) + b_w, norms, "norm_input")
+    m = normalized(product(u, s) + b_u, norms, "norm_recurrent")
     result = np.zeros(size)
     for k in range(size):
         r = logistic(a[k] + m[k])
@@ -31,14 +31,14 @@ def gru_reset_before_cell(
 ) -> Array:
     """s' = (1 - z) n + z s, where n reads U (r s): the reset gate acts before U (Cho et al. 2014, eq. 5 to 8; Bahdanau et al. 2015, A.1.1).
 
-    Rows and z as in `gru_cell`. Normalised, the U s + b of r and z are normalised together, and U (r s) + b by itself.
+    Rows and z as in `gru_cell`. Normalized, the U s + b of r and z are normalized together, and U (r s) + b by itself.
     """
     size = len(s)
-    a = normalised(product(w, x) + b_w, norms, "norm_input")
-    m = normalised(product(u[: 2 * size], s) + b_u[: 2 * size], norms, "norm_recurrent")
+    a = normalized(product(w, x) + b_w, norms, "norm_input")
+    m = normalized(product(u[: 2 * size], s) + b_u[: 2 * size], norms, "norm_recurrent")
     r = np.array([logistic(a[k] + m[k]) for k in range(size)])
     z = np.array([logistic(a[size + k] + m[size + k]) for k in range(size)])
-    read = normalised(product(u[2 * size :], r * s) + b_u[2 * size :], norms, "norm_new")
+    read = normalized(product(u[2 * size :], r * s) + b_u[2 * size :], norms, "norm_new")
     n = np.array([math.tanh(a[2 * size + k] + read[k]) for k in range(size)])
     result: Array = (1 - z) * n + z * s
     return result
@@ -56,22 +56,22 @@ def lstm_cell(
 ) -> tuple[Array, Array]:
     """c' = f c + i g, s' = o tanh(c'), rows in the order i, f, g, o (Hochreiter and Schmidhuber 1997; Gers et al. 2000).
 
-    Normalised, LN(W x + b) and LN(U s + b) stand for W x + b and U s + b, and s' = o tanh(LN(c')) (Ba et al. 2016, eq. 20 to 22).
+    Normalized, LN(W x + b) and LN(U s + b) stand for W x + b and U s + b, and s' = o tanh(LN(c')) (Ba et al. 2016, eq. 20 to 22).
     """
     size = len(s)
-    a = normalised(product(w, x) + b_w, norms, "norm_input")
-    m = normalised(product(u, s) + b_u, norms, "norm_recurrent")
+    a = normalized(product(w, x) + b_w, norms, "norm_input")
+    m = normalized(product(u, s) + b_u, norms, "norm_recurrent")
     state, memory = np.zeros(size), np.zeros(size)
     for k in range(size):
         i, f, g, _ = (a[row] + m[row] for row in range(k, 4 * size, size))
         memory[k] = logistic(f) * c[k] + logistic(i) * math.tanh(g)
-    shown = normalised(memory, norms, "norm_cell")
+    shown = normalized(memory, norms, "norm_cell")
     for k in range(size):
         state[k] = logistic(a[3 * size + k] + m[3 * size + k]) * math.tanh(shown[k])
     return state, memory
 
 
-def normalised(a: Array, norms: Weights | None, name: str) -> Array:
+def normalized(a: Array, norms: Weights | None, name: str) -> Array:
     return a if norms is None else layer_norm(a, norms[f"{name}.weight"], norms[f"{name}.bias"])
 
 

@@ -28,7 +28,7 @@ def test_a_stored_model_writes_what_it_wrote() -> None:
     3. source.txt: lines of valid.en and some odd ones, of which the best two translations differ by more than 0.01;
        target.txt: `nmt translate model-2 -i source.txt --scores` as that version wrote it.
 
-    It learnt for seconds, so it speaks badly; what counts is that it goes on saying just that. A new format gets a folder of
+    It learned for seconds, so it speaks badly; what counts is that it goes on saying just that. A new format gets a folder of
     its own beside this one.
     """
     lines = (STORED / "source.txt").read_text(encoding="utf-8").splitlines()

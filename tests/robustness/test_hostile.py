@@ -421,7 +421,7 @@ def varint(value: int) -> bytes:
     return bytes([value & 0x7F | 0x80]) + varint(value >> 7) if value > 0x7F else bytes([value])
 
 
-def subword_model(*tokens: tuple[bytes, float, int], trainer: bytes = b"", normaliser: bytes = b"") -> bytes:
+def subword_model(*tokens: tuple[bytes, float, int], trainer: bytes = b"", normalizer: bytes = b"") -> bytes:
     special = [
         (b"<pad>", 0.0, 3),
         (b"<unk>", 0.0, 2),
@@ -434,7 +434,7 @@ def subword_model(*tokens: tuple[bytes, float, int], trainer: bytes = b"", norma
         field(1, field(1, token) + field(2, score) + field(3, kind)) for token, score, kind in [*special, *tokens]
     )
     ids = b"".join(field(number, value) for number, value in ((3, 1), (40, 1), (41, 2), (42, 3), (43, 0)))
-    return b"".join(listed) + field(2, ids + trainer) + field(3, normaliser)
+    return b"".join(listed) + field(2, ids + trainer) + field(3, normalizer)
 
 
 STRANGE = {
@@ -449,8 +449,8 @@ STRANGE = {
     "some bytes": subword_model((b"<0x41>", -1.0, 6)),
     "byte fallback without bytes": subword_model(trainer=field(35, 1)),
     "an unknown mark that is no UTF-8": subword_model(trainer=field(44, b"\xff\xfe")),
-    "a character map that leads outside": subword_model(normaliser=field(2, struct.pack("<I", 1024) + b"\x7f" * 1024)),
-    "a character map longer than itself": subword_model(normaliser=field(2, struct.pack("<I", 2**31) + b"\0" * 8)),
+    "a character map that leads outside": subword_model(normalizer=field(2, struct.pack("<I", 1024) + b"\x7f" * 1024)),
+    "a character map longer than itself": subword_model(normalizer=field(2, struct.pack("<I", 2**31) + b"\0" * 8)),
 }
 
 

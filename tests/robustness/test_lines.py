@@ -121,9 +121,9 @@ def test_the_model_under_test_writes_line_breaks() -> None:
     """Else the tests of this file would prove little."""
     target = tiny.bundle().target
     found = list(Translator([tiny.bundle()], n_best=2).translate([*tiny.TEXT, "xyz 世界", "dog ." * 9]))
-    spelt = "".join(target.decode(item.ids) for line in found for item in line.hypotheses)
-    assert len(set(tiny.BREAKS) & set(spelt)) > 3
-    assert "\n" in spelt
+    spelled = "".join(target.decode(item.ids) for line in found for item in line.hypotheses)
+    assert len(set(tiny.BREAKS) & set(spelled)) > 3
+    assert "\n" in spelled
 
 
 @pytest.mark.parametrize("unit", ["the dog sees a cat . ", "x", "\u0301", "世", "\0"])
@@ -160,12 +160,12 @@ def write_pair(folder: Path, pairs: list[tuple[str, str]], *, ended: bool) -> tu
 
 
 @tiny.tries(12)
-@given(pairs=pairs_of_lines, ended=st.booleans(), normalise=st.booleans())
+@given(pairs=pairs_of_lines, ended=st.booleans(), normalize=st.booleans())
 def test_every_pair_is_scored_on_a_line(
-    model: Path, tmp_path: Path, pairs: list[tuple[str, str]], ended: bool, normalise: bool
+    model: Path, tmp_path: Path, pairs: list[tuple[str, str]], ended: bool, normalize: bool
 ) -> None:
     with printed() as stream:
-        score(model, *write_pair(tmp_path, pairs, ended=ended), normalise=normalise, quiet=True)
+        score(model, *write_pair(tmp_path, pairs, ended=ended), normalize=normalize, quiet=True)
     scores = [float(line) for line in output_lines(stream.getvalue().encode())]
     assert len(scores) == len(pairs)
     assert max(scores) <= 0

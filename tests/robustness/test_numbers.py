@@ -33,7 +33,7 @@ every_preset = pytest.mark.parametrize(
 
 FP32 = 1e-5
 PREDICTED = 1e-4
-"""Most that a weight moves in a window whose centre is S sigma(...): what rounding does to that counts S times."""
+"""Most that a weight moves in a window whose center is S sigma(...): what rounding does to that counts S times."""
 BF16 = 0.05
 """Most that a token's log-probability moves, in nats: bf16 keeps 8 bits, so a product of another shape may round elsewhere. Sums of
 int8 are exact."""

@@ -28,7 +28,7 @@ class Terminal(io.StringIO):
         return True
 
     def text(self) -> str:
-        """Without what moves the cursor or gives it colours."""
+        """Without what moves the cursor or gives it colors."""
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.getvalue())
 
 

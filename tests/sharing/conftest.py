@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> Path:
     recipe.write_text(text)
     (folder / "data.json").write_text(DATA)
     (folder / "metrics.jsonl").write_text(VALIDATION)
-    (folder / "state.safetensors").write_bytes(b"the state of the optimiser")
+    (folder / "state.safetensors").write_bytes(b"the state of the optimizer")
     (folder / "learning-curve.png").write_bytes(b"a picture")
     (folder / "notes.txt").write_text("mine")
     return folder

@@ -57,7 +57,7 @@ def test_the_names_of_files_are_those_that_are_written() -> None:
 
 
 def test_an_exported_model_translates_as_before(run: Path, tmp_path: Path) -> None:
-    archive = nmt.export(run, tmp_path / "mine.zip", licence="mit")
+    archive = nmt.export(run, tmp_path / "mine.zip", license="mit")
     files = members(archive)
     assert sorted(files) == sorted([*REQUIRED, DATA, METRICS, CARD])
     assert all(content == (run / name).read_bytes() for name, content in files.items() if name != CARD)
@@ -87,7 +87,7 @@ def test_a_zip_is_unpacked_once(run: Path, tmp_path: Path) -> None:
 
 def test_commands_take_a_zip_for_a_model(run: Path, tmp_path: Path) -> None:
     archive = tmp_path / "mine.zip"
-    assert good(run_nmt("export", run, "-o", archive, "--licence", "mit")) == f"{archive}\n"
+    assert good(run_nmt("export", run, "-o", archive, "--license", "mit")) == f"{archive}\n"
     text = "".join(f"{line}\n" for line in tiny.TEXT).encode()
     expected = run_nmt("translate", run, "--format", "tsv", stdin=text).stdout
     assert run_nmt("translate", archive, "--format", "tsv", stdin=text).stdout == expected
@@ -96,8 +96,8 @@ def test_commands_take_a_zip_for_a_model(run: Path, tmp_path: Path) -> None:
     assert EngineOptions.of([archive, run]).names == ("mine", "mine")
 
 
-def test_an_export_of_an_export_is_the_same_and_keeps_its_licence(run: Path, tmp_path: Path) -> None:
-    archive = nmt.export(run, tmp_path / "mine.zip", licence="mit")
+def test_an_export_of_an_export_is_the_same_and_keeps_its_license(run: Path, tmp_path: Path) -> None:
+    archive = nmt.export(run, tmp_path / "mine.zip", license="mit")
     (tmp_path / "a").mkdir()
     assert nmt.export(archive, tmp_path / "a/mine.zip").read_bytes() == archive.read_bytes()
 
@@ -110,8 +110,8 @@ def test_no_file_is_replaced(run: Path, tmp_path: Path) -> None:
     assert archive.read_bytes() == b"mine"
     with pytest.raises(UsageError, match=r"mine must end with \.zip, by which commands know"):
         nmt.export(run, tmp_path / "mine")
-    with pytest.raises(UsageError, match="'CC BY' is no identifier of a licence: write it as the hub does"):
-        nmt.export(run, tmp_path / "other.zip", licence="CC BY")
+    with pytest.raises(UsageError, match="'CC BY' is no identifier of a license: write it as the hub does"):
+        nmt.export(run, tmp_path / "other.zip", license="CC BY")
     assert not (tmp_path / "other.zip").exists()
 
 
@@ -139,7 +139,7 @@ def test_a_warning_names_what_others_should_not_miss(run: Path, tmp_path: Path) 
     ended = run_nmt("export", run, "-o", tmp_path / "mine.zip")
     first, second = ended.stderr.decode().splitlines()
     assert first.startswith(
-        "nmt: The card names no licence, so nobody knows whether they may use the model: give --lic"
+        "nmt: The card names no license, so nobody knows whether they may use the model: give --lic"
     )
     assert "multi30k/train: non-commercial research and education" in first
     assert second == (
@@ -259,7 +259,7 @@ def test_scores_of_test_texts_come_first(run: Path, tmp_path: Path) -> None:
     }
     aer = {"metric": "AER", "ours": 12.5, "low": 10, "high": 15, "way": "posterior", "signature": "counts"}
     (run / "reproduction.json").write_text(json.dumps({**record, "scores": [aer]}))
-    lines = [line for line in card(run, tmp_path).splitlines() if line.startswith("| `") and "licence" not in line]
+    lines = [line for line in card(run, tmp_path).splitlines() if line.startswith("| `") and "license" not in line]
     assert [line.split("|")[2].split()[0] for line in lines[:5]] == ["BLEU", "chrF2", "TER", "AER", "BLEU"]
     assert lines[0].startswith("| `test.{en,de}` | BLEU ")
     assert lines[3] == "| `hansards-en-fr/gold.trial, 37 sentence pairs` | AER 12.50 | 10.00 to 15.00 | posterior |  |"

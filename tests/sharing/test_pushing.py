@@ -40,7 +40,7 @@ def results(model: object) -> list[tuple[str, float]]:
 
 
 def test_a_pushed_model_translates_as_before(hub: Hub, run: Path) -> None:
-    upload = nmt.push(run, NAME, licence="mit")
+    upload = nmt.push(run, NAME, license="mit")
     commit = hub.repositories[NAME].commits[-1]
     assert upload.address == f"{hub.address}/{NAME}"
     assert upload.commit == commit.sha
@@ -195,8 +195,8 @@ def card(hub: Hub) -> str:
     return hub.repositories[NAME].commits[-1].files["README.md"].decode()
 
 
-def test_a_card_of_nmt_follows_the_model_and_keeps_its_licence(hub: Hub, run: Path) -> None:
-    nmt.push(run, NAME, licence="cc-by-4.0")
+def test_a_card_of_nmt_follows_the_model_and_keeps_its_license(hub: Hub, run: Path) -> None:
+    nmt.push(run, NAME, license="cc-by-4.0")
     log = run / "metrics.jsonl"
     log.write_text(log.read_text().replace("31.256", "32.5"))
     nmt.push(run, NAME)
@@ -208,7 +208,7 @@ def test_a_card_of_nmt_follows_the_model_and_keeps_its_licence(hub: Hub, run: Pa
 def test_a_card_that_was_edited_on_the_hub_stays(
     hub: Hub, run: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    nmt.push(run, NAME, licence="mit")
+    nmt.push(run, NAME, license="mit")
     edited = card(hub).replace("## Use", "## How we use it")
     hub.repositories[NAME].add({"README.md": edited.encode()})
     assert command(capsys, "push", run, NAME) == (0, f"{hub.address}/{NAME}\n", "")
@@ -228,7 +228,7 @@ def test_a_card_of_ones_own_is_used_as_it_is(hub: Hub, run: Path, capsys: pytest
     assert not nmt.push(run, NAME).keeps_card
     assert card(hub) == own
     assert command(capsys, "push", run, NAME) == (0, f"{hub.address}/{NAME}\n", "")
-    status, _, err = command(capsys, "push", run, NAME, "--licence", "cc0-1.0")
+    status, _, err = command(capsys, "push", run, NAME, "--license", "cc0-1.0")
     assert status == 2
     assert "README.md is your own card, which is used as it is: write `license: cc0-1.0`" in err
     (run / "README.md").write_text(own + "More.\n")

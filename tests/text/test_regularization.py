@@ -95,7 +95,7 @@ def test_every_sample_spells_its_text(models: dict[str, Subwords], text: str, se
         assert model.decode(ids) == text
 
 
-def test_unknown_neighbours_are_one_unknown_token() -> None:
+def test_unknown_neighbors_are_one_unknown_token() -> None:
     words = vocabulary(TOKENS)
     assert Sampler(words, 300.0).draw("▁abXYab▁ZZ", Random(1)).count(UNK) == 2
 

@@ -33,7 +33,7 @@ def test_text_as_it_is_written_in_these_scripts_lacks_spaces(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", SPACED)
-def test_text_of_other_scripts_and_tokenised_text_does_not(text: str) -> None:
+def test_text_of_other_scripts_and_tokenized_text_does_not(text: str) -> None:
     assert not lacks_spaces(text)
 
 

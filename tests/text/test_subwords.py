@@ -134,7 +134,7 @@ def test_long_and_odd_lines_neither_break_training_nor_vanish() -> None:
     odd = [long, "nul \0 inside", "\0", "", "   ", "tab\there", "▁▁", "\u2028", "with\nnewline"]
     model = Subwords.train([*odd, *LINES], kind="bpe", size=340, byte_fallback=True)
     assert model.decode(model.encode(long)) == long
-    assert len(model.encode(long)) < 120_000, "the long line was learnt from"
+    assert len(model.encode(long)) < 120_000, "the long line was learned from"
     for text in odd:
         assert model.decode(model.encode(text)) == text
 

@@ -8,7 +8,7 @@ from nmt.text.scripts import splitter
 from nmt.text.subwords import Subwords
 from nmt.text.words import words_of
 
-TOKENISED = [
+TOKENIZED = [
     "ねこ が にわ に い ます 。",
     "いぬ が いえ に い ます 。",
     "ねこ は ちいさい です 。",
@@ -21,12 +21,12 @@ ENGLISH = ["A cat is in the garden .", "A dog is in the house .", "I like the ca
 
 @pytest.fixture(scope="module")
 def raw() -> Subwords:
-    return trained([line.replace(" ", "") for line in TOKENISED])
+    return trained([line.replace(" ", "") for line in TOKENIZED])
 
 
 @pytest.fixture(scope="module")
-def tokenised() -> Subwords:
-    return trained(TOKENISED)
+def tokenized() -> Subwords:
+    return trained(TOKENIZED)
 
 
 def trained(lines: list[str]) -> Subwords:
@@ -65,11 +65,11 @@ def test_other_text_of_the_same_subwords_keeps_its_words(raw: Subwords) -> None:
     assert words(raw, "A cat is in the house .") == ("A", "cat", "is", "in", "the", "house", ".")
 
 
-def test_tokenised_text_keeps_its_words_even_one_alone(raw: Subwords, tokenised: Subwords) -> None:
-    assert tokenised.is_spaced
+def test_tokenized_text_keeps_its_words_even_one_alone(raw: Subwords, tokenized: Subwords) -> None:
+    assert tokenized.is_spaced
     line = "ねこ が おおきい です 。"
-    assert words(tokenised, line) == tuple(line.split()) == words(raw, line)
-    assert words(tokenised, "おおきい") == ("おおきい",)
+    assert words(tokenized, line) == tuple(line.split()) == words(raw, line)
+    assert words(tokenized, "おおきい") == ("おおきい",)
 
 
 def test_an_empty_text_has_no_words(raw: Subwords) -> None:

@@ -187,7 +187,7 @@ def test_links_of_a_file_count_words_without_the_tag(folder: Path) -> None:
         load_links(f"{folder}/few.align", load_training_corpus(tagged.data), source="src")
 
 
-def test_links_are_learnt_from_text_without_tags(folder: Path) -> None:
+def test_links_are_learned_from_text_without_tags(folder: Path) -> None:
     plain, tagged = (load_training_corpus(mixture(folder, "first", last).data) for last in ("last", BACK))
     before, after = (load_links("hmm", corpus, source="src") for corpus in (plain, tagged))
     assert after[0].tolist() == before[0].tolist()

@@ -77,7 +77,7 @@ OPTIMIZERS = [
 
 
 @pytest.mark.parametrize("config", OPTIMIZERS)
-def test_every_optimiser_minimises(config: recipe.OptimizerConfig) -> None:
+def test_every_optimizer_minimizes(config: recipe.OptimizerConfig) -> None:
     layer = Layer()
     optimizer = build_optimizer(config, layer)
     for _ in range(100):
@@ -88,14 +88,14 @@ def test_every_optimiser_minimises(config: recipe.OptimizerConfig) -> None:
 
 
 @pytest.fixture
-def uninitialised_is_nan() -> Iterator[None]:
-    """Memory that PyTorch has not initialised is nan."""
+def uninitialized_is_nan() -> Iterator[None]:
+    """Memory that PyTorch has not initialized is nan."""
     torch.use_deterministic_algorithms(True)
     yield
     torch.use_deterministic_algorithms(False)
 
 
-@pytest.mark.usefixtures("uninitialised_is_nan")
+@pytest.mark.usefixtures("uninitialized_is_nan")
 def test_momentum_starts_at_0_even_if_the_first_step_is_skipped() -> None:
     layer = torch.nn.Linear(2, 1, bias=False)
     optimizer = build_optimizer(recipe.SgdConfig(rate=1.0, momentum=0.5), layer)
@@ -147,7 +147,7 @@ def step_of(config: recipe.OptimizerConfig, gradient: float) -> dict[str, float]
         (recipe.AdamConfig(kind="adamw", rate=0.1, weight_decay=0.2), 2 * (1 - 0.1 * 0.2) - 0.1),
     ],
 )
-def test_weight_decay_of_matrices_follows_the_optimiser(config: recipe.OptimizerConfig, expected: float) -> None:
+def test_weight_decay_of_matrices_follows_the_optimizer(config: recipe.OptimizerConfig, expected: float) -> None:
     assert step_of(config, 0.5)["linear.weight"] == pytest.approx(expected, rel=1e-5)
 
 

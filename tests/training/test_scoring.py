@@ -66,16 +66,16 @@ def test_a_target_without_spaces_is_validated_with_characters(
         -best["perplexity"],
     ]
     log = capfd.readouterr().err
-    assert "Validation compares BLEU (tokeniser char), then chrF, then perplexity." in log
+    assert "Validation compares BLEU (tokenizer char), then chrF, then perplexity." in log
     assert "Warning" not in log
     assert f"BLEU {best['bleu']:.2f}  chrF {best['chrf']:.2f}  (best)" in log
 
 
-def test_an_unsuitable_tokeniser_gives_a_warning_and_perplexity_decides(
+def test_an_unsuitable_tokenizer_gives_a_warning_and_perplexity_decides(
     corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     train(kana_recipe(corpus, tokenize="13a", epochs=3, batch_tokens=1024), tmp_path / "run", device=CPU)
-    assert capfd.readouterr().err.count("Warning: The text is written without spaces, but the tokeniser 13a") == 1
+    assert capfd.readouterr().err.count("Warning: The text is written without spaces, but the tokenizer 13a") == 1
     records = validations(tmp_path / "run")
     assert [record["bleu"] for record in records] == [0, 0, 0]
     assert [record["best"] for record in records] == [True, True, True], "each has a lower perplexity"
@@ -96,7 +96,7 @@ def test_ties_are_broken_by_the_next_metric_and_then_by_perplexity(corpus: Path)
     assert rank(["perplexity", "bleu"], bleu=1, perplexity=7) > rank(["perplexity", "bleu"], bleu=2, perplexity=7.001)
 
 
-def test_a_tokeniser_that_is_not_installed_is_refused_before_training(
+def test_a_tokenizer_that_is_not_installed_is_refused_before_training(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sacrebleu.tokenizers import tokenizer_ja_mecab
@@ -107,7 +107,7 @@ def test_a_tokeniser_that_is_not_installed_is_refused_before_training(
     assert not (tmp_path / "run" / "source.model").exists()
 
 
-def test_a_resumed_run_keeps_its_tokeniser(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_run_keeps_its_tokenizer(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from sacrebleu.tokenizers import tokenizer_ja_mecab
 
     monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)

@@ -52,7 +52,7 @@ def same_weights(one: Path, other: Path) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_reversal_is_learnt_and_its_alignment_is_anti_diagonal(corpus: Path, tmp_path: Path) -> None:
+def test_reversal_is_learned_and_its_alignment_is_anti_diagonal(corpus: Path, tmp_path: Path) -> None:
     # With three seeds 98 to 100 % of the links are anti-diagonal.
     recipe = toy_recipe(corpus, training={"epochs": 8, "validation": {"every": 150}}, seed=7)
     result = train(recipe, tmp_path / "run", device=CPU, quiet=True)

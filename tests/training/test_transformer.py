@@ -36,7 +36,7 @@ def run(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_reversal_is_learnt_and_its_alignment_is_anti_diagonal(run: Path) -> None:
+def test_a_reversal_is_learned_and_its_alignment_is_anti_diagonal(run: Path) -> None:
     translation = nmt.load(run, "cpu").score(("a b c d", "d c b a"))
     [hypothesis] = translation.hypotheses
     assert hypothesis.log_probability > -2.5

@@ -128,7 +128,7 @@ def lines_of_test(session: Session, count: int) -> Path:
 
 
 def _shortlist(session: Session, model: Path) -> Path:
-    """The shortlist of nmt's model, learnt from the training text on first use. Raises MeasurementError."""
+    """The shortlist of nmt's model, learned from the training text on first use. Raises MeasurementError."""
     path, text = model.with_name("shortlist.safetensors"), session.text
     if not path.is_file():
         sides = ["--source", text.file("train", "source"), "--target", text.file("train", "target")]

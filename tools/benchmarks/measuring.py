@@ -1,4 +1,4 @@
-"""Run programs and measure their time and memory; summarise repeated measurements.
+"""Run programs and measure their time and memory; summarize repeated measurements.
 
 This process imports nothing heavy, because on Linux the peak memory of a child is never below that of its parent.
 """

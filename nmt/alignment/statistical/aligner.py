@@ -22,7 +22,7 @@ from nmt.text.scripts import Split, splitter
 MAX_CELLS = 40_000_000
 """Most word pairs to learn from, to bound the memory (about 80 bytes each); of more text only every n-th line is used."""
 MAX_WORDS = 200
-"""Most words per side. Longer pairs are not learnt from and get no links."""
+"""Most words per side. Longer pairs are not learned from and get no links."""
 _BLOCK_LINES = 10_000
 
 

@@ -6,7 +6,7 @@ The target y_1 ... y_T is generated from the source x_1 ... x_S at positions a_1
 
 A word may instead come from the empty word, with probability p_0; the position then stays the same for the next word (Och and
 Ney 2003, 2.1.1). The first word jumps from position 0. The translation table t and the jumps J are re-estimated by expectation
-maximisation, started from IBM model 1. The table has a sparse Dirichlet prior, so that a rare word does not become the
+maximization, started from IBM model 1. The table has a sparse Dirichlet prior, so that a rare word does not become the
 translation of everything it occurs with (Riley and Gildea 2012):
 
     t(y | x) = exp psi(c(x, y) + alpha) / exp psi(sum_y' c(x, y') + alpha Y)
@@ -38,7 +38,7 @@ FLOOR = 1e-9
 THRESHOLD = 0.5
 """Least posterior of a link."""
 ROUNDS = 5
-"""Default number of rounds of expectation maximisation."""
+"""Default number of rounds of expectation maximization."""
 Weights = npt.NDArray[np.float32]
 
 

@@ -1,4 +1,4 @@
-"""IBM model 1: word translation probabilities learnt from parallel text.
+"""IBM model 1: word translation probabilities learned from parallel text.
 
     t(y | x) ~ c(y, x) = sum over pairs, j, i with y_j = y, x_i = x of  t(y_j | x_i) / sum_i' t(y_j | x_i')
 
@@ -26,18 +26,18 @@ class TranslationTable:
     translation: Floats
     empty: Floats
 
-    def normalised(self, cells: Cells) -> TranslationTable:
+    def normalized(self, cells: Cells) -> TranslationTable:
         """Turn counts into relative frequencies."""
         of_source = np.bincount(cells.source, self.translation)
         return TranslationTable(self.translation / of_source[cells.source], self.empty / self.empty.sum())
 
 
 def learn_counts(cells: Cells, *, rounds: int = 5) -> TranslationTable:
-    """Expected counts after some rounds of expectation maximisation, started from uniform probabilities."""
+    """Expected counts after some rounds of expectation maximization, started from uniform probabilities."""
     words = 1 + int(cells.target.max(initial=-1))
     counts = TranslationTable(np.ones(len(cells.source)), np.ones(words))
     for number in range(rounds):
-        counts = _expected_counts(cells, counts.normalised(cells) if number else counts)
+        counts = _expected_counts(cells, counts.normalized(cells) if number else counts)
     return counts
 
 

@@ -40,7 +40,7 @@ class PictureOptions:
 
     ranks: range
     subwords: bool
-    style: Literal["color", "grey"]
+    style: Literal["color", "gray"]
     font: Path | None
     dpi: float
 
@@ -118,7 +118,7 @@ class _Picture:
                 _log.warning("Line %d is left out: its translation is empty.", number)
 
     def _panel(self, number: int, view: _View, rank: int, words: Alignment) -> Heatmap:
-        """A matrix with its gold links and the centres of its window."""
+        """A matrix with its gold links and the centers of its window."""
         from nmt.alignment.centers import token_centers, word_centers
         from nmt.alignment.hypothesis_alignment import links_between_tokens, token_alignment
         from nmt.alignment.links import check_within

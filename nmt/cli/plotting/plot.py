@@ -78,7 +78,7 @@ def plot(
         bool, option("Show subword tokens instead of words.", "", "--subwords", panel=_PICTURE)
     ] = False,
     style: Annotated[
-        Literal["color", "grey"], option("color, or grey as in the papers.", "NAME", panel=_PICTURE)
+        Literal["color", "gray"], option("color, or gray as in the papers.", "NAME", panel=_PICTURE)
     ] = "color",
     font: Annotated[
         Path | None, option("Font of the words (.ttf, .otf, .ttc).", "FILE", default="DejaVu Sans", panel=_PICTURE)
@@ -99,11 +99,11 @@ def plot(
 
     Details:
 
-    Rows are target words, columns source words, colours attention weights from 0 to 1. Several sentences become panels of a
+    Rows are target words, columns source words, colors attention weights from 0 to 1. Several sentences become panels of a
     .png or .svg (25 at most), pages of a .pdf, or an .html page to explore in a browser without network.
 
     The model translates, unless --target, or --reference with --force, gives the translations. Gold links are orange
-    squares, dashed where only possible; diamonds mark the centres of local attention. Scripts such as Chinese and Japanese need
+    squares, dashed where only possible; diamonds mark the centers of local attention. Scripts such as Chinese and Japanese need
     an installed font or --font.
     """
     set_up(quiet=quiet, threads=threads)
@@ -129,7 +129,7 @@ def plot(
     settings: dict[str, Any] = {"n_best": ranks.stop, "posterior": posterior, "decoding": {"beam_size": beam_size}}
     if head == _ALL:  # the coverage penalty reads the attention, so each head would get a translation of its own
         settings["decoding"]["coverage_penalty"] = 0.0
-    if not page:  # the centres of a window need the whole sentence, so a picture does not split long ones
+    if not page:  # the centers of a window need the whole sentence, so a picture does not split long ones
         settings["max_source"] = sys.maxsize
     readers = ((name, bundle, build_translator([bundle], **settings)) for name, bundle in views)
     if page:

@@ -24,7 +24,7 @@ THREADS, PROCESSOR = _FOLDER / "threads.c", _FOLDER / "processor.c"
 HEADER = _FOLDER / "numbers.h"
 FLAGS = ("-O3", "-std=gnu11", "-fPIC")
 RELAXED = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
-"""Sums may be reordered to vectorise them; infinities and NaN keep their meaning."""
+"""Sums may be reordered to vectorize them; infinities and NaN keep their meaning."""
 NATIVE = "native"
 _BY_MACHINE: dict[str, dict[str, tuple[str, ...]]] = {
     "x86_64": {

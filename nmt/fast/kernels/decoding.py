@@ -84,7 +84,7 @@ def most_probable(
 ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"]]:
     """The `size` largest log-probabilities of each row and their tokens, best first; of equals the first column wins.
 
-    Column c stands for token c, or with `tokens` for `tokens[segment_ids[row], c]`. Forbidden tokens count in the normalisation but
+    Column c stands for token c, or with `tokens` for `tokens[segment_ids[row], c]`. Forbidden tokens count in the normalization but
     are not returned. Missing candidates are -inf, and so is every candidate of a row with a NaN or +inf. The time grows with `size`.
     """
     logits = logits.contiguous()

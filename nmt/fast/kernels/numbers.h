@@ -53,7 +53,7 @@ static inline float logistic(float x) { return 1.0f / (1.0f + exponential(-x)); 
 
 static inline float hyperbolic_tangent(float x) { return 1.0f - 2.0f / (1.0f + exponential(2.0f * x)); }
 
-/* Maps floats to integers in the same order, so that maxima vectorise; NaN is above infinity. */
+/* Maps floats to integers in the same order, so that maxima vectorize; NaN is above infinity. */
 static inline int32_t rank_of(float value) {
     int32_t bits;
     memcpy(&bits, &value, sizeof bits);

@@ -1,5 +1,5 @@
 /* What search computes beside matrix products, each in one pass over memory; `decoding.py` documents the functions. Plain C that
- * compilers vectorise. Matrices are in row-major order. NaN stays NaN.
+ * compilers vectorize. Matrices are in row-major order. NaN stays NaN.
  */
 
 #include "numbers.h"

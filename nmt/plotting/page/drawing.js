@@ -156,7 +156,7 @@ function drawCell(view, source, target) {
   return cell;
 }
 
-/** The browser's own judgement of a direction: `dir="auto"` on a parent passes over children that have their own. */
+/** The browser's own judgment of a direction: `dir="auto"` on a parent passes over children that have their own. */
 function directionOf(texts) {
   const probe = make("div", { dir: "auto", hidden: "" }, texts.join(" "));
   document.body.append(probe);

@@ -34,8 +34,8 @@ def test_the_characters_of_a_text_without_spaces_are_linked() -> None:
     words = {"dog": "犬", "cat": "猫", "red": "赤", "big": "大"}
     text = [(source, "".join(words[word] for word in source.split())) for source, _ in TEXT]
     assert list(HMMAligner.learn(text).links(text[:4])) == [{(0, 0), (1, 1)}] * 3 + [{(0, 0)}]
-    tokenised = [(source, target.replace("", " ").strip()) for source, target in text]
-    assert list(HMMAligner.learn(tokenised).links(tokenised[:4])) == list(HMMAligner.learn(text).links(text[:4]))
+    tokenized = [(source, target.replace("", " ").strip()) for source, target in text]
+    assert list(HMMAligner.learn(tokenized).links(tokenized[:4])) == list(HMMAligner.learn(text).links(text[:4]))
 
 
 def test_case_and_punctuation_do_not_hide_a_word(taught: HMMAligner) -> None:

@@ -53,7 +53,7 @@ QUICKLY = ("-O0", "-std=gnu11", "-fPIC")
 
 @pytest.fixture
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it does not matter how fast the kernels are, they need not be optimised."""
+    """Where it does not matter how fast the kernels are, they need not be optimized."""
     monkeypatch.setattr(compiling, "FLAGS", QUICKLY)
 
 

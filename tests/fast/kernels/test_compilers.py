@@ -65,7 +65,7 @@ def test_warnings_are_detected(code: str, warning: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_sanitizers_report_nothing(tmp_path: Path) -> None:
-    """All tests of the kernels, with kernels that abort at the first access out of bounds and at undefined behaviour."""
+    """All tests of the kernels, with kernels that abort at the first access out of bounds and at undefined behavior."""
     gcc = path_of("gcc")
     compiler = tmp_path / "sanitizing"
     compiler.write_text(f'#!/bin/sh\nexec {gcc} "$@" -g -fsanitize={SANITIZERS} -fno-sanitize-recover=all\n')

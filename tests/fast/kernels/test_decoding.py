@@ -117,7 +117,7 @@ def test_most_probable_equals_top_k_of_the_table(width: int, size: int, forbid: 
     possible = expected > -math.inf
     within = (
         2e-5 if "asan" in os.environ.get("LD_PRELOAD", "") else 2e-6
-    )  # sanitised code adds one number after another
+    )  # sanitized code adds one number after another
     torch.testing.assert_close(actual, expected, atol=within, rtol=within)
     assert torch.equal(ids[possible], places[possible])
 
@@ -129,7 +129,7 @@ def test_ties_go_to_the_lowest_token() -> None:
     assert ids.tolist() == [[3, 77, 299, 1, 2]]
 
 
-def test_columns_map_to_tokens_and_forbidden_ones_are_normalised_over() -> None:
+def test_columns_map_to_tokens_and_forbidden_ones_are_normalized_over() -> None:
     actual, ids = kernels.most_probable(
         torch.tensor([[0.0, 2.0, 1.0]] * 2),
         2,

@@ -14,7 +14,7 @@ from nmt.fast.deferred import attend_additively, deferring
 from nmt.fast.kernels import calls
 from nmt.fast.kernels import training as kernels
 from nmt.fast.loss import chunked_cross_entropy
-from tests.fast.models import assert_near, assert_same, batch, learnt, plain_loss, random_model
+from tests.fast.models import assert_near, assert_same, batch, learned, plain_loss, random_model
 from tests.machine import needs_compiler, needs_fast
 from tests.reference.settings import ORDERS, small
 
@@ -51,9 +51,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize("score", ["additive", "concat", "general"])
 def test_gradients_equal_those_of_the_plain_model(score: str, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model(small(score=score, order=order))
-    exact = learnt(model)
+    exact = learned(model)
     called = compiled(monkeypatch)
-    ours = learnt(accelerate(model.float()))
+    ours = learned(accelerate(model.float()))
     assert {"softmax_gradient", "gru_step", "gru_step_back"} <= set(called)
     assert ("additive_keys_back" in called) == (score != "general")
     assert_same(ours, exact, 1e-5)
@@ -63,12 +63,12 @@ def test_gradients_equal_those_of_the_plain_model(score: str, order: str, monkey
 @pytest.mark.parametrize("order", ORDERS)
 def test_bf16_gradients_are_as_near_as_without_kernels(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model(small(order=order, readout="tanh"))  # of a maxout rounding may choose the other
-    exact = learnt(model)
+    exact = learned(model)
     fast = accelerate(model.float())
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        ours = learnt(fast)
+        ours = learned(fast)
         plain(monkeypatch)
-        without = learnt(fast)
+        without = learned(fast)
     error, usual = (sum(float((each[name] - exact[name]).norm()) for name in exact) for each in (ours, without))
     assert error <= 1.3 * usual
 
@@ -78,9 +78,9 @@ def test_bf16_gradients_are_as_near_as_without_kernels(order: str, monkeypatch: 
 def test_gradients_with_layer_norm_second_layer_or_masks(settings: dict[str, Any]) -> None:
     model = random_model(small(**settings, order="luong")).train()
     fast = accelerate(model)
-    exact = learnt(fast)  # in fp64 without kernels, and with the same masks
+    exact = learned(fast)  # in fp64 without kernels, and with the same masks
     model.float()
-    assert_same(learnt(fast), exact, 3e-5)
+    assert_same(learned(fast), exact, 3e-5)
 
 
 @needs_fast
@@ -102,9 +102,9 @@ def test_thread_count_changes_only_rounding() -> None:
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        one = learnt(model)
+        one = learned(model)
         torch.set_num_threads(3)
-        three = learnt(model)
+        three = learned(model)
     finally:
         torch.set_num_threads(threads)
     assert_same(three, one, 1e-6)

@@ -1,10 +1,10 @@
-"""The experiment with colours and animals: its texts, a short run of it, and all of it in the slow suite."""
+"""The experiment with colors and animals: its texts, a short run of it, and all of it in the slow suite."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import colours_animals as experiment
+import colors_animals as experiment
 import numpy as np
 import pytest
 from classifier import ATTENTIONS
@@ -30,7 +30,7 @@ def test_texts_differ_by_seed_and_stay_the_same_with_it() -> None:
 
 def test_labels_are_the_words_of_the_objective_or_none() -> None:
     text = ["blue", "babe", "owl", "red"]
-    assert experiment.labels_of(text, "colours") == [True, False, False, False, True, False, False, False]
+    assert experiment.labels_of(text, "colors") == [True, False, False, False, True, False, False, False]
     assert experiment.labels_of(text, "animals") == [False] * 4 + [True] + [False] * 4
     assert experiment.labels_of(["babe"], "animals") == [False] * 8 + [True]
 
@@ -52,7 +52,7 @@ def test_a_short_run_prints_the_table_and_draws(
     page, picture = tmp_path / "weights.html", tmp_path / "weights.png"
     options = ["--attention", "additive", "--seeds", 1, "--epochs", 1, "--jobs", 1, "-o", page, "-o", picture]
     output, errors = Inside(experiment.main, capsys, monkeypatch)(*options)
-    kinds = [[objective, "additive", padding] for objective in ("colours", "animals") for padding in ("masked", "read")]
+    kinds = [[objective, "additive", padding] for objective in ("colors", "animals") for padding in ("masked", "read")]
     rows = cells(output)
     assert [row[:3] for row in rows] == kinds
     assert all(0 <= int(row[3]) <= 260 and 0 < float(row[4].rstrip("%")) <= 100 for row in rows)
@@ -74,7 +74,7 @@ def test_a_wrong_option_is_refused_before_anything_is_trained(
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_attention_gets_all_test_texts_right_under_both_objectives_with_five_seeds() -> None:
-    output, _ = run("colours_animals.py")
+    output, _ = run("colors_animals.py")
     rows = {tuple(row[:3]): (row[3].split(), row[4]) for row in cells(output)}
     assert len(rows) == 2 * len(ATTENTIONS) * 2
     for objective in experiment.OBJECTIVES:

@@ -1,9 +1,9 @@
-"""The same texts read for their colours and for their animals: does the attention find the words that decide?
+"""The same texts read for their colors and for their animals: does the attention find the words that decide?
 
-    python recipes/classification/colours_animals.py -o weights.html -o weights.png
+    python recipes/classification/colors_animals.py -o weights.html -o weights.png
 
-A text is 15 to 24 words out of 1,000, among them up to four of 7 colours and up to four of 8 animals. One classifier names
-the colours and another the animals; where there are none, the label is "none". Nobody tells either which words matter.
+A text is 15 to 24 words out of 1,000, among them up to four of 7 colors and up to four of 8 animals. One classifier names
+the colors and another the animals; where there are none, the label is "none". Nobody tells either which words matter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from command_line import add_output, count, draw, log, run
 from nmt import Alignment
 
 OBJECTIVES = {
-    "colours": ("red", "orange", "yellow", "green", "blue", "purple", "brown"),
+    "colors": ("red", "orange", "yellow", "green", "blue", "purple", "brown"),
     "animals": ("cat", "dog", "horse", "fox", "owl", "bear", "frog", "whale"),
 }
 SYLLABLES = [f"{consonant}{vowel}" for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
@@ -141,7 +141,7 @@ def main() -> None:
             kind = f"{trial.objective}, {trial.attention}, padding {trial.padding}, seed {trial.seed}"
             log(f"{len(results)} of {len(trials)}: {kind}: {result.exact} texts right")
     print(*show(results), sep="\n")
-    draw(read_twice(results, attentions[0]), options.output, "Colours and animals")
+    draw(read_twice(results, attentions[0]), options.output, "Colors and animals")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,11 @@ A link without a mark is sure. Links to position 0, the empty word, are ignored.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from nmt.alignment.links import GoldLinks
 from nmt.errors import DataError
-from nmt.runtime.files import write_atomically
 from nmt.runtime.wording import counted
 
 _PHARAOH = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
@@ -91,12 +89,6 @@ def read_pharaoh(path: Path) -> list[GoldLinks]:
         DataError: the file cannot be read, or has something that is not a link. The message names file and line.
     """
     return [parse_pharaoh(line, f"{path}, line {number}") for number, line in enumerate(_read_lines(path), start=1)]
-
-
-def write_pharaoh(path: Path, sentences: Iterable[GoldLinks | AbstractSet[tuple[int, int]]]) -> None:
-    """Write one line per sentence pair; `read_pharaoh` reads it back unchanged."""
-    content = "".join(format_pharaoh(links) + "\n" for links in sentences).encode()
-    write_atomically(path, lambda beside: beside.write_bytes(content))
 
 
 # --- NAACL format -----------------------------------------------------------------------------------------------

@@ -212,10 +212,6 @@ class Subwords:
         text = text.removesuffix(" ") if self._has_suffix else text
         return text.replace(_STAND_IN, _MARK)
 
-    def decode_batch(self, batch: Iterable[Sequence[int]]) -> list[str]:
-        """The text of each sequence of ids."""
-        return [self.decode(ids) for ids in batch]
-
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """The tokens as SentencePiece spells them: `▁` begins a word, `<0xE2>` is a byte."""
         return [self._processor.id_to_piece(index) for index in ids]

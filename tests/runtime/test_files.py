@@ -19,7 +19,6 @@ from pathlib import Path
 import pyarrow
 import pytest
 
-from nmt.alignment.link_files import write_pharaoh
 from nmt.cli.streams import open_output
 from nmt.errors import DataError
 from nmt.runtime.files import remove_unfinished, replacing, write_atomically
@@ -79,7 +78,7 @@ def test_a_writer_that_fails_leaves_the_old_file_or_none(tmp_path: Path, before:
     assert [each.read_bytes() for each in tmp_path.iterdir()] == [before] * (before is not None)
 
 
-def test_a_full_disk_leaves_no_picture_and_no_links(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_picture_and_no_part_of_a_file(tmp_path: Path) -> None:
     from nmt.plotting.curves import plot_learning_curve
 
     records = '{"kind": "train", "epoch": 1, "update": 1, "loss": 1.0, "perplexity": 2.7, "rate": 0.1}\n'
@@ -90,7 +89,7 @@ def test_a_full_disk_leaves_no_picture_and_no_links(tmp_path: Path) -> None:
             with pytest.raises(DataError, match="Cannot write"):
                 plot_learning_curve(tmp_path / "metrics", tmp_path / name)
         with pytest.raises(DataError, match="Cannot write"):
-            write_pharaoh(tmp_path / "links", [{(1, 2), (3, 4)}] * 1000)
+            write_atomically(tmp_path / "links", lambda path: path.write_text("1-2 3-4\n" * 1000))
     assert names(tmp_path) == ["metrics", "old.png"]
     assert (tmp_path / "old.png").read_bytes() == b"old"
 

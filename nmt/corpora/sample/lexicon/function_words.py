@@ -4,7 +4,6 @@ from typing import Literal, NamedTuple
 
 Case = Literal["nom", "acc", "dat"]
 Agreement = Literal["sg1", "sg3", "pl"]
-CASES: tuple[Case, ...] = ("nom", "acc", "dat")
 
 # ---------------------------------------------------------------------------------------------------------- endings
 

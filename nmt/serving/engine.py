@@ -13,6 +13,7 @@ from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
 from nmt.runtime.device import choose_device
 from nmt.serving.work import EngineDescription, EngineOptions, LineResult, LineTask, ScoredLine, ServedModel, Setting
+from nmt.text.inline import LinkedWords
 
 if TYPE_CHECKING:
     from nmt.decoding.translation import Translation
@@ -41,6 +42,7 @@ class Engine:
             )
             for bundle in self._bundles
         ]
+        self._posterior_translators = [translator.with_options(posterior=True) for translator in self._translators]
         self.description = EngineDescription(describe(self._bundles, options.names), device.type)
         for model in range(len(self._bundles)):
             self.run(Setting(model), [LineTask("a")])  # the first line compiles kernels and fills caches
@@ -48,6 +50,9 @@ class Engine:
     def run(self, setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult]:
         """Translate or score lines, in one batch as far as it fits. Raises DataError if a model is damaged."""
         bundle, translator = self._bundles[setting.model], self._translators[setting.model]
+        posterior = setting.weights == "posterior" and bundle.recipe.model.has_attention
+        if posterior:
+            translator = self._posterior_translators[setting.model]
         if setting.kind == "translate":
             beam_size = setting.beam_size or max(bundle.recipe.decoding.beam_size, setting.n_best)
             translations = translator.translate(
@@ -58,8 +63,7 @@ class Engine:
             ]
         short = [_is_short(task, bundle) for task in tasks]
         pairs = [(task.source, task.target) for task, fits in zip(tasks, short, strict=True) if fits]
-        posterior = setting.weights == "posterior" and bundle.recipe.model.has_attention
-        scored = iter(translator.score(pairs, posterior=posterior))
+        scored = iter(translator.score(pairs))
         return [
             self._result(setting, task, next(scored)) if fits else () for task, fits in zip(tasks, short, strict=True)
         ]
@@ -72,6 +76,7 @@ class Engine:
                 log_probability=hypothesis.log_probability,
                 tokens=hypothesis.length,
                 pair=self._pair(setting, translation, rank) if task.aligned else None,
+                linked_words=_linked_words(translation, rank) if task.linked else None,
             )
             for rank, hypothesis in enumerate(translation.hypotheses)
         )
@@ -86,6 +91,14 @@ class Engine:
         if alignment.weights.size > MOST_WEIGHTS:  # in text without spaces every token is a word
             return None
         return AlignedPair(alignment, translation.word_links(rank))
+
+
+def _linked_words(translation: Translation, rank: int) -> LinkedWords | None:
+    """The words of a line and of a hypothesis, linked; None without attention, or if the line is too long."""
+    if not translation.is_aligned(rank):
+        return None
+    alignment = translation.word_alignment(rank)
+    return LinkedWords(alignment.source, alignment.target, translation.word_links(rank))
 
 
 def _is_short(task: LineTask, bundle: Bundle) -> bool:

@@ -46,7 +46,10 @@ class TranslateInput(_Input):
     """A text to translate, or several. Each sentence is translated by itself; scores and alignments are those of lines."""
 
     q: str | list[str] = Field(description="The text, or a list of texts.")
-    format: Literal["text", "html"] = Field("text", description="`html` translates the text between tags.")
+    format: Literal["text", "html"] = Field(
+        "text", description="`html` keeps tags, and puts those inside a sentence around its words."
+    )
+    protect: bool = Field(True, description="Whether addresses, placeholders and tags in the text stay as they are.")
     alternatives: int = Field(0, ge=0, lt=MOST_HYPOTHESES, description="Other translations to return.")
     alignment: bool = Field(False, description="Whether to return the alignment of each line.")
     n_best: NumberOfHypotheses | None = Field(

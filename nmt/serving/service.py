@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nmt.runtime.wording import counted
 from nmt.serving.batch_queue import Batcher, ClosedError, QueueFullError
@@ -25,6 +25,7 @@ from nmt.serving.schemas import (
 )
 from nmt.serving.texts import SplitText, split_html, split_lines
 from nmt.serving.work import AlignmentWeights, LineResult, LineTask, ScoredLine, ServedModel, Setting
+from nmt.text.inline import InlineText
 from nmt.text.language_names import closest_code, language_name
 
 _USUAL_BEAM = 5
@@ -82,10 +83,8 @@ class Service:
         self._check_length(sum(map(len, request.texts)))
         self._check_beam(index, request)
         split = split_html if request.format == "html" else split_lines
-        texts = [split(text) for text in request.texts]
-        tasks = [LineTask(line, aligned=request.alignment) for text in texts for line in text.lines]
-        setting = Setting(index, "translate", request.hypotheses, request.beam_size)
-        results = iter(await self._translate_lines(setting, tasks))
+        texts = [split(text, protects=request.protect) for text in request.texts]
+        results = iter(await self._translate_lines(index, request, [line for text in texts for line in text.lines]))
         answers = [self._answer(request, text, [next(results) for _ in text.lines]) for text in texts]
         model = self.models[index]
         if isinstance(request.q, str):
@@ -105,21 +104,34 @@ class Service:
             model=model.identifier,
         )
 
-    async def _translate_lines(self, setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult]:
-        """The hypotheses of each line; a line without letters is its own translation."""
-        worded = [task for task in tasks if _has_letters(task.source)]
-        decoded = iter(await self._decode(setting, worded))
-        return [next(decoded) if _has_letters(task.source) else _unchanged(task.source) for task in tasks]
+    async def _translate_lines(
+        self, index: int, request: TranslateInput, lines: Sequence[InlineText]
+    ) -> list[LineResult | None]:
+        """The hypotheses of what a model reads of each line; None for a line without letters, which stays as it is."""
+        worded = [line for line in lines if line.has_letters]
+        is_linked = any(line.has_codes for line in worded)
+        weights: AlignmentWeights = "posterior" if is_linked and not request.alignment else "attention"
+        setting = Setting(index, "translate", request.hypotheses, request.beam_size, weights)
+        tasks = [LineTask(line.plain, aligned=request.alignment, linked=line.has_codes) for line in worded]
+        decoded = iter(await self._decode(setting, tasks))
+        return [next(decoded) if line.has_letters else None for line in lines]
 
     def _answer(
-        self, request: TranslateInput, text: SplitText, results: Sequence[LineResult]
+        self, request: TranslateInput, text: SplitText, results: Sequence[LineResult | None]
     ) -> tuple[str, list[str], list[LineOutput]]:
         """The translation of a text, its alternatives, and its lines in detail."""
-        ranked = [text.join([_at(result, rank).text for result in results]) for rank in range(request.alternatives + 1)]
+        written = [
+            _unchanged(text.write(line.pieces))
+            if result is None
+            else tuple(_written(text, line, each) for each in result)
+            for line, result in zip(text.lines, results, strict=True)
+        ]
+        ranked = [text.join([_at(result, rank).text for result in written]) for rank in range(request.alternatives + 1)]
         alternatives = [other for other in dict.fromkeys(ranked) if other != ranked[0]]
+        sources = map(text.write, (line.pieces for line in text.lines))
         most = request.n_best or 1
-        pairs = zip(text.lines, results, strict=True)
-        lines = [line_output(line, result, most) for line, result in pairs] if request.is_detailed else []
+        pairs = zip(sources, written, strict=True)
+        lines = [line_output(source, result, most) for source, result in pairs] if request.is_detailed else []
         return ranked[0], alternatives, lines
 
     async def score(self, request: ScoreInput) -> ScoreOutput:
@@ -224,8 +236,9 @@ def _means(code: str, any_code: str, served: str) -> bool:
     return code.lower() == any_code or closest_code(code, [served]) is not None
 
 
-def _has_letters(text: str) -> bool:
-    return any(map(str.isalpha, text))
+def _written(text: SplitText, line: InlineText, hypothesis: ScoredLine) -> ScoredLine:
+    """A hypothesis with the codes of the line, as it stands in the text."""
+    return replace(hypothesis, text=text.write(line.restore(hypothesis.text, hypothesis.linked_words)))
 
 
 def _unchanged(line: str) -> LineResult:

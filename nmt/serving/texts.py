@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from html import escape, unescape
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from nmt.text.inline import Code, InlineText, Piece
+from nmt.text.markup import html_blocks, html_text
+from nmt.text.protection import protect
 
 _LINE_END = re.compile(r"(\r?\n)")
-_TAG = re.compile(r"(<!--.*?-->|<!\[CDATA\[.*?\]\]>|</?[A-Za-z!?][^>]*>)", re.DOTALL)
-_OPAQUE = re.compile(
-    r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)"
-    r"(?:(script|style|code|pre|textarea)\b"
-    r"|([a-z][\w:-]*)(?=\s)(?:[^>\"']|\"[^\"]*\"|'[^']*')*?\s"
-    r"(?:translate\s*=\s*[\"']?no\b|class\s*=\s*(?:notranslate\b|\"[^\">]*\bnotranslate\b|'[^'>]*\bnotranslate\b)))",
-    re.IGNORECASE,
-)
-"""Elements whose content is not translated: code, and those whose author says so, other than such as have no content."""
 
 
 @dataclass(frozen=True)
@@ -24,79 +18,82 @@ class SplitText:
     """A text cut into what is translated and what is kept.
 
     Attributes:
-        parts: what is translated and what is kept, in turn, beginning and ending with what is kept.
+        lines: what is translated, with its inline codes; it is never blank.
+        kept: what is before the first line, between lines, and after the last one.
         is_html: whether the text is HTML, in which translations are escaped.
     """
 
-    parts: tuple[str, ...]
+    lines: tuple[InlineText, ...]
+    kept: tuple[str, ...]
     is_html: bool = False
 
-    @property
-    def lines(self) -> list[str]:
-        """What is translated; it is never blank."""
-        lines = list(self.parts[1::2])
-        return [unescape(line) for line in lines] if self.is_html else lines
+    def write(self, pieces: Iterable[Piece]) -> str:
+        """A line or its translation as it stands in the text."""
+        return "".join(piece.text if isinstance(piece, Code) else self._written(piece) for piece in pieces)
 
     def join(self, translations: Sequence[str]) -> str:
-        """The text with its lines replaced by their translations."""
-        texts = [escape(text, quote=False) for text in translations] if self.is_html else translations
-        pairs = zip(texts, self.parts[2::2], strict=True)
-        return self.parts[0] + "".join(text + between for text, between in pairs)
+        """The text with its lines replaced by translations that `write` made."""
+        pairs = zip(translations, self.kept[1:], strict=True)
+        return self.kept[0] + "".join(text + between for text, between in pairs)
+
+    def _written(self, text: str) -> str:
+        return html_text(text) if self.is_html else text
 
 
-def split_lines(text: str) -> SplitText:
-    r"""Cut a text into lines. Line ends (`\n` or `\r\n`) and blank lines are kept."""
+def split_lines(text: str, *, protects: bool = True) -> SplitText:
+    r"""Cut a text into lines. Line ends (`\n` or `\r\n`) and blank lines are kept.
+
+    Args:
+        text: any text.
+        protects: whether addresses, placeholders and tags are inline codes.
+    """
     pieces = _LINE_END.split(text)
-    parts = [pieces[number] if number % 2 or pieces[number].strip() else "" for number in range(len(pieces))]
-    return SplitText(tuple(_alternating(parts)))
-
-
-def split_html(text: str) -> SplitText:
-    """Cut HTML into its stretches of text. Tags, comments and the content of scripts, styles and code are kept."""
-    return SplitText(tuple(_alternating(list(_markup(text)), trims=True)), is_html=True)
-
-
-def _alternating(pieces: Sequence[str], *, trims: bool = False) -> Iterator[str]:
-    """What is kept and what is translated in turn: odd pieces and blank ones are kept, and white space if `trims`."""
-    before = ""
+    split = _Splitting()
     for number, piece in enumerate(pieces):
         if number % 2 or not piece.strip():
-            before += piece
-            continue
-        core = piece.strip() if trims else piece
-        start = piece.index(core)
-        yield before + piece[:start]
-        yield core
-        before = piece[start + len(core) :]
-    yield before
+            split.keep(piece)
+        else:
+            split.add(protect(piece) if protects else InlineText([piece]))
+    return split.result(is_html=False)
 
 
-def _markup(text: str) -> Iterator[str]:
-    """Stretches of text and tags in turn; an element that is not translated counts as one tag."""
-    pieces = _TAG.split(text)
-    number = 0
-    while number < len(pieces):
-        yield pieces[number]
-        if number + 1 == len(pieces):
-            return
-        tag, number = pieces[number + 1], number + 2
-        if (opaque := _OPAQUE.match(tag)) and not tag.endswith("/>"):
-            name, depth = (opaque[1] or opaque[2]).lower(), 1
-            is_nested = opaque[1] is None
-            while number < len(pieces):
-                tag += pieces[number]
-                if number + 1 == len(pieces):
-                    number += 1
-                    break
-                closing, number = pieces[number + 1], number + 2
-                tag += closing
-                depth += is_nested and _begins(closing, f"<{name}") and not closing.endswith("/>")
-                depth -= _begins(closing, f"</{name}")
-                if depth == 0:
-                    break
-        yield tag
+def split_html(text: str, *, protects: bool = True) -> SplitText:
+    """Cut HTML into the texts of its blocks. Tags inside a block are inline codes; markup between blocks is kept.
+
+    Args:
+        text: any text.
+        protects: whether addresses and placeholders are inline codes too.
+    """
+    split = _Splitting()
+    for block in html_blocks(text):
+        if isinstance(block, str):
+            split.keep(block)
+        else:
+            split.add(InlineText(_protected_html(block) if protects else block))
+    return split.result(is_html=True)
 
 
-def _begins(tag: str, start: str) -> bool:
-    """Whether a tag is of the name that `start` ends with, not of a longer one."""
-    return tag.lower().startswith(start) and tag[len(start)] in " \t\r\n\f/>"
+def _protected_html(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    for piece in pieces:
+        for part in protect(piece).pieces if isinstance(piece, str) else ():
+            yield replace(part, text=html_text(part.text)) if isinstance(part, Code) else part
+        if isinstance(piece, Code):
+            yield piece
+
+
+class _Splitting:
+    """Collects what is translated and what is kept."""
+
+    def __init__(self) -> None:
+        self._lines: list[InlineText] = []
+        self._kept: list[list[str]] = [[]]
+
+    def keep(self, text: str) -> None:
+        self._kept[-1].append(text)
+
+    def add(self, line: InlineText) -> None:
+        self._lines.append(line)
+        self._kept.append([])
+
+    def result(self, *, is_html: bool) -> SplitText:
+        return SplitText(tuple(self._lines), tuple(map("".join, self._kept)), is_html)

@@ -10,6 +10,7 @@ from typing import Literal
 from nmt.alignment.extraction import AlignedPair
 from nmt.bundle.places import find_model, model_name
 from nmt.runtime.arguments import PrecisionName
+from nmt.text.inline import LinkedWords
 
 AlignmentWeights = Literal["posterior", "attention"]
 """What the alignment of a known translation holds, as for `nmt align --weights`."""
@@ -70,14 +71,14 @@ class Setting:
         kind: whether lines are translated, or known translations scored.
         n_best: hypotheses per line.
         beam_size: None for the recipe's, increased to `n_best` if necessary.
-        weights: those of known translations; translations that the model finds have their attention.
+        weights: what alignments and links hold.
     """
 
     model: int
     kind: Literal["translate", "score"] = "translate"
     n_best: int = 1
     beam_size: int | None = None
-    weights: AlignmentWeights = "posterior"
+    weights: AlignmentWeights = "attention"
 
 
 @dataclass(frozen=True)
@@ -88,11 +89,13 @@ class LineTask:
         source: the line.
         target: its translation; empty unless it is to be scored.
         aligned: whether the alignment is wanted.
+        linked: whether the links are wanted.
     """
 
     source: str
     target: str = ""
     aligned: bool = False
+    linked: bool = False
 
     @property
     def size(self) -> int:
@@ -110,6 +113,7 @@ class ScoredLine:
         log_probability: log P(y | x).
         tokens: number of its tokens, end mark included.
         pair: alignment and links between words; None if it was not asked for, or is too large.
+        linked_words: words and their links; None if they were not asked for, or there are none.
     """
 
     text: str
@@ -117,6 +121,7 @@ class ScoredLine:
     log_probability: float
     tokens: int
     pair: AlignedPair | None = None
+    linked_words: LinkedWords | None = None
 
 
 LineResult = tuple[ScoredLine, ...]

@@ -121,13 +121,15 @@ class _Point:
 
 @dataclass(eq=False)
 class _Pair:
-    """A pair of codes with text between them; that of the whole text has no codes."""
+    """A pair of codes with text between them, from `start` to `end` of the plain text; that of the whole text has no codes."""
 
     opening: Code | None = None
     closing: Code | None = None
     children: list[str | _Point | _Pair] = field(default_factory=list)
     start: int = 0
     end: int = 0
+    visible: Interval = (0, 0)
+    """Where the text in it starts and ends without the white space around it."""
 
     @property
     def pairs(self) -> list[_Pair]:
@@ -230,7 +232,11 @@ def _place(root: _Pair) -> str:
                 pair.start = length
             case (pair, _):
                 pair.end = length
-    return "".join(texts)
+    plain = "".join(texts)
+    for pair in (event[0] for event in events if isinstance(event, tuple)):
+        text = plain[pair.start : pair.end]
+        pair.visible = pair.end - len(text.lstrip()), pair.start + len(text.rstrip())
+    return plain
 
 
 def _events(pair: _Pair) -> Iterator[_Event]:
@@ -343,16 +349,16 @@ class _UnitLinks:
 
     def up_to(self, place: int, start: int) -> Iterator[_Unit]:
         """The units of the source that begin before a place and end after `start`, last ones first."""
-        for unit in reversed(self.source[: bisect_left(self._source_starts, place)]):
-            if unit.end <= start:
-                return
-            yield unit
+        number = bisect_left(self._source_starts, place)
+        while number and self.source[number - 1].end > start:
+            number -= 1
+            yield self.source[number]
 
     def after(self, place: int, end: int) -> Iterator[_Unit]:
         """The units of the source that end after a place and begin before `end`."""
-        for unit in self.source[max(bisect_right(self._source_starts, place) - 1, 0) :]:
-            if unit.start >= end:
-                return
+        number = max(bisect_right(self._source_starts, place) - 1, 0)
+        while number < len(self.source) and (unit := self.source[number]).start < end:
+            number += 1
             if unit.end > place:
                 yield unit
 
@@ -403,13 +409,14 @@ class _Restoring:
     def pieces(self, pair: _Pair, start: int, end: int) -> Iterator[Piece]:
         """A stretch of the translation with the codes inside a pair."""
         intervals = self._pair_intervals(pair, start, end)
+        taken = sorted(intervals.values())
         items: list[tuple[int, bool, int, _Point | _Pair]] = []
         for number, child in enumerate(pair.children):
             if isinstance(child, _Pair) and child in intervals:
                 items.append((intervals[child][0], True, number, child))
             elif not isinstance(child, str):
                 point = _Point(list(_codes(child)), child.start) if isinstance(child, _Pair) else child
-                place = self._point_place(point, pair, (start, end), sorted(intervals.values()))
+                place = self._point_place(point, pair, (start, end), taken)
                 items.append((place, False, number, point))
         items.sort(key=lambda item: item[:3])
         place = start
@@ -441,7 +448,7 @@ class _Restoring:
         }
         taken: list[Interval] = []
         for pair in sorted(parent.pairs, key=lambda pair: _extent(linked[pair])):
-            edges = self._is_blank(parent.start, pair.start), self._is_blank(pair.end, parent.end)
+            edges = pair.start <= parent.visible[0], pair.end >= parent.visible[1]
             if all(edges):
                 interval = self._stripped(start, end)
             elif interval := _best_run(linked[pair], taken):
@@ -488,9 +495,9 @@ class _Restoring:
 
     def _anchor(self, point: _Point, parent: _Pair, bounds: Interval) -> tuple[int, int]:
         """The place beside the nearest linked neighbor, and its side: -1 if the codes go after it, 1 if before it."""
-        if not point.is_word and self._is_blank(parent.start, point.place):
+        if not point.is_word and point.place <= parent.visible[0]:
             return bounds[0], 1
-        if not point.is_word and self._is_blank(point.place, parent.end):
+        if not point.is_word and point.place >= parent.visible[1]:
             return bounds[1], -1
         sides = {-1: self._links.up_to(point.place, parent.start), 1: self._links.after(point.place, parent.end)}
         limits = {-1: (parent.start, point.place), 1: (point.place, parent.end)}
@@ -538,9 +545,6 @@ class _Restoring:
             yield from point.codes
             yield " " if following is not None and (point.after or following.before) else ""
         yield after
-
-    def _is_blank(self, start: int, end: int) -> bool:
-        return not self._plain[start:end].strip()
 
     def _gap_end(self, place: int, end: int) -> int:
         while place < end and self._translation[place].isspace():

@@ -24,6 +24,7 @@ from nmt.serving.metrics import ServiceMetrics
 from nmt.serving.middleware import Access
 from nmt.serving.service import Limits, Service
 from nmt.serving.work import LineResult, LineTask, ScoredLine, ServedModel, Setting
+from nmt.text.inline import LinkedWords
 
 MODELS = (
     ServedModel("one", "one", "en", "de", aligns=True, beam_size=1, parameters=10),
@@ -51,7 +52,13 @@ def _answer(setting: Setting, task: LineTask) -> LineResult:
 def _line(task: LineTask, text: str, score: float, setting: Setting) -> ScoredLine:
     peak = 1.0 if (setting.kind, setting.weights) == ("score", "posterior") else 0.8
     pair = _pair(task.source, text, peak) if task.aligned and MODELS[setting.model].aligns else None
-    return ScoredLine(text, score, 2 * score, len(text.split()) + 1, pair)
+    linked = _linked_words(task.source, text) if task.linked and MODELS[setting.model].aligns else None
+    return ScoredLine(text, score, 2 * score, len(text.split()) + 1, pair, linked)
+
+
+def _linked_words(source: str, target: str) -> LinkedWords:
+    sides = source.split(), target.split()
+    return LinkedWords(*sides, {(number, len(sides[1]) - 1 - number) for number in range(len(sides[1]))})
 
 
 def _pair(source: str, target: str, peak: float) -> AlignedPair:

@@ -1,12 +1,13 @@
 """What clients of LibreTranslate send, and what they make of the answers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
 
-from tests.serving.fakes import MODELS, Running, serving
+from nmt.serving.work import LineResult, LineTask, Setting
+from tests.serving.fakes import MODELS, Running, decode, serving
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +33,34 @@ def test_a_list_of_texts_gets_lists(server: Running) -> None:
 
 def test_html_keeps_its_tags(server: Running) -> None:
     answer = server.translate("<p>a b <i>c</i> &lt;d&gt;</p>", format="html")
-    assert answer["translatedText"] == "<p>b a <i>c</i> &lt;d&gt;</p>"
+    assert answer["translatedText"] == "<p><i>c</i> b a &lt;d&gt;</p>"
     answer = server.translate("<p>a <i>b</i></p>", format="html", alternatives=2)
-    assert answer["alternatives"] == ["<p>a-1 <i>b-1</i></p>", "<p>a-2 <i>b-2</i></p>"]
+    assert answer["alternatives"] == ["<p><i>b</i> a-1</p>", "<p><i>b</i> a-2</p>"]
+
+
+def test_placeholders_and_addresses_stay_and_are_no_work_for_a_model(server: Running) -> None:
+    answer = server.translate("a {0}\nhttps://x.org\nb", n_best=1, alignment=True)
+    assert answer["translatedText"] == "a {0}\nhttps://x.org\nb"
+    assert [line["source"] for line in answer["lines"]] == ["a {0}", "https://x.org", "b"]
+    [hypothesis] = answer["lines"][0]["hypotheses"]
+    assert (hypothesis["text"], hypothesis["alignment"]["source"]) == ("a {0}", ["a"])
+    assert server.translate("a {0} b")["translatedText"] == "{0} b a"
+    assert server.translate("a {0} b", protect=False)["translatedText"] == "b {0} a"
+    assert server.translate("<p>a <b>b</b></p>", model="plain", target="fr", format="html")["translatedText"]
+
+
+def test_links_are_asked_for_only_where_codes_need_them() -> None:
+    asked: list[tuple[str, bool]] = []
+
+    def noting(setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult]:
+        asked.extend((setting.weights, task.linked) for task in tasks)
+        return decode(setting, tasks)
+
+    with serving([noting]) as running:
+        running.translate("a b")
+        running.translate("a {0} b")
+        running.translate("a {0} b", alignment=True)
+    assert asked == [("attention", False), ("posterior", True), ("attention", True)]
 
 
 def test_languages_settings_detection_and_health(server: Running) -> None:

@@ -322,9 +322,9 @@ def test_hostile_text_is_escaped_in_the_page_without_scripts(server: Running) ->
 
 
 def test_without_scripts_a_form_translates(server: Running) -> None:
-    answer = server.ask("/", [("q", "a <b>\nc d"), ("model", "two")])
+    answer = server.ask("/", [("q", "a <x\nc d"), ("model", "two")])
     assert answer.status == 200
-    assert ">&lt;B&gt; A\nD C</textarea>" in answer.body.decode()
+    assert ">&lt;X A\nD C</textarea>" in answer.body.decode()
     empty = server.ask("/", [("model", "two")])
     assert empty.status == 400
     assert "missing q parameter" in empty.body.decode()

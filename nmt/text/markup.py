@@ -1,0 +1,157 @@
+"""HTML as a browser reads it: blocks, each a text with inline codes, and what is between them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape, unescape
+from typing import Literal
+
+from nmt.text.inline import Code, Piece
+
+_BLOCKS = frozenset(
+    """
+    address article aside audio blockquote body br button canvas caption center dd details dialog dir div dl dt fieldset figcaption
+    figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe legend li link main menu meta nav noframes
+    noscript object ol optgroup option p param pre search section select source summary table tbody td template textarea tfoot
+    th thead title tr track ul video
+    """.split()
+)
+"""Elements that end a sentence; all others are parts of one."""
+_EMPTY = frozenset("area base br col embed hr img input link meta param source track wbr".split())
+_CODE = frozenset("code pre script style textarea".split())
+"""Elements whose content is not translated."""
+_RAW = frozenset("script style textarea title".split())
+"""Elements in which there are no tags but their end."""
+_MARKUP = re.compile(
+    r"""
+      <!--.*?(?:-->|\Z)
+    | <!\[CDATA\[.*?(?:\]\]>|\Z)
+    | <[!?][^>]*(?:>|\Z)
+    | <(?P<slash>/?)(?P<name>[A-Za-z][^\s/>]*)(?P<attributes>(?:=\s*+"[^"]*"|=\s*+'[^']*'|[^>])*+)(?:>|\Z)
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""Comments, declarations and tags; one that does not end goes to the end of the text, so that time is linear."""
+_ATTRIBUTE = re.compile(r"""([^\s"'>/=]++)(?:\s*+=\s*+("[^"]*"|'[^']*'|[^\s>]++))?""")
+_SELF_CLOSING = re.compile(r"(?:^|[\s\"'])/\Z")
+_SPACES = re.compile(r"[ \t\r\n\f]+")
+
+
+@dataclass(frozen=True)
+class _Token:
+    """Text, a tag, or an element that is not translated, as it is written.
+
+    Attributes:
+        kind: `whole` is an element without end tag, or with its content.
+        name: of the element, in small letters; empty for text and comments.
+    """
+
+    raw: str
+    kind: Literal["text", "open", "close", "whole"]
+    name: str = ""
+    is_opaque: bool = False
+
+
+def html_blocks(text: str) -> Iterator[str | list[Piece]]:
+    """The blocks of HTML, each as text and codes without entities, and markup between them as it is written.
+
+    Scripts, code, and elements whose author says `translate="no"` or `notranslate` are codes with their content.
+    """
+    run: list[_Token] = []
+    for token in _elements(_tokens(text)):
+        if token.name in _BLOCKS:
+            yield from _block(run)
+            run = []
+            yield token.raw
+        else:
+            run.append(token)
+    yield from _block(run)
+
+
+def html_text(text: str) -> str:
+    """Plain text as HTML."""
+    return escape(text, quote=False)
+
+
+def _block(run: list[_Token]) -> Iterator[str | list[Piece]]:
+    """A block without the white space and the comments around it; only markup if it has no text."""
+    raw = [token.raw for token in run]
+    visible = [number for number, token in enumerate(run) if token.kind == "text" and token.raw.strip()]
+    if not visible:
+        yield "".join(raw)
+        return
+    pieces = list(map(_piece, run))
+    first, last = run[0].raw, run[-1].raw
+    if run[0].kind == "text":
+        yield first[: len(first) - len(first.lstrip())]
+        pieces[0] = str(pieces[0]).lstrip()
+    if run[-1].kind == "text":
+        pieces[-1] = str(pieces[-1]).rstrip()
+    yield pieces
+    if run[-1].kind == "text":
+        yield last[len(last.rstrip()) :]
+
+
+def _piece(token: _Token) -> Piece:
+    match token.kind:
+        case "text":
+            return _SPACES.sub(" ", unescape(token.raw))
+        case "whole":
+            return Code(token.raw, "word" if token.is_opaque and token.name not in _RAW else "mark")
+        case kind:
+            return Code(token.raw, kind, token.name)
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    """The markup and the text between it."""
+    place = 0
+    while match := _MARKUP.search(text, place):
+        if match.start() > place:
+            yield _Token(text[place : match.start()], "text")
+        place = match.end()
+        token = _tag(match)
+        yield token
+        if token.kind == "open" and token.name in _RAW:
+            end = re.compile(rf"</{token.name}(?=[\s/>])|\Z", re.IGNORECASE).search(text, place)
+            assert end is not None, "the end of the text matches"
+            if end.start() > place:
+                yield _Token(text[place : end.start()], "text")
+            place = end.start()
+    if place < len(text):
+        yield _Token(text[place:], "text")
+
+
+def _tag(match: re.Match[str]) -> _Token:
+    if match["name"] is None:
+        return _Token(match[0], "whole")
+    name = match["name"].lower()
+    if match["slash"]:
+        return _Token(match[0], "close", name)
+    is_whole = name in _EMPTY or _SELF_CLOSING.search(match["attributes"]) is not None
+    return _Token(match[0], "whole" if is_whole else "open", name, name in _CODE or _is_kept(match["attributes"]))
+
+
+def _is_kept(attributes: str) -> bool:
+    """Whether the attributes say that the content is not to be translated."""
+    if "translate" not in attributes.lower():
+        return False
+    values = {match[1].lower(): (match[2] or "").strip("\"'") for match in _ATTRIBUTE.finditer(attributes)}
+    return values.get("translate", "").lower() == "no" or "notranslate" in values.get("class", "").split()
+
+
+def _elements(tokens: Iterator[_Token]) -> Iterator[_Token]:
+    """The tokens, with each element that is not translated as one; an element that does not end goes to the end of the text."""
+    for token in tokens:
+        if token.kind != "open" or not token.is_opaque:
+            yield token
+            continue
+        parts, depth = [token.raw], 1
+        for inner in tokens:
+            parts.append(inner.raw)
+            if inner.name == token.name and inner.kind != "whole":
+                depth += 1 if inner.kind == "open" else -1
+            if depth == 0:
+                break
+        yield _Token("".join(parts), "whole", token.name, is_opaque=True)

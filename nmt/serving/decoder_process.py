@@ -1,7 +1,8 @@
 """A process that decodes: models and their computation apart from the process that answers HTTP.
 
-Search is Python that keeps the interpreter busy, so decoding beside the server's event loop would make both slow. A process that
-is lost, or takes too long, is replaced, and only its batch fails.
+Search is Python that keeps the interpreter busy, so decoding beside the server's event loop would make both slow. A process
+decodes two batches at a time, in two threads that share its models and take turns at the interpreter: a short batch does not
+wait for a long one. A process that is lost, or takes too long, is replaced, and only its batches fail.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from nmt.errors import DataError, NmtError
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from nmt.serving.engine import Engine
 
 _SECONDS_TO_END = 5.0
+_BATCHES = 2
+"""Batches that a process decodes at a time."""
 
 
 class LostDecoderError(Exception):
@@ -45,40 +50,61 @@ class ProcessOptions:
     prepare: Callable[[], None] | None = None
 
 
+@dataclass(frozen=True)
+class _Started:
+    """A process, and a pipe to each of its threads."""
+
+    process: BaseProcess
+    ends: tuple[Connection, ...]
+    free: SimpleQueue[Connection]
+    """The pipes to threads that decode nothing; none until the models are loaded."""
+
+
 class DecoderProcess:
-    """A process that decodes one batch at a time."""
+    """A process that decodes two batches at a time."""
 
     def __init__(self, options: ProcessOptions) -> None:
         self._options = options
         self._starting = threading.Lock()
         self._closed = False
-        self._start()
+        self._started = self._start()
 
-    def _start(self) -> None:
+    def _start(self) -> _Started:
         """Start the process, which then loads its models; `wait` waits for it."""
         context = multiprocessing.get_context("spawn")
-        self._end, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self._options), daemon=True)
+        ours, theirs = zip(*(context.Pipe() for _ in range(_BATCHES)), strict=True)
+        process = context.Process(target=_serve, args=(theirs, self._options), daemon=True)
         with _ignoring_interrupts():
-            self._process.start()
-        theirs.close()
+            process.start()
+        for end in theirs:
+            end.close()
+        return _Started(process, ours, SimpleQueue())
 
     def wait(self) -> EngineDescription:
         """Wait until the models are loaded. Raises what loading raised, or LostDecoderError."""
-        answer = self._receive(None)
+        started = self._started
+        try:
+            answer = _receive(started.ends[0], None)
+        finally:  # also if they are not: the next batch then fails, and has the process replaced
+            for end in started.ends:
+                started.free.put(end)
         if isinstance(answer, Exception):
             raise answer
         description: EngineDescription = answer
         return description
 
     def run(self, setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult]:
-        """Decode a batch. Raises what decoding raised, or LostDecoderError."""
+        """Decode a batch; may be called from two threads. Raises what decoding raised, or LostDecoderError."""
+        started = self._started
+        end = started.free.get()
         try:
-            self._end.send((setting, tasks))
-            answer = self._receive(self._options.timeout)
+            end.send((setting, tasks))
+            answer = _receive(end, self._options.timeout)
         except (LostDecoderError, OSError):
-            self._replace()
+            self._replace(started)
             raise LostDecoderError("The process that decodes was lost.") from None
+        finally:
+            started.free.put(end)
         if isinstance(answer, Exception):
             raise answer
         results: list[LineResult] = answer
@@ -88,32 +114,32 @@ class DecoderProcess:
         """End the process, by force if it is busy."""
         with self._starting:
             self._closed = True
-            self._stop()
+            process = self._started.process
+            for end in self._started.ends:
+                end.close()  # upon which an idle process ends
+            process.join(_SECONDS_TO_END)
+            if process.is_alive():
+                process.kill()
+                process.join()
 
-    def _receive(self, timeout: float | None) -> Any:
-        try:
-            if self._end.poll(timeout):
-                return self._end.recv()
-        except (EOFError, OSError):
-            pass
-        raise LostDecoderError("The process that decodes was lost.")
-
-    def _replace(self) -> None:
+    def _replace(self, lost: _Started) -> None:
+        """Start another process, unless that was done when another batch of the lost one failed."""
         with self._starting:
-            if self._closed:
+            if self._closed or self._started is not lost:
                 return
-            self._process.kill()
-            self._stop()
-            self._start()
+            lost.process.kill()
+            lost.process.join()
+            self._started = self._start()
         with suppress(NmtError, LostDecoderError):  # then the next batch fails too, and another process is tried
             self.wait()
 
-    def _stop(self) -> None:
-        self._end.close()  # upon which an idle process ends
-        self._process.join(_SECONDS_TO_END)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
+
+def _receive(end: Connection, timeout: float | None) -> Any:
+    """What a process answers. Raises LostDecoderError."""
+    with suppress(EOFError, OSError):
+        if end.poll(timeout):
+            return end.recv()
+    raise LostDecoderError("The process that decodes was lost.")
 
 
 class _ignoring_interrupts:  # noqa: N801 -- used as a function
@@ -151,20 +177,28 @@ def start_decoders(options: ProcessOptions, count: int) -> tuple[list[DecoderPro
 # --- in the process -------------------------------------------------------------------------------------------------
 
 
-def _serve(end: Connection, options: ProcessOptions) -> None:
-    """Load the models, then decode batches until the other end is closed."""
+def _serve(ends: Sequence[Connection], options: ProcessOptions) -> None:
+    """Load the models, then decode batches, in a thread for each pipe, until the other ends are closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["OMP_NUM_THREADS"] = "1"
     logging.basicConfig(level=logging.ERROR)  # warnings tell of lines by numbers, which mean nothing here
     if options.prepare is not None:
         options.prepare()
-    with suppress(EOFError, OSError):  # the other end is closed
+    first, *others = ends
+    with suppress(OSError):  # the other end is closed
         try:
             engine = _load(options)
         except NmtError as error:
-            end.send(error)
+            first.send(error)
             return
-        end.send(engine.description)
+        first.send(engine.description)
+        for end in others:
+            threading.Thread(target=_decode_batches, args=(engine, end), daemon=True).start()
+        _decode_batches(engine, first)
+
+
+def _decode_batches(engine: Engine, end: Connection) -> None:
+    with suppress(EOFError, OSError):  # the other end is closed
         while True:
             setting, tasks = end.recv()
             end.send(_answer(engine, setting, tasks))

@@ -86,10 +86,10 @@ def test_a_batch_has_a_bounded_size_but_at_least_one_task() -> None:
     gate = Gate()
     queue = batcher(gate, max_size=10)
     busy(gate, queue)
-    queue.submit("s", [6, 4, 1, 50, 2])
+    queue.submit("s", [5, 4, 1, 50, 5, 3, 3])
     gate.release(10)
     assert queue.close(10)
-    assert [tasks for _, tasks in gate.batches[1:]] == [[6, 4], [1], [50], [2]]
+    assert sorted(tasks for _, tasks in gate.batches[1:]) == [[3], [5, 3], [5, 4, 1], [50]]
 
 
 def test_decoders_share_what_waits() -> None:
@@ -224,18 +224,20 @@ def test_a_decoder_waits_a_moment_for_clients_that_come_back() -> None:
     assert len(sizes) <= 9  # 5 batches of 6, if no client is late; 10 of 3 without waiting
 
 
-def test_a_slow_task_is_decoded_alone() -> None:
+def test_a_slow_task_is_decoded_alone_and_beside_quick_ones() -> None:
     gate = Gate()
-    queue = batcher(gate, slow_size=50)
-    first = busy(gate, queue)
-    futures = [queue.submit("s", tasks) for tasks in ([1, 60, 70, 2], [3, 4])]
-    gate.release(6)
-    assert [future.result(10) for future in (first, *futures)] == [[0], [2, 120, 140, 4], [6, 8]]
-    assert gate.batches == [("s", [0]), ("s", [1, 3, 4]), ("s", [60]), ("s", [70]), ("s", [2])]
+    queue = batcher(gate, max_size=100)
+    long = [queue.submit("s", [1, 60, 70, 2]), queue.submit("s", [80])]
+    for _ in range(2):
+        assert gate.entered.acquire(timeout=10)
+    assert sorted(gate.batches) == [("s", [1, 2]), ("s", [60])]
+    gate.release(5)
+    assert [future.result(10) for future in long] == [[2, 120, 140, 4], [160]]
+    assert [tasks for _, tasks in gate.batches if max(tasks) > 50] == [[60], [80], [70]]
     assert queue.close(10)
 
 
-def test_slow_tasks_leave_a_decoder_to_others() -> None:
+def test_slow_tasks_do_not_hold_up_quick_ones_even_of_one_decoder() -> None:
     slow, quick = threading.Event(), threading.Event()
 
     def decode(_: str, tasks: Sequence[int]) -> list[int]:
@@ -244,7 +246,7 @@ def test_slow_tasks_leave_a_decoder_to_others() -> None:
             assert quick.wait(10)
         return [2 * task for task in tasks]
 
-    queue = batcher(decode, decode, slow_size=50)
+    queue = batcher(decode, max_size=100)
     long = [queue.submit("s", [60, 70]), queue.submit("t", [80])]
     assert slow.wait(10)
     assert [queue.submit("s", [number]).result(10) for number in range(5)] == [[0], [2], [4], [6], [8]]
@@ -253,9 +255,38 @@ def test_slow_tasks_leave_a_decoder_to_others() -> None:
     assert queue.close(10)
 
 
+def test_slow_tasks_leave_the_queue_with_the_quick_ones_of_their_request() -> None:
+    gate = Gate()
+    queue = batcher(gate, max_size=100)
+    held = [busy(gate, queue), queue.submit("s", [60])]
+    assert gate.entered.acquire(timeout=10)
+    leaving = queue.submit("s", [1, 70, 2, 80])
+    assert queue.waiting == 4
+    assert leaving.cancel()
+    assert queue.waiting == 0
+    gate.release(2)
+    assert [future.result(10) for future in held] == [[0], [120]]
+    assert queue.close(10)
+
+
+def test_a_request_of_which_a_slow_task_fails_fails() -> None:
+    def decode(_: str, tasks: Sequence[int]) -> list[int]:
+        if tasks[0] == 60:
+            raise ValueError("bad task")
+        return list(tasks)
+
+    queue = batcher(decode, max_size=100)
+    bad, good = queue.submit("s", [60, 1, 70]), queue.submit("s", [2, 80])
+    with pytest.raises(ValueError, match="bad task"):
+        bad.result(10)
+    assert good.result(10) == [2, 80]
+    assert queue.close(10)
+    assert queue.waiting == 0
+
+
 def test_slow_tasks_that_wait_are_done_before_it_closes() -> None:
     gate = Gate()
-    queue = batcher(gate, gate, slow_size=50)
+    queue = batcher(gate, gate, max_size=100)
     futures = [queue.submit("s", [number]) for number in (60, 70, 80)]
     assert gate.entered.acquire(timeout=10)
     closing = threading.Thread(target=queue.close, args=(10,))

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -32,7 +32,7 @@ from nmt.serving.decoder_process import DecoderProcess, LostDecoderError, Proces
 from nmt.serving.engine import Engine, unique
 from nmt.serving.listening import bind
 from nmt.serving.running import ServerOptions
-from nmt.serving.work import AlignmentWeights, EngineOptions, LineTask, Setting
+from nmt.serving.work import AlignmentWeights, EngineOptions, LineResult, LineTask, Setting
 from nmt.text.subwords import Subwords
 from tests.bundle.test_folder import TEXT, small_recipe
 from tests.commands import NMT, ROOT, bad, good, nmt
@@ -282,34 +282,64 @@ def decoder(model: Path, forks: None) -> Iterator[DecoderProcess]:
     assert description.device == "cpu"
     yield decoder
     decoder.close()
-    assert not decoder._process.is_alive()
+    assert not decoder._started.process.is_alive()
 
 
 def test_an_error_in_a_batch_is_raised_and_the_process_goes_on(decoder: DecoderProcess) -> None:
-    first = decoder._process.pid
+    first = decoder._started.process.pid
     with pytest.raises(IndexError):
         decoder.run(Setting(5), [LineTask("a")])
     assert len(decoder.run(Setting(0), [LineTask("a")])) == 1
-    assert decoder._process.pid == first
+    assert decoder._started.process.pid == first
+
+
+def test_a_short_batch_is_decoded_beside_a_long_one(decoder: DecoderProcess, model: Path) -> None:
+    engine, setting = Engine(EngineOptions.of([model], "cpu")), Setting(0, n_best=2, beam_size=5)
+    long, short = [LineTask("a dog and a cat run " * 100, aligned=True)], [LineTask("the cat", aligned=True)]
+    with ThreadPoolExecutor(1) as thread:
+        answer = thread.submit(decoder.run, setting, long)
+        answers = [decoder.run(setting, short) for _ in range(3)]
+        assert not answer.done()
+        assert _figures(answer.result(60)) == _figures(engine.run(setting, long))
+    assert [_figures(each) for each in answers] == [_figures(engine.run(setting, short))] * 3
+
+
+def _figures(results: Sequence[LineResult]) -> list[list[object]]:
+    return [
+        [(line.text, round(line.score, 3), None if line.pair is None else line.pair.links) for line in result]
+        for result in results
+    ]
+
+
+def test_a_process_that_is_killed_loses_both_batches_and_is_replaced_once(decoder: DecoderProcess) -> None:
+    first = decoder._started.process
+    with ThreadPoolExecutor(2) as threads:
+        answers = [threads.submit(decoder.run, Setting(0), [LineTask("a dog and a cat run " * 100)]) for _ in range(2)]
+        wait_until(decoder._started.free.empty)
+        first.kill()
+        assert [type(answer.exception(60)) for answer in answers] == [LostDecoderError] * 2
+    assert not first.is_alive()
+    assert len(decoder.run(Setting(0), [LineTask("a dog")])) == 1
+    assert decoder._started.free.qsize() == 2
 
 
 def test_a_killed_process_is_replaced(decoder: DecoderProcess) -> None:
-    first = decoder._process.pid
+    first = decoder._started.process.pid
     assert first is not None
     os.kill(first, signal.SIGKILL)
     with pytest.raises(LostDecoderError):
         decoder.run(Setting(0), [LineTask("a dog")])
-    assert decoder._process.pid != first
+    assert decoder._started.process.pid != first
     assert len(decoder.run(Setting(0), [LineTask("a dog")])) == 1
 
 
 def test_a_process_that_takes_too_long_is_replaced(decoder: DecoderProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = decoder._process.pid
+    first = decoder._started.process.pid
     monkeypatch.setattr(decoder, "_options", replace(decoder._options, timeout=0.001))
     with pytest.raises(LostDecoderError):
         decoder.run(Setting(0), [LineTask("a dog and a cat")] * 50)
-    assert decoder._process.is_alive()
-    assert decoder._process.pid != first
+    assert decoder._started.process.is_alive()
+    assert decoder._started.process.pid != first
 
 
 def test_a_process_does_not_outlive_the_server(model: Path) -> None:

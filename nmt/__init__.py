@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nmt import search
+    from nmt.alignment.translation import TranslationHypothesis
     from nmt.alignment.weights import Alignment
     from nmt.bundle.folder import Bundle
     from nmt.comparison.evaluation import evaluate
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
     from nmt.corpora.locators import load_corpus
     from nmt.data.corpus import ParallelCorpus
     from nmt.decoding.loading import load
-    from nmt.decoding.translation import TranslationHypothesis
     from nmt.decoding.translator import Translation, Translator
     from nmt.errors import DataError, NmtError, UsageError
     from nmt.plotting.heatmap import plot_alignment
@@ -69,7 +69,7 @@ _HOME = {
     "Subwords": "nmt.text.subwords",
     "TrainingResult": "nmt.training.trainer",
     "Translation": "nmt.decoding.translator",
-    "TranslationHypothesis": "nmt.decoding.translation",
+    "TranslationHypothesis": "nmt.alignment.translation",
     "Translator": "nmt.decoding.translator",
     "Upload": "nmt.sharing.pushing",
     "UsageError": "nmt.errors",

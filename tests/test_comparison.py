@@ -15,6 +15,7 @@ import torch
 import yaml
 
 from nmt.alignment.gold import aligned_text, gold_links
+from nmt.alignment.translation import Translation
 from nmt.bundle.folder import Bundle
 from nmt.comparison import measure as measure_module
 from nmt.comparison import runs
@@ -23,7 +24,6 @@ from nmt.comparison.measure import Figures, HeldOut, LengthScore, find_fault, me
 from nmt.comparison.plan import Candidate, check_folder, find_candidates, locked, write_recipes
 from nmt.comparison.runs import Share, Stopped, check_runs, train_all
 from nmt.comparison.table import Row, Table, describe, with_p_values
-from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.recipe import load_recipe, parse_recipe

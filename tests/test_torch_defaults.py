@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import nmt
-from nmt.decoding.translation import Translation
+from nmt.alignment.translation import Translation
 from nmt.runtime.device import torch_defaults
 from tests.robustness import tiny
 from tests.training import toy

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
+from nmt.alignment.translation import Translation
 from nmt.alignment.weights import Matrix
 from nmt.model.interface import TranslationModel, device_of
 from nmt.text.subwords import BOS, EOS
-from nmt.text.words import words_of
-
-if TYPE_CHECKING:
-    from nmt.bundle.folder import Bundle
-    from nmt.decoding.translation import Translation
 
 
 def window_centers(model: TranslationModel[Any, Any], source: Sequence[int], target: Sequence[int]) -> Matrix | None:
@@ -45,7 +41,7 @@ def window_centers(model: TranslationModel[Any, Any], source: Sequence[int], tar
     return torch.cat(centers)[: len(target)].double().cpu().numpy()
 
 
-def word_centers(translation: Translation, bundle: Bundle, rank: int = 0) -> Matrix | None:
+def word_centers(translation: Translation, model: TranslationModel[Any, Any], rank: int = 0) -> Matrix | None:
     """p_t for each row of `word_alignment`; None if attention is global.
 
     Word n covers [n, n + 1] on the axis of source words, and its tokens share that interval evenly. A token counts by its
@@ -56,12 +52,13 @@ def word_centers(translation: Translation, bundle: Bundle, rank: int = 0) -> Mat
         [target words, heads], from 0 to the number of source words. A p_t beyond the last word, towards the end mark that no
         figure shows, is clipped.
     """
-    hypothesis = translation.hypotheses[rank]
-    centers = window_centers(bundle.model, translation.source_ids, hypothesis.ids)
+    centers = window_centers(model, translation.source_ids, translation.hypotheses[rank].ids)
     if centers is None:
         return None
-    source, source_word_of = words_of(bundle.source, translation.source_ids, translation.source)
-    target, target_word_of = words_of(bundle.target, hypothesis.ids, hypothesis.text)
+    (source, source_word_of), (target, target_word_of) = (
+        translation.words_of_tokens(),
+        translation.words_of_tokens(rank),
+    )
     positions, rows = word_positions(centers, source_word_of, len(source)), np.array(target_word_of)
     merged = np.full((len(target), positions.shape[1]), np.nan)
     for word in set(target_word_of) - {-1}:
@@ -69,9 +66,9 @@ def word_centers(translation: Translation, bundle: Bundle, rank: int = 0) -> Mat
     return merged
 
 
-def token_centers(translation: Translation, bundle: Bundle, rank: int = 0) -> Matrix | None:
+def token_centers(translation: Translation, model: TranslationModel[Any, Any], rank: int = 0) -> Matrix | None:
     """p_t for each row of `token_alignment`, where source token j covers [j, j + 1]; None if attention is global."""
-    centers = window_centers(bundle.model, translation.source_ids, translation.hypotheses[rank].ids)
+    centers = window_centers(model, translation.source_ids, translation.hypotheses[rank].ids)
     count = len(translation.source_ids)
     return None if centers is None else word_positions(centers, range(count), count)
 

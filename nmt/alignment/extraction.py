@@ -102,11 +102,6 @@ def fitting_extraction(recipe: Recipe | None, *, posterior: bool = False) -> Ext
     return Extraction("threshold" if is_guided else "argmax")
 
 
-def word_links(alignment: Alignment, recipe: Recipe, *, posterior: bool = False) -> Links:
-    """Extract the links of an alignment in the way that fits its model's recipe."""
-    return fitting_extraction(recipe, posterior=posterior).pair(alignment).links
-
-
 def _between_words(links: Links, alignment: Alignment) -> Links:
     """The links without those of punctuation."""
     return frozenset(

@@ -120,8 +120,8 @@ def align(
     check_not_input(output, [source, target] if gold is None else [source, target, gold])
     from nmt.alignment.error_rate import error_rate
     from nmt.alignment.extraction import Extraction, fitting_extraction
-    from nmt.alignment.forced_alignment import ForcedAligner, align_pairs
     from nmt.bundle.folder import choose_attention
+    from nmt.decoding.forced_alignment import ForcedAligner, align_pairs
 
     total = count_pairs(source, target)
     gold_links = None if gold is None else read_gold_links(gold, total, flipped=gold_order == "target-source")

@@ -14,7 +14,7 @@ from nmt.cli.streams import STANDARD, is_terminal
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from nmt.decoding.translation import Translation
+    from nmt.alignment.translation import Translation
 
 _COLORS = (32, 161, 29, 130, 98, 100)
 """Terminal colors with a contrast of at least 3.8 to black and to white: blue, red, green, brown, purple, olive."""

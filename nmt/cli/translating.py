@@ -179,7 +179,7 @@ def translate(
     if alignments is not None:
         need_attention(bundles[0], models[0])
     has_attention = bundles[0].recipe.model.has_attention
-    aligned_by = bundles[0] if alignments is not None or (form == "jsonl" and has_attention) else None
+    is_linked = alignments is not None or (form == "jsonl" and has_attention)
     unknown = unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown)
     translator = build_translator(
         bundles,
@@ -194,7 +194,7 @@ def translate(
         },
         n_best=n_best or 1,
         batch_tokens=batch_tokens,
-        alignments=aligned_by is not None,
+        alignments=is_linked,
         replace_unknown=unknown,
         shortlist=load_shortlist(shortlist, bundles[0]),
         sampling=sampling,
@@ -220,7 +220,7 @@ def translate(
         translations = with_progress(
             translator.stream(own, first_line=first), "translating", total=total, quiet=is_hidden
         )
-        writer = _Writer(form, n_best=n_best, scores=scores, aligned_by=aligned_by)
+        writer = _Writer(form, n_best=n_best, scores=scores, is_linked=is_linked)
         text_file.writelines(writer.header() if part.number == 1 else ())
         for number, translation in enumerate(translations, start=first):
             links = writer.links(translation, number)
@@ -307,8 +307,8 @@ class _Writer:
     form: OutputFormat
     n_best: int | None
     scores: bool
-    aligned_by: Bundle | None
-    """The model whose alignments are written; None for no alignments."""
+    is_linked: bool
+    """Whether word links are written."""
 
     def header(self) -> Iterator[bytes]:
         """The header of a table."""
@@ -317,17 +317,11 @@ class _Writer:
 
     def links(self, translation: Translation, number: int) -> list[Links | None]:
         """The word links of each hypothesis of a line; None if it is too long, or if no alignments are written."""
-        bundle = self.aligned_by
-        if bundle is None:
-            return [None] * len(translation.hypotheses)
-        from nmt.alignment.extraction import word_links
-        from nmt.alignment.hypothesis_alignment import word_alignment
-
         links: list[Links | None] = []
         for rank in range(len(translation.hypotheses)):
-            is_aligned = translation.is_aligned(rank)
-            links.append(word_links(word_alignment(translation, bundle, rank), bundle.recipe) if is_aligned else None)
-            if not is_aligned:
+            is_aligned = self.is_linked and translation.is_aligned(rank)
+            links.append(translation.word_links(rank) if is_aligned else None)
+            if self.is_linked and not is_aligned:
                 logger.warning("Line %d is too long for word links: it gets none.", number)
         return links
 

@@ -17,8 +17,8 @@ import torch
 
 from nmt.alignment.error_rate import AlignmentErrorRate, error_rate
 from nmt.alignment.gold import aligned_text, gold_links
-from nmt.alignment.hypothesis_alignment import word_alignment
 from nmt.alignment.links import GoldLinks
+from nmt.alignment.translation import Translation
 from nmt.alignment.weights import Alignment, entropy
 from nmt.bundle.folder import WEIGHTS, Bundle
 from nmt.comparison.lengths import Bucket, length_buckets, span
@@ -26,7 +26,6 @@ from nmt.comparison.plan import Candidate, write_text
 from nmt.comparison.runs import records
 from nmt.corpora.locators import load_corpus
 from nmt.data.corpus import ParallelCorpus
-from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
@@ -273,7 +272,7 @@ def _reference_figures(
     figures.update(dict.fromkeys(("entropy", "aer", "precision", "recall", "posterior_aer")))
     if not candidate.recipe.model.has_attention:
         return figures
-    alignments = [word_alignment(item, bundle) for item in references]
+    alignments = [item.word_alignment() for item in references]
     figures["entropy"] = _mean_entropy(alignments)
     if text.gold is not None:
         errors = forced_error_rate(translator, text.aligned, text.gold, progress=progress)

@@ -10,9 +10,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from nmt import recipe
+from nmt.alignment.translation import TranslationHypothesis
 from nmt.data.batching import pad
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.translation import TranslationHypothesis
 from nmt.decoding.unknown import UnknownWords
 from nmt.fast import pack_search
 from nmt.runtime.device import threads_for, torch_defaults

@@ -10,7 +10,7 @@ from itertools import islice
 from jaxtyping import Float
 from torch import Tensor
 
-from nmt.decoding.translation import TranslationHypothesis
+from nmt.alignment.translation import TranslationHypothesis
 from nmt.search.hypothesis import NEG_INF, Penalties, joint_length, no_alignment
 from nmt.text.scripts import UNSPACED
 

@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overlo
 
 import numpy as np
 
+from nmt.alignment.translation import (
+    Translation,
+    TranslationHypothesis,
+    WordReader,
+    empty_hypothesis,
+    unscored_hypothesis,
+)
 from nmt.data.pauses import Pause
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.ensemble import Ensemble
@@ -42,13 +49,6 @@ from nmt.decoding.options import (
 )
 from nmt.decoding.parts import join, join_ranked, split_text
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.translation import (
-    Translation,
-    TranslationHypothesis,
-    WordReader,
-    empty_hypothesis,
-    unscored_hypothesis,
-)
 from nmt.decoding.unknown import UnknownWords
 from nmt.errors import DataError, UsageError
 from nmt.fast.bucketing import largest_bucket_within

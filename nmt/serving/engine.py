@@ -16,7 +16,7 @@ from nmt.serving.work import EngineDescription, EngineOptions, LineResult, LineT
 from nmt.text.inline import LinkedWords
 
 if TYPE_CHECKING:
-    from nmt.decoding.translation import Translation
+    from nmt.alignment.translation import Translation
 
 MOST_WEIGHTS = 40_000
 """Most pairs of words in an alignment; a larger one would be megabytes of JSON."""

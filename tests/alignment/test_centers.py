@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from nmt.alignment.centers import token_centers, window_centers, word_centers, word_positions
-from nmt.alignment.hypothesis_alignment import links_between_tokens
 from nmt.alignment.links import GoldLinks
 from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
@@ -90,7 +89,7 @@ def monotonic() -> Bundle:
 def test_a_word_has_the_mean_of_its_tokens(monotonic: Bundle) -> None:
     """Tokens `▁ a ▁ d o g` and `▁ a ▁ c a t`: row t of the target is centered on token t of the source."""
     [translation] = Translator([monotonic]).score([("a dog", "a cat")])
-    tokens, words = token_centers(translation, monotonic), word_centers(translation, monotonic)
+    tokens, words = token_centers(translation, monotonic.model), word_centers(translation, monotonic.model)
     assert tokens is not None
     assert words is not None
     np.testing.assert_allclose(tokens[:, 0], np.arange(6) + 0.5)
@@ -99,6 +98,6 @@ def test_a_word_has_the_mean_of_its_tokens(monotonic: Bundle) -> None:
 
 def test_gold_links_between_words_hold_for_all_their_tokens(monotonic: Bundle) -> None:
     [translation] = Translator([monotonic]).score([("a dog", "the a")])
-    gold = links_between_tokens(GoldLinks(frozenset({(0, 1)}), frozenset({(1, 1)})), translation, monotonic)
+    gold = translation.gold_between_tokens(GoldLinks(frozenset({(0, 1)}), frozenset({(1, 1)})))
     assert gold.sure == {(source, target) for source in (0, 1) for target in (4, 5)}
     assert gold.possible - gold.sure == {(source, target) for source in (2, 3, 4, 5) for target in (4, 5)}

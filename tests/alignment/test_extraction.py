@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nmt.alignment.extraction import Extraction, word_links
+from nmt.alignment.extraction import Extraction, fitting_extraction
 from nmt.alignment.weights import Alignment
 from nmt.errors import UsageError
 from nmt.recipe import GuidedAlignmentConfig
@@ -80,6 +80,6 @@ def test_the_attention_of_guided_alignment_is_read_off_by_threshold_and_any_othe
     one = alignment([[0.6, 0.4], [0.2, 0.25]], "a b", "c d")
     left_alone = small_recipe()
     guided = left_alone.training.model_copy(update={"guided_alignment": GuidedAlignmentConfig(links="gold")})
-    assert word_links(one, left_alone) == {(0, 0), (1, 1)}
-    assert word_links(one, left_alone.model_copy(update={"training": guided})) == {(0, 0), (1, 0)}
-    assert word_links(one, left_alone, posterior=True) == Extraction("mutual").pair(one).links
+    assert fitting_extraction(left_alone).pair(one).links == {(0, 0), (1, 1)}
+    assert fitting_extraction(left_alone.model_copy(update={"training": guided})).pair(one).links == {(0, 0), (1, 0)}
+    assert fitting_extraction(left_alone, posterior=True).pair(one).links == Extraction("mutual").pair(one).links

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.alignment.hypothesis_alignment import word_alignment
 from nmt.alignment.link_files import read_pharaoh
 from nmt.alignment.links import GoldLinks
 from nmt.bundle.folder import Bundle
@@ -150,7 +149,7 @@ def test_attention_or_what_the_word_tells_of_it_is_linked(folder: Path) -> None:
     model = Bundle.load(folder / "en-de")
     for form, shown in ((True, posterior), (False, attention)):
         [found] = Translator([model], posterior=form).score(zip(SOURCE[:1], TARGET[:1], strict=True))
-        np.testing.assert_allclose(shown[0], word_alignment(found, model).weights, atol=1e-4)
+        np.testing.assert_allclose(shown[0], found.word_alignment().weights, atol=1e-4)
 
 
 def test_tokens_are_linked_on_request(folder: Path) -> None:

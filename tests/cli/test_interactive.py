@@ -13,7 +13,7 @@ from typing import Self
 
 import pytest
 
-from nmt.decoding.translation import Translation
+from nmt.alignment.translation import Translation
 from nmt.decoding.translator import Translator
 from tests.commands import Running
 from tests.decoding.test_translator import LINES, bundle

@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.alignment.translation import TranslationHypothesis
 from nmt.decoding.parts import join, join_ranked, join_texts, largest_sums, split_text
-from nmt.decoding.translation import TranslationHypothesis
 from nmt.search.hypothesis import NEG_INF, Penalties
 
 Part = list[TranslationHypothesis]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.alignment.translation import Translation
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.runtime.workers import Workers
 from nmt.search.sampling import Sampling

@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from nmt import recipe
+from nmt.alignment.translation import Translation
 from nmt.bundle.folder import Bundle
 from nmt.decoding.options import Options
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.runtime.device import DecodingPrecision

@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from nmt import recipe
-from nmt.alignment.hypothesis_alignment import word_alignment
 from nmt.alignment.links import argmax_links
+from nmt.alignment.translation import Translation
 from nmt.bundle.folder import Bundle
-from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.decoding.unknown import UnknownWords, read_lexicon
 from nmt.errors import DataError
@@ -154,7 +153,7 @@ def test_every_hypothesis_holds_the_words_that_its_links_name(bundle: Bundle, al
     for before, after in zip(plain, replaced, strict=True):
         assert [item.ids for item in after.hypotheses] == [item.ids for item in before.hypotheses]
         for rank, hypothesis in enumerate(after.hypotheses):
-            source_of = {j: i for i, j in argmax_links(word_alignment(before, bundle, rank).weights)}
+            source_of = {j: i for i, j in argmax_links(before.word_alignment(rank).weights)}
             aligned = before.source.split()
             expected = [
                 {"dog": "Hündchen", "Zoe": "Zoé"}.get(aligned[source_of[j]], aligned[source_of[j]])
@@ -164,7 +163,7 @@ def test_every_hypothesis_holds_the_words_that_its_links_name(bundle: Bundle, al
             ]
             assert hypothesis.text == " ".join(expected)
             if alignments:
-                assert list(word_alignment(after, bundle, rank).target) == expected
+                assert list(after.word_alignment(rank).target) == expected
             marks += hypothesis.ids.count(UNK)
             several += hypothesis.ids.count(UNK) > 1
             translated += "Zoé" in expected or "Hündchen" in expected
@@ -178,7 +177,7 @@ def test_a_line_in_parts_has_words_of_each_part(bundle: Bundle) -> None:
     parts = list(Translator([bundle], **options).translate(["Ann Zoe Bob.", "Cid Eve Dan."]))
     assert whole.text == " ".join(part.text for part in parts)
     assert all(set(part.source.split()) & set(part.text.split()) for part in parts)
-    assert word_alignment(whole, bundle).target == tuple(whole.text.split())
+    assert whole.word_alignment().target == tuple(whole.text.split())
 
 
 def test_without_the_option_the_mark_stays(bundle: Bundle) -> None:

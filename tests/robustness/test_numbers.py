@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nmt import recipe
-from nmt.decoding.translation import TranslationHypothesis
+from nmt.alignment.translation import TranslationHypothesis
 from nmt.decoding.translator import Translator
 from nmt.model.recurrent import RecurrentModel
 from nmt.runtime.device import DecodingPrecision

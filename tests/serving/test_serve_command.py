@@ -23,9 +23,9 @@ import pytest
 import torch
 
 import nmt as toolkit
+from nmt.alignment.translation import Translation
 from nmt.bundle.folder import Bundle
 from nmt.cli.serving import serve
-from nmt.decoding.translation import Translation
 from nmt.errors import DataError, UsageError
 from nmt.serving import decoder_process, running
 from nmt.serving.decoder_process import DecoderProcess, LostDecoderError, ProcessOptions, start_decoders

@@ -11,7 +11,6 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from nmt.alignment.error_rate import alignment_error_rate
-from nmt.alignment.hypothesis_alignment import word_alignment
 from nmt.alignment.links import argmax_links
 from nmt.bundle.folder import Bundle
 from nmt.corpora.locators import load_corpus
@@ -116,7 +115,7 @@ def error_rate(run: Path, corpus: Path) -> float:
     bundle = Bundle.load(run)
     pairs = list(load_corpus(f"{corpus}/valid", source="src", target="tgt").pairs())
     scored = Translator([bundle]).score(pairs)
-    links = [argmax_links(word_alignment(translation, bundle).weights) for translation in scored]
+    links = [argmax_links(translation.word_alignment().weights) for translation in scored]
     lengths = [len(source.split()) for source, _ in pairs]
     gold = [{(i, n - 1 - i) for i in range(n)} for n in lengths]
     return alignment_error_rate(links, gold, gold).aer

@@ -11,8 +11,8 @@ from nmt.cli.streams import open_output
 from nmt.errors import DataError
 
 if TYPE_CHECKING:
+    from nmt.alignment.translation import Translation
     from nmt.bundle.folder import Bundle
-    from nmt.decoding.translation import Translation
     from nmt.decoding.translator import Translator
     from nmt.plotting.explorer import Explored, Reading
 
@@ -45,21 +45,20 @@ def _readings(
 
 
 def _reading(request: Request, index: int, translation: Translation, bundle: Bundle) -> Reading:
-    from nmt.alignment.hypothesis_alignment import token_alignment, word_alignment
     from nmt.alignment.weights import entropy
     from nmt.plotting.explorer import Reading
 
-    words = word_alignment(translation, bundle)
+    words, links = translation.word_alignment(), translation.word_links()
     best = translation.hypotheses[0]
     figures = {
         "length": len(words.source),
         "score": best.log_probability / len(best.token_log_probs) if best.token_log_probs else None,
         "entropy": float(entropy(words.weights).mean()) if words.weights.size else None,
         "bleu": request.bleu(index, best.text, bundle),
-        "aer": request.error_rate(index, words, bundle),
+        "aer": request.error_rate(index, links),
     }
     available = {name: value for name, value in figures.items() if value is not None}
-    return Reading(words, token_alignment(translation, bundle), request.links(words, bundle), available)
+    return Reading(words, translation.token_alignment(), links, available)
 
 
 def _explored(request: Request, columns: Sequence[Sequence[Reading | None]]) -> Iterator[Explored]:

@@ -15,9 +15,9 @@ from nmt.cli.plotting.request import Request
 from nmt.errors import DataError
 
 if TYPE_CHECKING:
+    from nmt.alignment.translation import Translation
     from nmt.alignment.weights import Alignment
     from nmt.bundle.folder import Bundle
-    from nmt.decoding.translation import Translation
     from nmt.decoding.translator import Translator
     from nmt.plotting.heatmap import Heatmap
 
@@ -97,8 +97,6 @@ class _Picture:
 
     def panels(self, number: int, views: Sequence[_View]) -> Iterator[Heatmap]:
         """The panels of the sentence in line `number`. An empty one is an error only if it is the only sentence."""
-        from nmt.alignment.hypothesis_alignment import word_alignment
-
         translation = views[0].translation
         is_only, ranks, count = len(self.request.sources) == 1, self.options.ranks, len(translation.hypotheses)
         if not translation.source_ids:
@@ -111,7 +109,7 @@ class _Picture:
                 "Choose a lower one, or a larger --beam-size."
             )
         for rank in ranks[: count - ranks.start]:
-            words = [word_alignment(view.translation, view.bundle, rank) for view in views]
+            words = [view.translation.word_alignment(rank) for view in views]
             if words[0].weights.size or is_only:
                 yield from (self._panel(number, view, rank, own) for view, own in zip(views, words, strict=True))
             else:
@@ -120,23 +118,20 @@ class _Picture:
     def _panel(self, number: int, view: _View, rank: int, words: Alignment) -> Heatmap:
         """A matrix with its gold links and the centers of its window."""
         from nmt.alignment.centers import token_centers, word_centers
-        from nmt.alignment.hypothesis_alignment import links_between_tokens, token_alignment
         from nmt.alignment.links import check_within
         from nmt.plotting.heatmap import Heatmap
 
-        translation, bundle = view.translation, view.bundle
+        translation, model = view.translation, view.bundle.model
         gold = self.request.gold[number - 1] if self.request.gold else None
         if gold:
             check_within(gold.possible, len(words.source), len(words.target), f"Gold links, line {number}")
-        title = self._title(number, view, rank, words)
+        title = self._title(number, view, rank)
         if not self.options.subwords:
-            return Heatmap(words, title, gold, word_centers(translation, bundle, rank))
-        tokens, links = token_alignment(translation, bundle, rank), gold
-        if gold:
-            links = links_between_tokens(gold, translation, bundle, rank)
-        return Heatmap(tokens, title, links, token_centers(translation, bundle, rank))
+            return Heatmap(words, title, gold, word_centers(translation, model, rank))
+        links = gold and translation.gold_between_tokens(gold, rank)
+        return Heatmap(translation.token_alignment(rank), title, links, token_centers(translation, model, rank))
 
-    def _title(self, number: int, view: _View, rank: int, words: Alignment) -> str:
+    def _title(self, number: int, view: _View, rank: int) -> str:
         """The title of a panel: line, attention, rank and score, and BLEU and AER if they are known."""
         request, hypothesis, parts = self.request, view.translation.hypotheses[rank], []
         if len(request.sources) > 1:
@@ -147,6 +142,6 @@ class _Picture:
             parts.append(f"translation {rank + 1}, score {hypothesis.score:.2f}".replace("-", "−"))
         if (bleu := request.bleu(number - 1, hypothesis.text, view.bundle)) is not None:
             parts.append(f"BLEU {bleu:.1f}")
-        if (aer := request.error_rate(number - 1, words, view.bundle)) is not None:
+        if (aer := request.error_rate(number - 1, view.translation.word_links(rank))) is not None:
             parts.append(f"AER {100 * aer:.1f}%")
         return " · ".join(parts)

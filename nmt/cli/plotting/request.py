@@ -13,9 +13,8 @@ from nmt.runtime.progress import with_progress
 
 if TYPE_CHECKING:
     from nmt.alignment.links import GoldLinks, Links
-    from nmt.alignment.weights import Alignment
+    from nmt.alignment.translation import Translation
     from nmt.bundle.folder import Bundle
-    from nmt.decoding.translation import Translation
     from nmt.decoding.translator import Translator
 
 
@@ -52,17 +51,11 @@ class Request:
         data, evaluation = bundle.recipe.data, bundle.recipe.evaluation
         return sentence_bleu(text, self.references[index], language=data.target, tokenize=evaluation.tokenize)
 
-    def links(self, words: Alignment, bundle: Bundle) -> Links:
-        """The model's links between the words of a sentence and its translation."""
-        from nmt.alignment.extraction import word_links
-
-        return word_links(words, bundle.recipe, posterior=self.posterior)
-
-    def error_rate(self, index: int, words: Alignment, bundle: Bundle) -> float | None:
-        """Alignment error rate of those links; None without gold links."""
+    def error_rate(self, index: int, links: Links) -> float | None:
+        """Alignment error rate of links between words; None without gold links."""
         from nmt.alignment.error_rate import error_rate
 
-        return None if self.gold is None else error_rate([self.links(words, bundle)], [self.gold[index]]).aer
+        return None if self.gold is None else error_rate([links], [self.gold[index]]).aer
 
     def read(self, translator: Translator, label: str, *, quiet: bool) -> Iterator[Translation]:
         """Translate each sentence, or score its reference if forced, with a progress bar."""

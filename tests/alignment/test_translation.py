@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.alignment.extraction import word_links
-from nmt.alignment.hypothesis_alignment import word_alignment
+from nmt.alignment.extraction import Extraction, fitting_extraction
+from nmt.alignment.translation import Translation
 from nmt.alignment.weights import Alignment
-from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from tests.robustness import tiny
@@ -53,9 +52,9 @@ def test_words_alignment_and_links_are_those_of_the_commands(translator: Transla
     bundle = tiny.bundle()
     for translation in translator.translate([LINE, "a cat", ""], n_best=2):
         for rank in range(len(translation.hypotheses)):
-            expected = word_alignment(translation, bundle, rank)
-            assert translation.word_alignment(rank) == expected
-            assert translation.word_links(rank) == word_links(expected, bundle.recipe)
+            words = translation.word_alignment(rank)
+            assert words.target == tuple(translation.hypotheses[rank].text.split())
+            assert translation.word_links(rank) == fitting_extraction(bundle.recipe).pair(words).links
         assert translation.words == tuple(translation.text.split())
         assert translation.source_words == tuple(translation.source.split())
         assert isinstance(translation.alignment, np.ndarray)
@@ -68,7 +67,7 @@ def test_given_pairs_are_aligned_by_the_posterior(translator: Translator) -> Non
     aligned, [listed] = translator.align(pair), translator.align([pair])
     expected = translator.score(pair, posterior=True)
     assert aligned == listed == expected
-    assert aligned.links == word_links(aligned.word_alignment(), tiny.bundle().recipe, posterior=True)
+    assert aligned.links == Extraction("mutual").pair(aligned.word_alignment()).links
     assert aligned.words == ("a", "cat", "sleeps")
     attention = translator.align(pair, posterior=False)
     assert attention == translator.score(pair)
@@ -92,6 +91,9 @@ def test_pickling_keeps_the_words_and_leaves_the_subwords(translator: Translator
     assert (again.words, again.links) == (translation.words, translation.links)
     assert again.word_alignment(1) == translation.word_alignment(1)
     assert pickle.loads(pickle.dumps(again)).links == translation.links
+    assert translation.token_alignment().source
+    with pytest.raises(UsageError, match="tokens of a Translation are not pickled"):
+        again.token_alignment()
     with pytest.raises(UsageError, match="known only if a Translator made it"):
         _ = replace(translation, reader=None).words
 

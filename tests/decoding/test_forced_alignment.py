@@ -12,14 +12,13 @@ import pytest
 import torch
 
 from nmt.alignment.extraction import AlignedPair, Extraction
-from nmt.alignment.forced_alignment import ForcedAligner, align_pairs
-from nmt.alignment.hypothesis_alignment import token_alignment, word_alignment
 from nmt.alignment.links import argmax_links, flip
+from nmt.alignment.translation import Translation, TranslationHypothesis, WordReader
 from nmt.alignment.weights import Alignment
 from nmt.alignment.writing import Format, pair_writer
 from nmt.bundle.folder import Bundle
 from nmt.data.pauses import PAUSE, Pause
-from nmt.decoding.translation import Translation, TranslationHypothesis
+from nmt.decoding.forced_alignment import ForcedAligner, align_pairs
 from nmt.decoding.translator import Translator
 from nmt.text.subwords import Subwords
 from tests.alignment.test_extraction import alignment
@@ -53,7 +52,8 @@ def translation_with(weights: list[list[float]], source: str, target: str, subwo
     hypothesis = TranslationHypothesis(
         ids, 0.0, 0.0, (0.0,) * (len(ids) + 1), torch.tensor(weights), finished=True, text=target
     )
-    return Translation(source, tuple(subwords.encode(source)), (hypothesis,))
+    reader = WordReader((subwords, subwords), Extraction(), posterior=False)
+    return Translation(source, tuple(subwords.encode(source)), (hypothesis,), reader)
 
 
 # --- matrices ---------------------------------------------------------------------------------------------------
@@ -77,14 +77,14 @@ def test_a_shift_moves_rows_between_steps_and_the_end_marks_row_with_them(words:
         -9: [[0.0, 0.0], [0.0, 0.0]],
     }
     for shift, weights in expected.items():
-        np.testing.assert_allclose(word_alignment(translation, words, shift=shift).weights, weights, rtol=1e-6)
-        np.testing.assert_allclose(token_alignment(translation, words, shift=shift).weights, weights, rtol=1e-6)
+        np.testing.assert_allclose(translation.word_alignment(shift=shift).weights, weights, rtol=1e-6)
+        np.testing.assert_allclose(translation.token_alignment(shift=shift).weights, weights, rtol=1e-6)
 
 
 def test_words_are_those_of_the_text_and_tokens_those_of_the_model(words: Bundle) -> None:
     translation = translation_with([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3]], "a Zebra", "d", words.source)
-    assert word_alignment(translation, words).source == ("a", "Zebra")
-    assert token_alignment(translation, words).target == ("▁d",)
+    assert translation.word_alignment().source == ("a", "Zebra")
+    assert translation.token_alignment().target == ("▁d",)
 
 
 def test_an_aligner_merges_token_alignments_to_words(subwords: Subwords) -> None:

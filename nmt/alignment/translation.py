@@ -13,8 +13,8 @@ from torch import Tensor
 
 from nmt.alignment.extraction import Extraction
 from nmt.alignment.html import as_html
-from nmt.alignment.hypothesis_alignment import between_words
-from nmt.alignment.links import Links
+from nmt.alignment.links import GoldLinks, Links
+from nmt.alignment.token_weights import between_words, links_between_tokens, shifted
 from nmt.alignment.weights import Alignment, Matrix
 from nmt.errors import DataError, UsageError
 from nmt.search.hypothesis import Hypothesis, no_alignment
@@ -112,22 +112,50 @@ class Translation:
         """Whether a hypothesis has an alignment; one that was too long has none."""
         return not self.source_ids or self.hypotheses[rank].alignment.shape[1] > 0
 
-    def word_alignment(self, rank: int = 0) -> Alignment:
-        """The alignment between the words of the line and of one of its hypotheses, the best being 0.
+    def word_alignment(self, rank: int = 0, *, shift: int = 0) -> Alignment:
+        """The alignment between the words of the line and of one of its hypotheses, the best being 0; without end marks.
+
+        Args:
+            rank: which hypothesis.
+            shift: number of target tokens to move each row down by.
 
         Raises:
             DataError: there is none: alignments were switched off, or the line is too long.
         """
+        return between_words(self._token_weights(rank, shift), self.words_of_tokens(), self.words_of_tokens(rank))
+
+    def token_alignment(self, rank: int = 0, *, shift: int = 0) -> Alignment:
+        """The alignment between tokens, as SentencePiece spells them (`▁` begins a word). Arguments as in `word_alignment`.
+
+        Raises:
+            DataError: there is none.
+            UsageError: the translation was pickled, which does not keep the tokens' spelling.
+        """
+        weights, subwords = self._token_weights(rank, shift), self._known_reader.subwords
+        if subwords is None:
+            raise UsageError("The tokens of a Translation are not pickled: ask for them in the process that made it.")
+        source, target = subwords[0].tokens(self.source_ids), subwords[1].tokens(self.hypotheses[rank].ids)
+        return Alignment(weights[: len(target), : len(source)], tuple(source), tuple(target))
+
+    def _token_weights(self, rank: int, shift: int) -> Matrix:
+        """The weights between tokens, end marks included."""
         if not self.is_aligned(rank):
             raise DataError(
                 "This translation has no alignment: its line is longer than 4,096 tokens, or alignments=False was given."
             )
-        source, *targets = self._words
-        return between_words(self.hypotheses[rank].alignment, source, targets[rank])
+        return shifted(self.hypotheses[rank].alignment.numpy(), shift)
 
     def word_links(self, rank: int = 0) -> Links:
         """The links of that alignment, extracted as `nmt align` does. Raises DataError as `word_alignment` does."""
         return self._known_reader.extraction.pair(self.word_alignment(rank)).links
+
+    def gold_between_tokens(self, gold: GoldLinks, rank: int = 0) -> GoldLinks:
+        """Gold links between words as links between all tokens of these words, for `token_alignment`."""
+        return links_between_tokens(gold, self.words_of_tokens(), self.words_of_tokens(rank))
+
+    def words_of_tokens(self, rank: int | None = None) -> WordsOfTokens:
+        """The words of a hypothesis, or of the line without a rank, and the word of each token."""
+        return self._words[0 if rank is None else rank + 1]
 
     def plot(
         self,

@@ -6,18 +6,16 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat, tee
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from nmt.alignment.extraction import AlignedPair, Extraction
-from nmt.alignment.hypothesis_alignment import token_alignment, word_alignment
+from nmt.alignment.translation import Translation
 from nmt.alignment.weights import Alignment
+from nmt.bundle.folder import Bundle
 from nmt.data.pauses import PAUSE, Pause
+from nmt.decoding.translator import Translator
 from nmt.runtime.wording import counted
 from nmt.text.words import has_tokens_as_words
-
-if TYPE_CHECKING:
-    from nmt.bundle.folder import Bundle
-    from nmt.decoding.translator import Translator
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +45,9 @@ class ForcedAligner:
 
     def align(self, pairs: Iterable[Pair | Pause]) -> Iterator[Alignment]:
         """The alignment of each pair."""
-        alignment_of = word_alignment if self.level == "words" else token_alignment
+        alignment_of = Translation.word_alignment if self.level == "words" else Translation.token_alignment
         for translation in self.translator.stream_scores(pairs):
-            yield alignment_of(translation, self.bundle, shift=self.shift)
+            yield alignment_of(translation, shift=self.shift)
 
     def length(self, source: str, target: str) -> int:
         """Number of tokens of the longer side."""

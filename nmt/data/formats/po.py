@@ -1,14 +1,12 @@
-"""Read PO files of GNU gettext.
-
-Written here instead of taken from polib, because that knows no octal escapes, and reads files whole.
-"""
+"""Read PO files of GNU gettext, through polib, which holds a file in memory."""
 
 import gettext
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import polib
 
 from nmt.data.lines import read_lines
 from nmt.data.tables import Pairs
@@ -17,7 +15,8 @@ from nmt.runtime.archive_members import ArchiveMember
 from nmt.runtime.wording import counted, excerpt
 from nmt.text.languages import is_swapped
 
-_LINE = re.compile(r'(msgctxt|msgid|msgid_plural|msgstr(?:\[[0-9]+\])?)?\s*"((?:[^"\\]|\\.)*)"')
+_LINE = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[[0-9]\])?)\s*)?"((?:[^"\\]|\\.)*)"')
+_FUZZY = re.compile(r"#,(.*[\s,])?fuzzy([\s,].*)?")
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)")
 _CONTROL = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 _SOURCE = "en"
@@ -25,28 +24,40 @@ _SOURCE = "en"
 _log = logging.getLogger(__name__)
 
 
-@dataclass
-class _Entry:
-    texts: dict[str, str] = field(default_factory=dict)
-    """By keyword: msgctxt, msgid, msgid_plural, msgstr, msgstr[0], ..."""
-    is_fuzzy: bool = False
+class _CheckedLines:
+    """The lines of a file as polib takes them: comments left out, and only escapes that it knows.
 
-    @property
-    def is_translated(self) -> bool:
-        """Whether its last part, a translation, has begun."""
-        return any(key.startswith("msgstr") for key in self.texts)
+    polib asks a text that is no path for `splitlines`; those of `str` end at more characters than line ends. It also takes a
+    text without quotes for one, so each line is checked here.
 
-    @property
-    def is_header(self) -> bool:
-        return self.texts.get("msgid") == "" and "msgctxt" not in self.texts
+    Attributes:
+        where: the file and the line that is being read.
+        keyword: the keyword of that line.
+    """
 
-    def pairs(self, one: int) -> list[tuple[str, str]]:
-        """msgid with its translation, of which form `one` is for n = 1; the plural with each of the other forms."""
-        texts, singular = self.texts, f"msgstr[{one}]"
-        forms = [(key, text) for key, text in texts.items() if key.startswith("msgstr[")]
-        first = texts["msgid"], texts.get("msgstr", texts.get(singular, ""))
-        others = [(texts.get("msgid_plural", ""), text) for key, text in forms if key != singular]
-        return [pair for pair in dict.fromkeys([first, *others]) if all(pair)]
+    def __init__(self, place: Path | ArchiveMember) -> None:
+        self._place = place
+        self.where, self.keyword = str(place), "a text"
+
+    def splitlines(self) -> Iterator[str]:
+        """The lines. Raises DataError."""
+        is_fuzzy = False
+        for number, line in enumerate(map(str.strip, read_lines(self._place)), 1):
+            self.where = f"{self._place}, line {number}"
+            if not line or line.startswith("#"):
+                is_obsolete = line.startswith("#~")
+                is_fuzzy = not is_obsolete and (is_fuzzy or _FUZZY.fullmatch(line) is not None)
+                continue
+            match = _LINE.fullmatch(line)
+            if match is None:
+                raise DataError(f"{self.where}: not a line of a PO file: {excerpt(line, 60)!r}.")
+            if is_fuzzy and match[1] in ("msgctxt", "msgid"):
+                is_fuzzy = False
+                yield "#, fuzzy"
+            self.keyword = match[1] or self.keyword
+            yield f'{match[1] or ""} "{polib.escape(_unescaped(match[2], self.where))}"'
+        if self.keyword.startswith(("msgctxt", "msgid")):
+            raise DataError(f"{self.where}: the file ends before msgstr.")
 
 
 def read_po(place: Path | ArchiveMember, languages: tuple[str, str]) -> Pairs:
@@ -55,25 +66,21 @@ def read_po(place: Path | ArchiveMember, languages: tuple[str, str]) -> Pairs:
     Raises:
         DataError: a line is not one of a PO file, or the file is in other languages.
     """
-    swapped, skipped, one = is_swapped((None, None), languages, place), 0, 0
-    for number, entry in enumerate(_entries(place)):
-        if not number:
-            fields = _fields(entry)
-            swapped, one = is_swapped(_languages(fields), languages, place), _singular_form(fields)
-        if entry.is_header:
-            continue
-        pairs = [] if entry.is_fuzzy else entry.pairs(one)
+    lines, skipped = _CheckedLines(place), 0
+    try:
+        file = polib.pofile(lines, encoding="utf-8")
+    except OSError:
+        raise DataError(f"{lines.where}: {lines.keyword} is out of place.") from None
+    fields = {name.lower(): value for name, value in file.metadata.items()}
+    swapped = is_swapped((fields.get("x-source-language") or _SOURCE, fields.get("language") or None), languages, place)
+    one = _singular_form(fields)
+    for entry in file:
+        pairs = [] if entry.fuzzy else _pairs(entry, one)
         skipped += not pairs
         for source, target in pairs:
             yield (target, source) if swapped else (source, target)
     if skipped:
         _log.warning("%s: skipped %s without translation, or fuzzy.", place, counted(skipped, "message"))
-
-
-def _fields(first: _Entry) -> Mapping[str, str]:
-    """The fields of the header, if the first entry is one."""
-    lines = first.texts.get("msgstr", "").split("\n") if first.is_header else []
-    return {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 def _singular_form(fields: Mapping[str, str]) -> int:
@@ -85,36 +92,12 @@ def _singular_form(fields: Mapping[str, str]) -> int:
         return 0
 
 
-def _languages(fields: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """The languages that the header names."""
-    return fields.get("x-source-language") or _SOURCE, fields.get("language") or None
-
-
-def _entries(place: Path | ArchiveMember) -> Iterator[_Entry]:
-    """The entries in order, without obsolete ones, which are comments."""
-    entry, key, number = _Entry(), "", 0
-    for number, line in enumerate(map(str.strip, read_lines(place)), 1):
-        if not line:
-            continue
-        is_comment, match = line.startswith("#"), _LINE.fullmatch(line)
-        if not is_comment and (match is None or not (match[1] or key)):
-            raise DataError(f"{place}, line {number}: not a line of a PO file: {excerpt(line, 60)!r}.")
-        if entry.is_translated and (is_comment or (match and match[1] in ("msgctxt", "msgid"))):
-            yield entry
-            entry = _Entry()
-        if is_comment or match is None:
-            entry.is_fuzzy |= line.startswith("#,") and "fuzzy" in re.split(r"[\s,]+", line)
-            key = ""
-            continue
-        if match[1]:
-            key = match[1]
-            if key in entry.texts or (key.startswith("msgstr") and "msgid" not in entry.texts):
-                raise DataError(f"{place}, line {number}: {key} {'again' if key in entry.texts else 'without msgid'}.")
-        entry.texts[key] = entry.texts.get(key, "") + _unescaped(match[2], f"{place}, line {number}")
-    if entry.is_translated:
-        yield entry
-    elif entry.texts:
-        raise DataError(f"{place}, line {number}: the file ends before msgstr.")
+def _pairs(entry: polib.POEntry, one: int) -> list[tuple[str, str]]:
+    """msgid with its translation, of which form `one` is for n = 1; the plural with each of the other forms."""
+    forms: dict[int, str] = entry.msgstr_plural
+    first = entry.msgid, forms.get(one, "") if forms else entry.msgstr
+    others = [(entry.msgid_plural, text) for form, text in forms.items() if form != one]
+    return [pair for pair in dict.fromkeys([first, *others]) if all(pair)]
 
 
 def _unescaped(text: str, where: str) -> str:

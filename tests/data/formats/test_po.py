@@ -80,6 +80,13 @@ def test_the_header_names_the_languages(path: Path, fields: str, languages: tupl
     assert load(path, *languages) == [("a", "b")]
 
 
+def test_comments_need_no_space_and_only_the_next_message_is_fuzzy(path: Path) -> None:
+    obsolete = '#, fuzzy\n#~ msgid "old"\n#~ msgstr "alt"\n'
+    fuzzy = '#comment\n#,fuzzy\nmsgctxt "x"\nmsgid "b"\nmsgstr "B"\n'
+    path.write_text(f'{HEADER}{obsolete}\nmsgid "a"\nmsgstr "A"\n{fuzzy}msgid"c"\nmsgstr"C"\n{obsolete}')
+    assert load(path) == [("a", "A"), ("c", "C")]
+
+
 def test_without_a_header_the_source_is_english(path: Path) -> None:
     path.write_text('msgid "a"\nmsgstr "b"\n')
     assert load(path, "ja", "en") == [("b", "a")]
@@ -131,9 +138,9 @@ def test_escapes_are_bytes_of_utf_8(path: Path) -> None:
     [
         (HEADER + 'msgid "a"\nmsgstr "b\n', ", line 7: not a line of a PO file: 'msgstr \"b'."),
         (HEADER + 'msgid "a"\n', ", line 6: the file ends before msgstr."),
-        (HEADER + 'msgid "a"\nmsgid "b"\n', ", line 7: msgid again."),
-        (HEADER + '# b\nmsgstr "b"\n', ", line 7: msgstr without msgid."),
-        ('"a"\n', ", line 1: not a line of a PO file: "),
+        (HEADER + 'msgid "a"\nmsgid "b"\n', ", line 7: msgid is out of place."),
+        (HEADER + '# b\nmsgstr "b"\n', ", line 7: msgstr is out of place."),
+        ('"a"\n', ", line 1: a text is out of place."),
         ("[section]\n", ", line 1: not a line of a PO file: "),
         (
             HEADER.replace("de", "fr") + 'msgid "a"\nmsgstr "b"\n',

@@ -25,7 +25,7 @@ from nmt.serving.schemas import (
 )
 from nmt.serving.texts import SplitText, split_html, split_lines
 from nmt.serving.work import AlignmentWeights, LineResult, LineTask, ScoredLine, ServedModel, Setting
-from nmt.text.inline import InlineText
+from nmt.text.inline import InlineText, Piece
 from nmt.text.language_names import closest_code, language_name
 
 _USUAL_BEAM = 5
@@ -103,6 +103,15 @@ class Service:
             lines=[lines for _, _, lines in answers] if request.is_detailed else None,
             model=model.identifier,
         )
+
+    async def translate_inline(self, index: int, texts: Sequence[InlineText]) -> list[list[Piece]]:
+        """Translate texts with inline codes by a model. Raises RefusedError."""
+        self._check_length(sum(len(text.plain) for text in texts))
+        results = await self._translate_lines(index, TranslateInput(q=[]), texts)
+        return [
+            list(text.pieces) if result is None else text.restore(result[0].text, result[0].linked_words)
+            for text, result in zip(texts, results, strict=True)
+        ]
 
     async def _translate_lines(
         self, index: int, request: TranslateInput, lines: Sequence[InlineText]

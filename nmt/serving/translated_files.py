@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from nmt.errors import DataError
+from nmt.serving.documents.document import InlineDocument
 from nmt.serving.documents.formats import FORMATS
 from nmt.serving.schemas import FileInput, TranslateInput
 from nmt.serving.service import RefusedError, Service
@@ -91,16 +92,22 @@ class FileTranslator:
         suffix = PurePath(request.file.name).suffix.lower()
         if suffix not in FORMATS:
             raise RefusedError(400, f"Invalid request: file format not supported; these are: {' '.join(FORMATS)}.")
-        model = self._service.models[self._service.choose(request.source, request.target, request.model)]
+        index = self._service.choose(request.source, request.target, request.model)
+        model = self._service.models[index]
         languages = model.source, model.target
         try:
             document = await asyncio.to_thread(FORMATS[suffix].read, request.file.content, languages)
         except DataError as error:
             raise RefusedError(400, f"Invalid request: file: {error}") from None
-        texts = TranslateInput(q=document.texts, format=document.markup, model=model.identifier)
-        translations = (await self._service.translate(texts)).translatedText
-        assert isinstance(translations, list)
-        return self._kept.keep(TranslatedFile(await asyncio.to_thread(document.write, translations), suffix))
+        if isinstance(document, InlineDocument):
+            pieces = await self._service.translate_inline(index, document.texts)
+            written = await asyncio.to_thread(document.write, pieces)
+        else:
+            texts = TranslateInput(q=document.texts, format=document.markup, model=model.identifier)
+            translations = (await self._service.translate(texts)).translatedText
+            assert isinstance(translations, list)
+            written = await asyncio.to_thread(document.write, translations)
+        return self._kept.keep(TranslatedFile(written, suffix))
 
     def fetch(self, name: str) -> TranslatedFile:
         """A translated file. Raises RefusedError if there is none of this name, or no more."""

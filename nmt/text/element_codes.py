@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from xml.etree.ElementTree import Element, SubElement
 
 from nmt.text.inline import Code, InlineText, Piece
 
 if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
     from nmt.text.inline import Kind
 
 _CONTAINERS = frozenset({"g", "hi", "mrk", "pc"})
@@ -52,7 +53,9 @@ def write_codes(element: Element, pieces: Iterable[Piece]) -> None:
             if not piece.has_text:
                 path[-1].append(_alone(piece.element))
             elif piece.kind == "open":
-                path.append(SubElement(path[-1], piece.element.tag, piece.element.attrib))
+                child = element.makeelement(piece.element.tag, dict(piece.element.attrib))
+                path[-1].append(child)
+                path.append(child)
             elif len(path) > 1:
                 path.pop()
 

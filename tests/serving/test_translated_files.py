@@ -12,6 +12,12 @@ from nmt.serving.middleware import HEADERS, Access
 from nmt.serving.translated_files import KeptFiles, TranslatedFile
 from tests.serving.fakes import Answer, Running, serving, wait_until
 
+TMX = (
+    "<?xml version='1.0' encoding='UTF-8'?>\n<tmx><body><tu>"
+    '<tuv xml:lang="en"><seg>a <hi>b</hi></seg></tuv>%s</tu><tu><tuv xml:lang="fr"><seg>c</seg></tuv></tu></body></tmx>'
+)
+LONG_TMX = TMX.replace("%s", "").replace("a <", "a" * 5001 + " <").encode()
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Running]:
@@ -43,7 +49,8 @@ def fetch(running: Running, answer: Answer) -> Answer:
     [
         ("a.txt", b"a b\r\n\r\nc d\n", b"b a\r\n\r\nd c\n"),
         ("../../Notes.TXT", b"", b""),
-        ("a.html", b"<p>a b</p>", b"<p>b a</p>"),
+        ("a.html", b"<p>a <b>b</b></p>", b"<p><b>b</b> a</p>"),
+        ("a.tmx", TMX.encode() % b"", TMX.encode() % b'<tuv xml:lang="de"><seg><hi>b</hi> a</seg></tuv>'),
         ("a.srt", b"1\n0:00:01,0 --> 0:00:02,0\na b\n", b"1\n0:00:01,0 --> 0:00:02,0\nb a\n"),
     ],
 )
@@ -76,13 +83,16 @@ def test_the_formats_are_named(server: Running) -> None:
         ("a.exe", b"a", {}, 400, f"Invalid request: file format not supported; these are: {' '.join(FORMATS)}."),
         ("txt", b"a", {}, 400, f"Invalid request: file format not supported; these are: {' '.join(FORMATS)}."),
         ("a.txt", b"\xff", {}, 400, "Invalid request: file: The file is not text in UTF-8."),
+        ("a.docx", b"a", {}, 400, "Invalid request: file: The file is no document of Word, or is encrypted or damaged."),
+        ("a.xlf", b"<xliff><a>" * 9, {}, 400, "Invalid request: file: The file is not valid XML: no element found, line 1."),
         ("a.po", b"a", {}, 400, "Invalid request: file: The file is no PO file: line 1 is not one of it."),
         ("a.txt", b"a", {"target": "xx"}, 400, "From en this server translates to de and fr only."),
         ("a.txt", b"a", {"target": ""}, 400, "Invalid request: missing target parameter."),
         ("a.txt", b"a" * 5001, {}, 413, "The text has 5,001 characters, but at most 5,000 are allowed."),
+        ("a.tmx", LONG_TMX, {}, 413, "The text has 5,003 characters, but at most 5,000 are allowed."),
         ("a.txt", b"a\n" * 1001, {}, 413, "The text has 1,001 lines, but at most 1,000 are allowed."),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_said_in_a_sentence(
     server: Running, name: str, content: bytes, fields: dict[str, str], status: int, sentence: str
 ) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nmt.errors import DataError
+from nmt.text.inline import InlineText, Piece
 from nmt.text.languages import best_match
 
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -18,7 +19,7 @@ Languages = tuple[str, str]
 
 @dataclass(frozen=True)
 class Document:
-    """A file that has been read.
+    """A file that has been read, with its texts as they stand in it.
 
     Attributes:
         texts: what is to be translated, in order.
@@ -29,6 +30,19 @@ class Document:
     texts: list[str]
     write: Callable[[Sequence[str]], bytes]
     markup: Literal["text", "html"] = "text"
+
+
+@dataclass(frozen=True)
+class InlineDocument:
+    """A file that has been read, with texts that have inline codes.
+
+    Attributes:
+        texts: what is to be translated, in order.
+        write: the file with a translation in place of each text.
+    """
+
+    texts: list[InlineText]
+    write: Callable[[Sequence[Sequence[Piece]]], bytes]
 
 
 def decode(content: bytes, encoding: str = "utf-8", *, errors: str = "replace") -> tuple[str, Callable[[str], bytes]]:

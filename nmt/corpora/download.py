@@ -1,4 +1,7 @@
-"""Download files over HTTP. An interrupted download continues where it stopped, also in another process."""
+"""Download files over HTTP. An interrupted download continues where it stopped, also in another process.
+
+pooch begins a broken download anew; huggingface_hub continues it without asking whether the file is still the same.
+"""
 
 import hashlib
 import json

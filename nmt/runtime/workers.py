@@ -5,6 +5,9 @@ two cores idle, two processes do not. Forked processes share the memory of the w
 
 Several threads may use workers at the same time. A forked process inherits the locks that other threads hold at that moment, and nobody
 would release them there, so no thread computes while another one forks.
+
+Each process has a pipe of its own. `concurrent.futures.ProcessPoolExecutor` has one for the results of all: once a process is
+killed while it writes a result, its reader waits for the rest for ever, and so does whoever shuts it down.
 """
 
 from __future__ import annotations

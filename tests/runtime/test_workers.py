@@ -144,6 +144,19 @@ def test_who_stops_asking_waits_for_nothing() -> None:
     assert not is_alive(process)
 
 
+def test_who_stops_asking_while_large_results_are_sent_waits_for_nothing() -> None:
+    """A pool with one pipe for all results hangs here: a process dies in the middle of a result."""
+
+    def large(number: int) -> bytes:
+        return bytes(2**22)
+
+    for _ in range(5):
+        workers = Workers(large, 2, lost=LOST)
+        next(workers.map([[0] * 4, [1] * 4]))
+        with pytest.raises(KeyboardInterrupt), workers:
+            raise KeyboardInterrupt
+
+
 ORPHANS = """
 import os, signal
 from nmt.runtime.workers import Workers

@@ -3,13 +3,17 @@
 import errno
 import json
 import os
+import re
 import signal
+import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 import torch
 
+import nmt
 from nmt.bundle.folder import Bundle, load_tensors
 from nmt.corpora.locators import load_corpus
 from nmt.decoding.translator import Translator
@@ -263,3 +267,40 @@ def test_divergence_ends_with_advice(small: Path, tmp_path: Path) -> None:
     wild = {"optimizer": {"kind": "sgd", "rate": 1e30}, "clip_norm": None, "epochs": 5}
     with pytest.raises(DataError, match=r"diverged at update \d+.*training\.optimizer\.rate"):
         train(toy_recipe(small, training=wild), tmp_path / "run", device=CPU, quiet=True)
+
+
+def test_one_update_is_read_in_the_calls_that_the_readme_lists(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From one call of TrainStep.update to the next, on plain modules, without the inside of the model and comprehensions."""
+    package, update, updates = Path(nmt.__file__).parent, TrainStep.update, 0
+    calls: set[tuple[str, str]] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        inside, caller = False, frame.f_back
+        while caller is not None and not inside:
+            inside = Path(caller.f_code.co_filename).is_relative_to(package / "model")
+            caller = caller.f_back
+        code = frame.f_code
+        if (
+            event == "call"
+            and not inside
+            and Path(code.co_filename).is_relative_to(package)
+            and "<" not in code.co_name
+        ):
+            calls.add((code.co_filename, code.co_name))
+
+    def noted(self: TrainStep, group: PreparedGroup, clock: Clock) -> PendingStats:
+        nonlocal updates
+        updates += 1
+        sys.setprofile(note if updates == 2 else None)
+        return update(self, group, clock)
+
+    monkeypatch.setenv("NMT_FAST", "0")
+    monkeypatch.setattr(TrainStep, "update", noted)
+    many = {"updates": 3, "batch_tokens": 64, "clip_norm": 5.0}  # so that batches of the epoch are left to build
+    train(toy_recipe(small, training=many), tmp_path / "run", device=CPU, quiet=True)
+    page = (package / "README.md").read_text(encoding="utf-8")
+    listed = page.partition("The calls of one update, ")[2].split("```")[1]
+    assert {name for _, name in calls} == {name for _, name in calls if re.search(rf"\b{name}\b", listed)}
+    assert f"{len(calls)} in {len({file for file, _ in calls})} files" in page

@@ -24,7 +24,7 @@ from nmt.alignment.statistical.aligner import HMMAligner
 from nmt.corpora.locators import split_rows
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus
-from nmt.data.flat import Lists, collect_lists, flatten
+from nmt.data.flat import Flat, Lists, collect_lists, flatten
 from nmt.data.lines import any_compression, read_lines
 from nmt.errors import DataError
 from nmt.runtime.cache import expand_home
@@ -45,32 +45,32 @@ class WordLinks:
     """
 
     def __init__(self, lists: Lists) -> None:
-        self._lists = lists
+        self.lists = lists
 
     @classmethod
     def of(cls, pairs: Iterable[Links]) -> WordLinks:
         """Store the links of each pair, in order."""
         source = iter(pairs)
         blocks = (_flattened(block) for block in iter(lambda: list(islice(source, _BLOCK)), []))
-        return cls(collect_lists(blocks, np.int32))
+        return cls(*collect_lists(([block] for block in blocks), 1, np.int32))
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of all links."""
         digest = blake2b(digest_size=16)
-        digest.update(self._lists.starts.data)
-        digest.update(self._lists.values.data)
+        digest.update(self.lists.starts.data)
+        digest.update(self.lists.values.data)
         return digest.hexdigest()
 
     def __len__(self) -> int:
-        return len(self._lists)
+        return len(self.lists)
 
     def __getitem__(self, row: int) -> npt.NDArray[np.integer]:
         """[links, 2] of one pair."""
-        return self._lists[row]
+        return self.lists[[row]][0]
 
 
-def _flattened(block: Sequence[Links]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def _flattened(block: Sequence[Links]) -> Flat:
     """All links of some pairs, [links, 2], and the number of links of each."""
     rows = [sorted(links) for links in block]
     positions, _ = flatten(list(chain.from_iterable(rows)), np.int32)
@@ -105,7 +105,7 @@ class TokenLinks:
         sources, targets = (
             _spans(texts, *side) for texts, side in zip(zip(*pairs, strict=True), self.sides, strict=True)
         )
-        links = [self.words[original] for original in self.corpus.originals(rows)]
+        links = self.words.lists[self.corpus.originals(rows)]
         of, positions = np.repeat(np.arange(len(rows)), [len(own) for own in links]), np.concatenate(links)
         width, height = (
             max(side.max(), positions[:, i].max(initial=0) + 1) for i, side in ((0, sources), (1, targets))

@@ -175,16 +175,12 @@ def plan_sentence_batches(
 
 
 def _shuffled(generator: np.random.Generator, count: int, rows: Rows | None) -> Rows:
-    """The rows in random order, in a temporary file, or in memory if they are few."""
+    """The rows in random order."""
     count = count if rows is None else len(rows)
-    blocks = (np.arange(span.start, span.stop) if rows is None else rows[span] for span in _spans(count, SPAN))
-    if count <= SPAN:
-        order = np.concatenate([np.empty(0, np.int32), *blocks], dtype=np.int32, casting="same_kind")
-    else:
-        with in_temporary_folder(), Spool(np.int32) as spool:
-            for block in blocks:
-                spool.append(block)
-            order = spool.mapped(writable=True)
+    with in_temporary_folder(), Spool(np.int32) as spool:
+        for span in _spans(count, SPAN):
+            spool.append(np.arange(span.start, span.stop) if rows is None else rows[span])
+        order = spool.mapped()
     generator.shuffle(order)
     return order
 

@@ -1,16 +1,14 @@
 """Columns of text, on disk if they are large."""
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
-from nmt.runtime.files import in_temporary_folder
+import numpy as np
+
+from nmt.data.flat import Flat, Lists, collect_lists
 
 if TYPE_CHECKING:  # imported where it is used, since translating reads lines but builds no column
     import pyarrow as pa
-
-IN_MEMORY = 16 * 2**20  # bytes beyond which text moves to a temporary file
 
 
 class Column(Sequence[str]):
@@ -24,7 +22,9 @@ class Column(Sequence[str]):
         """The texts of several columns, one after the other, not copied."""
         import pyarrow as pa
 
-        return cls(pa.chunked_array([chunk for column in columns for chunk in column._chunks.chunks], pa.string()))
+        return cls(
+            pa.chunked_array([chunk for column in columns for chunk in column._chunks.chunks], pa.large_string())
+        )
 
     def __len__(self) -> int:
         return len(self._chunks)
@@ -60,11 +60,10 @@ class Column(Sequence[str]):
 
     def rows_among(self, texts: Iterable[str]) -> list[int]:
         """The rows whose text is one of these, in order."""
-        import numpy as np
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        values, rows, start = pa.array(list(texts), pa.string()), [], 0
+        values, rows, start = pa.array(list(texts), pa.large_string()), [], 0
         for chunk in self._chunks.chunks:
             mask = pc.is_in(chunk, value_set=values).to_numpy(zero_copy_only=False)
             rows += (start + np.flatnonzero(mask)).tolist()
@@ -73,40 +72,26 @@ class Column(Sequence[str]):
 
 
 def collect(batches: Iterable[Sequence[list[str]]], sides: int) -> list[Column]:
-    """Collect batches of rows into columns, in memory or, once they are large, in a memory-mapped file.
+    """Collect batches of rows into columns.
 
     Raises:
-        DataError: the file cannot be written.
+        DataError: a temporary file cannot be written.
     """
     import pyarrow as pa
 
-    schema = pa.schema([(str(side), pa.string()) for side in range(sides)])
-    records = (pa.record_batch([pa.array(side, pa.string()) for side in batch], schema) for batch in batches)
-    table = _table(records, schema)
-    return [Column(table.column(side)) for side in range(sides)]
+    def column(lists: Lists) -> Column:
+        starts, values = map(pa.py_buffer, (lists.starts, lists.values))
+        return Column(pa.chunked_array([pa.LargeStringArray.from_buffers(len(lists), starts, values)]))
+
+    return [
+        column(lists) for lists in collect_lists((list(map(_flatten, batch)) for batch in batches), sides, np.uint8)
+    ]
 
 
-def _table(records: "Iterator[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Table":
+def _flatten(texts: list[str]) -> Flat:
+    """The bytes of texts."""
     import pyarrow as pa
 
-    in_memory: list[pa.RecordBatch] = []
-    size = 0
-    for record in records:
-        in_memory.append(record)
-        size += record.nbytes
-        if size > IN_MEMORY:
-            return _on_disk(chain(in_memory, records), schema)
-    return pa.Table.from_batches(in_memory, schema)
-
-
-def _on_disk(records: "Iterator[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Table":
-    """Write the records to a temporary file and map it. The file disappears with the last mapping."""
-    import pyarrow as pa
-
-    with in_temporary_folder(), tempfile.TemporaryDirectory(prefix="nmt-") as folder:
-        path = f"{folder}/text.arrow"
-        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-            for record in records:
-                writer.write(record)
-        source: Any = pa.memory_map(path)
-        return pa.ipc.open_file(source).read_all()
+    _, offsets, values = pa.array(texts, pa.large_string()).buffers()
+    starts = np.frombuffer(offsets, np.int64)
+    return np.frombuffer(values or b"", np.uint8), starts[1:] - starts[:-1]

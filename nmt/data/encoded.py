@@ -8,7 +8,7 @@ import logging
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from itertools import chain, pairwise, starmap
+from itertools import chain, compress, pairwise, starmap
 from pathlib import Path
 
 import numpy as np
@@ -36,28 +36,28 @@ _log = logging.getLogger(__name__)
 
 
 class EncodedPairs:
-    """Sentence pairs as ids, read from disk when indexed. In `lists`, sources and targets take turns."""
+    """Sentence pairs as ids, read when indexed."""
 
-    def __init__(self, lists: Lists) -> None:
-        self._lists = lists
-        self.source_lengths, self.target_lengths = (Lengths(lists.starts, side, 2) for side in (0, 1))
+    def __init__(self, source: Lists, target: Lists) -> None:
+        self.source, self.target = source, target
+        self.source_lengths, self.target_lengths = Lengths(source), Lengths(target)
 
     def __len__(self) -> int:
-        return len(self._lists) // 2
+        return len(self.source)
 
     def __getitem__(self, rows: Sequence[int] | npt.NDArray[np.integer]) -> list[tuple[list[int], list[int]]]:
         """The ids of both sides of each row, without begin or end mark."""
-        places = (2 * np.asarray(rows, np.int64)).tolist()
-        return [(self._lists[place].tolist(), self._lists[place + 1].tolist()) for place in places]
+        pairs = zip(self.source[rows], self.target[rows], strict=True)
+        return [(source.tolist(), target.tolist()) for source, target in pairs]
 
 
 class EncodedCorpus(EncodedPairs):
     """The filtered pairs of a corpus as ids, numbered from 0."""
 
     def __init__(self, file: IdFile, corpus: ParallelCorpus, filters: FiltersConfig | None) -> None:
-        super().__init__(file.lists)
+        super().__init__(file.source, file.target)
         self.report = _report(file, filters)
-        self.tokens = file.tokens
+        self.tokens = (len(file.source.values), len(file.target.values))
         """Number of tokens of each side, without end marks."""
         self.rows = file.rows
         """The row of each pair in the unfiltered corpus."""
@@ -112,7 +112,7 @@ def encode_corpus(
     sides = (source_subwords, target_subwords)
     rules = () if filters is None else text_rules(filters, corpus.languages)
     encoding = _Encoding(corpus, sides, filters, rules)
-    path = (cache or cache_folder()) / "encoded" / f"{_fingerprint(corpus, sides, filters, rules)}.ids"
+    path = (cache or cache_folder()) / "encoded" / f"{_fingerprint(corpus, sides, filters, rules)}.arrow"
     encoded = EncodedCorpus(_open(path) or _make(path, encoding, watch), corpus, filters)
     if not len(encoded):
         raise DataError(f"No pair of {corpus.name} passes the filters ({encoded.report}): relax data.filters.")
@@ -137,7 +137,7 @@ def _open(path: Path) -> IdFile | None:
         return None
     try:
         return open_ids(path)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError) as error:
         _log.warning("The cached file %s is damaged (%s) and is made again.", path, error)
         return None
 
@@ -211,10 +211,9 @@ class _Encoding:
         pairs = list(zip(*texts, strict=True)) if self.rules else ()
         first = None if self._first is None else self._first[rows]
         mask, report = keep(lengths[0], lengths[1], self.filters, first=first, pairs=pairs, rules=self.rules)
-        kept_rows = np.flatnonzero(mask)
-        lists = [side[row] for row in kept_rows.tolist() for side in ids]
+        source, target = (flatten(list(compress(side, mask)), self.dtype) for side in ids)
         counts = {"kept": report.kept, **{rule: count for rule, count in report.removed.items() if count}}
-        return EncodedBatch(kept_rows + start, *flatten(lists, self.dtype), counts)
+        return EncodedBatch(np.flatnonzero(mask) + start, source, target, counts)
 
 
 def id_type(*sides: Subwords) -> npt.DTypeLike:

@@ -1,23 +1,28 @@
-"""Arrays and lists of numbers in flat files that are memory-mapped, so that they take no memory however many there are.
+"""Arrays and lists of numbers that grow at their end: in memory while they are small, then in memory-mapped temporary files.
 
-Lists are stored as all their values, one list after another, and where each begins. A temporary file has no name: it disappears
-with its last mapping, even if the process is killed.
+They take a few megabytes however long they are. Text is lists of bytes, encoded text lists of ids. Lists are stored as all their values,
+one list after another, and where each begins. A temporary file has no name: it disappears with its last mapping, even if the
+process is killed.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.runtime.files import in_temporary_folder
 
-Ids = npt.NDArray[np.integer[Any]]
+IN_MEMORY = 4 * 2**20
+"""Bytes beyond which an array moves to a temporary file."""
+Flat = tuple[npt.NDArray[Any], npt.NDArray[np.int64]]
+"""Lists one after another: their values, [values] or [values, width], and the length of each list."""
 
 
 class Lists:
@@ -28,43 +33,47 @@ class Lists:
         starts: where each list begins, and the end of the last one, [lists + 1].
     """
 
-    def __init__(self, values: Ids, starts: npt.NDArray[np.int64]) -> None:
+    def __init__(self, values: npt.NDArray[Any], starts: npt.NDArray[np.int64]) -> None:
         self.values, self.starts = values, starts
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def __getitem__(self, number: int) -> Ids:
-        if not 0 <= number < len(self):
-            raise IndexError(f"list {number} of {len(self)}")
-        return self.values[self.starts[number] : self.starts[number + 1]]
+    def __getitem__(self, numbers: npt.ArrayLike) -> list[npt.NDArray[Any]]:
+        """The lists of these numbers."""
+        places = np.asarray(numbers, np.int64)
+        if places.min(initial=0) < 0:  # NumPy itself refuses those beyond the end
+            raise IndexError(f"list {places.min()} of {len(self)}")
+        begins, ends = self.starts[places].tolist(), self.starts[places + 1].tolist()
+        return [self.values[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
 
 class Lengths:
-    """The length of every `step`-th list from `first` on, computed when indexed."""
+    """The length of every list, computed when indexed."""
 
-    def __init__(self, starts: npt.NDArray[np.int64], first: int = 0, step: int = 1) -> None:
-        self._starts, self._first, self._step = starts, first, step
+    def __init__(self, lists: Lists) -> None:
+        self._starts = lists.starts
 
     def __len__(self) -> int:
-        return (len(self._starts) - 1) // self._step
+        return len(self._starts) - 1
 
     def __getitem__(self, numbers: slice | npt.ArrayLike) -> npt.NDArray[np.int32]:
         if isinstance(numbers, slice):
             numbers = np.arange(*numbers.indices(len(self)))
-        places = np.asarray(numbers, np.int64) * self._step + self._first
+        places = np.asarray(numbers, np.int64)
         return (self._starts[places + 1] - self._starts[places]).astype(np.int32)
 
 
 class Spool:
-    """An array that grows at its end, in a temporary file of a folder. Its methods raise OSError.
+    """An array that grows at its end, in memory or in a temporary file of a folder. Its methods raise OSError.
 
     Use it as a context manager, which closes the file. Mappings stay.
     """
 
     def __init__(self, dtype: npt.DTypeLike, folder: Path | None = None) -> None:
         self.dtype, self.size = np.dtype(dtype), 0
-        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="nmt-", dir=folder)  # noqa: SIM115 -- open as long as this
+        where = None if folder is None else str(folder)
+        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY, prefix="nmt-", dir=where)  # noqa: SIM115 -- open as long as this
 
     def __enter__(self) -> Self:
         return self
@@ -78,48 +87,57 @@ class Spool:
         self._file.write(array.tobytes())
         self.size += array.size
 
-    def blocks(self) -> Iterator[bytes]:
-        """The bytes of all values."""
-        self._file.seek(0)
-        while block := self._file.read(2**20):
-            yield block
-
-    def mapped(self, *, writable: bool = False) -> npt.NDArray[Any]:
-        """All values so far, [size]. Changes of a writable mapping go to the file."""
+    def mapped(self) -> npt.NDArray[Any]:
+        """All values so far, [size]. They can be changed."""
+        if self.size * self.dtype.itemsize <= IN_MEMORY:
+            self._file.seek(0)
+            return np.frombuffer(bytearray(self._file.read()), self.dtype)
         self._file.flush()
-        return map_array(self._file, self.dtype, self.size, writable=writable)
+        return np.asarray(np.memmap(self._file, self.dtype, "r+", shape=(self.size,)))
 
 
-def collect_lists(blocks: Iterable[tuple[Ids, npt.NDArray[np.int64]]], dtype: npt.DTypeLike) -> Lists:
-    """Collect lists in temporary files.
+class ListSpool:
+    """Lists that grow at their end, as a `Spool` does."""
 
-    Args:
-        blocks: the values of some lists one after another, [values] or [values, width], and the length of each list.
-        dtype: type of the stored values.
+    def __init__(self, dtype: npt.DTypeLike, folder: Path | None = None) -> None:
+        self._values, self._starts = Spool(dtype, folder), Spool(np.int64, folder)
+        self._starts.append([0])
+        self._end, self._width = 0, ()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._values.__exit__()
+        self._starts.__exit__()
+
+    def append(self, lists: Flat) -> None:
+        """Add lists at the end."""
+        values, lengths = lists
+        self._values.append(values)
+        self._starts.append(self._end + np.cumsum(lengths))
+        self._end, self._width = self._end + len(values), values.shape[1:]
+
+    def mapped(self) -> Lists:
+        """All lists so far."""
+        return Lists(self._values.mapped().reshape(self._end, *self._width), self._starts.mapped())
+
+
+def collect_lists(blocks: Iterable[Sequence[Flat]], sides: int, dtype: npt.DTypeLike) -> list[Lists]:
+    """Collect lists of several sides, each of which has some of them in every block.
 
     Raises:
-        DataError: the files cannot be written.
+        DataError: the temporary files cannot be written.
     """
-    end, width = 0, ()
-    with in_temporary_folder(), Spool(dtype) as spool, Spool(np.int64) as starts:
-        starts.append([0])
-        for values, lengths in blocks:
-            spool.append(values)
-            starts.append(end + np.cumsum(lengths))
-            end, width = end + len(values), values.shape[1:]
-        return Lists(spool.mapped().reshape(end, *width), starts.mapped())
+    with in_temporary_folder(), ExitStack() as stack:
+        spools = [stack.enter_context(ListSpool(dtype)) for _ in range(sides)]
+        for block in blocks:
+            for spool, lists in zip(spools, block, strict=True):
+                spool.append(lists)
+        return [spool.mapped() for spool in spools]
 
 
-def map_array(
-    file: Any, dtype: npt.DTypeLike, size: int, *, offset: int = 0, writable: bool = False
-) -> npt.NDArray[Any]:
-    """Map numbers of a file, or of a path."""
-    if not size:  # nothing cannot be mapped
-        return np.empty(0, dtype)
-    return np.asarray(np.memmap(file, dtype, "r+" if writable else "r", offset, (size,)))
-
-
-def flatten(lists: Sequence[Sequence[int]], dtype: npt.DTypeLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """The values of lists one after another, and the length of each list."""
+def flatten(lists: Sequence[Sequence[int]], dtype: npt.DTypeLike) -> Flat:
+    """Store lists one after another."""
     lengths = np.fromiter(map(len, lists), np.int64, len(lists))
     return np.fromiter(chain.from_iterable(lists), dtype, int(lengths.sum())), lengths

@@ -1,10 +1,7 @@
-"""One file with the token ids of a corpus, memory-mapped when read.
+"""One file with the token ids of a corpus, memory-mapped when read: an Arrow stream of one record batch, and its checksum.
 
-values    the ids of source and target of each pair in turn, one after another
-starts    where each side of each pair begins among them, int64 [2 pairs + 1]
-rows      row of each pair in the unfiltered corpus, int64 [pairs]
-header    JSON: version, type of the ids, numbers of them and of pairs, checksum of all before, counts of the filters
-8 bytes   length of the header
+Its columns are `source` and `target`, the ids of each pair, and `row`, the row of the pair in the unfiltered corpus. The counts of
+the filters are metadata of the schema. `datasets.Dataset.from_file` reads it too.
 """
 
 from __future__ import annotations
@@ -12,23 +9,25 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from itertools import chain
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from nmt.data.flat import Lists, Spool, map_array
+from nmt.data.flat import Flat, Lists, ListSpool, Spool
 from nmt.runtime.json_files import parse_json
 
-VERSION = 2
-"""Increase it when the layout or its meaning changes. Version 1 was an Arrow file."""
+VERSION = 3
+"""Increase it when the content or its meaning changes."""
 _BLOCK = 2**18
-_LENGTH = struct.Struct("<q")
-_LONGEST_HEADER = 2**20
+_CHECKSUM = struct.Struct("<I")
+_INTACT = 0x2144DF1C
+"""The CRC-32 of whatever its own CRC-32 follows."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,14 @@ class EncodedBatch:
 
     Attributes:
         rows: their rows.
-        values: the ids of source and target of each pair in turn.
-        lengths: of source and target of each pair in turn.
+        source: their source ids.
+        target: their target ids.
         counts: how many pairs were kept, and how many each rule removed, without rules that removed none.
     """
 
     rows: npt.NDArray[np.int64]
-    values: npt.NDArray[np.integer]
-    lengths: npt.NDArray[np.int64]
+    source: Flat
+    target: Flat
     counts: Mapping[str, int]
 
     @property
@@ -54,103 +53,64 @@ class EncodedBatch:
 
 
 @dataclass(frozen=True)
-class _Header:
-    version: int
-    dtype: str
-    values: int
-    pairs: int
-    tokens: tuple[int, int]
-    checksum: int
-    counts: Mapping[str, int]
-
-
-@dataclass(frozen=True)
 class IdFile:
     """The content of a file.
 
     Attributes:
-        lists: the source of pair n is list 2 n, its target list 2 n + 1.
+        source: the source ids of each pair.
+        target: the target ids of each pair.
         rows: row of each pair in the unfiltered corpus.
-        tokens: number of source and of target ids.
         counts: how many pairs were kept, and how many each rule removed.
     """
 
-    lists: Lists
+    source: Lists
+    target: Lists
     rows: npt.NDArray[np.int64]
-    tokens: tuple[int, int]
     counts: Mapping[str, int]
 
 
 def write_ids(path: Path, batches: Iterable[EncodedBatch], dtype: npt.DTypeLike) -> None:
-    """Write a file. The memory it takes does not depend on the number of pairs."""
-    end, tokens, counts = 0, np.zeros(2, np.int64), dict[str, int]()
-    with Spool(np.int64, path.parent) as starts, Spool(np.int64, path.parent) as rows, path.open("wb") as file:
-        starts.append([0])
-        sink = _Checksummed(file)
+    """Write a file. The memory it takes does not depend on the number of pairs; until it is written, its folder holds it twice."""
+    counts: Counter[str] = Counter()
+    folder = path.parent
+    with Spool(np.int64, folder) as rows, ListSpool(dtype, folder) as source, ListSpool(dtype, folder) as target:
         for batch in batches:
-            sink.write(batch.values.astype(dtype).tobytes())
-            starts.append(end + np.cumsum(batch.lengths))
             rows.append(batch.rows)
-            end += len(batch.values)
-            tokens += batch.lengths.reshape(-1, 2).sum(axis=0)
-            counts = {name: counts.get(name, 0) + batch.counts.get(name, 0) for name in (*counts, *batch.counts)}
-        sink.write(bytes(-file.tell() % 8))
-        for block in chain(starts.blocks(), rows.blocks()):
-            sink.write(block)
-        source, target = tokens.tolist()
-        header = _Header(VERSION, np.dtype(dtype).name, end, rows.size, (source, target), sink.checksum, counts)
-        text = json.dumps(asdict(header)).encode()
-        file.write(text + _LENGTH.pack(len(text)))
+            source.append(batch.source)
+            target.append(batch.target)
+            counts.update(batch.counts)
+        columns = {"source": _arrow(source.mapped()), "target": _arrow(target.mapped()), "row": pa.array(rows.mapped())}
+        record = pa.RecordBatch.from_pydict(columns, metadata={"counts": json.dumps(counts)})
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, record.schema) as writer:
+            writer.write_batch(record)
+    checksum = _checksum(path)
+    with path.open("ab") as file:
+        file.write(_CHECKSUM.pack(checksum))
 
 
 def open_ids(path: Path) -> IdFile:
-    """Map a file. Raises ValueError, KeyError, TypeError or OSError if it is damaged or of another version."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        file.seek(max(size - _LENGTH.size, 0))
-        [length] = _LENGTH.unpack(file.read().rjust(_LENGTH.size, b"\0"))
-        end = size - _LENGTH.size - length
-        if not 0 <= end < size or length > _LONGEST_HEADER:
-            raise ValueError("no header")
-        file.seek(end)
-        header = _Header(**parse_json(file.read(length)))
-        if header.version != VERSION:
-            raise ValueError("another version")
-        if header.checksum != _checksum_of(file, end):
-            raise ValueError("wrong checksum")
-    dtype = np.dtype(header.dtype)
-    starts_at = header.values * dtype.itemsize
-    starts_at += -starts_at % 8
-    rows_at = starts_at + 8 * (2 * header.pairs + 1)
-    if rows_at + 8 * header.pairs != end:
-        raise ValueError("another length")
-    values = map_array(path, dtype, header.values)
-    starts = map_array(path, np.int64, 2 * header.pairs + 1, offset=starts_at)
-    rows = map_array(path, np.int64, header.pairs, offset=rows_at)
-    source, target = header.tokens
-    return IdFile(Lists(values, starts), rows, (source, target), header.counts)
+    """Map a file. Raises ValueError or OSError if it is damaged."""
+    if _checksum(path) != _INTACT:
+        raise ValueError("wrong checksum")
+    record = pa.ipc.open_stream(pa.memory_map(str(path))).read_next_batch()
+    source, target = (_lists(record.column(side)) for side in ("source", "target"))
+    return IdFile(source, target, record.column("row").to_numpy(), parse_json(record.schema.metadata[b"counts"]))
 
 
-class _Checksummed:
-    """Writes to a file and computes the checksum of what is written."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self.checksum = file, 0
-
-    def write(self, content: bytes) -> None:
-        self.checksum = zlib.crc32(content, self.checksum)
-        self._file.write(content)
+def _arrow(lists: Lists) -> pa.LargeListArray:
+    """Lists as an Arrow array, not copied."""
+    return pa.LargeListArray.from_arrays(pa.array(lists.starts), pa.array(lists.values))
 
 
-def _checksum_of(file: IO[bytes], end: int) -> int:
+def _lists(array: Any) -> Lists:
+    """Lists of an Arrow array, not copied."""
+    return Lists(array.values.to_numpy(), array.offsets.to_numpy())
+
+
+def _checksum(path: Path) -> int:
+    """The CRC-32 of a file."""
     checksum = 0
-    for block in _blocks(file, end):
-        checksum = zlib.crc32(block, checksum)
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            checksum = zlib.crc32(block, checksum)
     return checksum
-
-
-def _blocks(file: IO[bytes], end: int) -> Iterator[bytes]:
-    """The bytes of a file up to a place."""
-    file.seek(0)
-    while block := file.read(min(_BLOCK, end - file.tell())):
-        yield block

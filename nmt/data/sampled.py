@@ -6,13 +6,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.data.encoded import LOST, EncodedCorpus, EncodedPairs, id_type
-from nmt.data.flat import collect_lists, flatten
+from nmt.data.flat import Flat, collect_lists, flatten
 from nmt.runtime.workers import Workers
 from nmt.text.subwords import Subwords
 
@@ -21,9 +20,9 @@ SHARD = 2**18
 _FEW = 4096
 """Pairs that this process segments alone, because starting others takes longer."""
 _LINES = 10_000
-_Side = tuple[npt.NDArray[Any], npt.NDArray[np.int64]]
-"""The ids of all lines of one side of a shard, and the length of each line; or of both sides in turn."""
-Watch = Callable[[Iterable[_Side]], Iterator[_Side]]
+Shard = tuple[Flat, Flat]
+"""The source and the target ids of some pairs."""
+Watch = Callable[[Iterable[Shard]], Iterator[Shard]]
 """Passes shards on and shows how far sampling has come."""
 
 
@@ -46,7 +45,7 @@ class SampledCorpus(EncodedPairs):
     ) -> None:
         shards = _Shards(corpus, (source, target), alpha, seed)
         with closing(shards.lists(processes)) as lists:
-            super().__init__(collect_lists(watch(lists), shards.dtype))
+            super().__init__(*collect_lists(watch(lists), 2, shards.dtype))
 
 
 @dataclass(frozen=True)
@@ -62,18 +61,17 @@ class _Shards:
     def dtype(self) -> npt.DTypeLike:
         return id_type(*self.sides)
 
-    def lists(self, processes: int) -> Generator[_Side]:
-        """The ids of source and target of each pair in turn, and their lengths, shard by shard."""
+    def lists(self, processes: int) -> Generator[Shard]:
+        """The ids of all pairs, shard by shard."""
         tasks = list(product(range(0, len(self.corpus), SHARD), range(2)))
         at_once = 2 * -(-processes // 2)  # whole shards
         groups = (tasks[first : first + at_once] for first in range(0, len(tasks), at_once))
         few = len(self.corpus) <= _FEW
         with Workers(self._side, 1 if few else processes, lost=LOST, min_tasks=1, computes=False) as workers:
             for sides in workers.map(groups):
-                for shard in range(0, len(sides), 2):
-                    yield _in_turn(*sides[shard : shard + 2])
+                yield from zip(sides[::2], sides[1::2], strict=True)
 
-    def _side(self, task: tuple[int, int]) -> _Side:
+    def _side(self, task: tuple[int, int]) -> Flat:
         """Segment one side of the shard that begins at a pair."""
         start, side = task
         lines = self.corpus.lines(side, start, min(start + SHARD, len(self.corpus)))
@@ -83,15 +81,7 @@ class _Shards:
         return values, lengths
 
 
-def pairs_of(shard: _Side) -> int:
+def pairs_of(shard: Shard) -> int:
     """Number of pairs of a shard."""
-    return len(shard[1]) // 2
-
-
-def _in_turn(source: _Side, target: _Side) -> _Side:
-    """Lists of two sides in turn."""
-    lengths = np.stack([source[1], target[1]], axis=1).reshape(-1)
-    is_source = np.repeat(np.arange(len(lengths)) % 2 == 0, lengths)
-    values = np.empty(len(is_source), source[0].dtype)
-    values[is_source], values[~is_source] = source[0], target[0]
-    return values, lengths
+    (_, lengths), _ = shard
+    return len(lengths)

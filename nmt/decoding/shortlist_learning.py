@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import torch
 from nmt.alignment.statistical.ibm1 import learn_counts
 from nmt.alignment.statistical.word_pairs import Cells
 from nmt.data.encoded import EncodedPairs, id_type
-from nmt.data.flat import collect_lists, flatten
+from nmt.data.flat import Flat, collect_lists, flatten
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError, UsageError
 from nmt.text.subwords import EOS, Subwords
@@ -45,7 +45,7 @@ def learn_shortlist(
         if value < 0:
             raise UsageError(f"{name} must be at least 0, but is {value}.")
     counts = _Counts(np.zeros(len(target), np.int64))
-    text = EncodedPairs(collect_lists(_encoded(pairs, source, target, counts), id_type(source, target)))
+    text = EncodedPairs(*collect_lists(_encoded(pairs, source, target, counts), 2, id_type(source, target)))
     if not len(text):
         raise DataError("There is no text to learn a shortlist from.")
     frequencies = counts.frequencies
@@ -67,16 +67,18 @@ class _Counts:
 
 def _encoded(
     pairs: Iterable[tuple[str, str]], source: Subwords, target: Subwords, counts: _Counts
-) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]:
-    """The ids of source and target of each pair in turn, and their lengths, block by block. Adds to the counts."""
+) -> Iterator[tuple[Flat, Flat]]:
+    """The ids of both sides, block by block. Adds to the counts."""
     lines = iter(pairs)
     while block := list(islice(lines, _BLOCK)):
         sides = zip(*block, strict=True)
-        ids = [subwords.encode_batch(side) for subwords, side in zip((source, target), sides, strict=True)]
-        values, lengths = flatten(list(chain.from_iterable(zip(*ids, strict=True))), np.int32)
-        counts.frequencies += np.bincount(flatten(ids[1], np.int64)[0], minlength=len(target))
-        counts.cells += int(((lengths[::2] + 1) * lengths[1::2]).sum())
-        yield values, lengths
+        sources, targets = (
+            flatten(subwords.encode_batch(side), np.int32)
+            for subwords, side in zip((source, target), sides, strict=True)
+        )
+        counts.frequencies += np.bincount(targets[0], minlength=len(target))
+        counts.cells += int(((sources[1] + 1) * targets[1]).sum())
+        yield sources, targets
 
 
 def _most_frequent(cells: Cells, counts: np.ndarray, size: int, candidates: int) -> np.ndarray:

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from datasets import Dataset
 
 from nmt.corpora.locators import load_corpus
 from nmt.data import encoded as encoding
+from nmt.data import flat
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus, encode_corpus, id_type
 from nmt.data.filters import FilterReport
@@ -121,6 +123,14 @@ def test_the_cache_is_hit_by_the_same_text(tmp_path: Path, subwords: Subwords, m
     assert again.text([1]) == [PAIRS[2]]
 
 
+def test_the_package_datasets_reads_the_cached_file(tmp_path: Path, subwords: Subwords) -> None:
+    encoded = encode_corpus(_corpus(tmp_path), subwords, subwords, FILTERS, tmp_path / "cache")
+    [file] = _files(tmp_path / "cache")
+    dataset = Dataset.from_file(str(file))
+    assert list(zip(dataset["source"], dataset["target"], strict=True)) == _rows(encoded)
+    assert dataset["row"][:] == KEPT
+
+
 def test_whatever_decides_the_ids_misses_the_cache(tmp_path: Path, subwords: Subwords) -> None:
     cache = tmp_path / "cache"
     other = Subwords.train([pair[1] for pair in PAIRS], kind="char", size=280, byte_fallback=True)
@@ -140,9 +150,9 @@ def test_rules_that_are_off_leave_the_name_of_a_cached_file(tmp_path: Path, subw
     corpus = _corpus(tmp_path)
     encode_corpus(corpus, subwords, subwords, FILTERS, tmp_path / "cache")
     limits = '{"max_length":40,"max_ratio":9.0,"duplicates":false}'  # all that filters had in the first version
-    parts = [2, corpus.fingerprint, subwords.fingerprint, subwords.fingerprint, limits]
+    parts = [3, corpus.fingerprint, subwords.fingerprint, subwords.fingerprint, limits]
     name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-    assert [file.name for file in _files(tmp_path / "cache")] == [f"{name}.ids"]
+    assert [file.name for file in _files(tmp_path / "cache")] == [f"{name}.arrow"]
 
 
 @pytest.mark.usefixtures("small")
@@ -169,7 +179,7 @@ def _flip(content: bytes, place: int) -> bytes:
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("damage", ["flipped", "cut", "empty", "other", "version", "header", "length"])
+@pytest.mark.parametrize("damage", ["flipped", "cut", "empty", "other", "header", "longer"])
 def test_a_damaged_file_is_made_again(
     tmp_path: Path, subwords: Subwords, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -183,9 +193,8 @@ def test_a_damaged_file_is_made_again(
         "cut": good[: len(good) // 2],
         "empty": b"",
         "other": b"no file of ids at all",
-        "version": good.replace(b'"version": 2', b'"version": 3'),
-        "header": good.replace(b'"checksum"', b'"chocksum"'),
-        "length": good.replace(b'"pairs": 3', b'"pairs": 4'),
+        "header": good.replace(b"row", b"raw"),
+        "longer": good + b"\0",
     }[damage]
     # A new file, as after a crash: the old one is still mapped.
     file.unlink()
@@ -321,7 +330,7 @@ def test_a_large_vocabulary_takes_four_bytes_per_id(
     assert id_type(subwords) == np.int32
     assert _rows(encode_corpus(corpus, subwords, subwords, FILTERS, tmp_path / "large")) == small
     [one], [other] = _files(tmp_path / "small"), _files(tmp_path / "large")
-    assert open_ids(one).lists.values.nbytes * 2 == open_ids(other).lists.values.nbytes
+    assert open_ids(one).source.values.nbytes * 2 == open_ids(other).source.values.nbytes
     assert size < 2**16
 
 
@@ -338,17 +347,18 @@ def test_the_progress_counts_every_pair(tmp_path: Path, subwords: Subwords, monk
     assert counts == [30, 30, 30, 10]
 
 
-def test_writing_takes_the_memory_of_a_few_batches(tmp_path: Path) -> None:
+def test_writing_takes_the_memory_of_a_few_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def batches() -> Iterator[EncodedBatch]:
         for start in range(0, 500_000, 5_000):
-            ones = np.ones(10_000, np.int64)
-            yield EncodedBatch(start + np.arange(5_000), ones, ones, {"kept": 5_000})
+            ones = np.ones(5_000, np.int64)
+            yield EncodedBatch(start + np.arange(5_000), (ones, ones), (ones, ones), {"kept": 5_000})
 
+    monkeypatch.setattr(flat, "IN_MEMORY", 100_000)
     tracemalloc.start()
-    write_ids(tmp_path / "x.ids", batches(), np.uint16)
+    write_ids(tmp_path / "x.arrow", batches(), np.uint16)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert (tmp_path / "x.ids").stat().st_size > 14_000_000
+    assert (tmp_path / "x.arrow").stat().st_size > 14_000_000
     assert peak < 3_000_000
 
 

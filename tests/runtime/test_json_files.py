@@ -14,7 +14,6 @@ from nmt.cli.inspecting import print_table
 from nmt.comparison.reproduction import TRAINED, training_record
 from nmt.comparison.runs import records
 from nmt.corpora.download import _read_version, _version_path
-from nmt.data.id_file import open_ids
 from nmt.errors import DataError
 from nmt.plotting.curves import read_curves
 from nmt.recipe import Recipe
@@ -106,16 +105,6 @@ def test_a_damaged_state_of_a_training_is_a_sentence(numbers: str, tmp_path: Pat
     save_tensors({"numbers": torch.tensor(list(numbers.encode()), dtype=torch.uint8)}, tmp_path / STATE)
     with pytest.raises(DataError, match=rf"{STATE} is damaged: "):
         load_state(tmp_path)
-
-
-def test_the_header_of_a_damaged_file_of_ids_is_not_read_into_memory(tmp_path: Path) -> None:
-    path = tmp_path / "text.ids"
-    with path.open("wb") as file:
-        file.truncate(2**40)
-        file.seek(0, 2)
-        file.write((2**39).to_bytes(8, "little"))
-    with pytest.raises(ValueError, match="no header"):
-        open_ids(path)
 
 
 def test_a_warning_that_quotes_text_does_not_steer_a_terminal() -> None:

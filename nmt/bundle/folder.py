@@ -47,6 +47,9 @@ _BLANK = "0" * 64
 _BLOCK = 2**20
 _FLOATS = ("F64", "F32", "F16", "BF16")
 """What weights may be stored as, in safetensors' names."""
+_RENAMED = {"decoder.asking.": "decoder.query_recurrence.", "attention.each.": "attention.head_attention."}
+"""Parts of the names of weights that were others when some files were written."""
+_OWN_BUILDER = build_model
 _NO_CHOICE = (
     "Only the attention of a Transformer has layers and heads to choose from: "
     "a recurrent model has one alignment, the mean of its heads."
@@ -124,13 +127,17 @@ class Bundle:
             raise DataError(
                 f"{folder} ties all embeddings, so {SOURCE} and {TARGET} must be the same, but they differ."
             )
-        if weights:
+        if not weights:
+            bundle = cls.fresh(recipe, source, target, build_model)
+        else:
+            sizes = {"source_size": len(source), "target_size": len(target)}
             with torch.device("meta"), _WithoutInitialisation():  # the shapes, without memory for weights
-                outline = build_model(recipe.model, source_size=len(source), target_size=len(target))
-            check_weights(outline, folder / WEIGHTS)
-        bundle = cls.fresh(recipe, source, target, build_model)
-        if weights:
-            _load_weights(bundle.model, folder / WEIGHTS)
+                model = build_model(recipe.model, **sizes)
+            check_weights(model, folder / WEIGHTS)
+            if build_model is not _OWN_BUILDER:  # a model of one's own may hold other tensors, which need values
+                model = build_model(recipe.model, **sizes)
+            _load_weights(model, folder / WEIGHTS)
+            bundle = cls(recipe, source, target, model)
         bundle.model.to(device).eval()
         return bundle
 
@@ -205,7 +212,7 @@ def check_weights(model: torch.nn.Module, path: Path) -> None:
     """Raise DataError unless the header of a file lists the model's weights, each in its shape, and nothing else."""
     expected = weights_of(model)
     with _open_tensors(path) as file:
-        stored = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 -- not a mapping
+        stored = {name: file.get_slice(own) for name, own in _present_names(file).items()}
         if stored.keys() != expected.keys():
             odd = sorted(stored.keys() ^ expected.keys())
             raise DataError(
@@ -222,18 +229,35 @@ def check_weights(model: torch.nn.Module, path: Path) -> None:
 
 
 def _load_weights(model: torch.nn.Module, path: Path) -> None:
-    """Copy the weights of a file that was checked into a model, one at a time.
+    """Give a model the weights of a file that was checked, one at a time. The model may be on the meta device.
 
     Raises:
         DataError: the file is damaged, or a weight is infinite or not a number.
     """
     with _open_tensors(path) as file:
         _check_digest(path, file)
-        for name, parameter in weights_of(model).items():
-            stored = file.get_tensor(name)
+        names, values = _present_names(file), {}
+        for name, parameter in model.named_parameters():
+            stored = file.get_tensor(names[name])
             if not stored.isfinite().all():
                 raise DataError(f"{path} is damaged: {name} holds values that are infinite or not numbers.")
-            parameter.copy_(stored)
+            value = torch.empty(stored.shape, dtype=parameter.dtype).copy_(stored)
+            values[parameter] = torch.nn.Parameter(value, requires_grad=parameter.requires_grad)
+    for module in model.modules():
+        for key, parameter in list(module.named_parameters(recurse=False, remove_duplicate=False)):
+            setattr(module, key, values[parameter])  # what was shared still is
+
+
+def _present_names(opened: Any) -> dict[str, str]:
+    """The names of an opened file's tensors, by what they are called today."""
+    return {_present_name(name): name for name in opened.keys()}  # noqa: SIM118 -- not a mapping
+
+
+def _present_name(name: str) -> str:
+    """What a weight of a file is called today."""
+    for earlier, present in _RENAMED.items():
+        name = name.replace(earlier, present)
+    return name
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -256,7 +280,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     """Named tensors of a safetensors file. Raises DataError if it is damaged or from a newer version."""
     with _open_tensors(path) as file:
         _check_digest(path, file)
-        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 -- not a mapping
+        return {name: file.get_tensor(own) for name, own in _present_names(file).items()}
 
 
 def _stamp(opened: Any) -> tuple[str, str]:

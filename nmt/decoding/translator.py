@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
@@ -454,17 +454,10 @@ class Translator:
 
         Yields the results in the order of the tasks.
         """
-        pending: deque[tuple[_TaskWindow[ItemT, TaskT], list[list[int]]]] = deque()
-
-        def batches_of_windows() -> Iterator[list[list[TaskT]]]:
-            for window in windows:
-                batches = _batches(window.lengths, size)
-                pending.append((window, batches))
-                yield [[window.tasks[row] for row in rows] for rows in batches]
-
+        planned, sent = tee((window, _batches(window.lengths, size)) for window in windows)
+        tasks = ([[window.tasks[row] for row in rows] for rows in batches] for window, batches in sent)
         with Workers(Halving(run), self._settings.processes, lost=_LOST) as workers:
-            for outputs in workers.map(batches_of_windows()):
-                window, batches = pending.popleft()
+            for outputs, (window, batches) in zip(workers.map(tasks), planned, strict=False):  # tasks are read first
                 results: dict[int, ResultT] = {}
                 for rows, output in zip(batches, outputs, strict=True):
                     results.update(zip(rows, output, strict=True))

@@ -17,7 +17,7 @@ from nmt.fast.deferred import (
     dot_scores,
     step_sum,
 )
-from nmt.model.attention import Attended, Attention, AttentionMemory
+from nmt.model.attention import Attention, AttentionMemory, AttentionOutput
 from nmt.model.decoder import AttendThenUpdate, Decoded, RecurrentState, UpdateThenAttend, concatenated
 from nmt.model.scores import AdditiveScore, ConcatScore, DotScore, GeneralScore
 
@@ -73,7 +73,7 @@ class DeferredAttention(Attention):
         positions: Int[Tensor, "N T"],
         memory: AttentionMemory,
         coverage: Float[Tensor, "N T S"] | None = None,
-    ) -> Attended:
+    ) -> AttentionOutput:
         if self._can_fuse(memory) and (steps := self._fused(queries, memory)) is not None:
             return steps
         return super().forward(queries, positions, memory, coverage)
@@ -82,7 +82,7 @@ class DeferredAttention(Attention):
         is_additive = type(self.score) in _KERNEL_SCORES and not self.has_coverage
         return is_additive and self.window is None and can_attend_additively(memory.keys)
 
-    def _fused(self, queries: Float[Tensor, "N T H"], memory: AttentionMemory) -> Attended | None:
+    def _fused(self, queries: Float[Tensor, "N T H"], memory: AttentionMemory) -> AttentionOutput | None:
         """None if a key is too large for the kernel."""
         score, steps = self.score, []
         assert isinstance(score, AdditiveScore)
@@ -90,7 +90,7 @@ class DeferredAttention(Attention):
             step = attend_additively(query, score.query, memory.keys, score.v, memory.annotations, memory.mask)
             if step is None:
                 return None
-            steps.append(Attended(step[0].unsqueeze(1), step[1].unsqueeze(1)))
+            steps.append(AttentionOutput(step[0].unsqueeze(1), step[1].unsqueeze(1)))
         return concatenated(steps)
 
     def weighted_sum(

@@ -9,6 +9,7 @@ backwards, and the gradient of U is one product at the end. With a = W x + U s o
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -55,15 +56,15 @@ class FastRecurrence(Recurrence):
     """Computes all steps of a single GRU layer in one node of the graph."""
 
     def all_steps(
-        self, words: Float[Tensor, "B T G"], state: RecurrentState, masks: Float[Tensor, "B L H"] | None
+        self, words: Float[Tensor, "B T G"], state: RecurrentState
     ) -> tuple[Float[Tensor, "B T H"], RecurrentState]:
         cell = self.cells[0]
-        if self.layers > 1 or masks is not None or not is_deferring():
-            return super().all_steps(words, state, masks)
+        if self.layers > 1 or state.masks is not None or not is_deferring():
+            return super().all_steps(words, state)
         if not isinstance(cell, FastGruCell) or not cell.is_plain:
-            return super().all_steps(words, state, masks)
+            return super().all_steps(words, state)
         states = cell.states(words, state.hidden[:, 0])
-        return states, RecurrentState(states[:, -1:], state.position, None, state.feed, state.coverage)
+        return states, replace(state, hidden=states[:, -1:])
 
 
 class FastGru(nn.GRU):

@@ -223,9 +223,9 @@ class Int8Recurrence(Recurrence):
         self._other = {depth: _panels_of_gates(self.input_of(depth)) for depth in reads_other}
         self._recurrent = [_panels_of_gates(cell.recurrent) for cell in self.cells if isinstance(cell, GruCell)]
 
-    def project_words(self, embedded: Num[Tensor, "... E"]) -> Num[Tensor, "... G"]:
+    def project_tokens(self, embedded: Num[Tensor, "... E"]) -> Num[Tensor, "... G"]:
         """W E y, or the ids of the tokens if a table holds W E y."""
-        return embedded if isinstance(self._word, TokenTable) else super().project_words(embedded)
+        return embedded if isinstance(self._word, TokenTable) else super().project_tokens(embedded)
 
     @property
     def _word(self) -> nn.Module | None:
@@ -237,7 +237,6 @@ class Int8Recurrence(Recurrence):
         word: Num[Tensor, "B G"] | None,
         other: Float[Tensor, "B D"] | None,
         state: RecurrentState,
-        masks: Float[Tensor, "B L H"] | None,
     ) -> tuple[Float[Tensor, "B H"], None]:
         words, ids = word, None
         if word is not None and isinstance(self._word, TokenTable):

@@ -24,7 +24,7 @@ class SearchMemory(RecurrentMemory):
 
     def select(self, rows: Int[Tensor, " M"]) -> SearchMemory:
         listed = None if self.listed is None else self.listed.select(rows)
-        return SearchMemory(self.attention.select(rows), self.start.select(rows), listed)
+        return SearchMemory(self.attention.select(rows), self.bridged.select(rows), listed)
 
 
 class SearchModel(RecurrentModel):
@@ -40,7 +40,7 @@ class SearchModel(RecurrentModel):
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> SearchMemory:
         memory = super().encode(source, source_mask)
         shared = SharedMemory.of(memory.attention)
-        return SearchMemory(shared.in_bf16() if self.in_bf16 else shared, memory.start)
+        return SearchMemory(shared.in_bf16() if self.in_bf16 else shared, memory.bridged)
 
     def restrict(self, memory: SearchMemory, own: Int[Tensor, " M"], sentences: Segments) -> SearchMemory:
         """The memory of sentences restricted to listed tokens: the shared ones and those of each sentence.

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from nmt.fast.beam_memory import SharedMemory
 from nmt.fast.kernels import decoding as kernels
-from nmt.model.attention import Attended, Attention, AttentionMemory, MultiHeadAttention
+from nmt.model.attention import Attention, AttentionMemory, AttentionOutput, MultiHeadAttention
 from nmt.model.scores import AdditiveScore
 
 
@@ -26,7 +26,7 @@ class SharedAttention(Attention):
         positions: Int[Tensor, "N T"],
         memory: AttentionMemory,
         coverage: Float[Tensor, "N T S"] | None = None,
-    ) -> Attended:
+    ) -> AttentionOutput:
         if not isinstance(memory, SharedMemory) or memory.rows is None:
             return super().forward(queries, positions, memory, coverage)
         return _to_hypotheses(super().forward(*_to_steps(queries, positions, memory, coverage)), memory)
@@ -41,7 +41,7 @@ class SharedMultiHeadAttention(MultiHeadAttention):
         positions: Int[Tensor, "N T"],
         memory: AttentionMemory,
         coverage: Float[Tensor, "N T S"] | None = None,
-    ) -> Attended:
+    ) -> AttentionOutput:
         if not isinstance(memory, SharedMemory) or memory.rows is None:
             return super().forward(queries, positions, memory, coverage)
         return _to_hypotheses(super().forward(*_to_steps(queries, positions, memory, coverage)), memory)
@@ -60,12 +60,14 @@ def _to_steps(
     return rows.to_padded(queries.squeeze(1)), rows.to_padded(positions.squeeze(1)), replace(memory, rows=None), padded
 
 
-def _to_hypotheses(attended: Attended, memory: SharedMemory) -> Attended:
+def _to_hypotheses(attended: AttentionOutput, memory: SharedMemory) -> AttentionOutput:
     """The results without padding, one time step per hypothesis."""
     rows = memory.rows
     assert rows is not None
     centers = None if attended.centers is None else rows.to_flat(attended.centers).unsqueeze(1)
-    return Attended(rows.to_flat(attended.contexts).unsqueeze(1), rows.to_flat(attended.weights).unsqueeze(1), centers)
+    return AttentionOutput(
+        rows.to_flat(attended.contexts).unsqueeze(1), rows.to_flat(attended.weights).unsqueeze(1), centers
+    )
 
 
 class FusedAttention(SharedAttention):
@@ -74,10 +76,10 @@ class FusedAttention(SharedAttention):
     Reads e^(2 k_j) instead of the keys. Falls back to plain arithmetic if a key is too large for that in fp32.
     """
 
-    def remember(
+    def build_memory(
         self, annotations: Float[Tensor, "B S A"], mask: Bool[Tensor, "B S"], summary: Float[Tensor, "B C"]
     ) -> SharedMemory:
-        memory = SharedMemory.of(super().remember(annotations.float(), mask, summary))
+        memory = SharedMemory.of(super().build_memory(annotations.float(), mask, summary))
         keys = memory.keys.float()
         return replace(memory, exp_keys=kernels.exp_of_keys(keys) if kernels.can_use(keys) else None)
 
@@ -87,7 +89,7 @@ class FusedAttention(SharedAttention):
         positions: Int[Tensor, "N T"],
         memory: AttentionMemory,
         coverage: Float[Tensor, "N T S"] | None = None,
-    ) -> Attended:
+    ) -> AttentionOutput:
         if not isinstance(memory, SharedMemory) or memory.exp_keys is None:
             return super().forward(queries, positions, memory, coverage)
         count, steps = queries.shape[:2]
@@ -102,7 +104,7 @@ class FusedAttention(SharedAttention):
             memory.annotations,
             rows.repeat_interleave(steps) if steps > 1 else rows,
         )
-        return Attended(contexts.view(count, steps, -1), weights.view(count, steps, -1))
+        return AttentionOutput(contexts.view(count, steps, -1), weights.view(count, steps, -1))
 
 
 class ProjectedAttention(Attention):
@@ -113,10 +115,10 @@ class ProjectedAttention(Attention):
         self.score, self.window = attention.score, attention.window
         self.attention, self.projection = attention, projection
 
-    def remember(
+    def build_memory(
         self, annotations: Float[Tensor, "B S A"], mask: Bool[Tensor, "B S"], summary: Float[Tensor, "B C"]
     ) -> AttentionMemory:
-        memory = self.attention.remember(annotations, mask, summary)
+        memory = self.attention.build_memory(annotations, mask, summary)
         return replace(memory, annotations=self.projection(memory.annotations).to(memory.annotations.dtype))
 
     def forward(
@@ -125,5 +127,5 @@ class ProjectedAttention(Attention):
         positions: Int[Tensor, "N T"],
         memory: AttentionMemory,
         coverage: Float[Tensor, "N T S"] | None = None,
-    ) -> Attended:
+    ) -> AttentionOutput:
         return self.attention(queries, positions, memory, coverage)

@@ -1,14 +1,14 @@
 """Models: batches -> loss and alignment, in plain PyTorch.
 
 `build_model` makes the model of a recipe. A model of your own is a `TranslationModel`; one that reads something else than tokens is a
-`RecurrentModel` whose `encode` hands the `EncoderOutput` of its source to `remember`. For models of any other kind there are the
+`RecurrentModel` whose `encode` hands the `EncoderOutput` of its source to `build_memory`. For models of any other kind there are the
 parts: embedding, encoder, scores and attention, which are configured by the sections of `nmt.recipe`.
 """
 
 from nmt.model.attention import (
-    Attended,
     Attention,
     AttentionMemory,
+    AttentionOutput,
     MultiHeadAttention,
     build_attention,
     masked_softmax,
@@ -23,9 +23,9 @@ from nmt.model.transformer import TransformerModel
 
 __all__ = [
     "AdditiveScore",
-    "Attended",
     "Attention",
     "AttentionMemory",
+    "AttentionOutput",
     "ConcatScore",
     "DotScore",
     "Encoder",

@@ -39,7 +39,7 @@ class AttentionMemory:
 
 
 @dataclass(frozen=True)
-class Attended:
+class AttentionOutput:
     """Contexts c_i and weights alpha_ij of T queries per sentence."""
 
     contexts: Float[Tensor, "N T A"]
@@ -61,7 +61,7 @@ class Attention(nn.Module):
         """Whether a step depends on the weights of the steps before."""
         return self.score is not None and self.score.has_coverage
 
-    def remember(
+    def build_memory(
         self, annotations: Float[Tensor, "B S A"], mask: Bool[Tensor, "B S"], summary: Float[Tensor, "B C"]
     ) -> AttentionMemory:
         """The annotations with what can be computed from them once per sentence."""
@@ -74,7 +74,7 @@ class Attention(nn.Module):
         positions: Int[Tensor, "N T"],
         memory: AttentionMemory,
         coverage: Float[Tensor, "N T S"] | None = None,
-    ) -> Attended:
+    ) -> AttentionOutput:
         """Contexts and weights of T decoder states per sentence; `positions` are the numbers of their steps, from 0."""
         if self.score is None:
             return without_attention(queries, memory)
@@ -82,11 +82,11 @@ class Attention(nn.Module):
         allowed = memory.mask.unsqueeze(1)
         if self.window is None:
             weights = masked_softmax(scores, allowed)
-            return Attended(self.weighted_sum(weights, memory.annotations), weights)
+            return AttentionOutput(self.weighted_sum(weights, memory.annotations), weights)
         center = self.window.center(queries, positions, memory.mask)
         factor = self.window.factor(center, memory.mask.shape[1])
         weights = masked_softmax(scores, allowed & (factor > 0)) * factor
-        return Attended(self.weighted_sum(weights, memory.annotations), weights, center.unsqueeze(-1))
+        return AttentionOutput(self.weighted_sum(weights, memory.annotations), weights, center.unsqueeze(-1))
 
     def weighted_sum(
         self, weights: Float[Tensor, "N T S"], annotations: Float[Tensor, "N S A"]
@@ -115,19 +115,21 @@ class MultiHeadAttention(nn.Module):
         self.query = nn.Linear(query, query, bias=False)
         self.annotation = nn.Linear(annotation, annotation, bias=False)
         head = config.model_copy(update={"score": _share(config.score, config.heads)})
-        self.each = Attention(head, query=query // config.heads, annotation=annotation // config.heads)
+        self.head_attention = Attention(head, query=query // config.heads, annotation=annotation // config.heads)
 
     @property
     def has_coverage(self) -> bool:
         """Whether a step depends on the weights of the steps before."""
-        return self.each.has_coverage
+        return self.head_attention.has_coverage
 
-    def remember(
+    def build_memory(
         self, annotations: Float[Tensor, "B S A"], mask: Bool[Tensor, "B S"], summary: Float[Tensor, "B C"]
     ) -> AttentionMemory:
         """The annotations with what can be computed from them once per sentence, for each head."""
         projected = self._by_head(self.annotation(annotations))
-        memory = self.each.remember(projected, *(part.repeat_interleave(self.heads, 0) for part in (mask, summary)))
+        memory = self.head_attention.build_memory(
+            projected, *(part.repeat_interleave(self.heads, 0) for part in (mask, summary))
+        )
         annotations, keys = self._heads(memory.annotations), self._heads(memory.keys)
         return AttentionMemory(annotations, keys, mask, summary)
 
@@ -137,17 +139,17 @@ class MultiHeadAttention(nn.Module):
         positions: Int[Tensor, "B T"],
         memory: AttentionMemory,
         coverage: Float[Tensor, "B T S"] | None = None,
-    ) -> Attended:
+    ) -> AttentionOutput:
         """The concatenated contexts of all heads, and the mean of their weights."""
         annotations, keys = memory.annotations.flatten(0, 1), memory.keys.flatten(0, 1)
         shared = (part.repeat_interleave(self.heads, 0) for part in (memory.mask, memory.summary))
         positions = positions.repeat_interleave(self.heads, 0)
         coverage = None if coverage is None else coverage.repeat_interleave(self.heads, 0)
         queries = self._by_head(self.query(queries))
-        heads = self.each(queries, positions, AttentionMemory(annotations, keys, *shared), coverage)
+        heads = self.head_attention(queries, positions, AttentionMemory(annotations, keys, *shared), coverage)
         contexts, weights = (self._heads(part) for part in (heads.contexts, heads.weights))
         centers = None if heads.centers is None else self._heads(heads.centers).squeeze(-1).transpose(1, 2)
-        return Attended(contexts.transpose(1, 2).flatten(2), weights.mean(1), centers)
+        return AttentionOutput(contexts.transpose(1, 2).flatten(2), weights.mean(1), centers)
 
     def position_contexts(self, memory: AttentionMemory) -> Float[Tensor, "B S A"]:
         """The context of each source position if every head attended to it alone."""
@@ -165,11 +167,11 @@ class MultiHeadAttention(nn.Module):
         __call__ = forward
 
 
-def without_attention(queries: Float[Tensor, "N T H"], memory: AttentionMemory) -> Attended:
+def without_attention(queries: Float[Tensor, "N T H"], memory: AttentionMemory) -> AttentionOutput:
     """The same summary of the source at every step, and no weights (Cho et al. 2014)."""
     batch, steps = queries.shape[:2]
     weights = at_least_fp32(memory.summary).new_zeros(batch, steps, memory.mask.shape[1])
-    return Attended(memory.summary.unsqueeze(1).expand(-1, steps, -1), weights)
+    return AttentionOutput(memory.summary.unsqueeze(1).expand(-1, steps, -1), weights)
 
 
 def masked_softmax(scores: Float[Tensor, "*N S"], allowed: Bool[Tensor, "*#N S"]) -> Float[Tensor, "*N S"]:

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 
 from nmt import recipe
-from nmt.model.attention import Attended, AttentionMemory, build_attention
+from nmt.model.attention import AttentionMemory, AttentionOutput, build_attention
 from nmt.model.cells import build_cell, gates_of
 from nmt.model.dropout import Dropout
 from nmt.model.readout import build_readout
@@ -37,10 +37,12 @@ class RecurrentState:
     """The readout of the step before, with input feeding."""
     coverage: Float[Tensor, "B S"] | None = None
     """The sum of the attention weights so far, for scores that read it."""
+    masks: Float[Tensor, "B L H"] | None = None
+    """Dropout of the states that the recurrent matrices read, the same at every step; None outside of training."""
 
     def select(self, rows: Int[Tensor, " N"]) -> RecurrentState:
         """The state of the given rows, in their order."""
-        parts = (self.hidden, self.position, self.cell, self.feed, self.coverage)
+        parts = (self.hidden, self.position, self.cell, self.feed, self.coverage, self.masks)
         return RecurrentState(*(None if part is None else part.index_select(0, rows) for part in parts))  # type: ignore[arg-type] # hidden and position are never None
 
 
@@ -79,7 +81,7 @@ class Recurrence(nn.Module):
         for linear in [*self.inputs.values(), *self.below]:
             nn.init.xavier_uniform_(linear.weight)
 
-    def project_words(self, embedded: Num[Tensor, "... E"]) -> Num[Tensor, "... G"]:
+    def project_tokens(self, embedded: Num[Tensor, "... E"]) -> Num[Tensor, "... G"]:
         """W E y for the gates of the first layer."""
         projected: Tensor = self.inputs["word"](embedded)
         return projected
@@ -88,7 +90,6 @@ class Recurrence(nn.Module):
         self,
         word: Num[Tensor, "B G"] | None,
         state: RecurrentState,
-        masks: Float[Tensor, "B L H"] | None,
         other: Float[Tensor, "B D"] | None = None,
     ) -> tuple[Float[Tensor, "B H"], RecurrentState]:
         """One step: the output of the top layer, and the new state.
@@ -96,13 +97,12 @@ class Recurrence(nn.Module):
         Args:
             word: W E y of the token, if the recurrence reads it.
             state: the state before the step.
-            masks: dropout of the states that the recurrent matrices read, one mask per sentence.
             other: context or fed readout, if the recurrence reads it.
         """
-        output, cell = self.layer(0, word, other, state, masks)
+        output, cell = self.layer(0, word, other, state)
         hidden, cells = [output], [cell]
         for depth in range(1, self.layers):
-            new, cell = self.layer(depth, None, self.between(output), state, masks)
+            new, cell = self.layer(depth, None, self.between(output), state)
             output = output + new if self.residual else new
             hidden.append(new)
             cells.append(cell)
@@ -115,13 +115,12 @@ class Recurrence(nn.Module):
         word: Num[Tensor, "B G"] | None,
         other: Float[Tensor, "B D"] | None,
         state: RecurrentState,
-        masks: Float[Tensor, "B L H"] | None,
     ) -> tuple[Float[Tensor, "B H"], Float[Tensor, "B H"] | None]:
         """The new state and cell of one layer. Above the first layer, `other` is the output of the layer below."""
         projected = None if other is None else self.input_of(depth)(other)
         if word is not None:
             projected = word if projected is None else word + projected
-        cell, mask = (None if part is None else part[:, depth] for part in (state.cell, masks))
+        cell, mask = (None if part is None else part[:, depth] for part in (state.cell, state.masks))
         new: tuple[Tensor, Tensor | None] = self.cells[depth](projected, state.hidden[:, depth], cell, mask)
         return new
 
@@ -130,20 +129,20 @@ class Recurrence(nn.Module):
         return self.inputs[self.other] if self.other and not depth else self.below[depth - 1]
 
     def all_steps(
-        self, words: Num[Tensor, "B T G"], state: RecurrentState, masks: Float[Tensor, "B L H"] | None
+        self, words: Num[Tensor, "B T G"], state: RecurrentState
     ) -> tuple[Float[Tensor, "B T H"], RecurrentState]:
         """T steps of a recurrence that reads only the tokens."""
         outputs = []
         for word in words.unbind(1):
-            output, state = self(word, state, masks)
+            output, state = self(word, state)
             outputs.append(output)
         return stacked(outputs), state
 
-    def masks(self, state: RecurrentState) -> Float[Tensor, "B L H"] | None:
-        """Dropout of the states that the recurrent matrices read; None outside of training."""
+    def with_masks(self, state: RecurrentState) -> RecurrentState:
+        """The state with new dropout masks in training."""
         if not self.training or self.dropout.rate == 0:
-            return None
-        return self.dropout.mask(state.hidden.flatten(1)).view_as(state.hidden)
+            return state
+        return replace(state, masks=self.dropout.mask(state.hidden.flatten(1)).view_as(state.hidden))
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -178,7 +177,7 @@ class AttentionalDecoder(nn.Module):
 
     def attend(
         self, queries: Float[Tensor, "B T H"], state: RecurrentState, memory: AttentionMemory
-    ) -> tuple[Attended, RecurrentState]:
+    ) -> tuple[AttentionOutput, RecurrentState]:
         """Contexts and weights of T queries, and the state with step number and coverage after them."""
         steps = queries.shape[1]
         positions = state.position.unsqueeze(1) + torch.arange(steps, device=queries.device)
@@ -196,7 +195,7 @@ class AttentionalDecoder(nn.Module):
 class AttendThenUpdate(AttentionalDecoder):
     """c_i = attend(s_{i-1});  s_i = f(s_{i-1}, E y_{i-1}, c_i);  t_i = readout(s_i, E y_{i-1}, c_i)   (Bahdanau et al. 2015, 3.1, A.2.2).
 
-    Conditional, the query has already read the token (conditional GRU, Sennrich et al. 2017); `asking` is f:
+    Conditional, the query has already read the token (conditional GRU, Sennrich et al. 2017); `query_recurrence` is f:
     s'_i = f(s_{i-1}, E y_{i-1});  c_i = attend(s'_i);  s_i = g(s'_i, c_i).
     """
 
@@ -205,14 +204,14 @@ class AttendThenUpdate(AttentionalDecoder):
         context, word = {"context": config.encoder.annotation}, {"word": config.embedding}
         inputs = context if conditional else word | context
         self.recurrence = Recurrence(config.decoder, inputs=inputs, dropout=config.dropout)
-        self.asking = Recurrence(config.decoder, inputs=word, dropout=config.dropout) if conditional else None
+        self.query_recurrence = Recurrence(config.decoder, inputs=word, dropout=config.dropout) if conditional else None
 
     def forward(self, embedded: Num[Tensor, "B T E"], state: RecurrentState, memory: AttentionMemory) -> Decoded:
-        words = (self.asking or self.recurrence).project_words(embedded)
-        masks = self.recurrence.masks(state)
+        words = (self.query_recurrence or self.recurrence).project_tokens(embedded)
+        state = self.recurrence.with_masks(state)
         hidden, steps = [], []
         for word in words.unbind(1):
-            output, attended, state = self.step(word, state, masks, memory)
+            output, attended, state = self.step(word, state, memory)
             hidden.append(output)
             steps.append(attended)
         attended = concatenated(steps)
@@ -223,22 +222,21 @@ class AttendThenUpdate(AttentionalDecoder):
         self,
         word: Num[Tensor, "B G"],
         state: RecurrentState,
-        masks: Float[Tensor, "B L H"] | None,
         memory: AttentionMemory,
-    ) -> tuple[Float[Tensor, "B H"], Attended, RecurrentState]:
+    ) -> tuple[Float[Tensor, "B H"], AttentionOutput, RecurrentState]:
         """One step from W E y: s_i, the context c_i with its weights, and the new state."""
-        query, unread_word, state = self.query(word, state, masks)
+        query, unread_word, state = self.query(word, state)
         attended, state = self.attend(query.unsqueeze(1), state, memory)
-        output, state = self.recurrence(unread_word, state, masks, attended.contexts.squeeze(1))
+        output, state = self.recurrence(unread_word, state, attended.contexts.squeeze(1))
         return output, attended, state
 
     def query(
-        self, word: Num[Tensor, "B G"], state: RecurrentState, masks: Float[Tensor, "B L H"] | None
+        self, word: Num[Tensor, "B G"], state: RecurrentState
     ) -> tuple[Float[Tensor, "B H"], Num[Tensor, "B G"] | None, RecurrentState]:
         """The query s_{i-1} or s'_i, W E y of the token unless the query has read it, and the state."""
-        if self.asking is None:
+        if self.query_recurrence is None:
             return state.hidden[:, -1], word, state
-        query, state = self.asking(word, state, masks)
+        query, state = self.query_recurrence(word, state)
         return query, None, state
 
     def position_readouts(
@@ -246,11 +244,11 @@ class AttendThenUpdate(AttentionalDecoder):
     ) -> Float[Tensor, "B S R"]:
         contexts = self.attention.position_contexts(memory)
         batch, length = contexts.shape[:2]
-        word = (self.asking or self.recurrence).project_words(embedded)
-        _, unread_word, state = self.query(word, state, None)
+        word = (self.query_recurrence or self.recurrence).project_tokens(embedded)
+        _, unread_word, state = self.query(word, state)
         rows = torch.arange(batch, device=word.device).repeat_interleave(length)
         unread_word = None if unread_word is None else unread_word[rows]
-        hidden, _ = self.recurrence(unread_word, state.select(rows), None, contexts.flatten(0, 1))
+        hidden, _ = self.recurrence(unread_word, state.select(rows), contexts.flatten(0, 1))
         return self.readout(hidden.view(batch, length, -1), repeated(embedded, length), contexts)
 
 
@@ -279,17 +277,17 @@ class UpdateThenAttend(AttentionalDecoder):
     def forward(self, embedded: Num[Tensor, "B T E"], state: RecurrentState, memory: AttentionMemory) -> Decoded:
         if self.feed_size or self.attention.has_coverage:
             return self.step_by_step(embedded, state, memory)
-        words, masks = self.recurrence.project_words(embedded), self.recurrence.masks(state)
-        hidden, state = self.recurrence.all_steps(words, state, masks)
+        words, state = self.recurrence.project_tokens(embedded), self.recurrence.with_masks(state)
+        hidden, state = self.recurrence.all_steps(words, state)
         attended, state = self.attend(hidden, state, memory)
         return Decoded(self.readout(hidden, embedded, attended.contexts), attended.weights, state, attended.centers)
 
     def step_by_step(self, embedded: Num[Tensor, "B T E"], state: RecurrentState, memory: AttentionMemory) -> Decoded:
         """The same steps one by one, where a step depends on the attention of the step before."""
-        words, masks = self.recurrence.project_words(embedded), self.recurrence.masks(state)
+        words, state = self.recurrence.project_tokens(embedded), self.recurrence.with_masks(state)
         readouts, steps = [], []
         for word, token in zip(words.unbind(1), embedded.unbind(1), strict=True):
-            readout, attended, state = self.step(word, token, state, masks, memory)
+            readout, attended, state = self.step(word, token, state, memory)
             readouts.append(readout)
             steps.append(attended)
         attended = concatenated(steps)
@@ -300,11 +298,10 @@ class UpdateThenAttend(AttentionalDecoder):
         word: Num[Tensor, "B G"],
         token: Num[Tensor, "B E"],
         state: RecurrentState,
-        masks: Float[Tensor, "B L H"] | None,
         memory: AttentionMemory,
-    ) -> tuple[Float[Tensor, "B R"], Attended, RecurrentState]:
+    ) -> tuple[Float[Tensor, "B R"], AttentionOutput, RecurrentState]:
         """One step from W E y and E y: h~_t, the context c_t with its weights, and the new state."""
-        output, state = self.recurrence(word, state, masks, self.scaled_feed(state))
+        output, state = self.recurrence(word, state, self.scaled_feed(state))
         attended, state = self.attend(output.unsqueeze(1), state, memory)
         readout = self.readout(output, token, attended.contexts.squeeze(1))
         return readout, attended, replace(state, feed=readout if self.feed_size else None)
@@ -318,7 +315,7 @@ class UpdateThenAttend(AttentionalDecoder):
     ) -> Float[Tensor, "B S R"]:
         contexts = self.attention.position_contexts(memory)
         length = contexts.shape[1]
-        output, _ = self.recurrence(self.recurrence.project_words(embedded), state, None, self.scaled_feed(state))
+        output, _ = self.recurrence(self.recurrence.project_tokens(embedded), state, self.scaled_feed(state))
         return self.readout(repeated(output, length), repeated(embedded, length), contexts)
 
 
@@ -327,13 +324,13 @@ def stacked(parts: Sequence[Float[Tensor, "B D"]]) -> Float[Tensor, "B N D"]:
     return parts[0].unsqueeze(1) if len(parts) == 1 else torch.stack(list(parts), 1)
 
 
-def concatenated(steps: Sequence[Attended]) -> Attended:
+def concatenated(steps: Sequence[AttentionOutput]) -> AttentionOutput:
     """Concatenate the attention results of several steps."""
     if len(steps) == 1:
         return steps[0]
     centers = [step.centers for step in steps if step.centers is not None]
     contexts, weights = (torch.cat(parts, 1) for parts in ([s.contexts for s in steps], [s.weights for s in steps]))
-    return Attended(contexts, weights, torch.cat(centers, 1) if centers else None)
+    return AttentionOutput(contexts, weights, torch.cat(centers, 1) if centers else None)
 
 
 def repeated(values: Num[Tensor, "B D"], length: int) -> Num[Tensor, "B S D"]:

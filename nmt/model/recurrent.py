@@ -22,14 +22,14 @@ from nmt.model.output import OutputLayer
 
 @dataclass(frozen=True)
 class RecurrentMemory:
-    """What the decoder reads of each sentence, and the state it starts from."""
+    """What the decoder reads of each sentence, and s_0."""
 
     attention: AttentionMemory
-    start: RecurrentState
+    bridged: RecurrentState
 
     def select(self, rows: Int[Tensor, " M"]) -> RecurrentMemory:
         """The memory of the given sentences, in their order."""
-        return RecurrentMemory(self.attention.select(rows), self.start.select(rows))
+        return RecurrentMemory(self.attention.select(rows), self.bridged.select(rows))
 
 
 class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
@@ -58,15 +58,15 @@ class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
 
     def encode(self, source: Int[Tensor, "B S"], source_mask: Bool[Tensor, "B S"]) -> RecurrentMemory:
         """Annotations and keys of the source, and s_0."""
-        return self.remember(self.encoder(self.dropout(self.source_embedding(source)), source_mask))
+        return self.build_memory(self.encoder(self.dropout(self.source_embedding(source)), source_mask))
 
-    def remember(self, encoded: EncoderOutput) -> RecurrentMemory:
+    def build_memory(self, encoded: EncoderOutput) -> RecurrentMemory:
         """The memory of annotations, whatever they were computed from: their keys, and s_0."""
-        memory = self.decoder.attention.remember(encoded.annotations, encoded.mask, encoded.final[:, -1])
-        return RecurrentMemory(memory, self.decoder.start(self.bridge(encoded), memory))
+        memory = self.decoder.attention.build_memory(encoded.annotations, encoded.mask, encoded.final[:, -1])
+        return RecurrentMemory(memory, self.bridge(encoded))
 
     def start(self, memory: RecurrentMemory) -> RecurrentState:
-        return memory.start
+        return self.decoder.start(memory.bridged, memory.attention)
 
     def step(
         self, tokens: Int[Tensor, " N"], state: RecurrentState, memory: RecurrentMemory, rows: Int[Tensor, " N"]

@@ -87,7 +87,7 @@ class Captioner(RecurrentModel):
 
     def encode(self, source: Tensor, source_mask: Tensor) -> RecurrentMemory:
         annotations = self.features(source).flatten(2).transpose(1, 2) + self.places
-        return self.remember(EncoderOutput(annotations, source_mask, annotations.mean(1, keepdim=True), cell=None))
+        return self.build_memory(EncoderOutput(annotations, source_mask, annotations.mean(1, keepdim=True), cell=None))
 
 
 def make_batch(scenes: list[Scene]) -> Batch:

@@ -120,6 +120,22 @@ def test_weights_with_other_names_are_refused(folder: Path) -> None:
     assert "extra is in only one of them" in refusal(folder)
 
 
+def test_weights_under_the_names_of_earlier_versions_are_read(subwords: Subwords, tmp_path: Path) -> None:
+    attention = {"score": {"kind": "general"}, "heads": 2}
+    decoder = {"order": {"kind": "attend-then-update", "conditional": True}}
+    bundle = Bundle.fresh(small_recipe(attention=attention, decoder=decoder), subwords, subwords)
+    bundle.save(tmp_path)
+    weights = weights_of(bundle.model)
+    earlier = {
+        name.replace("query_recurrence", "asking").replace("head_attention", "each"): value
+        for name, value in weights.items()
+    }
+    assert len(earlier.keys() - weights.keys()) > 4
+    save_tensors(earlier, tmp_path / "weights.safetensors")
+    again = weights_of(Bundle.load(tmp_path).model)
+    assert all(torch.equal(value, again[name]) for name, value in weights.items())
+
+
 def test_weights_of_a_newer_format_ask_for_a_newer_version(folder: Path) -> None:
     tensors = load_tensors(folder / "weights.safetensors")
     save_file(tensors, folder / "weights.safetensors", {"nmt_format": "99"})

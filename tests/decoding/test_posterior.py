@@ -16,7 +16,7 @@ from nmt.decoding.posterior import posterior_alignment
 from nmt.decoding.translator import Translator
 from nmt.errors import UsageError
 from nmt.fast import pack
-from nmt.model.attention import Attended, AttentionMemory
+from nmt.model.attention import AttentionMemory, AttentionOutput
 from nmt.model.interface import TranslationModel
 from nmt.model.recurrent import RecurrentModel
 from nmt.text.subwords import PAD
@@ -36,10 +36,10 @@ def batch_of(name: str) -> Batch:
 def reading_alone(model: RecurrentModel, position: int) -> Iterator[None]:
     """Within it the model's attention has all its weight on one position."""
 
-    def alone(_: object, given: tuple[Tensor, Tensor, AttentionMemory, object], __: object) -> Attended:
+    def alone(_: object, given: tuple[Tensor, Tensor, AttentionMemory, object], __: object) -> AttentionOutput:
         memory = given[2]
         contexts = memory.annotations[..., position, :].flatten(1)  # of all heads side by side
-        return Attended(contexts.unsqueeze(1), torch.zeros(len(contexts), 1, memory.mask.shape[1]))
+        return AttentionOutput(contexts.unsqueeze(1), torch.zeros(len(contexts), 1, memory.mask.shape[1]))
 
     handle = model.decoder.attention.register_forward_hook(alone)
     try:

@@ -19,7 +19,7 @@ from nmt.fast.pack import SEARCH_TWINS
 from nmt.fast.recurrent import SearchModel
 from nmt.fast.shared_attention import SharedAttention
 from nmt.fast.tables import TokenIds
-from nmt.model.attention import Attended, Attention
+from nmt.model.attention import Attention, AttentionOutput
 from nmt.model.cells import GruCell
 from nmt.model.interface import ModelOutput, TranslationModel
 from nmt.model.output import OutputLayer
@@ -247,9 +247,9 @@ class SquaredScore(AdditiveScore):
 class FlatAttention(Attention):
     """Every weight is halved."""
 
-    def forward(self, *arguments: Any) -> Attended:
+    def forward(self, *arguments: Any) -> AttentionOutput:
         attended = super().forward(*arguments)
-        return Attended(attended.contexts / 2, attended.weights / 2)
+        return AttentionOutput(attended.contexts / 2, attended.weights / 2)
 
 
 class SlowCell(GruCell):

@@ -16,9 +16,9 @@ from torch.func import functional_call
 
 from nmt import recipe
 from nmt.model.attention import (
-    Attended,
     Attention,
     AttentionMemory,
+    AttentionOutput,
     MultiHeadAttention,
     build_attention,
     masked_softmax,
@@ -62,7 +62,7 @@ def remembered(
     attention: Attention | MultiHeadAttention, lengths: tuple[int, ...] = LENGTHS, annotation: int = ANNOTATION
 ) -> AttentionMemory:
     whole = annotations_of(lengths, annotation)
-    return attention.remember(whole, mask_of(lengths), torch.randn(len(lengths), annotation, dtype=torch.float64))
+    return attention.build_memory(whole, mask_of(lengths), torch.randn(len(lengths), annotation, dtype=torch.float64))
 
 
 def coverage_of(lengths: tuple[int, ...], steps: int) -> Tensor:
@@ -80,7 +80,7 @@ def positions_of(*steps: int, rows: int = BATCH) -> Tensor:
     return torch.tensor(steps).expand(rows, -1)
 
 
-def assert_same(actual: Attended, expected: Attended) -> None:
+def assert_same(actual: AttentionOutput, expected: AttentionOutput) -> None:
     for ours, theirs in (
         (actual.contexts, expected.contexts),
         (actual.weights, expected.weights),
@@ -101,7 +101,7 @@ def test_weights_and_context_follow_the_equations(score: str, window: str, half_
     whole, summaries = annotations_of(LENGTHS), annotations_of(LENGTHS)[:, 0]
     queries, coverage = queries_of(settings, steps=len(STEPS)), coverage_of(LENGTHS, len(STEPS))
     with torch.no_grad():
-        memory = attention.remember(whole, mask_of(LENGTHS), summaries)
+        memory = attention.build_memory(whole, mask_of(LENGTHS), summaries)
         attended = attention(queries, positions_of(*STEPS), memory, coverage if score in COVERING else None)
     for row, length in enumerate(LENGTHS):
         for t, step in enumerate(STEPS):
@@ -116,7 +116,7 @@ def test_weights_and_context_follow_the_equations(score: str, window: str, half_
 def test_weights_and_context_fit_on_paper() -> None:
     attention = attention_of(small(score="dot", annotation=2))
     annotations = torch.eye(2, dtype=torch.float64).unsqueeze(0)
-    memory = attention.remember(annotations, mask_of([2]), torch.zeros(1, 2, dtype=torch.float64))
+    memory = attention.build_memory(annotations, mask_of([2]), torch.zeros(1, 2, dtype=torch.float64))
     queries = torch.tensor([[[math.log(3), 0.0], [0.0, 0.0]]], dtype=torch.float64)
     attended = attention(queries, positions_of(0, 1, rows=1), memory)
     assert attended.weights.tolist() == [[pytest.approx([0.75, 0.25]), pytest.approx([0.5, 0.5])]]
@@ -161,7 +161,7 @@ def test_gradients_are_those_of_the_function(score: str, window: str, heads: int
             self.attention = attention
 
         def forward(self, queries: Tensor, annotations: Tensor, coverage: Tensor) -> tuple[Tensor, Tensor]:
-            memory = self.attention.remember(annotations, mask_of(LENGTHS), summary)
+            memory = self.attention.build_memory(annotations, mask_of(LENGTHS), summary)
             attended = self.attention(queries, positions_of(0, 2), memory, coverage if with_coverage else None)
             touched = 0 * (queries.sum() + annotations.sum() + coverage.sum())
             return attended.contexts + touched, attended.weights + touched
@@ -225,7 +225,7 @@ def test_several_queries_per_sentence_give_the_results_of_single_ones(score: str
         step_coverage = None if coverage is None else coverage[:, step]
         alone = attention(queries[:, step], positions[:, step], memory, step_coverage)
         centers = None if together.centers is None else together.centers[:, step]
-        assert_same(alone, Attended(together.contexts[:, step], together.weights[:, step], centers))
+        assert_same(alone, AttentionOutput(together.contexts[:, step], together.weights[:, step], centers))
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -299,17 +299,17 @@ def test_the_heads_of_equal_projections_are_one_attention_on_each_share(window: 
         for projection in (attention.query, attention.annotation):
             projection.weight.copy_(torch.eye(ANNOTATION))
     whole, queries, positions = annotations_of(LENGTHS), queries_of(small(score="dot")), torch.tensor([[0], [1], [2]])
-    both = attention(queries, positions, attention.remember(whole, mask_of(LENGTHS), whole[:, 0]))
+    both = attention(queries, positions, attention.build_memory(whole, mask_of(LENGTHS), whole[:, 0]))
     single, parts = attention_of(small(score="dot", window=window)), []
     for share in (slice(0, 2), slice(2, 4)):
-        memory = single.remember(whole[..., share], mask_of(LENGTHS), whole[:, 0])
+        memory = single.build_memory(whole[..., share], mask_of(LENGTHS), whole[:, 0])
         parts.append(single(queries[..., share], positions, memory))
     first, second = parts
     centers = None
     if first.centers is not None and second.centers is not None:
         centers = torch.cat([first.centers, second.centers], 2)
     expected = torch.cat([first.contexts, second.contexts], 2), (first.weights + second.weights) / 2
-    assert_same(both, Attended(*expected, centers))
+    assert_same(both, AttentionOutput(*expected, centers))
 
 
 def test_a_window_beyond_the_rows_of_a_location_score_gets_no_weight_and_finite_gradients() -> None:

@@ -187,7 +187,7 @@ def attend_with_heads(
         u_k = weights["annotation.weight"][k * annotation_size : (k + 1) * annotation_size]
         projected = np.stack([product(u_k, h_j) for h_j in annotations])
         context, head_alpha = attend_once(
-            product(w_k, query), step, projected, coverage, attention, under(weights, "each")
+            product(w_k, query), step, projected, coverage, attention, under(weights, "head_attention")
         )
         contexts.append(context)
         alpha = alpha + head_alpha / heads

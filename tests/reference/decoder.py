@@ -90,7 +90,7 @@ def conditional_attend_then_update(
 ) -> Unrolled:
     """s'_i = f(s_{i-1}, E y_{i-1}), c_i = attend(s'_i), s_i = g(s'_i, c_i): f and g are two stacks (Sennrich et al. 2017)."""
     decoder, attention = settings["decoder"], under(weights, "attention")
-    first, second = under(weights, "asking"), under(weights, "recurrence")
+    first, second = under(weights, "query_recurrence"), under(weights, "recurrence")
     w_f, b_f, w_g = first["inputs.word.weight"], first["inputs.word.bias"], second["inputs.context.weight"]
     coverage = np.zeros(len(annotations))
     readouts, alignment = [], []

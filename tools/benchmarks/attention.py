@@ -61,7 +61,7 @@ def step(score: str, window: str, windows: int) -> dict[str, Any]:
     def at_length(length: int) -> dict[str, Any]:
         annotations = torch.randn(BATCH, length, WIDTH, requires_grad=True)
         mask = torch.ones(BATCH, length, dtype=torch.bool)
-        fixed_memory = attention.remember(annotations, mask, annotations[:, 0])
+        fixed_memory = attention.build_memory(annotations, mask, annotations[:, 0])
 
         def decode() -> None:
             with torch.inference_mode():
@@ -69,7 +69,7 @@ def step(score: str, window: str, windows: int) -> dict[str, Any]:
                     attention(query, position, fixed_memory)
 
         def train() -> None:
-            memory = attention.remember(annotations, mask, annotations[:, 0])
+            memory = attention.build_memory(annotations, mask, annotations[:, 0])
             contexts = [
                 attention(query, position, memory).contexts for query, position in zip(queries, positions, strict=True)
             ]

@@ -14,6 +14,8 @@ from nmt.alignment.html import matrix_html
 from nmt.runtime.equality import EqualByValue
 
 Matrix = NDArray[np.float64]
+AlignmentWeights = Literal["posterior", "attention"]
+"""What weights of an alignment are: see `nmt.decoding.posterior`."""
 
 
 @dataclass(frozen=True, eq=False)

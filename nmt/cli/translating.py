@@ -92,13 +92,16 @@ def translate(
     ] = "text",
     scores: Annotated[bool, option("Write the score before each translation.", "", "--scores")] = False,
     n_best: Annotated[
-        int | None, option("Write the N best translations of each line.", "N", default="the best", min=1)
+        int | None, option("Write the N best, as `line TAB score TAB text`.", "N", default="the best", min=1)
     ] = None,
     alignments: Annotated[
-        Path | None, option("Write word links; at a terminal, - shows them.", "FILE", default="none")
+        Path | None, option("Write links `source-target`, from 0; - shows them.", "FILE", default="none")
     ] = None,
     split_sentences: Annotated[
         bool, option("Translate each sentence of a line by itself.", "", "--split-sentences")
+    ] = False,
+    protect: Annotated[
+        bool, option("Keep addresses, placeholders and tags; not with --alignments.", "", "--protect")
     ] = False,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
@@ -160,12 +163,13 @@ def translate(
 
     Details:
 
-    Tables need a column such as en. --n-best writes `line TAB score TAB text`, --alignments `i-j ...`: source word i,
-    target word j, from 0. Unfinished output: FILE.part. Speed: --prune 2 --horizon 2.
+    Tables need a column such as en. Unfinished output: FILE.part. Speed: --prune 2 --horizon 2.
     """
     is_typed = is_conversation(source, output)
     is_shown = is_typed and alignments == STANDARD
     _check_files(source, output, None if is_shown else alignments, lexicon)
+    if protect and alignments is not None:
+        raise UsageError("--alignments numbers the words that a model reads, which --protect changes: leave out one.")
     sampling = _sampling(
         {"temperature": temperature, "top_k": top_k, "seed": seed},
         is_sampling=sampled,
@@ -179,7 +183,7 @@ def translate(
     if alignments is not None:
         need_attention(bundles[0], models[0])
     has_attention = bundles[0].recipe.model.has_attention
-    is_linked = alignments is not None or (form == "jsonl" and has_attention)
+    is_linked = alignments is not None or (form == "jsonl" and has_attention and not protect)
     unknown = unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown)
     translator = build_translator(
         bundles,
@@ -199,6 +203,7 @@ def translate(
         shortlist=load_shortlist(shortlist, bundles[0]),
         sampling=sampling,
         split_sentences=split_sentences,
+        protect=protect,
         **_window_option(window, source),
     )
     language = bundles[0].recipe.data.source

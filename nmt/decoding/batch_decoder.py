@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nmt import recipe
 from nmt.alignment.translation import TranslationHypothesis
+from nmt.alignment.weights import AlignmentWeights
 from nmt.data.batching import pad
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.unknown import UnknownWords
@@ -36,6 +37,8 @@ class SourceSentence:
     text: str
     place: tuple[int, int] = (0, 0)
     """The number of the line, and the number of the part in it."""
+    weights: AlignmentWeights | None = None
+    """What the alignments of its translations hold; None if they have none."""
 
     @property
     def length(self) -> int:
@@ -53,7 +56,6 @@ class BatchDecoder:
         *,
         decoding: recipe.DecodingConfig,
         n_best: int,
-        alignments: bool,
         posterior: bool,
         unknown: UnknownWords | None,
         sampling: Sampling | None = None,
@@ -62,7 +64,6 @@ class BatchDecoder:
         self.target = target
         self.decoding = decoding
         self.n_best = n_best
-        self.alignments = alignments
         self.posterior = posterior
         self.unknown = unknown
         self.sampling = sampling
@@ -104,9 +105,14 @@ class BatchDecoder:
             for sentence, n_best, own_alignments in zip(sentences, n_best_lists, alignments, strict=True)
         ]
 
-    @torch_defaults()
     def force(self, pairs: Sequence[tuple[SourceSentence, Sequence[int]]]) -> list[TranslationHypothesis]:
         """Forced decoding of known targets, which are ids without special tokens."""
+        return self._force(pairs, posterior=self.posterior)
+
+    @torch_defaults()
+    def _force(
+        self, pairs: Sequence[tuple[SourceSentence, Sequence[int]]], *, posterior: bool
+    ) -> list[TranslationHypothesis]:
         sentences, targets = zip(*pairs, strict=True)
         with self.ensemble.evaluating(), threads_for(sum(map(len, targets))):
             sources = [[sentence.ids[member] for sentence in sentences] for member in range(len(sentences[0].ids))]
@@ -115,7 +121,7 @@ class BatchDecoder:
             lengths = torch.tensor([len(target) + 1 for target in targets], device=totals.device)
             mask = self._sources(sentences)[0] != PAD
             scores = self.penalties.score(totals, lengths, forced.alignment.sum(dim=1), mask).tolist()
-            alignment = (self.ensemble.posterior(sources, targets) if self.posterior else forced.alignment).cpu()
+            alignment = (self.ensemble.posterior(sources, targets) if posterior else forced.alignment).cpu()
         log_probs = forced.token_log_probs.tolist()
         return [
             TranslationHypothesis(
@@ -150,22 +156,22 @@ class BatchDecoder:
     def _alignments(
         self, sentences: Sequence[SourceSentence], n_best_lists: Sequence[Sequence[Hypothesis]]
     ) -> list[list[Float[Tensor, "_T _S"]]]:
-        """The alignment of each hypothesis, without padding; row t is of target token t. [0 0] if alignments are off."""
-        if not self.alignments:
-            return [[hypothesis.alignment[:0, :0] for hypothesis in n_best] for n_best in n_best_lists]
-        if not self.posterior:
-            return [
-                [hypothesis.alignment[:, : len(sentence.ids[0]) + 1].clone() for hypothesis in n_best]
-                for sentence, n_best in zip(sentences, n_best_lists, strict=True)
-            ]
+        """The alignment of each hypothesis, without padding; row t is of target token t. [0 0] for sentences without."""
         pairs = [
             (sentence, hypothesis.ids)
             for sentence, n_best in zip(sentences, n_best_lists, strict=True)
             for hypothesis in n_best
+            if sentence.weights == "posterior"
         ]
-        forced = iter(self.force(pairs))
+        forced = iter(self._force(pairs, posterior=True) if pairs else [])
         return [
-            [next(forced).alignment[: len(hypothesis.alignment)] for hypothesis in n_best] for n_best in n_best_lists
+            [
+                next(forced).alignment[: len(hypothesis.alignment)]
+                if sentence.weights == "posterior"
+                else _attention(sentence, hypothesis)
+                for hypothesis in n_best
+            ]
+            for sentence, n_best in zip(sentences, n_best_lists, strict=True)
         ]
 
     def _sources(self, sentences: Sequence[SourceSentence]) -> list[Int[Tensor, "B _S"]]:
@@ -174,3 +180,10 @@ class BatchDecoder:
         return [
             pad([[*sentence.ids[member], EOS] for sentence in sentences]).to(self.ensemble.device) for member in members
         ]
+
+
+def _attention(sentence: SourceSentence, hypothesis: Hypothesis) -> Float[Tensor, "_T _S"]:
+    """The attention of a hypothesis; [0 0] if it is not wanted."""
+    if sentence.weights is None:
+        return hypothesis.alignment[:0, :0]
+    return hypothesis.alignment[:, : len(sentence.ids[0]) + 1].clone()

@@ -8,6 +8,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeGuard, TypeVar
 
+from nmt.alignment.weights import AlignmentWeights
 from nmt.data.pauses import PAUSE, Pause
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.unknown import Lexicon
@@ -45,6 +46,7 @@ class CallOptions(TypedDict, total=False):
     max_source: int
     processes: int
     split_sentences: bool
+    protect: bool
 
 
 class Options(CallOptions, total=False):
@@ -73,6 +75,7 @@ class TranslationSettings:
     max_source: int = 500
     processes: int = 1
     split_sentences: bool = False
+    protect: bool = False
 
     def __post_init__(self) -> None:
         counts = {name: getattr(self, name) for name in _COUNTS}
@@ -83,6 +86,11 @@ class TranslationSettings:
             raise UsageError(
                 f"n_best must be between 1 and beam_size, which is {self.decoding.beam_size}, but is {self.n_best}."
             )
+
+    @property
+    def weights(self) -> AlignmentWeights | None:
+        """What alignments hold; None if there are none."""
+        return ("posterior" if self.posterior else "attention") if self.alignments else None
 
     @property
     def beam_size(self) -> int:
@@ -100,7 +108,7 @@ class TranslationSettings:
 
 
 _COUNTS = ("n_best", "window", "max_source", "processes")
-_FLAGS = ("alignments", "posterior", "split_sentences")
+_FLAGS = ("alignments", "posterior", "split_sentences", "protect")
 
 
 def check_attention(*, posterior: bool, is_chosen: bool) -> None:

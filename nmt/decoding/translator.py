@@ -21,6 +21,7 @@ from nmt.alignment.translation import (
     empty_hypothesis,
     unscored_hypothesis,
 )
+from nmt.alignment.weights import AlignmentWeights
 from nmt.data.pauses import Pause
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.ensemble import Ensemble
@@ -52,14 +53,17 @@ from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.unknown import UnknownWords
 from nmt.errors import DataError, UsageError
 from nmt.fast.bucketing import largest_bucket_within
-from nmt.model.interface import TranslationModel, device_of
+from nmt.model.interface import AttendsToPositions, TranslationModel, device_of
 from nmt.recipe import DecodingConfig, Recipe
 from nmt.runtime.arguments import check_choice, described
 from nmt.runtime.device import DTYPES, DecodingPrecision, check_precision, choose_precision, torch_defaults
 from nmt.runtime.progress import with_progress
 from nmt.runtime.workers import Workers
 from nmt.search.hypothesis import NEG_INF
+from nmt.text.inline import InlineText
 from nmt.text.languages import iso_code
+from nmt.text.normalization import single_line
+from nmt.text.protection import protect
 from nmt.text.sentences import split_sentences
 from nmt.text.subwords import BOS, EOS, PAD, Subwords
 from nmt.text.unseen import UnseenCharacters
@@ -101,6 +105,15 @@ class _TaskWindow(Generic[ItemT, TaskT]):
     items: Sequence[ItemT]
     tasks: Sequence[TaskT]
     lengths: Sequence[int]
+
+
+@dataclass(frozen=True)
+class _EncodedLine:
+    """What a model reads of a line, as text and as sentences, and the line with its inline codes if it has any."""
+
+    text: str
+    codes: InlineText | None
+    sentences: list[SourceSentence]
 
 
 @dataclass(frozen=True)
@@ -175,18 +188,26 @@ class Translator:
         """Decode with these settings."""
         member, lexicon = self._members[0], settings.replace_unknown
         self._settings = settings
-        extraction = own_extraction(member, posterior=settings.posterior)
-        self._reader = WordReader((member.source, member.target), extraction, settings.posterior)
+        self._reader = self._reader_of("posterior" if settings.posterior else "attention")
         self._decoder = BatchDecoder(
             self._ensemble,
             member.target,
             decoding=settings.decoding,
             n_best=settings.n_best,
-            alignments=settings.alignments,
             posterior=settings.posterior,
             unknown=None if lexicon is None else UnknownWords(member.source, member.target, lexicon),
             sampling=settings.sampling,
         )
+
+    def _reader_of(self, weights: AlignmentWeights) -> WordReader:
+        member, posterior = self._members[0], weights == "posterior"
+        return WordReader((member.source, member.target), own_extraction(member, posterior=posterior), posterior)
+
+    @property
+    def _best_weights(self) -> AlignmentWeights:
+        """What links words best: the posterior, if the models have it and no other attention was chosen."""
+        has_posterior = all(isinstance(member.model, AttendsToPositions) for member in self._members)
+        return "posterior" if has_posterior and not self.chooses_attention else "attention"
 
     @property
     def recipe(self) -> Recipe | None:
@@ -463,31 +484,51 @@ class Translator:
                     results.update(zip(rows, output, strict=True))
                 yield window, iter([results[row] for row in range(len(window.tasks))])
 
-    def _line_tasks(
-        self, numbers: range, lines: Sequence[str]
-    ) -> _TaskWindow[tuple[str, list[SourceSentence]], SourceSentence]:
+    def _line_tasks(self, numbers: range, lines: Sequence[str]) -> _TaskWindow[_EncodedLine, SourceSentence]:
         """Turn the lines of a window into decoding tasks."""
-        sentences_of_lines = [
-            [replace(sentence, place=(number, part)) for part, sentence in enumerate(sentences)]
-            for number, sentences in zip(numbers, self._sentences_of_lines(lines, numbers.start), strict=True)
+        marked = [self._marked(line) for line in lines]
+        read = [
+            line if codes is None else codes.plain * codes.has_letters
+            for line, codes in zip(lines, marked, strict=True)
         ]
-        tasks = [sentence for sentences in sentences_of_lines for sentence in sentences]
-        items = list(zip(lines, sentences_of_lines, strict=True))
+        items = [
+            _EncodedLine(line, codes, self._tasks(number, sentences, weights=self._weights_of(codes)))
+            for number, line, codes, sentences in zip(
+                numbers, read, marked, self._sentences_of_lines(read, numbers.start), strict=True
+            )
+        ]
+        tasks = [sentence for item in items for sentence in item.sentences]
         return _TaskWindow(numbers, items, tasks, [sentence.length for sentence in tasks])
 
+    def _marked(self, line: str) -> InlineText | None:
+        """The line with its inline codes if they are to be kept; None if all of it is for the model."""
+        if not self._settings.protect:
+            return None
+        codes = protect(single_line(line))
+        return codes if codes.has_codes or not codes.has_letters else None
+
+    def _weights_of(self, codes: InlineText | None) -> AlignmentWeights | None:
+        return self._settings.weights if codes is None else self._best_weights
+
+    def _tasks(
+        self, number: int, sentences: Sequence[SourceSentence], *, weights: AlignmentWeights | None
+    ) -> list[SourceSentence]:
+        """The sentences of a line with their places in the text."""
+        return [replace(sentence, place=(number, part), weights=weights) for part, sentence in enumerate(sentences)]
+
     def _translations(
-        self,
-        window: _TaskWindow[tuple[str, list[SourceSentence]], SourceSentence],
-        results: Iterator[list[TranslationHypothesis]],
+        self, window: _TaskWindow[_EncodedLine, SourceSentence], results: Iterator[list[TranslationHypothesis]]
     ) -> Iterator[Translation]:
         """The translations of a window's lines, from the hypotheses of their sentences."""
         failures = 0
-        for line, sentences in window.items:
-            source_ids = tuple(index for sentence in sentences for index in sentence.ids[0])
-            parts = [next(results) for _ in sentences]
+        for line in window.items:
+            source_ids = tuple(index for sentence in line.sentences for index in sentence.ids[0])
+            parts = [next(results) for _ in line.sentences]
             hypotheses = self._join(parts) if parts else (empty_hypothesis(),)
             failures += hypotheses[0].score == NEG_INF
-            yield Translation(line, source_ids, hypotheses, self._reader)
+            reader = self._reader if line.codes is None else self._reader_of(self._best_weights)
+            translation = Translation(line.text, source_ids, hypotheses, reader)
+            yield translation if line.codes is None else translation.with_codes(line.codes)
         if failures:
             first, last = window.numbers[0], window.numbers[-1]
             logger.warning("%s, so %d of lines %d to %d are empty.", _NOT_NUMBERS, failures, first, last)

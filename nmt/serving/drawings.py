@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.alignment.extraction import AlignedPair
+from nmt.alignment.weights import AlignmentWeights
 from nmt.serving.schemas import Picture, PictureInput, hypothesis_output
 from nmt.serving.service import RefusedError, Service
-from nmt.serving.work import AlignmentWeights, ScoredLine
+from nmt.serving.work import ScoredLine
 
 MEDIA_TYPES: dict[Picture, str] = {
     "png": "image/png",

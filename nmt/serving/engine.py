@@ -13,7 +13,6 @@ from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
 from nmt.runtime.device import choose_device
 from nmt.serving.work import EngineDescription, EngineOptions, LineResult, LineTask, ScoredLine, ServedModel, Setting
-from nmt.text.inline import LinkedWords
 
 if TYPE_CHECKING:
     from nmt.alignment.translation import Translation
@@ -76,7 +75,7 @@ class Engine:
                 log_probability=hypothesis.log_probability,
                 tokens=hypothesis.length,
                 pair=self._pair(setting, translation, rank) if task.aligned else None,
-                linked_words=_linked_words(translation, rank) if task.linked else None,
+                linked_words=translation.linked_words(rank) if task.linked else None,
             )
             for rank, hypothesis in enumerate(translation.hypotheses)
         )
@@ -91,14 +90,6 @@ class Engine:
         if alignment.weights.size > MOST_WEIGHTS:  # in text without spaces every token is a word
             return None
         return AlignedPair(alignment, translation.word_links(rank))
-
-
-def _linked_words(translation: Translation, rank: int) -> LinkedWords | None:
-    """The words of a line and of a hypothesis, linked; None without attention, or if the line is too long."""
-    if not translation.is_aligned(rank):
-        return None
-    alignment = translation.word_alignment(rank)
-    return LinkedWords(alignment.source, alignment.target, translation.word_links(rank))
 
 
 def _is_short(task: LineTask, bundle: Bundle) -> bool:

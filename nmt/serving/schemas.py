@@ -9,7 +9,8 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from nmt.serving.work import AlignmentWeights, LineResult, ScoredLine, ServedModel
+from nmt.alignment.weights import AlignmentWeights
+from nmt.serving.work import LineResult, ScoredLine, ServedModel
 
 AUTO = "auto"
 """The source language of clients that leave it to the server."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from nmt.alignment.weights import AlignmentWeights
 from nmt.runtime.wording import counted
 from nmt.serving.batch_queue import Batcher, ClosedError, QueueFullError
 from nmt.serving.decoder_process import LostDecoderError
@@ -24,7 +25,7 @@ from nmt.serving.schemas import (
     line_output,
 )
 from nmt.serving.texts import SplitText, split_html, split_lines
-from nmt.serving.work import AlignmentWeights, LineResult, LineTask, ScoredLine, ServedModel, Setting
+from nmt.serving.work import LineResult, LineTask, ScoredLine, ServedModel, Setting
 from nmt.text.inline import InlineText, Piece
 from nmt.text.language_names import closest_code, language_name
 

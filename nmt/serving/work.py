@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from nmt.alignment.extraction import AlignedPair
+from nmt.alignment.weights import AlignmentWeights
 from nmt.bundle.places import find_model, model_name
 from nmt.runtime.arguments import PrecisionName
 from nmt.text.inline import LinkedWords
-
-AlignmentWeights = Literal["posterior", "attention"]
-"""What the alignment of a known translation holds, as for `nmt align --weights`."""
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,11 @@ class LinkedWords:
     links: AbstractSet[tuple[int, int]] = frozenset()
 
 
+def written(pieces: Iterable[Piece]) -> str:
+    """The pieces as one text."""
+    return "".join(piece if isinstance(piece, str) else piece.text for piece in pieces)
+
+
 class InlineText:
     """A text with inline codes.
 

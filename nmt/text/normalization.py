@@ -34,6 +34,12 @@ _SUSPECTS = re.compile(
 """Characters that a normal line has not, or in some places only; line feeds separate the lines that are looked at."""
 
 
+def single_line(text: str) -> str:
+    """A text with a space for each run of control characters, line ends among them, and U+FFFD for lone surrogates."""
+    spaced: str = _SURROGATES.sub("\ufffd", _CONTROLS.sub(" ", text))
+    return spaced
+
+
 @dataclass(frozen=True)
 class Normalizer:
     """Brings lines into a normal form.

@@ -24,6 +24,7 @@ import torch
 
 import nmt as toolkit
 from nmt.alignment.translation import Translation
+from nmt.alignment.weights import AlignmentWeights
 from nmt.bundle.folder import Bundle
 from nmt.cli.serving import serve
 from nmt.errors import DataError, UsageError
@@ -32,7 +33,7 @@ from nmt.serving.decoder_process import DecoderProcess, LostDecoderError, Proces
 from nmt.serving.engine import Engine, unique
 from nmt.serving.listening import bind
 from nmt.serving.running import ServerOptions
-from nmt.serving.work import AlignmentWeights, EngineOptions, LineResult, LineTask, Setting
+from nmt.serving.work import EngineOptions, LineResult, LineTask, Setting
 from nmt.text.subwords import Subwords
 from tests.bundle.test_folder import TEXT, small_recipe
 from tests.commands import NMT, ROOT, bad, good, nmt

@@ -54,8 +54,9 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
         remove_unfinished(place)
     state = load_state(folder)
     progress = state.progress
-    if progress.get("metrics") is None:  # of an earlier version
-        progress["metrics"] = describe_metrics(load_recipe(folder / RECIPE), progress.get("tokenizer"))
+    # Earlier versions stored no metrics, or spelled them otherwise.
+    metrics = progress.get("metrics") or describe_metrics(load_recipe(folder / RECIPE), progress.get("tokenizer"))
+    progress["metrics"] = [name.replace("tokeniser", "tokenizer") for name in metrics]
     return state
 
 

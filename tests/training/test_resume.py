@@ -532,6 +532,19 @@ def test_a_state_of_an_earlier_version_has_the_metrics_of_its_recipe(
     assert "Validation now compares chrF, then perplexity: best and patience start anew.\n" in capsys.readouterr().err
 
 
+def test_a_state_that_spells_its_metrics_as_earlier_versions_did_keeps_its_best(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, recipe = tmp_path / "run", plain(corpus, validation={"metrics": "bleu"})
+    train(recipe, run, device=CPU, quiet=True)
+    state, before = load_state(run), outcome(run)
+    assert state.progress["metrics"] == ["BLEU (tokenizer 13a)", "perplexity"]
+    save_state(run, replace(state, progress={**state.progress, "metrics": ["BLEU (tokeniser 13a)", "perplexity"]}))
+    train(recipe, run, device=CPU, resume=True)
+    assert "anew" not in capsys.readouterr().err
+    assert outcome(run)[WEIGHTS] == before[WEIGHTS]
+
+
 @pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: b"", lambda content: b"\xff" * 99])
 def test_a_damaged_state_is_a_data_error(
     corpus: Path, finished: Path, tmp_path: Path, damage: Callable[[bytes], bytes]

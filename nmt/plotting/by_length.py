@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError
 from nmt.plotting.fonts import choose_families, label, text_width
-from nmt.plotting.style import FAINT, file_format, house_style, save
+from nmt.plotting.style import FAINT, draw_grid, file_format, house_style, save
 
 # Okabe and Ito's color-blind safe palette, without yellow, which is too pale on white.
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7a5195")
@@ -114,9 +114,7 @@ def _finish(axes: Axes, buckets: Sequence[str], counts: Sequence[int]) -> None:
     axes.set_xlabel("words in the source sentence  (gray: how many sentences)", labelpad=17)
     axes.set_ylabel("BLEU")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
-    axes.grid(True, axis="y", color="#e3e3e3", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    draw_grid(axes, "y")
 
 
 def _write_names(

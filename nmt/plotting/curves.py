@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from nmt.errors import DataError
 from nmt.evaluation.metrics import VALIDATION_SCORES
 from nmt.plotting.fonts import BASE
-from nmt.plotting.style import BLUE, FAINT, INK, ORANGE, file_format, house_style, save
+from nmt.plotting.style import BLUE, FAINT, INK, ORANGE, draw_grid, file_format, house_style, save
 from nmt.runtime.json_files import read_records
 
 _KINDS = ("train", "valid")
@@ -141,7 +141,8 @@ def _draw_perplexity(axes: Axes, curves: Curves) -> None:
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
-    _finish(axes, "perplexity")
+    axes.set_ylabel("perplexity")
+    draw_grid(axes)
     if not curves.scores:
         _mark_best(axes, curves.best, curves.valid)
     axes.legend(frameon=False, fontsize=9)
@@ -151,7 +152,8 @@ def _draw_score(axes: Axes, label: str, values: Mapping[int, float], best: int |
     _line(axes, values, color=BLUE, marker="o", label="validation")
     axes.margins(y=0.2)
     axes.set_ylim(bottom=0)
-    _finish(axes, label)
+    axes.set_ylabel(label)
+    draw_grid(axes)
     _mark_best(axes, best, values)
 
 
@@ -177,10 +179,3 @@ def _line(axes: Axes, values: Mapping[int, float], *, color: str, marker: str, l
         return
     (line,) = axes.plot(list(values), list(values.values()), color=color, markersize=4, linewidth=1.4, label=label)
     line.set_marker("o" if len(values) == 1 else marker)  # a single point needs a marker
-
-
-def _finish(axes: Axes, name: str) -> None:
-    axes.set_ylabel(name)
-    axes.grid(True, color="#e3e3e3", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)

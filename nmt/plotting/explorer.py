@@ -122,15 +122,11 @@ def _check(sentences: Sequence[Explored], models: Sequence[str]) -> None:
                 f"Sentence {sentence.number} has {counted(len(sentence.readings), 'reading')} of {counted(len(models), 'model')}."
             )
         for reading in sentence.readings:
-            _check_reading(reading, sentence)
-
-
-def _check_reading(reading: Reading, sentence: Explored) -> None:
-    if unknown := set(reading.figures) - set(FIGURES):
-        raise ValueError(f"There are no figures {sorted(unknown)}; known are {', '.join(FIGURES)}.")
-    if sentence.gold:
-        size = len(reading.words.source), len(reading.words.target)
-        check_within(sentence.gold.possible, *size, f"Gold links, line {sentence.number}")
+            if unknown := set(reading.figures) - set(FIGURES):
+                raise ValueError(f"There are no figures {sorted(unknown)}; known are {', '.join(FIGURES)}.")
+            if sentence.gold:
+                size = len(reading.words.source), len(reading.words.target)
+                check_within(sentence.gold.possible, *size, f"Gold links, line {sentence.number}")
 
 
 def _sentence(sentence: Explored) -> dict[str, Any]:
@@ -166,26 +162,26 @@ def _units(alignment: Alignment) -> dict[str, Any]:
 def _fill(title: str, data: str) -> str:
     """Fill the template's slots, all at once so that a slot's name in the corpus stays text."""
     style, script = ("\n".join(map(page_file, names)) for names in (_STYLES, _SCRIPTS))
+    sources = f"style-src {digest_of(style)}; script-src {digest_of(script)}"
     slots = {
-        "policy": _policy(style, script),
+        "policy": f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'",
         "title": html.escape(title),
         "style": style,
         "script": script,
         "data": data.translate(_ESCAPES),
     }
-    page = _SLOT.sub(lambda slot: slots[slot[1]], page_file("page.html"))
-    return page.encode("utf-8", "replace").decode()  # a lone surrogate cannot be written
+    return writable(_SLOT.sub(lambda slot: slots[slot[1]], page_file("page.html")))
 
 
-def _policy(style: str, script: str) -> str:
-    """The content security policy: only this style and script, and no network access."""
-    sources = f"style-src {_digest(style)}; script-src {_digest(script)}"
-    return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
-
-
-def _digest(text: str) -> str:
+def digest_of(text: str) -> str:
+    """What a content security policy calls a style or script that it allows."""
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"'sha256-{digest}'"
+
+
+def writable(page: str) -> str:
+    """The page with `?` for lone surrogates, which cannot be written."""
+    return page.encode("utf-8", "replace").decode()
 
 
 def page_file(name: str) -> str:

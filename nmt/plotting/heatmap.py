@@ -273,9 +273,11 @@ def _draw(page: Sequence[Heatmap], look: _Look, families: Sequence[str], weights
         _draw_matrix(axes, item.alignment, panel, look)
         if annotated:
             _annotate(axes, item.alignment, look)
-        _draw_links(axes, item.links, look)
+        for source, target in sorted(item.links.possible):
+            is_sure = (source, target) in item.links.sure
+            axes.add_patch(look.square(source + 0.06, target + 0.06, 0.88, sure=is_sure))
         _draw_centers(axes, item.centers, panel, look, down=0.84 if annotated else 0.5)
-        _write(figure, *corner, panel.title, TITLE_SIZE)
+        _write_title(figure, *corner, panel.title)
     _draw_bar(_axes(figure, *layout.bar), look, weights)
     if legend.entries:
         legend.draw(_axes(figure, *layout.legend, legend.width, LEGEND_UNIT), look)
@@ -289,10 +291,10 @@ def _axes(figure: Figure, x: float, y: float, width: float, height: float) -> Ax
     return figure.add_axes((x / page_width, bottom / page_height, width / page_width, height / page_height))
 
 
-def _write(figure: Figure, x: float, y: float, text: str, size: float) -> None:
-    """Write text with its top left corner at a position in inches."""
+def _write_title(figure: Figure, x: float, y: float, title: str) -> None:
+    """Write a title with its top left corner at a position in inches."""
     width, height = figure.get_size_inches()
-    figure.text(x / width, 1 - y / height, text, fontsize=size, va="top", ha="left")
+    figure.text(x / width, 1 - y / height, title, fontsize=TITLE_SIZE, va="top", ha="left")
 
 
 def _draw_matrix(axes: Axes, alignment: Alignment, panel: Panel, look: _Look) -> None:
@@ -320,11 +322,6 @@ def _annotate(axes: Axes, alignment: Alignment, look: _Look) -> None:
         if weight >= 0.005:
             color = look.one if weight > 0.5 else look.zero
             axes.text(source + 0.5, target + 0.5, f"{weight:.2f}", color=color, fontsize=8, ha="center", va="center")
-
-
-def _draw_links(axes: Axes, gold: GoldLinks, look: _Look) -> None:
-    for source, target in sorted(gold.possible):
-        axes.add_patch(look.square(source + 0.06, target + 0.06, 0.88, sure=(source, target) in gold.sure))
 
 
 def _draw_centers(axes: Axes, centers: Matrix | None, panel: Panel, look: _Look, *, down: float) -> None:

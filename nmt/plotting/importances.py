@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import math
 from collections.abc import Sequence
@@ -14,6 +12,7 @@ from matplotlib.figure import Figure
 
 from nmt.alignment.weights import Alignment
 from nmt.errors import DataError, UsageError
+from nmt.plotting.explorer import digest_of, writable
 from nmt.plotting.fonts import choose_families, label, text_width
 from nmt.plotting.style import BLUE, FAINT, FORMATS, INK, file_format, house_style, save
 from nmt.runtime.arguments import as_path, described
@@ -130,13 +129,12 @@ p span { padding: 0.15rem 0.25rem; border-radius: 4px; }
 def importances_page(texts: Sequence[Alignment], title: str) -> str:
     """The HTML of a page of shaded texts: one file, without scripts. It is deterministic."""
     style = _STYLE + "\n".join(map(_shade, range(1, _SHADES + 1)))
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     legend = " ".join(f'<span class="s{_level(weight)}">{weight:g}</span>' for weight in _LEGEND)
-    page = f"""<!doctype html>
+    return writable(f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{digest}'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src {digest_of(style)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{html.escape(title)}</title>
 <style>{style}</style>
@@ -146,18 +144,16 @@ def importances_page(texts: Sequence[Alignment], title: str) -> str:
 <p class="legend">Weight of a word: {legend}</p>
 {"".join(map(_article, texts))}</body>
 </html>
-"""
-    return page.encode("utf-8", "replace").decode()  # a lone surrogate cannot be written
+""")
 
 
 def _article(text: Alignment) -> str:
-    readings = zip(text.target, text.weights.tolist(), strict=True)
-    shaded = (f'<h2 dir="auto">{html.escape(name)}</h2>\n{_paragraph(text.source, row)}' for name, row in readings)
-    return f"<article>\n{''.join(shaded)}</article>\n"
-
-
-def _paragraph(words: Sequence[str], weights: Sequence[float]) -> str:
-    return f'<p dir="auto">{" ".join(map(_word, words, weights))}</p>\n'
+    """A caption and a shaded paragraph for each reading of a text."""
+    readings = [
+        f'<h2 dir="auto">{html.escape(name)}</h2>\n<p dir="auto">{" ".join(map(_word, text.source, weights))}</p>\n'
+        for name, weights in zip(text.target, text.weights.tolist(), strict=True)
+    ]
+    return f"<article>\n{''.join(readings)}</article>\n"
 
 
 def _word(word: str, weight: float) -> str:

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from matplotlib import style
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 
@@ -70,6 +72,13 @@ def house_style(families: Sequence[str]) -> Iterator[None]:
     with _settings, style.context(settings, after_reset=True), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from font")  # choose_families warns instead
         yield
+
+
+def draw_grid(axes: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
+    """Draw faint lines behind the data of a plot, and no frame above and on the right of it."""
+    axes.grid(True, axis=axis, color="#e3e3e3", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,8 @@ class Evaluation:
             "text": self.text,
             "system": self.system,
             "sentences": len(self.references[0]),
-            "scores": [score.to_dict() for score in self.scores],
-            "comparison": [item.to_dict() for item in self.comparisons],
+            "scores": list(map(asdict, self.scores)),
+            "comparison": list(map(asdict, self.comparisons)),
             "alignment": None if self.alignment is None else asdict(self.alignment),
         }
 
@@ -92,8 +92,8 @@ class Evaluation:
             "lowercase": lowercase,
             "bootstrap": bootstrap,
         }
-        warnings = metrics.bleu_warnings([*lines, *references[0]], options["tokenize"])
-        for warning in filter(None, [*warnings, metrics.composition_warning(lines, references[0])]):
+        bleu_warning = metrics.bleu_warning([*lines, *references[0]], options["tokenize"])
+        for warning in filter(None, (bleu_warning, metrics.composition_warning(lines, references[0]))):
             logger.warning("%s", warning)
         scores = metrics.evaluate(lines, references, **options)
         return replace(

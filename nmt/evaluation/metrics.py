@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from unicodedata import is_normalized
 
@@ -64,10 +64,6 @@ class MetricScore:
     def __str__(self) -> str:
         return format_scores([self])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -82,10 +78,6 @@ class Comparison:
     system: str
     score: MetricScore
     p_value: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
 
 
 def choose_tokenizer(language: str | None, tokenize: str | None = None) -> str:
@@ -142,18 +134,13 @@ def score(
     return _score(scorer, list(hypotheses), streams, bootstrap=0)
 
 
-def tokenizer_warning(lines: Iterable[str], tokenizer: str) -> str | None:
-    """A warning if the tokenizer does not fit text without spaces, since each line would be a single word; else None."""
-    if tokenizer not in _SPLIT_ON_SPACES or not lacks_spaces("\n".join(lines)):
-        return None
-    return (
-        f"The text is written without spaces, but the tokenizer {tokenizer} splits at spaces, so that BLEU means nothing: "
-        "use --tokenize zh, ja-mecab, char or flores200 (evaluation.tokenize in a recipe), or --language."
-    )
-
-
-def length_warning(lines: Iterable[str], tokenizer: str) -> str | None:
-    """A warning if no line has the four tokens of BLEU's longest n-gram, so that BLEU is 0 even for equal text; else None."""
+def bleu_warning(lines: Sequence[str], tokenizer: str) -> str | None:
+    """Why BLEU means nothing for these lines: each is a single word, or none has as many tokens as the longest n-gram; else None."""
+    if tokenizer in _SPLIT_ON_SPACES and lacks_spaces("\n".join(lines)):
+        return (
+            f"The text is written without spaces, but the tokenizer {tokenizer} splits at spaces, so that BLEU means nothing: "
+            "use --tokenize zh, ja-mecab, char or flores200 (evaluation.tokenize in a recipe), or --language."
+        )
     split = _bleu(tokenizer, lowercase=False, quiet=True)._preprocess_segment
     if any(len(split(line).split()) >= _LONGEST_NGRAM for line in lines):
         return None
@@ -173,12 +160,6 @@ def composition_warning(hypotheses: Sequence[str], references: Sequence[str]) ->
         f"The {name} spell letters in parts (not NFC) in {counted(count, 'line')}, the {other} in none, so that equal words count as "
         "different: compose them, as with `uconv -x NFC`."
     )
-
-
-def bleu_warnings(lines: Sequence[str], tokenizer: str) -> list[str]:
-    """Why BLEU means nothing for these lines, if so."""
-    warning = tokenizer_warning(lines, tokenizer) or length_warning(lines, tokenizer)
-    return [warning] if warning else []
 
 
 def evaluate(
@@ -243,14 +224,9 @@ def compare(
         raise UsageError(f"A comparison needs two systems and two resamples, but got {len(systems)} and {bootstrap}.")
     for name, hypotheses in systems.items():
         streams = _aligned(hypotheses, references, name)
+    scorers = [_metric(name, language=language, tokenize=tokenize, lowercase=lowercase) for name in metrics]
     with _seed(seed):
-        return tuple(
-            comparison
-            for metric in metrics
-            for comparison in _comparisons(
-                _metric(metric, language=language, tokenize=tokenize, lowercase=lowercase), systems, streams, bootstrap
-            )
-        )
+        return tuple(item for scorer in scorers for item in _comparisons(scorer, systems, streams, bootstrap))
 
 
 def format_scores(scores: Iterable[MetricScore]) -> str:
@@ -432,9 +408,7 @@ def _figure(score: MetricScore) -> str:
 
 
 def _p_value(item: Comparison) -> str:
-    if item.p_value is None:
-        return "baseline"
-    return f"p = {item.p_value:.4f}" + ("*" if item.p_value < 0.05 else "")
+    return "baseline" if item.p_value is None else f"p = {item.p_value:.4f}{'*' * (item.p_value < 0.05)}"
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:

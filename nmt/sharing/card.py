@@ -14,7 +14,7 @@ from nmt.bundle.hub import PREFIX
 from nmt.corpora.catalogue import lookup, split_name
 from nmt.corpora.locators import split_rows
 from nmt.errors import NmtError, UsageError
-from nmt.recipe import DataConfig, FiltersConfig, ModelConfig, RecurrentModelConfig, dump_recipe
+from nmt.recipe import DataConfig, ModelConfig, RecurrentModelConfig, dump_recipe
 from nmt.recipe.strict_yaml import parse_yaml
 from nmt.runtime.wording import counted, escaped
 from nmt.sharing.description import describe_network
@@ -30,7 +30,6 @@ _LICENSE = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _FRONT_MATTER = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
 _MARK = re.compile(r"\n<!-- written by nmt, sha256 ([0-9a-f]{64}) -->\n\Z")
 """The end of a card that nmt wrote: a digest of all before it, which an edit no longer fits."""
-_UNKNOWN = "not known"
 _PAPERS = {
     "additive": "[Bahdanau et al. 2015](https://arxiv.org/abs/1409.0473)",
     **dict.fromkeys(("dot", "general", "concat", "location"), "[Luong et al. 2015](https://arxiv.org/abs/1508.04025)"),
@@ -110,9 +109,18 @@ class ModelCard:
 
     def _training_text(self) -> Iterator[str]:
         yield "## Training text"
-        yield _table(["corpus", "license"], [[_corpus_cell(note), note.license or _UNKNOWN] for note in self.corpora])
-        if self.data is not None:
-            yield _fingerprints(self.data, self.bundle.recipe.data.filters)
+        rows = []
+        for note in self.corpora:
+            title = f": [{_plain(note.title)}]({note.home})" if note.title else ""
+            rows.append([_code(note.locator) + title, note.license or "not known"])
+        yield _table(["corpus", "license"], rows)
+        if (data := self.data) is not None:
+            kept = str(data.train.report(self.bundle.recipe.data.filters))
+            rows = [
+                ["training", _plain(kept), _code(data.train.fingerprint)],
+                ["validation", counted(data.valid.lines, "pair"), _code(data.valid.fingerprint)],
+            ]
+            yield _table(["text", "pairs", "fingerprint of all pairs"], rows)
 
     def _model(self) -> Iterator[str]:
         yield "## Model"
@@ -171,21 +179,6 @@ def _scores(scores: Sequence[RecordedScore]) -> Iterator[str]:
         yield "The validation text chose the weights, so its scores are optimistic."
 
 
-def _fingerprints(data: DataDescription, filters: FiltersConfig) -> str:
-    """Sizes and fingerprints of the texts."""
-    rows = [
-        ["training", _plain(str(data.train.report(filters))), _code(data.train.fingerprint)],
-        ["validation", counted(data.valid.lines, "pair"), _code(data.valid.fingerprint)],
-    ]
-    return _table(["text", "pairs", "fingerprint of all pairs"], rows)
-
-
-def _corpus_cell(note: CorpusNote) -> str:
-    if not note.title:
-        return _code(note.locator)
-    return f"{_code(note.locator)}: [{_plain(note.title)}]({note.home})"
-
-
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table of Markdown without columns that have no value."""
     full = [column for column in range(len(heads)) if any(row[column] for row in rows)]
@@ -224,12 +217,8 @@ def _tags(model: ModelConfig) -> list[str]:
 
 def _hub_datasets(data: DataConfig) -> list[str]:
     """The data sets of the hub among the training corpora."""
-    names = [item.corpus.removeprefix(PREFIX).partition(":")[0] for item in data.corpora if _is_hub_data(item.corpus)]
-    return list(dict.fromkeys("/".join(name.split("/")[:2]) for name in names))
-
-
-def _is_hub_data(locator: str) -> bool:
-    return re.match(r"hf:[\w-][\w.-]*/[\w.-]+(/[^:]+)?:", locator) is not None
+    matches = (re.match(r"hf:([\w-][\w.-]*/[\w.-]+)(/[^:]+)?:", item.corpus) for item in data.corpora)
+    return list(dict.fromkeys(match[1] for match in matches if match))
 
 
 def _eval_results(data: DataConfig, scores: Sequence[RecordedScore]) -> list[EvalResult]:

@@ -7,13 +7,9 @@ from typing import assert_never
 from nmt.bundle.folder import Bundle
 from nmt.recipe import (
     AttentionConfig,
-    DataConfig,
     DecoderConfig,
     EncoderConfig,
-    FiltersConfig,
-    GuidedAlignmentConfig,
     ModelConfig,
-    PretrainedConfig,
     RecurrentModelConfig,
     TransformerModelConfig,
 )
@@ -23,16 +19,22 @@ from nmt.training.data_file import DataDescription
 
 def describe_model(bundle: Bundle, data: DataDescription | None) -> dict[str, str]:
     """What a model is and what it was trained on."""
-    recipe = bundle.recipe
-    return {
+    recipe, texts, training = bundle.recipe, bundle.recipe.data, bundle.recipe.training
+    mixed = "" if texts.temperature is None else f", temperature {texts.temperature:g}"
+    rows = {
         "name": recipe.name,
-        "languages": f"{recipe.data.source} -> {recipe.data.target}",
-        "trained on": _training_corpora(recipe.data),
-        **_start(recipe.training.pretrained),
-        **({} if data is None else _texts(data, recipe.data.filters)),
-        **_guidance(recipe.training.guided_alignment),
-        **describe_network(bundle),
+        "languages": f"{texts.source} -> {texts.target}",
+        "trained on": " + ".join(map(str, texts.corpora)) + mixed,
     }
+    if (start := training.pretrained) is not None:
+        rows["started from"] = f"{start.model} ({start.subwords} subwords)"
+    if data is not None:
+        rows["training text"] = f"{data.train.report(texts.filters)}; hash {data.train.fingerprint}"
+        rows["validation text"] = f"{counted(data.valid.lines, 'pair')}; hash {data.valid.fingerprint}"
+    if (guide := training.guided_alignment) is not None:
+        decay = "" if guide.decay == 1 else f", times {guide.decay:g} every epoch"
+        rows["guided by links"] = f"{guide.links}, weight {guide.weight:g}{decay}"
+    return {**rows, **describe_network(bundle)}
 
 
 def describe_network(bundle: Bundle) -> dict[str, str]:
@@ -49,30 +51,18 @@ def describe_network(bundle: Bundle) -> dict[str, str]:
     }
 
 
-def _start(config: PretrainedConfig | None) -> dict[str, str]:
-    """The model that training started from, if any."""
-    return {} if config is None else {"started from": f"{config.model} ({config.subwords} subwords)"}
-
-
-def _training_corpora(data: DataConfig) -> str:
-    """The locators, with tags and weights."""
-    mixed = "" if data.temperature is None else f", temperature {data.temperature:g}"
-    return " + ".join(map(str, data.corpora)) + mixed
-
-
-def _texts(data: DataDescription, filters: FiltersConfig) -> dict[str, str]:
-    """Size and hash of the texts, and what the filters removed."""
-    return {
-        "training text": f"{data.train.report(filters)}; hash {data.train.fingerprint}",
-        "validation text": f"{counted(data.valid.lines, 'pair')}; hash {data.valid.fingerprint}",
-    }
-
-
 def _architecture(model: ModelConfig) -> dict[str, str]:
     """Encoder, attention and decoder in words."""
     match model:
         case RecurrentModelConfig():
-            return _recurrent(model)
+            order = "conditional " * getattr(model.decoder.order, "conditional", False) + model.decoder.order.kind
+            feeding = " with input feeding" * getattr(model.decoder.order, "input_feeding", False)
+            return {
+                "encoder": f"{_WAYS[model.encoder.direction]} {_stack(model.encoder)}",
+                "attention": _attention(model.attention),
+                "decoder": f"{_stack(model.decoder)}, {order}{feeding}",
+                "readout": f"{model.decoder.readout.kind} of {model.decoder.readout.size}",
+            }
         case TransformerModelConfig():
             return {
                 "encoder": f"Transformer, {counted(model.encoder.layers, 'layer')}, {model.norm}-norm",
@@ -82,18 +72,6 @@ def _architecture(model: ModelConfig) -> dict[str, str]:
             }
         case _:
             assert_never(model)
-
-
-def _recurrent(model: RecurrentModelConfig) -> dict[str, str]:
-    encoder, decoder = model.encoder, model.decoder
-    order = ("conditional " if getattr(decoder.order, "conditional", False) else "") + decoder.order.kind
-    feeding = " with input feeding" if getattr(decoder.order, "input_feeding", False) else ""
-    return {
-        "encoder": f"{_WAYS[encoder.direction]} {_stack(encoder)}",
-        "attention": _attention(model.attention),
-        "decoder": f"{_stack(decoder)}, {order}{feeding}",
-        "readout": f"{decoder.readout.kind} of {decoder.readout.size}",
-    }
 
 
 _WAYS = {"both": "bidirectional", "forward": "left-to-right", "reversed": "right-to-left"}
@@ -110,11 +88,3 @@ def _stack(config: EncoderConfig | DecoderConfig) -> str:
 def _attention(config: AttentionConfig) -> str:
     heads = f", {config.heads} heads" if config.heads > 1 else ""
     return f"{config.score.kind}, {config.window.kind}{heads}{', coverage' * getattr(config.score, 'coverage', False)}"
-
-
-def _guidance(config: GuidedAlignmentConfig | None) -> dict[str, str]:
-    """The links that the attention was trained on, if any."""
-    if config is None:
-        return {}
-    decay = "" if config.decay == 1 else f", times {config.decay:g} every epoch"
-    return {"guided by links": f"{config.links}, weight {config.weight:g}{decay}"}

@@ -97,19 +97,15 @@ def _reproduced(content: dict[str, Any], recipe: Recipe) -> Iterator[RecordedSco
 def _validated(folder: Path, recipe: Recipe) -> Iterator[RecordedScore]:
     """The scores of the best validation."""
     record = best_validation(read_validations(folder)) or {}
+    beam_size = recipe.training.validation.beam_size
+    way = "greedy" if beam_size == 1 else f"beam {beam_size}"
     try:
-        yield from _scores_of(record, recipe)
+        for key, name in VALIDATION_SCORES.items():
+            signature = record.get("signatures", {}).get(key)
+            if key in record and signature:
+                value = float(record[key])
+                yield RecordedScore(recipe.data.valid, name, value, way, str(signature), is_validation=True)
     except (ValueError, TypeError, AttributeError, OverflowError):
         raise DataError(
             f"{folder / METRICS} is damaged: the best validation must have a number for each metric."
         ) from None
-
-
-def _scores_of(record: dict[str, Any], recipe: Recipe) -> Iterator[RecordedScore]:
-    """The scores of a validation."""
-    beam_size = recipe.training.validation.beam_size
-    way = "greedy" if beam_size == 1 else f"beam {beam_size}"
-    for key, name in VALIDATION_SCORES.items():
-        signature = record.get("signatures", {}).get(key)
-        if key in record and signature:
-            yield RecordedScore(recipe.data.valid, name, float(record[key]), way, str(signature), is_validation=True)

@@ -72,7 +72,7 @@ class Validator:
             pairs = counted(long, "validation pair")
             yield f"Warning: the perplexity leaves out {pairs} of more than {self.max_length:,} tokens on a side."
         has_bleu = "bleu" in self.settings.validation.metrics
-        for warning in metrics.bleu_warnings(self.text.target, self.tokenizer) if has_bleu else ():
+        if has_bleu and (warning := metrics.bleu_warning(self.text.target, self.tokenizer)):
             yield f"Warning: {warning}"
 
     def validate(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from nmt.errors import UsageError
-from nmt.evaluation.metrics import bleu, check_tokenizer, choose_tokenizer, compare, evaluate, tokenizer_warning
+from nmt.evaluation.metrics import bleu, bleu_warning, check_tokenizer, choose_tokenizer, compare, evaluate
 from nmt.evaluation.sentence import sentence_bleu
 
 HYPOTHESES = ["ねこがいます。", "いぬはそとにいる。"]
@@ -86,8 +86,8 @@ def test_every_figure_takes_the_tokenizer_of_the_language() -> None:
 
 def test_a_warning_names_the_tokenizers_that_fit() -> None:
     for tokenizer in ("13a", "intl", "none"):
-        warning = tokenizer_warning(REFERENCES, tokenizer) or ""
+        warning = bleu_warning(REFERENCES, tokenizer) or ""
         assert f"the tokenizer {tokenizer} splits at spaces" in warning
         assert "--tokenize zh, ja-mecab, char or flores200" in warning
-    assert tokenizer_warning(REFERENCES, "char") is None
-    assert tokenizer_warning(["ねこ が いる 。", "A cat."], "13a") is None
+    assert bleu_warning(REFERENCES, "char") is None
+    assert bleu_warning(["ねこ が いる 。", "A cat."], "13a") is None

@@ -159,10 +159,10 @@ class Bundle:
         if head is not None and head > config.heads:
             raise UsageError(f"There is no head {head}: each layer has {counted(config.heads, 'head')}.")
         choice = {"alignment_layer": layer, "alignment_head": head}
-        model = copy(model)
-        vars(model).update(choice)
+        attending = copy(model)
+        attending.alignment_layer, attending.alignment_head = layer, head
         recipe = self.recipe.model_copy(update={"model": config.model_copy(update=choice)})
-        return replace(self, recipe=recipe, model=model)
+        return replace(self, recipe=recipe, model=attending)
 
 
 def choose_attention(bundles: Sequence[Bundle], layer: int | None, head: int | None) -> list[Bundle]:

@@ -19,7 +19,6 @@ from nmt.runtime.wording import escaped
 if TYPE_CHECKING:
     from nmt.alignment.links import GoldLinks
     from nmt.bundle.folder import Bundle
-    from nmt.decoding.shortlist import Shortlist
     from nmt.decoding.translator import Translator
 
 WINDOW = 500
@@ -234,15 +233,6 @@ def unknown_words(bundle: Bundle, folder: Path, lexicon: Path | None, *, replace
 
     need_attention(bundle, folder)
     return {} if lexicon is None else read_lexicon(lexicon)
-
-
-def load_shortlist(path: Path | None, bundle: Bundle) -> Shortlist | None:
-    """Load a shortlist for the (first) model. Raises DataError."""
-    if path is None:
-        return None
-    from nmt.decoding.shortlist import Shortlist
-
-    return Shortlist.load(path, bundle.source, bundle.target)
 
 
 def build_translator(

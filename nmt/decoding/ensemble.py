@@ -115,7 +115,8 @@ class Ensemble:
         self.device = device_of(models[0])
         shared = None if shortlist is None else shortlist.shared
         self.models = tuple(pack(model, precision, shared) for model in models)
-        self.same_source = same_source
+        self._aligning = len(self.models) if same_source else 1
+        """The number of members, counted from the first, whose alignments are averaged."""
         self.precision = precision
         self.shortlist = shortlist
 
@@ -187,11 +188,6 @@ class Ensemble:
             batch = make_batch(list(zip(source, targets, strict=True))).to(self.device)
             alignments.append(posterior_alignment(model, batch))
         return _mean(alignments)
-
-    @property
-    def _aligning(self) -> int:
-        """The number of members, counted from the first, whose alignments are averaged."""
-        return len(self.models) if self.same_source else 1
 
 
 def _mean(weights: Sequence[Float[Tensor, "..."]]) -> Float[Tensor, "..."]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import torch
-from jaxtyping import Float, Int, Int8, Int32, UInt8
+from jaxtyping import Float, Int, Int8, UInt8
 from torch import Tensor, nn
 
 from nmt.fast.bucketing import with_bucketed_rows
@@ -46,15 +46,12 @@ class Int8Linear(nn.Linear):
         weight = linear.weight.detach()
         scales = weight.abs().amax(1).div_(_MAX_LEVEL).clamp_(min=torch.finfo(weight.dtype).tiny)
         quantized = (weight / scales.unsqueeze(1)).round_().to(torch.int8)
-        self._hold(quantized, quantized.sum(1, dtype=torch.int32), scales)
-
-    def of_rows(self, rows: Int[Tensor, " C"]) -> Int8Linear:
-        """The layer with some of the outputs of this one."""
-        subset = Int8Linear.__new__(Int8Linear)
-        nn.Module.__init__(subset)
-        subset.bias = None if self.bias is None else nn.Parameter(self.bias[rows], requires_grad=False)
-        subset._hold(self._quantized.index_select(0, rows), self._sums[rows], self._scales[rows])
-        return subset
+        self.out_features, self.in_features = quantized.shape
+        self._quantized, self._sums, self._scales = quantized, quantized.sum(1, dtype=torch.int32), scales
+        if has_int8_kernel():
+            self._product: _Product = partial(kernels.int8_product, self.panels_of_parts(1))
+        else:
+            self._product = _OneDnn(quantized, scales, self.bias)
 
     def panels_of(self, rows: Int[Tensor, " M"], segments: Segments) -> kernels.SegmentPanels:
         """The outputs that each segment selects, for `kernels.int8_products_of_segments`."""
@@ -63,16 +60,6 @@ class Int8Linear(nn.Linear):
     def panels_of_parts(self, parts: int) -> kernels.Panels:
         """The matrix in parts of equal height, for `kernels.int8_gru_step`."""
         return kernels.panels_of(self._quantized, self._sums, self._scales, self.bias, parts)
-
-    def _hold(self, quantized: Int8[Tensor, "G D"], sums: Int32[Tensor, " G"], scales: Float[Tensor, " G"]) -> None:
-        """Lay out A', the sums of its rows and their scales for the kernel or for oneDNN."""
-        self.out_features, self.in_features = quantized.shape
-        self._quantized, self._sums, self._scales = quantized, sums, scales
-        if has_int8_kernel():
-            panels = kernels.panels_of(quantized, sums, scales, self.bias)
-            self._product: _Product = partial(kernels.int8_product, panels)
-        else:
-            self._product = _OneDnn(quantized, scales, self.bias)
 
     def forward(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
         if values.dim() == 2:

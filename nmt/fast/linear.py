@@ -52,10 +52,8 @@ def plain_linear(weight: Float[Tensor, "G D"], bias: Float[Tensor, " G"] | None)
 
 def restricted(linear: nn.Linear, outputs: Int[Tensor, " C"]) -> nn.Linear:
     """A layer with some of the outputs of another one, packed if that is."""
-    if isinstance(linear, Int8Linear):
-        return linear.of_rows(outputs)
     subset = plain_linear(linear.weight[outputs], None if linear.bias is None else linear.bias[outputs])
-    return PackedLinear(subset, linear.dtype) if isinstance(linear, PackedLinear) else subset
+    return packed_linear(subset, linear.dtype) if isinstance(linear, PackedLinear | Int8Linear) else subset
 
 
 def can_pack(weight: Tensor, dtype: torch.dtype) -> bool:

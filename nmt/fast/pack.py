@@ -27,7 +27,7 @@ from nmt.fast.shared_attention import FusedAttention, ProjectedAttention, Shared
 from nmt.fast.switch import is_on
 from nmt.fast.tables import TokenIds, TokenTable
 from nmt.fast.transformer import SearchTransformer, SharedDecoderLayer
-from nmt.fast.twins import twin
+from nmt.fast.twins import as_type, twin
 from nmt.model.attention import Attention, MultiHeadAttention
 from nmt.model.cells import GruCell
 from nmt.model.decoder import AttendThenUpdate, Recurrence, RecurrentState, UpdateThenAttend
@@ -216,12 +216,17 @@ class PackedGru(nn.Module):
 class Int8Recurrence(Recurrence):
     """Layers of a GRU in int8: a step of a layer, products included, is one kernel call."""
 
-    def __init__(self, recurrence: Recurrence) -> None:
-        nn.Module.__init__(self)
-        self.__dict__.update(recurrence.__dict__)
-        reads_other = range(1 if self.other is None else 0, self.layers)
-        self._other = {depth: _panels_of_gates(self.input_of(depth)) for depth in reads_other}
-        self._recurrent = [_panels_of_gates(cell.recurrent) for cell in self.cells if isinstance(cell, GruCell)]
+    _other: dict[int, kernels.Panels]
+    _recurrent: list[kernels.Panels]
+
+    @classmethod
+    def of(cls, recurrence: Recurrence) -> Int8Recurrence:
+        """The same recurrence, whose layers are in int8, with the layout of the kernel."""
+        packed = as_type(cls, recurrence)
+        reads_other = range(1 if packed.other is None else 0, packed.layers)
+        packed._other = {depth: _panels_of_gates(packed.input_of(depth)) for depth in reads_other}
+        packed._recurrent = [_panels_of_gates(cell.recurrent) for cell in packed.cells if isinstance(cell, GruCell)]
+        return packed
 
     def project_tokens(self, embedded: Num[Tensor, "... E"]) -> Num[Tensor, "... G"]:
         """W E y, or the ids of the tokens if a table holds W E y."""
@@ -275,7 +280,7 @@ def _fuse_attention(decoder: AttendThenUpdate | UpdateThenAttend) -> None:
     if type(attention) is not SharedAttention or attention.window is not None or attention.has_coverage:
         return
     if type(attention.score) in (AdditiveScore, ConcatScore):
-        decoder.attention = _as(FusedAttention, attention)
+        decoder.attention = as_type(FusedAttention, attention)
 
 
 def _pack_recurrence(recurrence: Recurrence, _: torch.dtype) -> nn.Module:
@@ -283,7 +288,7 @@ def _pack_recurrence(recurrence: Recurrence, _: torch.dtype) -> nn.Module:
     others = [recurrence.input_of(depth) for depth in range(1 if recurrence.other is None else 0, recurrence.layers)]
     if len(cells) < recurrence.layers or not _has_gru_kernel(*others, *(cell.recurrent for cell in cells)):
         return recurrence
-    return Int8Recurrence(recurrence)
+    return Int8Recurrence.of(recurrence)
 
 
 def _pack_attend_then_update(decoder: AttendThenUpdate, _: torch.dtype) -> nn.Module:
@@ -305,13 +310,6 @@ def _pack_update_then_attend(decoder: UpdateThenAttend, dtype: torch.dtype) -> n
             decoder.attention = ProjectedAttention(attention, packed_linear(plain_linear(context_weight, None), dtype))
             decoder.readout = ProjectedReadout(packed_linear(plain_linear(state_weight, None), dtype))
     return decoder
-
-
-def _as(kind: type[ModuleT], module: nn.Module) -> ModuleT:
-    """The same module with a subclass of its type."""
-    fast = object.__new__(kind)
-    fast.__dict__.update(module.__dict__)
-    return fast
 
 
 def _panels_of_gates(layer: nn.Module) -> kernels.Panels:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import TypeVar
 
 from torch import nn
@@ -25,11 +26,17 @@ def _twin(
     done: dict[nn.Module, nn.Module],
 ) -> ModuleT:
     if module not in done:
-        fast = object.__new__(fast_types.get(type(module), type(module)))
-        fast.__dict__.update(module.__dict__)
-        done[module] = fast
+        fast = done[module] = as_type(fast_types.get(type(module), type(module)), module)
         children = module.__dict__["_modules"].items()
         fast.__dict__["_modules"] = {
             name: None if child is None else _twin(child, fast_types, done) for name, child in children
         }
     return done[module]  # type: ignore[return-value] # a subclass of its type
+
+
+def as_type(kind: type[ModuleT], module: nn.Module) -> ModuleT:
+    """A copy of a module as one of a subclass, with the same parameters, buffers and children."""
+    fast = copy(module)
+    fast.__class__ = kind
+    assert isinstance(fast, kind)
+    return fast

@@ -129,7 +129,8 @@ class Beam:
             return None
         sentences = Segments(origins.div(width, rounding_mode="floor"), self.sentences.count, rows_each)
         parents, sources = candidates.parents.flatten()[origins], self.sources
-        if check_every > 1 or not _is_identity(parents, len(self.tokens)):  # else selecting would only copy the state
+        rows = torch.arange(len(self.tokens), device=parents.device)
+        if check_every > 1 or not torch.equal(parents, rows):  # else selecting would only copy the state
             state, sources = state.select(parents), sources.of(sentences)
         return Beam(
             time=self.time + 1,
@@ -151,8 +152,3 @@ class Beam:
         if log_probs.shape[1] == 1 and len(live) > (1 - _COMPACT_AT) * len(self.tokens):
             return self.sentences.segment_ids
         return live
-
-
-def _is_identity(order: Int[Tensor, " N"], rows: int) -> bool:
-    """Whether selecting these rows would change nothing."""
-    return len(order) == rows and torch.equal(order, torch.arange(rows, device=order.device))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nmt.errors import UsageError
 from nmt.search.beam import Candidates
-from nmt.search.hypothesis import NEG_INF, Hypothesis
+from nmt.search.hypothesis import NEG_INF, Hypothesis, Penalties
 from nmt.search.options import SearchOptions
 
 
@@ -28,7 +28,8 @@ class FinishedHypotheses:
         source_mask: Bool[Tensor, "B S"] | None = None,
     ) -> None:
         """Start without any; arguments as in `Search.run`. Raises UsageError if a maximum length is below 1."""
-        self.options, self.penalties, self.source_mask = options, options.penalties, source_mask
+        self.options, self.source_mask = options, source_mask
+        self.penalties = Penalties(options.length_penalty, options.coverage_penalty)
         self.shortest, self.longest = int(max_lengths.min()), int(max_lengths.max())
         if self.shortest < 1:
             raise UsageError(f"max_lengths must be at least 1 everywhere, but holds {self.shortest}.")
@@ -66,16 +67,13 @@ class FinishedHypotheses:
             scores = self.penalties.score(log_probs, time + 1, coverage, mask)
             self.insert(scores, first_node=first_node, ended=ended, is_last_step=is_last_step)
             log_probs = log_probs.masked_fill(ended | is_last_step[:, None], NEG_INF)
-        bound = self.penalties.upper_bound(log_probs.amax(dim=1), self._last_lengths(time))
+        last_lengths: Tensor | int = self.max_lengths  # by which a live hypothesis is assumed to end
+        if options.horizon is not None:
+            length = time + 1 + options.horizon
+            last_lengths = length if length <= self.shortest else self.max_lengths.clamp(max=length)
+        bound = self.penalties.upper_bound(log_probs.amax(dim=1), last_lengths)
         is_done = bound <= self.scores[:, -1]  # also if none is live
         return log_probs.masked_fill(is_done[:, None], NEG_INF)
-
-    def _last_lengths(self, time: int) -> Int[Tensor, " B"] | int:
-        """The length by which a hypothesis that is live after step `time` is assumed to end, per sentence or for all."""
-        if self.options.horizon is None:
-            return self.max_lengths
-        length = time + 1 + self.options.horizon
-        return length if length <= self.shortest else self.max_lengths.clamp(max=length)
 
     def insert(
         self,
@@ -106,10 +104,27 @@ class FinishedHypotheses:
     def finalize(self, back_pointers: BackPointers) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence. A sentence without any has one that is empty, unfinished and scores -inf."""
         paths = back_pointers.follow(self.nodes.flatten())
-        hypotheses = _assemble(self.scores.flatten().tolist(), paths, self.options.eos)
-        n_best = self.scores.shape[1]
-        no_weights = torch.zeros(0, paths.alignment.shape[2])
-        empty = Hypothesis((), NEG_INF, NEG_INF, (), no_weights, finished=False)
+        alignment = paths.alignment.cpu()
+        columns = (self.scores.flatten(), paths.log_probs, paths.lengths, paths.tokens, paths.token_log_probs)
+        hypotheses = []
+        for row, (score, log_probability, length, tokens, token_log_probs) in enumerate(
+            zip(*(part.tolist() for part in columns), strict=True)
+        ):
+            finished = tokens[length - 1] == self.options.eos
+            hypotheses.append(
+                Hypothesis(
+                    ids=tuple(tokens[: length - 1 if finished else length]),
+                    score=score,
+                    log_probability=log_probability,
+                    token_log_probs=tuple(token_log_probs[:length]),
+                    alignment=alignment[row, :length].clone(),  # a view would keep the whole batch alive
+                    finished=finished,
+                )
+            )
+        n_best, empty = (
+            self.scores.shape[1],
+            Hypothesis((), NEG_INF, NEG_INF, (), alignment[0, :0].clone(), finished=False),
+        )
         groups = [hypotheses[start : start + n_best] for start in range(0, len(hypotheses), n_best)]
         return [[item for item in group if item.score > NEG_INF] or [empty] for group in groups]
 
@@ -193,24 +208,3 @@ class BackPointers:
             candidates = step.origins[parents]
         log_probs = torch.cat([step.log_probs for step in self.steps])[nodes]
         return Paths(tokens, token_log_probs, alignment, log_probs, last_steps + 1)
-
-
-def _assemble(scores: list[float], paths: Paths, eos: int) -> list[Hypothesis]:
-    """One hypothesis per path, after a single transfer from the device."""
-    alignment = paths.alignment.cpu()
-    columns = [part.tolist() for part in (paths.log_probs, paths.lengths, paths.tokens, paths.token_log_probs)]
-    hypotheses = []
-    for row, (score, *values) in enumerate(zip(scores, *columns, strict=True)):
-        log_probability, length, tokens, token_log_probs = values
-        finished = tokens[length - 1] == eos
-        hypotheses.append(
-            Hypothesis(
-                ids=tuple(tokens[: length - 1 if finished else length]),
-                score=score,
-                log_probability=log_probability,
-                token_log_probs=tuple(token_log_probs[:length]),
-                alignment=alignment[row, :length].clone(),  # a view would keep the whole batch alive
-                finished=finished,
-            )
-        )
-    return hypotheses

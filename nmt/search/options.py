@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import torch
 
 from nmt.errors import UsageError
-from nmt.search.hypothesis import Penalties
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,3 @@ class SearchOptions:
             )
         if not self.temperature > 0:
             raise UsageError(f"temperature must be above 0, but is {self.temperature}.")
-
-    @property
-    def penalties(self) -> Penalties:
-        """What the score of a hypothesis is computed with."""
-        return Penalties(self.length_penalty, self.coverage_penalty)

@@ -151,7 +151,7 @@ def decode(
     passes: int,
 ) -> dict[str, Any]:
     """Seconds of each of several passes over a file, without loading the model. The first pass is cold."""
-    from nmt.cli.options import build_translator, load_models, load_shortlist
+    from nmt.cli.options import build_translator, load_models
 
     bundles = load_models([Path(model)], device)
     translator = build_translator(
@@ -159,7 +159,7 @@ def decode(
         precision=precision,
         decoding=decoding,
         alignments=False,
-        shortlist=load_shortlist(Path(shortlist) if shortlist else None, bundles[0]),
+        shortlist=shortlist,
     )
     lines = Path(source).read_text(encoding="utf-8").splitlines()
     seconds: list[float] = []

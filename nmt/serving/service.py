@@ -106,8 +106,7 @@ class Service:
         )
 
     async def translate_inline(self, index: int, texts: Sequence[InlineText]) -> list[list[Piece]]:
-        """Translate texts with inline codes by a model. Raises RefusedError."""
-        self._check_length(sum(len(text.plain) for text in texts))
+        """Translate texts with inline codes, whose length the caller bounds, by a model. Raises RefusedError."""
         results = await self._translate_lines(index, TranslateInput(q=[]), texts)
         return [
             list(text.pieces) if result is None else text.restore(result[0].text, result[0].linked_words)

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -16,6 +16,7 @@ from nmt.serving.documents.document import InlineDocument
 from nmt.serving.documents.formats import FORMATS
 from nmt.serving.schemas import FileInput, TranslateInput
 from nmt.serving.service import RefusedError, Service
+from nmt.text.inline import InlineText
 
 MOST_BYTES = 2_000_000
 """Most bytes of a file, beyond those of its text: markup, pictures, and what is translated already."""
@@ -97,14 +98,16 @@ class FileTranslator:
         languages = model.source, model.target
         try:
             document = await asyncio.to_thread(FORMATS[suffix].read, request.file.content, languages)
+            if isinstance(document, InlineDocument):
+                texts = await asyncio.to_thread(_bounded, document.texts, self._service.limits.characters)
         except DataError as error:
             raise RefusedError(400, f"Invalid request: file: {error}") from None
         if isinstance(document, InlineDocument):
-            pieces = await self._service.translate_inline(index, document.texts)
+            pieces = await self._service.translate_inline(index, texts)
             written = await asyncio.to_thread(document.write, pieces)
         else:
-            texts = TranslateInput(q=document.texts, format=document.markup, model=model.identifier)
-            translations = (await self._service.translate(texts)).translatedText
+            item = TranslateInput(q=document.texts, format=document.markup, model=model.identifier)
+            translations = (await self._service.translate(item)).translatedText
             assert isinstance(translations, list)
             written = await asyncio.to_thread(document.write, translations)
         return self._kept.keep(TranslatedFile(written, suffix))
@@ -115,3 +118,14 @@ class FileTranslator:
         if file is None:
             raise RefusedError(404, "There is no such file: translated files are kept for half an hour at most.")
         return file
+
+
+def _bounded(texts: Iterable[InlineText], most: int) -> list[InlineText]:
+    """The texts. Raises RefusedError as soon as they have too many characters; each takes time."""
+    bounded, characters = [], 0
+    for text in texts:
+        bounded.append(text)
+        characters += len(text.plain)
+        if characters > most:
+            raise RefusedError(413, f"The texts of the file have more than {most:,} characters.")
+    return bounded

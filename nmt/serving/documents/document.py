@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,11 +37,11 @@ class InlineDocument:
     """A file that has been read, with texts that have inline codes.
 
     Attributes:
-        texts: what is to be translated, in order.
-        write: the file with a translation in place of each text.
+        texts: what is to be translated, in order; each is made when it is asked for, and raises DataError if it is too long.
+        write: the file with a translation in place of each text, once all have been asked for.
     """
 
-    texts: list[InlineText]
+    texts: Iterator[InlineText]
     write: Callable[[Sequence[Sequence[Piece]]], bytes]
 
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
+import struct
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import count
+from lzma import LZMAError
 from typing import TYPE_CHECKING, Literal
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
 from lxml import etree
 
 from nmt.errors import DataError
 from nmt.serving.documents.document import InlineDocument, Languages
 from nmt.serving.documents.xml import child_of, elements_of, name_of, protected, read_xml, unprotected, write_xml
-from nmt.text.inline import Code
+from nmt.text.inline import Code, InlineText
 from nmt.text.languages import best_match
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ _MOST_BYTES = 20_000_000
 """Most bytes of a document, unpacked."""
 _MOST_XML = 4_000_000
 """Most bytes of those parts of it that are read."""
+_DAMAGES = BadZipFile, EOFError, LZMAError, OSError, RuntimeError, ValueError, struct.error, zlib.error
+"""What reading an archive raises if it is damaged, or, as RuntimeError, encrypted or compressed in another way."""
 _CONTAINERS = frozenset({"hyperlink", "ins", "moveTo", "sdt", "sdtContent", "smartTag"})
 """Elements of a paragraph whose content is text of it."""
 _NOTHING = frozenset({"lastRenderedPageBreak", "proofErr", "softHyphen"})
@@ -73,23 +77,29 @@ def read_docx(content: bytes, languages: Languages) -> InlineDocument:
     deleted in tracked changes stay as they are.
     """
     trees = _read_parts(content)
-    paragraphs = [
-        _Paragraph(element)
+    elements = [
+        element
         for name, tree in trees.items()
         if name != _STYLES
         for element in elements_of(tree, "p")
         if element.tag.partition("}")[0] == tree.getroot().tag.partition("}")[0]
     ]
-    paragraphs = [paragraph for paragraph in paragraphs if paragraph.text.has_letters]
+    paragraphs: list[_Paragraph] = []
+
+    def texts() -> Iterator[InlineText]:
+        for element in elements:
+            paragraphs.append(_Paragraph(element))
+            yield paragraphs[-1].text
 
     def write(translations: Sequence[Sequence[Piece]]) -> bytes:
         for paragraph, pieces in zip(paragraphs, translations, strict=True):
-            paragraph.write(pieces)
+            if paragraph.text.has_letters:
+                paragraph.write(pieces)
         for tree in trees.values():
             _name_language(tree, languages)
         return _with_parts(content, {name: write_xml(tree) for name, tree in trees.items()})
 
-    return InlineDocument([paragraph.text for paragraph in paragraphs], write)
+    return InlineDocument(texts(), write)
 
 
 # --- the archive ----------------------------------------------------------------------------------------------------
@@ -99,26 +109,32 @@ def _read_parts(content: bytes) -> dict[str, _ElementTree]:
     """The parts that have text, and the styles. Raises DataError."""
     try:
         with ZipFile(BytesIO(content)) as archive:
-            sizes = {info.filename: info.file_size for info in archive.infolist()}
-            if _MAIN not in sizes:
+            members = archive.infolist()
+            texts = [member for member in members if _TEXTS.fullmatch(member.filename)]
+            if _MAIN not in archive.namelist():
                 raise DataError("The file is no document of Word: it has no word/document.xml.")
-            names = list(filter(_TEXTS.fullmatch, sizes))
-            if sum(sizes.values()) > _MOST_BYTES or sum(sizes[name] for name in names) > _MOST_XML:
+            if _size(members) > _MOST_BYTES or _size(texts) > _MOST_XML:
                 raise DataError(
                     f"The file has too much in it: {_MOST_BYTES:,} bytes are allowed, {_MOST_XML:,} of text."
                 )
-            return {name: read_xml(archive.read(name)) for name in names}
-    except (BadZipFile, NotImplementedError, RuntimeError, zlib.error):  # RuntimeError: it is encrypted
+            if archive.testzip() is not None:
+                raise BadZipFile
+            return {name: read_xml(archive.read(name)) for name in dict.fromkeys(member.filename for member in texts)}
+    except _DAMAGES:
         raise DataError("The file is no document of Word, or is encrypted or damaged.") from None
+
+
+def _size(members: Iterable[ZipInfo]) -> int:
+    """Bytes unpacked; reading a member never gives more than it says."""
+    return sum(member.file_size for member in members)
 
 
 def _with_parts(content: bytes, parts: dict[str, bytes]) -> bytes:
     """The archive with other parts in place of those of the same names."""
     written = BytesIO()
     with ZipFile(BytesIO(content)) as archive, ZipFile(written, "w", ZIP_DEFLATED) as new:
-        for info in archive.infolist():
-            part = parts.get(info.filename)
-            new.writestr(info.filename, archive.read(info) if part is None else part)
+        for name in dict.fromkeys(archive.namelist()):
+            new.writestr(name, archive.read(name) if name not in parts else parts[name])
     return written.getvalue()
 
 

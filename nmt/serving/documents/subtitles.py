@@ -36,18 +36,18 @@ def read_subtitles(content: bytes, _: Languages) -> Document:
 def _cut(text: str) -> tuple[list[str | None], list[str]]:
     """The lines that stay, with None in place of each speech, and the speeches, as one line each."""
     lines: list[str | None] = []
-    speeches: list[str] = []
+    speeches: list[list[str]] = []
     is_cue = False
     for line in text.replace("\r\n", "\n").split("\n"):
         if not is_cue or not line.strip():
             is_cue = _TIMES.match(line) is not None
             lines.append(line)
         elif lines[-1] is None and not _SPEAKER.match(line):
-            speeches[-1] += f" {line.strip()}"
+            speeches[-1].append(line.strip())
         else:
             lines.append(None)
-            speeches.append(line.strip())
-    return lines, speeches
+            speeches.append([line.strip()])
+    return lines, [" ".join(speech) for speech in speeches]
 
 
 def _wrapped(text: str) -> str:

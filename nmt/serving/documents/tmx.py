@@ -45,7 +45,7 @@ def read_tmx(content: bytes, languages: Languages) -> InlineDocument:
             source.addnext(target)
         return write_xml(tree)
 
-    return InlineDocument([read_segment(segment) for segment in segments], write)
+    return InlineDocument(map(read_segment, segments), write)
 
 
 def _open_source(unit: _Element, languages: Languages) -> _Element | None:

@@ -56,7 +56,7 @@ def read_xliff(content: bytes, languages: Languages) -> InlineDocument:
                 element.set(target_name, languages[1])
         return write_xml(tree)
 
-    return InlineDocument([read_segment(part) for part in parts], write)
+    return InlineDocument(map(read_segment, parts), write)
 
 
 def _segments(tree: _ElementTree) -> list[_Element]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from io import BytesIO
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import ParseError
 
@@ -28,6 +28,10 @@ _MOST_ELEMENTS = 100_000
 """Each takes memory of a hundred times its shortest form."""
 
 
+_LONGEST = 50_000
+_MOST_PIECES = 5_000
+"""Most of one text, whose codes take longer the more there are."""
+_TOO_LONG = f"A text has more than {_LONGEST:,} characters, or {_MOST_PIECES:,} elements and texts between."
 _INVALID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot have."""
 
@@ -75,7 +79,10 @@ def write_xml(tree: _ElementTree) -> bytes:
 
 
 def protected(pieces: Iterable[Piece]) -> InlineText:
-    """A text in which, besides its elements, addresses, placeholders and tags are codes."""
+    """A text in which, besides its elements, addresses, placeholders and tags are codes. Raises DataError if it is too long."""
+    pieces = list(islice(pieces, _MOST_PIECES + 1))
+    if len(pieces) > _MOST_PIECES or sum(len(piece) for piece in pieces if isinstance(piece, str)) > _LONGEST:
+        raise DataError(_TOO_LONG)
     return InlineText(
         each for piece in pieces for each in (protect(piece).pieces if isinstance(piece, str) else (piece,))
     )
@@ -91,7 +98,9 @@ def unprotected(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def read_segment(element: _Element) -> InlineText:
-    """The content of a segment of XLIFF or TMX."""
+    """The content of a segment of XLIFF or TMX. Raises DataError if it is too long."""
+    if len(list(islice(element.iter(), _MOST_PIECES))) == _MOST_PIECES:
+        raise DataError(_TOO_LONG)
     return protected(read_codes(element).pieces)
 
 

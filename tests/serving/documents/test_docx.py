@@ -49,8 +49,8 @@ def part(text: str, name: str) -> str:
 def filled(content: bytes) -> tuple[list[str], dict[str, str]]:
     """What is to be translated, and the parts with the words of each text in reverse."""
     document = read_docx(content, LANGUAGES)
-    translations = []
-    for text in document.texts:
+    texts, translations = list(document.texts), []
+    for text in texts:
         words = text.plain.split()
         links = {(number, len(words) - 1 - number) for number in range(len(words))}
         translations.append(text.restore(" ".join(reversed(words)), LinkedWords(words, words[::-1], links)))
@@ -58,10 +58,10 @@ def filled(content: bytes) -> tuple[list[str], dict[str, str]]:
         parts = {name: archive.read(name) for name in archive.namelist()}
     assert parts["word/media/image1.png"] == b"\x89PNG"
     assert parts["[Content_Types].xml"] == b"<Types/>"
-    texts = {name: data.decode() for name, data in parts.items() if name.startswith("word/") and "media" not in name}
-    return [text.plain for text in document.texts], {
+    read = {name: data.decode() for name, data in parts.items() if name.startswith("word/") and "media" not in name}
+    return [text.plain for text in texts if text.has_letters], {
         name.removeprefix("word/").removesuffix(".xml"): text[text.index(NAMESPACES[-9:]) + 10 :]
-        for name, text in texts.items()
+        for name, text in read.items()
     }
 
 
@@ -111,8 +111,9 @@ def test_a_field_without_its_end_is_no_reason_to_fail() -> None:
 def test_tabs_separate_words_and_pictures_stay() -> None:
     content = "<w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:drawing/></w:r>"
     document = read_docx(packed(f"<w:p>{content}</w:p>"), LANGUAGES)
-    assert [text.plain for text in document.texts] == ["a b"]
-    with ZipFile(BytesIO(document.write([document.texts[0].restore("x y")]))) as archive:
+    [text] = document.texts
+    assert text.plain == "a b"
+    with ZipFile(BytesIO(document.write([text.restore("x y")]))) as archive:
         written = archive.read("word/document.xml").decode()
     assert f"<w:p>{run('x')}<w:r><w:tab/></w:r>{run('y')}<w:r><w:drawing/></w:r></w:p>" in written
 
@@ -150,6 +151,7 @@ def test_headers_and_notes_are_translated_and_the_language_is_named() -> None:
 
 def test_characters_that_xml_cannot_have_are_left_out() -> None:
     document = read_docx(packed(f"<w:p>{run('a')}</w:p>"), LANGUAGES)
+    assert len(list(document.texts)) == 1
     with ZipFile(BytesIO(document.write([["b\x00\ud800\u00a0c"]]))) as archive:
         assert "b\u00a0c<" in archive.read("word/document.xml").decode()
 
@@ -159,6 +161,16 @@ def zipped(name: str, content: bytes) -> bytes:
     with ZipFile(archive, "w", ZIP_DEFLATED) as file:
         file.writestr(name, content)
     return archive.getvalue()
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_members_of_one_name_count_each() -> None:
+    archive = BytesIO(packed(""))
+    with ZipFile(archive, "a", ZIP_DEFLATED) as file:
+        for _ in range(3):
+            file.writestr("word/media/image1.png", bytes(7_000_000))
+    with pytest.raises(DataError, match="too much in it"):
+        read_docx(archive.getvalue(), LANGUAGES)
 
 
 @pytest.mark.parametrize(

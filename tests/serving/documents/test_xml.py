@@ -50,12 +50,12 @@ TMX = """<?xml version='1.0' encoding='UTF-8'?>
 
 def filled(document: InlineDocument) -> tuple[list[str], str]:
     """What is to be translated, and the file with the words of each text in reverse."""
-    translations = []
-    for text in document.texts:
+    texts, translations = list(document.texts), []
+    for text in texts:
         words = text.plain.split()
         links = {(number, len(words) - 1 - number) for number in range(len(words))}
         translations.append(text.restore(" ".join(reversed(words)), LinkedWords(words, words[::-1], links)))
-    return [text.plain for text in document.texts], document.write(translations).decode()
+    return [text.plain for text in texts], document.write(translations).decode()
 
 
 def test_xliff_1_gets_targets_to_review() -> None:
@@ -127,6 +127,13 @@ def test_a_file_that_cannot_be_read_is_one_sentence(content: str, sentence: str)
     with pytest.raises(DataError) as caught:
         read_xliff(content.encode(), LANGUAGES)
     assert str(caught.value) == sentence
+
+
+def test_texts_with_very_much_in_them_are_refused() -> None:
+    for seg in ("a" * 50_001, "a<ph/>" * 2501):
+        document = read_tmx(f'<tmx><tu><tuv xml:lang="en"><seg>{seg}</seg></tuv></tu></tmx>'.encode(), LANGUAGES)
+        with pytest.raises(DataError, match=r"^A text has more than 50,000 characters, or 5,000 elements"):
+            next(document.texts)
 
 
 def test_deep_files_and_other_files_are_refused() -> None:

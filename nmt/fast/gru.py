@@ -56,14 +56,14 @@ class FastRecurrence(Recurrence):
     """Computes all steps of a single GRU layer in one node of the graph."""
 
     def all_steps(
-        self, words: Float[Tensor, "B T G"], state: RecurrentState
+        self, tokens: Float[Tensor, "B T G"], state: RecurrentState
     ) -> tuple[Float[Tensor, "B T H"], RecurrentState]:
         cell = self.cells[0]
         if self.layers > 1 or state.masks is not None or not is_deferring():
-            return super().all_steps(words, state)
+            return super().all_steps(tokens, state)
         if not isinstance(cell, FastGruCell) or not cell.is_plain:
-            return super().all_steps(words, state)
-        states = cell.states(words, state.hidden[:, 0])
+            return super().all_steps(tokens, state)
+        states = cell.states(tokens, state.hidden[:, 0])
         return states, replace(state, hidden=states[:, -1:])
 
 

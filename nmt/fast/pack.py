@@ -230,25 +230,25 @@ class Int8Recurrence(Recurrence):
 
     def project_tokens(self, embedded: Num[Tensor, "... E"]) -> Num[Tensor, "... G"]:
         """W E y, or the ids of the tokens if a table holds W E y."""
-        return embedded if isinstance(self._word, TokenTable) else super().project_tokens(embedded)
+        return embedded if isinstance(self._table, TokenTable) else super().project_tokens(embedded)
 
     @property
-    def _word(self) -> nn.Module | None:
+    def _table(self) -> nn.Module | None:
         return getattr(self.inputs, "word", None)
 
     def layer(
         self,
         depth: int,
-        word: Num[Tensor, "B G"] | None,
+        token: Num[Tensor, "B G"] | None,
         other: Float[Tensor, "B D"] | None,
         state: RecurrentState,
     ) -> tuple[Float[Tensor, "B H"], None]:
-        words, ids = word, None
-        if word is not None and isinstance(self._word, TokenTable):
-            ids = word.squeeze(-1).contiguous()
-            words = self._word.rows_for(ids)
+        tokens, ids = token, None
+        if token is not None and isinstance(self._table, TokenTable):
+            ids = token.squeeze(-1).contiguous()
+            tokens = self._table.rows_for(ids)
         factors = None if other is None else (self._other[depth], other)
-        return kernels.int8_gru_step(words, ids, factors, self._recurrent[depth], state.hidden[:, depth]), None
+        return kernels.int8_gru_step(tokens, ids, factors, self._recurrent[depth], state.hidden[:, depth]), None
 
 
 class ProjectedReadout(AttentionalReadout):

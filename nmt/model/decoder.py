@@ -88,18 +88,18 @@ class Recurrence(nn.Module):
 
     def forward(
         self,
-        word: Num[Tensor, "B G"] | None,
+        token: Num[Tensor, "B G"] | None,
         state: RecurrentState,
         other: Float[Tensor, "B D"] | None = None,
     ) -> tuple[Float[Tensor, "B H"], RecurrentState]:
         """One step: the output of the top layer, and the new state.
 
         Args:
-            word: W E y of the token, if the recurrence reads it.
+            token: W E y of the token, if the recurrence reads it.
             state: the state before the step.
             other: context or fed readout, if the recurrence reads it.
         """
-        output, cell = self.layer(0, word, other, state)
+        output, cell = self.layer(0, token, other, state)
         hidden, cells = [output], [cell]
         for depth in range(1, self.layers):
             new, cell = self.layer(depth, None, self.between(output), state)
@@ -112,14 +112,14 @@ class Recurrence(nn.Module):
     def layer(
         self,
         depth: int,
-        word: Num[Tensor, "B G"] | None,
+        token: Num[Tensor, "B G"] | None,
         other: Float[Tensor, "B D"] | None,
         state: RecurrentState,
     ) -> tuple[Float[Tensor, "B H"], Float[Tensor, "B H"] | None]:
         """The new state and cell of one layer. Above the first layer, `other` is the output of the layer below."""
         projected = None if other is None else self.input_of(depth)(other)
-        if word is not None:
-            projected = word if projected is None else word + projected
+        if token is not None:
+            projected = token if projected is None else token + projected
         cell, mask = (None if part is None else part[:, depth] for part in (state.cell, state.masks))
         new: tuple[Tensor, Tensor | None] = self.cells[depth](projected, state.hidden[:, depth], cell, mask)
         return new
@@ -129,12 +129,12 @@ class Recurrence(nn.Module):
         return self.inputs[self.other] if self.other and not depth else self.below[depth - 1]
 
     def all_steps(
-        self, words: Num[Tensor, "B T G"], state: RecurrentState
+        self, tokens: Num[Tensor, "B T G"], state: RecurrentState
     ) -> tuple[Float[Tensor, "B T H"], RecurrentState]:
         """T steps of a recurrence that reads only the tokens."""
         outputs = []
-        for word in words.unbind(1):
-            output, state = self(word, state)
+        for token in tokens.unbind(1):
+            output, state = self(token, state)
             outputs.append(output)
         return stacked(outputs), state
 
@@ -201,17 +201,19 @@ class AttendThenUpdate(AttentionalDecoder):
 
     def __init__(self, config: recipe.RecurrentModelConfig, *, conditional: bool) -> None:
         super().__init__(config)
-        context, word = {"context": config.encoder.annotation}, {"word": config.embedding}
-        inputs = context if conditional else word | context
+        context, token = {"context": config.encoder.annotation}, {"word": config.embedding}
+        inputs = context if conditional else token | context
         self.recurrence = Recurrence(config.decoder, inputs=inputs, dropout=config.dropout)
-        self.query_recurrence = Recurrence(config.decoder, inputs=word, dropout=config.dropout) if conditional else None
+        self.query_recurrence = (
+            Recurrence(config.decoder, inputs=token, dropout=config.dropout) if conditional else None
+        )
 
     def forward(self, embedded: Num[Tensor, "B T E"], state: RecurrentState, memory: AttentionMemory) -> Decoded:
-        words = (self.query_recurrence or self.recurrence).project_tokens(embedded)
+        tokens = (self.query_recurrence or self.recurrence).project_tokens(embedded)
         state = self.recurrence.with_masks(state)
         hidden, steps = [], []
-        for word in words.unbind(1):
-            output, attended, state = self.step(word, state, memory)
+        for token in tokens.unbind(1):
+            output, attended, state = self.step(token, state, memory)
             hidden.append(output)
             steps.append(attended)
         attended = concatenated(steps)
@@ -220,23 +222,23 @@ class AttendThenUpdate(AttentionalDecoder):
 
     def step(
         self,
-        word: Num[Tensor, "B G"],
+        token: Num[Tensor, "B G"],
         state: RecurrentState,
         memory: AttentionMemory,
     ) -> tuple[Float[Tensor, "B H"], AttentionOutput, RecurrentState]:
         """One step from W E y: s_i, the context c_i with its weights, and the new state."""
-        query, unread_word, state = self.query(word, state)
+        query, unread_token, state = self.query(token, state)
         attended, state = self.attend(query.unsqueeze(1), state, memory)
-        output, state = self.recurrence(unread_word, state, attended.contexts.squeeze(1))
+        output, state = self.recurrence(unread_token, state, attended.contexts.squeeze(1))
         return output, attended, state
 
     def query(
-        self, word: Num[Tensor, "B G"], state: RecurrentState
+        self, token: Num[Tensor, "B G"], state: RecurrentState
     ) -> tuple[Float[Tensor, "B H"], Num[Tensor, "B G"] | None, RecurrentState]:
         """The query s_{i-1} or s'_i, W E y of the token unless the query has read it, and the state."""
         if self.query_recurrence is None:
-            return state.hidden[:, -1], word, state
-        query, state = self.query_recurrence(word, state)
+            return state.hidden[:, -1], token, state
+        query, state = self.query_recurrence(token, state)
         return query, None, state
 
     def position_readouts(
@@ -244,11 +246,11 @@ class AttendThenUpdate(AttentionalDecoder):
     ) -> Float[Tensor, "B S R"]:
         contexts = self.attention.position_contexts(memory)
         batch, length = contexts.shape[:2]
-        word = (self.query_recurrence or self.recurrence).project_tokens(embedded)
-        _, unread_word, state = self.query(word, state)
-        rows = torch.arange(batch, device=word.device).repeat_interleave(length)
-        unread_word = None if unread_word is None else unread_word[rows]
-        hidden, _ = self.recurrence(unread_word, state.select(rows), contexts.flatten(0, 1))
+        token = (self.query_recurrence or self.recurrence).project_tokens(embedded)
+        _, unread_token, state = self.query(token, state)
+        rows = torch.arange(batch, device=token.device).repeat_interleave(length)
+        unread_token = None if unread_token is None else unread_token[rows]
+        hidden, _ = self.recurrence(unread_token, state.select(rows), contexts.flatten(0, 1))
         return self.readout(hidden.view(batch, length, -1), repeated(embedded, length), contexts)
 
 
@@ -277,17 +279,17 @@ class UpdateThenAttend(AttentionalDecoder):
     def forward(self, embedded: Num[Tensor, "B T E"], state: RecurrentState, memory: AttentionMemory) -> Decoded:
         if self.feed_size or self.attention.has_coverage:
             return self.step_by_step(embedded, state, memory)
-        words, state = self.recurrence.project_tokens(embedded), self.recurrence.with_masks(state)
-        hidden, state = self.recurrence.all_steps(words, state)
+        tokens, state = self.recurrence.project_tokens(embedded), self.recurrence.with_masks(state)
+        hidden, state = self.recurrence.all_steps(tokens, state)
         attended, state = self.attend(hidden, state, memory)
         return Decoded(self.readout(hidden, embedded, attended.contexts), attended.weights, state, attended.centers)
 
     def step_by_step(self, embedded: Num[Tensor, "B T E"], state: RecurrentState, memory: AttentionMemory) -> Decoded:
         """The same steps one by one, where a step depends on the attention of the step before."""
-        words, state = self.recurrence.project_tokens(embedded), self.recurrence.with_masks(state)
+        tokens, state = self.recurrence.project_tokens(embedded), self.recurrence.with_masks(state)
         readouts, steps = [], []
-        for word, token in zip(words.unbind(1), embedded.unbind(1), strict=True):
-            readout, attended, state = self.step(word, token, state, memory)
+        for token, row in zip(tokens.unbind(1), embedded.unbind(1), strict=True):
+            readout, attended, state = self.step(token, row, state, memory)
             readouts.append(readout)
             steps.append(attended)
         attended = concatenated(steps)
@@ -295,15 +297,15 @@ class UpdateThenAttend(AttentionalDecoder):
 
     def step(
         self,
-        word: Num[Tensor, "B G"],
-        token: Num[Tensor, "B E"],
+        token: Num[Tensor, "B G"],
+        embedded: Num[Tensor, "B E"],
         state: RecurrentState,
         memory: AttentionMemory,
     ) -> tuple[Float[Tensor, "B R"], AttentionOutput, RecurrentState]:
         """One step from W E y and E y: h~_t, the context c_t with its weights, and the new state."""
-        output, state = self.recurrence(word, state, self.scaled_feed(state))
+        output, state = self.recurrence(token, state, self.scaled_feed(state))
         attended, state = self.attend(output.unsqueeze(1), state, memory)
-        readout = self.readout(output, token, attended.contexts.squeeze(1))
+        readout = self.readout(output, embedded, attended.contexts.squeeze(1))
         return readout, attended, replace(state, feed=readout if self.feed_size else None)
 
     def scaled_feed(self, state: RecurrentState) -> Float[Tensor, "B R"] | None:

@@ -192,8 +192,8 @@ def _serve(ends: Sequence[Connection], options: ProcessOptions) -> None:
             first.send(error)
             return
         first.send(engine.description)
-        for end in others:
-            threading.Thread(target=_decode_batches, args=(engine, end), daemon=True).start()
+        for end in others:  # no daemons: one in the middle of PyTorch's code would abort the process as it ends
+            threading.Thread(target=_decode_batches, args=(engine, end)).start()
         _decode_batches(engine, first)
 
 

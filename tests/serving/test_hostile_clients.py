@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.serving.documents.test_any_bytes import FILES, damaged
 from tests.serving.test_serve_command import Served, model, served
 
 __all__ = ["model"]  # a fixture
@@ -96,6 +97,14 @@ def pictures(rng: random.Random) -> bytes:
     )
 
 
+def files(rng: random.Random) -> bytes:
+    suffix = rng.choice([*FILES, ".exe"])
+    content = damaged(FILES.get(suffix, b"MZ"), rng)
+    head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="../a{suffix}"\r\n\r\n'.encode()
+    kind = "Content-Type: multipart/form-data; boundary=x"
+    return request(head + content + b"\r\n--x--\r\n", kind, target="/translate_file?target=de")
+
+
 def paths(rng: random.Random) -> bytes:
     target = rng.choice(
         ["/../etc/passwd", "/static/..%2f..", "//", "/%00", "*", "/translate/", "/models/1", "/?" + "a" * 4000]
@@ -122,9 +131,9 @@ def unfinished(rng: random.Random) -> bytes:
 
 
 KINDS: tuple[Callable[[random.Random], bytes], ...] = (
-    good, malformed, wrong_types, huge_text, long_words, form, pictures, paths, no_http, bad_headers, unfinished,
+    good, malformed, wrong_types, huge_text, long_words, form, pictures, files, paths, no_http, bad_headers, unfinished,
 )  # fmt: skip
-WHOLE = KINDS[:8]
+WHOLE = KINDS[:9]
 """Those that must be answered."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -69,13 +70,18 @@ def compare(
     from nmt.comparison import plan
 
     candidates = plan.find_candidates(recipes, settings or (), out)
-    _check_baseline(baseline, candidates)
+    names = [candidate.name for candidate in candidates]
+    if baseline is not None and (baseline not in names or len(names) < 2):
+        raise UsageError(f"--baseline {baseline} must be one of two or more recipes, which are {', '.join(names)}.")
     plan.check_folder(candidates)
-    set_up(quiet=quiet, threads=None)
+    set_up(quiet=quiet)
     from nmt.comparison.measure import HeldOut
-    from nmt.comparison.runs import check_runs, stoppable, train_all
+    from nmt.comparison.runs import Share, check_runs, stoppable, train_all
+    from nmt.runtime.cores import at_most_cores, usable_cores
+    from nmt.runtime.device import choose_device, processor
 
-    share = _share(jobs, threads, device)
+    each = max(1, usable_cores() // jobs) if threads is None else at_most_cores(threads)
+    share = Share(jobs, each, device, processor(choose_device(device)))
     with plan.locked(out) as lock, stoppable():
         check_runs(candidates)
         text = HeldOut.load(candidates[0].recipe, split, aligned)  # fails before any work is done
@@ -90,22 +96,6 @@ def compare(
         raise typer.Exit(1)
 
 
-def _check_baseline(baseline: str | None, candidates: Sequence[Candidate]) -> None:
-    names = [candidate.name for candidate in candidates]
-    if baseline is not None and (baseline not in names or len(names) < 2):
-        raise UsageError(f"--baseline {baseline} must be one of two or more recipes, which are {', '.join(names)}.")
-
-
-def _share(jobs: int, threads: int | None, device: str) -> Share:
-    """The resources of each training."""
-    from nmt.comparison.runs import Share
-    from nmt.runtime.cores import at_most_cores, usable_cores
-    from nmt.runtime.device import choose_device, processor
-
-    each = max(1, usable_cores() // jobs) if threads is None else at_most_cores(threads)
-    return Share(jobs, each, device, processor(choose_device(device)))
-
-
 # --- measuring and writing --------------------------------------------------------------------------------------
 
 
@@ -115,34 +105,29 @@ def _measured(
     """Measure the candidates one at a time, each with all resources."""
     import torch
 
+    from nmt.comparison.measure import measure, saved_figures
     from nmt.comparison.table import Row
     from nmt.runtime.cores import usable_cores
-
-    torch.set_num_threads(min(share.threads * share.jobs, usable_cores()))
-    rows = []
-    for candidate in candidates:
-        problem = problems.get(candidate.name)
-        try:
-            figures = None if problem else _figures(candidate, text, share, quiet=quiet)
-        except (DataError, UsageError) as error:
-            figures, problem = None, str(error)
-        rows.append(Row(candidate, figures, problem))
-    return rows
-
-
-def _figures(candidate: Candidate, text: HeldOut, share: Share, *, quiet: bool) -> Any:
-    from nmt.comparison.measure import measure, saved_figures
     from nmt.runtime.device import choose_device
 
-    machine = f"{share.processor}, {share.threads * share.jobs}"
-    if figures := saved_figures(candidate, text, machine):
-        return figures
-    _say(f"{candidate.name}: measuring", quiet=quiet)
+    torch.set_num_threads(min(share.threads * share.jobs, usable_cores()))
+    machine, device = f"{share.processor}, {share.threads * share.jobs}", choose_device(share.device)
 
-    def progress(items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
-        return with_progress(items, f"{candidate.name}: {what}", total=total, quiet=quiet)
+    def progress(name: str, items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
+        return with_progress(items, f"{name}: {what}", total, quiet=quiet)
 
-    return measure(candidate, text, machine, device=choose_device(share.device), progress=progress)
+    rows = []
+    for candidate in candidates:
+        problem, figures = problems.get(candidate.name), None
+        try:
+            if problem is None and (figures := saved_figures(candidate, text, machine)) is None:
+                _say(f"{candidate.name}: measuring", quiet=quiet)
+                watch = partial(progress, candidate.name)
+                figures = measure(candidate, text, machine, device=device, progress=watch)
+        except (DataError, UsageError) as error:
+            problem = str(error)
+        rows.append(Row(candidate, figures, problem))
+    return rows
 
 
 def _table(rows: list[Row], text: HeldOut, share: Share, baseline: str | None) -> Table:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -93,6 +93,7 @@ def reproduce(
     path = recipes.find_recipe(name)
     recipe = recipes.load_recipe(path, settings or ())
     set_up(quiet=quiet, threads=threads)
+    from nmt.comparison.measure import HeldOut
     from nmt.comparison.reported import measurements
     from nmt.comparison.runs import Stopped
     from nmt.comparison.smoke import smoke_recipe
@@ -104,7 +105,11 @@ def reproduce(
         try:
             _fetch(recipe)
             recipe = smoke_recipe(recipe) if smoke else recipe
-            text = _held_out(recipe)
+            if recipe.data.test is None:
+                raise UsageError(
+                    f"{recipe.name} names no data.test, so there is nothing to score: add it with --set data.test=..."
+                )
+            text = HeldOut.load(recipe, "test", None)
         except DataError as error:
             raise _with_advice(error, name) from None
         measurements(recipe, text)  # fails before any work is done
@@ -156,46 +161,29 @@ def _fetch(recipe: Recipe) -> None:
                 fetching.find(corpus, split, language, progress=show)
 
 
-def _held_out(recipe: Recipe) -> HeldOut:
-    from nmt.comparison.measure import HeldOut
-
-    if recipe.data.test is None:
-        raise UsageError(
-            f"{recipe.name} names no data.test, so there is nothing to score: add it with --set data.test=..."
-        )
-    return HeldOut.load(recipe, "test", None)
-
-
 def _train(recipe: Recipe, run: Path, machine: _Machine, *, quiet: bool) -> None:
     """Train the recipe, or go on with its run; do nothing if that has ended."""
     from nmt.comparison.measure import training_figures
-    from nmt.comparison.plan import check_same_recipe
-    from nmt.comparison.reproduction import is_trained, mark_trained
-    from nmt.comparison.runs import records
+    from nmt.comparison.plan import TRAINED, check_same_recipe, mark_trained
+    from nmt.comparison.runs import Stopped, records
     from nmt.plotting.curves import plot_learning_curve
     from nmt.training.log import METRICS
-
-    check_same_recipe(recipe, run)
-    if is_trained(run):
-        return
-    before = training_figures(run)["updates"] if records(run) else 0
-    if machine.processes == 1:
-        _train_alone(recipe, run, machine, quiet=quiet)
-    else:
-        _train_together(recipe, run, machine, quiet=quiet)
-    plot_learning_curve(run / METRICS, run / "learning-curve.png")
-    was_trained_here = training_figures(run)["updates"] > before
-    mark_trained(run, **(machine.record() if was_trained_here else dict.fromkeys(machine.record())))
-
-
-def _train_alone(recipe: Recipe, run: Path, machine: _Machine, *, quiet: bool) -> None:
-    from nmt.comparison.runs import Stopped
     from nmt.training.trainer import Interrupted, train
 
-    try:
-        train(recipe, run, device=machine.device, resume=run.is_dir(), quiet=quiet)
-    except Interrupted as ending:
-        raise Stopped(ending.exit_status - 128) from None
+    check_same_recipe(recipe, run)
+    if (run / TRAINED).is_file():
+        return
+    before = training_figures(run)["updates"] if records(run) else 0
+    if machine.processes > 1:
+        _train_together(recipe, run, machine, quiet=quiet)
+    else:
+        try:
+            train(recipe, run, device=machine.device, resume=run.is_dir(), quiet=quiet)
+        except Interrupted as ending:
+            raise Stopped(ending.exit_status - 128) from None
+    plot_learning_curve(run / METRICS, run / "learning-curve.png")
+    was_trained_here = training_figures(run)["updates"] > before
+    mark_trained(run, machine.record() if was_trained_here else dict.fromkeys(machine.record()))
 
 
 def _train_together(recipe: Recipe, run: Path, machine: _Machine, *, quiet: bool) -> None:
@@ -224,18 +212,18 @@ def _scored(
     from nmt.comparison.smoke import describe_smoke
     from nmt.runtime.device import processor
 
-    def progress(items: Iterable[Any], what: str, total: int) -> Iterator[Any]:
-        return with_progress(items, what, total=total, quiet=quiet)
-
-    bundle = Bundle.load(run, device)
     threads = torch.get_num_threads()
-    workers = threads if device.type == "cpu" else 1
-    wanted = measurements(recipe, text)
-    scores = measure_scores(bundle, run, text, wanted, processes=workers, progress=progress)
     corpus, aligned = describe_text(text, recipe)
     return Reproduction(
         recipe=recipe.name,
-        scores=scores,
+        scores=measure_scores(
+            Bundle.load(run, device),
+            run,
+            text,
+            measurements(recipe, text),
+            processes=threads if device.type == "cpu" else 1,
+            progress=partial(with_progress, quiet=quiet),
+        ),
         text=corpus,
         aligned=aligned,
         training=training_record(run),

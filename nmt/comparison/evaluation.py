@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Unpack
 
 import torch
 
-from nmt.alignment.error_rate import AlignmentErrorRate
 from nmt.alignment.gold import gold_links
 from nmt.comparison.measure import WithProgress, forced_error_rate, load_held_out
-from nmt.comparison.translation_scores import Evaluation, published_form
+from nmt.comparison.translation_scores import Evaluation
 from nmt.data.corpus import ParallelCorpus
 from nmt.decoding.loading import Folder, load
 from nmt.decoding.options import Options
@@ -18,12 +17,6 @@ from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
 from nmt.runtime.wording import counted
-
-
-def _translator(
-    model: Translator | Folder | Sequence[Folder], device: str | torch.device, options: Mapping[str, Any]
-) -> Translator:
-    return model.with_options(**options) if isinstance(model, Translator) else load(model, device, **options)
 
 
 def _unwatched(items: Iterable[Any], _: str, __: int) -> Iterator[Any]:
@@ -68,14 +61,15 @@ def evaluate(
         DataError: a folder or corpus cannot be used, or `baseline` has another number of lines.
         UsageError: an option is wrong, a tokenizer cannot be used, or the recipe names no such text.
     """
-    translator = _translator(model, device, options)
+    own: dict[str, Any] = {**options}
+    translator = model.with_options(**own) if isinstance(model, Translator) else load(model, device, **own)
     recipe = translator.recipe
     if recipe is None:
         raise UsageError("This model has no recipe, which names its languages: save it, and evaluate its folder.")
     if published and tokenize is not None:
         raise UsageError("published has its own tokenizer: leave out tokenize.")
     if published:
-        published_form(recipe.data.target)(["a"])  # fails before any work is done
+        metrics.published_form(["a"], recipe.data.target)  # fails before any work is done
     else:
         tokenize = metrics.choose_tokenizer(recipe.data.target, tokenize or recipe.evaluation.tokenize)
         metrics.check_tokenizer(tokenize)
@@ -86,7 +80,10 @@ def evaluate(
     items = progress(translator.with_options(alignments=False).stream(text.source), "translating", len(text))
     translations = [item.text for item in items]
     system = "translator" if isinstance(model, Translator) else str(model)
-    errors = attention_error_rate(translator, text, bootstrap=bootstrap, progress=progress)
+    gold, errors = gold_links(text.name, source=recipe.data.source), None
+    if gold is not None and recipe.model.has_attention:
+        aligner = translator.with_options(posterior=False)
+        errors = forced_error_rate(aligner, text, gold, bootstrap=bootstrap, progress=progress)
     evaluation = Evaluation(text.name, system, translations, [list(text.target)], alignment=errors)
     return evaluation.scored(
         baseline=baseline,
@@ -95,17 +92,4 @@ def evaluate(
         lowercase=lowercase,
         published=published,
         bootstrap=bootstrap,
-    )
-
-
-def attention_error_rate(
-    translator: Translator, corpus: ParallelCorpus, *, bootstrap: int, progress: WithProgress[Any] = _unwatched
-) -> AlignmentErrorRate | None:
-    """The AER of the attention when the model is forced to produce the references; None without gold links."""
-    recipe = translator.recipe
-    gold = None if recipe is None else gold_links(corpus.name, source=recipe.data.source)
-    if gold is None or recipe is None or not recipe.model.has_attention:
-        return None
-    return forced_error_rate(
-        translator.with_options(posterior=False), corpus, gold, bootstrap=bootstrap, progress=progress
     )

@@ -30,11 +30,6 @@ class Bucket:
     rows: tuple[int, ...]
 
 
-def span(low: int, high: int) -> str:
-    """Format a range of lengths."""
-    return f"{low}" if low == high else f"{low}–{high}"
-
-
 def length_buckets(lines: Sequence[str]) -> list[Bucket]:
     """Group sentences into buckets of equal width in words (characters in text without spaces).
 

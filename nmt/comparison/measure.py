@@ -21,7 +21,7 @@ from nmt.alignment.links import GoldLinks
 from nmt.alignment.translation import Translation
 from nmt.alignment.weights import Alignment, entropy
 from nmt.bundle.folder import WEIGHTS, Bundle
-from nmt.comparison.lengths import Bucket, length_buckets, span
+from nmt.comparison.lengths import Bucket, length_buckets
 from nmt.comparison.plan import Candidate, write_text
 from nmt.comparison.runs import records
 from nmt.corpora.locators import load_corpus
@@ -58,7 +58,7 @@ class LengthScore:
     bleu: float
 
     def __str__(self) -> str:
-        return span(self.low, self.high)
+        return f"{self.low}" if self.low == self.high else f"{self.low}–{self.high}"
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from nmt import __version__
 from nmt.errors import DataError, UsageError
 from nmt.recipe import Recipe, changed_keys, dump_recipe, find_recipe, load_recipe, shipped_recipes
 from nmt.runtime.files import write_atomically
 from nmt.training.lock import lock_file, need_locks
 
 _MARK = ".comparison"
+TRAINED = "trained.json"
+"""Written into a run folder when training has ended; says on which machine."""
 _SAME = ("source", "target", "train", "valid", "test")
 
 
@@ -52,8 +55,8 @@ class Candidate:
 
     @property
     def marker(self) -> Path:
-        """Written when training has ended; says on which machine and by how many threads."""
-        return self.run / "trained.json"
+        """Written when training has ended."""
+        return self.run / TRAINED
 
     @property
     def log(self) -> Path:
@@ -130,6 +133,11 @@ def write_recipes(candidates: Iterable[Candidate]) -> None:
     """Save the recipes to train, so that later edits of their files have no effect. Raises DataError."""
     for candidate in candidates:
         write_text(candidate.recipe_file, dump_recipe(candidate.recipe))
+
+
+def mark_trained(run: Path, machine: Mapping[str, Any]) -> None:
+    """Record in a run folder that training has ended, and on which machine. Raises DataError."""
+    write_text(run / TRAINED, json.dumps({"nmt": __version__, **machine}, indent=1) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -137,19 +137,19 @@ class ReproducedScore:
     translations: str | None = None
 
     @property
-    def is_comparable(self) -> bool:
-        """Whether there is a reported score of the same kind."""
-        return self.reported is not None and self.scoring != "other"
+    def _comparable(self) -> float | None:
+        """The reported score, if it is of the same kind as ours."""
+        return None if self.scoring == "other" else self.reported
 
     @property
     def difference(self) -> float | None:
         """Ours minus the reported score; None if they are not of one kind."""
-        return self.ours - self.reported if self.reported is not None and self.is_comparable else None
+        return None if self._comparable is None else self.ours - self._comparable
 
     @property
     def is_inside(self) -> bool | None:
         """Whether the reported score lies in our interval; None if they are not of one kind."""
-        return self.low <= self.reported <= self.high if self.reported is not None and self.is_comparable else None
+        return None if self._comparable is None else self.low <= self._comparable <= self.high
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

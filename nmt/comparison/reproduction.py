@@ -12,7 +12,7 @@ from typing import Any
 
 from nmt import __version__
 from nmt.comparison.measure import HeldOut, training_figures
-from nmt.comparison.plan import write_text
+from nmt.comparison.plan import TRAINED, write_text
 from nmt.comparison.reported import ReproducedScore
 from nmt.comparison.table import NONE, TableColumn, markdown_table
 from nmt.recipe import Recipe
@@ -21,10 +21,6 @@ from nmt.runtime.wording import counted
 
 RECORD = "reproduction.json"
 """The file of a run folder that holds all that was measured, and how."""
-TRAINED = "trained.json"
-"""Written into a run folder when training has ended; says on which machine."""
-
-
 _OF_REPORTED = ("reported by", "reported", "difference", "reported inside")
 """Columns of the table that need a reported score."""
 
@@ -85,16 +81,21 @@ class Reproduction:
 
     def _circumstances(self) -> str:
         """The list below the table."""
-        training, versions = self.training, ", ".join(f"{name} {number}" for name, number in _versions().items())
-        signatures = dict.fromkeys(f"{score.metric}, {_kind(score)}: {score.signature}" for score in self.scores)
+        training, seconds = self.training, self.training["training_seconds"]
+        extent = f"{counted(training['epochs'], 'epoch')}, {counted(training['updates'], 'update')}"
+        duration = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+        kinds = [score.way if score.metric == "AER" else score.scoring for score in self.scores]
+        signatures = dict.fromkeys(
+            f"{score.metric}, {kind}: {score.signature}" for score, kind in zip(self.scores, kinds, strict=True)
+        )
         lines = [
             f"Text: {self.text}" + (f"; alignments: {self.aligned}" if self.aligned else ""),
             *signatures,
             *(f"{score.system}, {score.reported:g}: {score.source}" for score in self.scores if score.system),
             *_of_other_kind(self.scores),
-            f"Training: {_extent(training)}, {_duration(training['training_seconds'])} on {_machine(training)}",
+            f"Training: {extent}, {duration} on {_machine(training)}",
             f"Decoding: {_machine(self.machine)}",
-            f"Versions: {versions}",
+            f"Versions: {', '.join(f'{name} {number}' for name, number in _versions().items())}",
         ]
         return "\n".join(f"- {line}" for line in lines)
 
@@ -114,17 +115,6 @@ def training_record(run: Path) -> dict[str, Any]:
     return {**training_figures(run), **{key: machine.get(key) for key in ("processor", "threads", "processes")}}
 
 
-def is_trained(run: Path) -> bool:
-    """Whether training has ended in a run folder."""
-    return (run / TRAINED).is_file()
-
-
-def mark_trained(run: Path, *, processor: str | None, threads: int | None, processes: int | None) -> None:
-    """Record that training has ended, and on which machine; None if that is not known. Raises DataError."""
-    content = {"nmt": __version__, "processor": processor, "threads": threads, "processes": processes}
-    write_text(run / TRAINED, json.dumps(content, indent=1) + "\n")
-
-
 def _versions() -> dict[str, str]:
     packages = {name: version(name) for name in ("torch", "sacrebleu")}
     return {"nmt": __version__, **packages, "Python": platform.python_version()}
@@ -136,19 +126,6 @@ def _number(value: float | None, form: str = "{:.2f}") -> str:
 
 def _inside(score: ReproducedScore) -> str:
     return NONE if score.is_inside is None else "yes" if score.is_inside else "no"
-
-
-def _kind(score: ReproducedScore) -> str:
-    """What tells two scores of one metric apart."""
-    return score.way if score.metric == "AER" else score.scoring
-
-
-def _extent(training: Mapping[str, Any]) -> str:
-    return f"{counted(training['epochs'], 'epoch')}, {counted(training['updates'], 'update')}"
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
 
 
 def _machine(machine: Mapping[str, Any]) -> str:

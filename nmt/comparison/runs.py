@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from nmt import __version__
-from nmt.comparison.plan import Candidate, write_text
+from nmt.comparison.plan import Candidate, mark_trained
 from nmt.errors import DataError, NmtError
 from nmt.runtime.json_files import read_records
 from nmt.training.folder import check_untrained
@@ -103,7 +101,13 @@ def train_all(
                 watcher.moved(training.candidate, training.new_records())
                 if ended:
                     running.remove(training)
-                    _conclude(training, share, watcher, problems)
+                    candidate, problem = training.candidate, None
+                    if training.process.returncode == 0:
+                        machine = {"processor": share.processor, "jobs": share.jobs, "threads": share.threads}
+                        mark_trained(candidate.run, machine)
+                    else:
+                        problem = problems[candidate.name] = _error_message(training)
+                    watcher.ended(candidate, problem)
     finally:
         _stop(running)
     return problems
@@ -116,7 +120,6 @@ class _Training:
     candidate: Candidate
     process: subprocess.Popen[bytes]
     count: int
-    """Number of records read so far."""
     version: tuple[int, int] = field(default=(0, 0))
     """Modification time and size of the file of records when it was last read."""
 
@@ -144,13 +147,7 @@ def records(run: Path) -> list[Record]:
 def _start(candidate: Candidate, share: Share, inherited: Sequence[int]) -> _Training:
     """Start a training process, in a session of its own so that it gets Ctrl-C only from `_stop`."""
     command = [sys.executable, "-m", "nmt", "train", str(candidate.recipe_file), "--out", str(candidate.run)]
-    command += [
-        "--threads",
-        str(share.threads),
-        "--device",
-        share.device,
-        *(["--resume"] if candidate.run.is_dir() else []),
-    ]
+    command += ["--threads", str(share.threads), "--device", share.device, *["--resume"] * candidate.run.is_dir()]
     try:
         candidate.log.parent.mkdir(parents=True, exist_ok=True)
         with candidate.log.open("ab") as log:
@@ -166,17 +163,6 @@ def _start(candidate: Candidate, share: Share, inherited: Sequence[int]) -> _Tra
     except OSError as error:
         raise DataError(f"Cannot start the training of {candidate.name}: {error.strerror or error}.") from None
     return _Training(candidate, process, count=len(records(candidate.run)))
-
-
-def _conclude(training: _Training, share: Share, watcher: Watcher, problems: dict[str, str]) -> None:
-    candidate = training.candidate
-    if training.process.returncode == 0:
-        circumstances = {"nmt": __version__, "processor": share.processor, "jobs": share.jobs, "threads": share.threads}
-        write_text(candidate.marker, json.dumps(circumstances) + "\n")
-        watcher.ended(candidate, None)
-        return
-    problems[candidate.name] = _error_message(training)
-    watcher.ended(candidate, problems[candidate.name])
 
 
 def _error_message(training: _Training) -> str:

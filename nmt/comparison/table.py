@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from nmt import __version__
 from nmt.comparison.measure import Figures, read_translations, tokenizer_of
@@ -45,6 +45,16 @@ class Row:
     problem: str | None = None
     p_values: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def fault(self) -> str | None:
+        """Why its translations are worthless, if they are."""
+        return self.figures.fault if self.figures else None
+
+    @property
+    def title(self) -> str:
+        """The model's name, with a mark if its translations are worthless."""
+        return self.candidate.name + (_FAULT_MARK if self.fault else "")
+
 
 @dataclass(frozen=True)
 class Table:
@@ -68,7 +78,16 @@ class Table:
 
     def json(self) -> str:
         """Everything as one JSON object."""
-        rows = [{**_plain(row), "p_values": dict(row.p_values)} for row in self.rows]
+        rows = [
+            {
+                "name": row.candidate.name,
+                "problem": row.problem,
+                "settings": settings(row.candidate.recipe),
+                "figures": None if row.figures is None else asdict(row.figures),
+                "p_values": dict(row.p_values),
+            }
+            for row in self.rows
+        ]
         about = {"command": self.command, "text": self.text, "aligned": self.aligned, "machine": self.machine}
         content = {"nmt": __version__, **about, "baseline": self.baseline, "rows": rows}
         return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
@@ -97,7 +116,7 @@ class Table:
         return "\n".join(lines)
 
     def _figures(self) -> str:
-        columns = [TableColumn("model", [_name(row) for row in self.rows], "left")]
+        columns = [TableColumn("model", [row.title for row in self.rows], "left")]
         described = [describe(row.candidate.recipe) for row in self.rows]
         varied = [key for key in described[0] if len({item[key] for item in described}) > 1]
         columns += [TableColumn(key, [item[key] for item in described], "left") for key in varied]
@@ -111,6 +130,7 @@ class Table:
     def _legend(self) -> str:
         """Footnotes of worthless models, the meaning of the columns, and sacreBLEU's signatures."""
         figures = next(row.figures for row in self.rows if row.figures)
+        faults = [f"{_FAULT_MARK.strip()} {row.candidate.name}: {row.fault}." for row in self.rows if row.fault]
         sentences = [
             "Bold is a strict best.",
             "Perplexity is that of the references, per target token; it compares only between models with the same vocabulary.",
@@ -129,7 +149,7 @@ class Table:
             "per second; decoding speed is that of the recipe's beam search over the whole text, the fastest of up to three passes."
         )
         signatures = "  \n".join(f"{name}: `{signature}`" for name, signature in figures.signatures.items())
-        return "\n\n".join([*_faults(self.rows), " ".join(sentences), signatures])
+        return "\n\n".join(filter(None, ["  \n".join(faults), " ".join(sentences), signatures]))
 
 
 def with_p_values(rows: Sequence[Row], baseline: str, references: Sequence[str]) -> list[Row]:
@@ -211,7 +231,7 @@ def _with_best(
     rivals = {
         place: value
         for place, (value, row) in enumerate(zip(values, rows, strict=True))
-        if value is not None and row.figures is not None and row.figures.fault is None
+        if value is not None and row.fault is None
     }
     if best is None or len(rivals) < 2:
         return list(cells)
@@ -222,21 +242,10 @@ def _with_best(
     ]
 
 
-def _name(row: Row) -> str:
-    """The model's name, with a mark if its translations are worthless."""
-    return row.candidate.name + (_FAULT_MARK if row.figures and row.figures.fault else "")
-
-
-def _faults(rows: Sequence[Row]) -> list[str]:
-    """Footnotes of the marked names."""
-    faults = [f"{row.candidate.name}: {row.figures.fault}." for row in rows if row.figures and row.figures.fault]
-    return ["  \n".join(f"{_FAULT_MARK.strip()} {fault}" for fault in faults)] if faults else []
-
-
 def _by_length(rows: Sequence[Row]) -> str:
     """The table of BLEU by source length."""
     figures = [row.figures for row in rows if row.figures is not None]
-    columns = [TableColumn("model", [_name(row) for row in rows], "left")]
+    columns = [TableColumn("model", [row.title for row in rows], "left")]
     for number, bucket in enumerate(figures[0].by_length):
         texts = [f"{own.by_length[number].bleu:.1f}" for own in figures]
         cells = _with_best(texts, [own.by_length[number].bleu for own in figures], rows, max)
@@ -252,14 +261,9 @@ def markdown_table(columns: Sequence[TableColumn]) -> str:
         for column, width in zip(columns, widths, strict=True)
     ]
     lines = [[column.heading for column in columns], rules, *zip(*(column.cells for column in columns), strict=True)]
-    return "\n".join("| " + " | ".join(_padded(columns, widths, line)) + " |" for line in lines)
-
-
-def _padded(columns: Sequence[TableColumn], widths: Sequence[int], cells: Sequence[str]) -> list[str]:
-    return [
-        cell.ljust(width) if column.side == "left" else cell.rjust(width)
-        for column, width, cell in zip(columns, widths, cells, strict=True)
-    ]
+    pads = [str.ljust if column.side == "left" else str.rjust for column in columns]
+    padded = ([pad(*item) for pad, *item in zip(pads, line, widths, strict=True)] for line in lines)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in padded)
 
 
 # --- descriptions of the recipes --------------------------------------------------------------------------------
@@ -329,12 +333,3 @@ def _trained_otherwise(rows: Sequence[Row]) -> list[str]:
     return [
         "- Not all were trained under the same circumstances (`trained_with` in the JSON): training speeds differ by that too."
     ]
-
-
-def _plain(row: Row) -> dict[str, Any]:
-    return {
-        "name": row.candidate.name,
-        "problem": row.problem,
-        "settings": settings(row.candidate.recipe),
-        "figures": None if row.figures is None else asdict(row.figures),
-    }

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from nmt.alignment.error_rate import AlignmentErrorRate
-from nmt.errors import UsageError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import Comparison, MetricScore
 
@@ -83,7 +83,7 @@ class Evaluation:
         lines, references = self.translations, self.references
         systems = {} if baseline is None else {"baseline": list(baseline), "system": lines}
         if published:
-            form = published_form(language)
+            form = partial(metrics.published_form, language=language)
             tokenize, lines, references = "none", form(lines), [form(side) for side in references]
             systems = {name: form(side) for name, side in systems.items()}
         options: dict[str, Any] = {
@@ -99,10 +99,3 @@ class Evaluation:
         return replace(
             self, scores=scores, comparisons=metrics.compare(systems, references, **options) if systems else ()
         )
-
-
-def published_form(language: str | None) -> Callable[[list[str]], list[str]]:
-    """A function that brings lines into the form of published results. Raises UsageError without a language."""
-    if language is None:
-        raise UsageError("--published needs the target language: give --language, for instance --language de.")
-    return lambda lines: metrics.published_form(lines, language)

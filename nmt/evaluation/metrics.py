@@ -244,7 +244,7 @@ def format_comparison(comparisons: Iterable[Comparison]) -> str:
     )
 
 
-def published_form(lines: Iterable[str], language: str) -> list[str]:
+def published_form(lines: Iterable[str], language: str | None) -> list[str]:
     """Lowercase, normalize punctuation and tokenize with Moses, as in published Multi30k results.
 
     Score hypotheses and references in this form with `tokenize="none"`. The steps are those of the corpus's own
@@ -255,8 +255,10 @@ def published_form(lines: Iterable[str], language: str) -> list[str]:
         language: its code (`en`, `de`, `fr`, ...).
 
     Raises:
-        UsageError: sacremoses is not installed, or has no rules for the language.
+        UsageError: the language is not known, sacremoses is not installed, or has no rules for the language.
     """
+    if language is None:
+        raise UsageError("--published needs the target language: give --language, for instance --language de.")
     try:
         moses = importlib.import_module("sacremoses")
     except ImportError:

@@ -40,8 +40,8 @@ def timed(items: Iterable[ItemT], what: str, *, quiet: bool) -> Iterator[ItemT]:
 def with_progress(
     items: Iterable[ItemT],
     what: str,
-    *,
     total: int | None,
+    *,
     quiet: bool,
     size: Callable[[ItemT], int] = lambda _: 1,
     unit: str | None = None,

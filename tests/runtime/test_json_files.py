@@ -11,7 +11,8 @@ import torch
 from nmt.bundle.folder import save_tensors
 from nmt.bundle.places import find_model
 from nmt.cli.inspecting import print_table
-from nmt.comparison.reproduction import TRAINED, training_record
+from nmt.comparison.plan import TRAINED
+from nmt.comparison.reproduction import training_record
 from nmt.comparison.runs import records
 from nmt.corpora.download import _read_version, _version_path
 from nmt.errors import DataError

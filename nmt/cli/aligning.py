@@ -30,7 +30,6 @@ from nmt.cli.options import (
     build_translator,
     links_destination,
     load_models,
-    need_attention,
     option,
     read_gold_links,
     set_up,
@@ -116,15 +115,20 @@ def align(
     posterior = weights == "posterior" or (weights is None and not chooses_attention)
     if posterior and chooses_attention:
         raise UsageError("--layer and --head choose attention weights: leave them out, or --weights posterior.")
-    _check_options(form, output, level=level, gold=gold, symmetrize=symmetrize, reverse=reverse)
-    check_not_input(output, [source, target] if gold is None else [source, target, gold])
+    if form == "npz" and output in (None, STANDARD):
+        raise UsageError("--format npz is not text for stdout: name a file with -o.")
+    if gold is not None and level == "tokens":
+        raise UsageError("--gold links words: leave out --level tokens.")
+    if symmetrize is not None and reverse is None:
+        raise UsageError("--symmetrize joins the links of two directions: give the other model with --reverse.")
+    check_not_input(output, (source, target, gold))
     from nmt.alignment.error_rate import error_rate
     from nmt.alignment.extraction import Extraction, fitting_extraction
     from nmt.bundle.folder import choose_attention
     from nmt.decoding.forced_alignment import ForcedAligner, align_pairs
 
     total = count_pairs(source, target)
-    gold_links = None if gold is None else read_gold_links(gold, total, flipped=gold_order == "target-source")
+    gold_links = read_gold_links(gold, total, gold_order)
     bundles = _load([model] if reverse is None else [model, reverse], device, level=level)
     bundles = choose_attention(bundles, layer, head)
     fitting = fitting_extraction(bundles[0].recipe, posterior=posterior)
@@ -146,29 +150,9 @@ def align(
         typer.echo(str(error_rate(links, gold_links, bootstrap=bootstrap)))
 
 
-def _check_options(
-    form: LinksFormat,
-    output: Path | None,
-    *,
-    level: str,
-    gold: Path | None,
-    symmetrize: str | None,
-    reverse: Path | None,
-) -> None:
-    """Check the options before any work is done. Raises UsageError."""
-    if form == "npz" and output in (None, STANDARD):
-        raise UsageError("--format npz is not text for stdout: name a file with -o.")
-    if gold is not None and level == "tokens":
-        raise UsageError("--gold links words: leave out --level tokens.")
-    if symmetrize is not None and reverse is None:
-        raise UsageError("--symmetrize joins the links of two directions: give the other model with --reverse.")
-
-
 def _load(folders: Sequence[Path], device: str, *, level: str) -> list[Bundle]:
     """Load the model and that of --reverse. Raises UsageError if they do not fit, DataError if one has no attention."""
-    bundles = load_models(folders, device)
-    for folder, bundle in zip(folders, bundles, strict=True):
-        need_attention(bundle, folder)
+    bundles = load_models(folders, device, attending=True)
     for forward, backward in pairwise(bundles):
         one, other = forward.recipe.data, backward.recipe.data
         if (one.source, one.target) != (other.target, other.source):

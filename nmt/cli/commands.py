@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -26,7 +26,11 @@ class Command(ReadableHelp, TyperCommand):
 
 
 class SubCommands(ReadableHelp, TyperGroup):
-    """A subgroup of commands."""
+    """A subgroup of commands; without COMMAND it runs `list`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, `list` if there are none."""
+        return super().parse_args(ctx, args or ["list"])
 
 
 class Commands(OverviewHelp, TyperGroup):
@@ -40,7 +44,7 @@ class Commands(OverviewHelp, TyperGroup):
         try:
             _check_current_folder()
             os.environ.setdefault("HOME", str(home_folder()))  # libraries keep settings and caches there
-            with handling(_default_signals(), _end):
+            with handling(_default_signals(), lambda number: sys.exit(128 + number)):
                 status = super().main(*args, **extra)
         except NmtError as error:
             if os.environ.get("NMT_DEBUG"):
@@ -61,7 +65,8 @@ class Commands(OverviewHelp, TyperGroup):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if isinstance(error, BrokenPipeError):
                 raise typer.Exit(BROKEN_PIPE) from None
-            raise DataError(f"{_place(error)}: {error.strerror or error}.") from error
+            what = f"use {error.filename}" if error.filename else "write to standard output"
+            raise DataError(f"Cannot {what}: {error.strerror or error}.") from error
         return result
 
 
@@ -76,14 +81,6 @@ def _check_current_folder() -> None:
 def _default_signals() -> list[int]:
     """The ending signals without a handler, which would leave unfinished files behind."""
     return [number for number in ending_signals() if signal.getsignal(number) == signal.SIG_DFL]
-
-
-def _end(number: int) -> NoReturn:
-    sys.exit(128 + number)
-
-
-def _place(error: OSError) -> str:
-    return f"Cannot use {error.filename}" if error.filename else "Cannot write to standard output"
 
 
 def _usage_sentence(error: Any) -> str:

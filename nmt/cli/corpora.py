@@ -6,6 +6,7 @@ import logging
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,14 +14,13 @@ import typer
 
 from nmt.cli.commands import Command, SubCommands
 from nmt.cli.inspecting import print_table
-from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, argument, new_files, set_up
-from nmt.cli.streams import open_output
+from nmt.cli.options import PrefixOutput, SourceLanguage, TargetLanguage, argument, new_files, option, set_up
+from nmt.cli.streams import write_lines
 from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import showing_downloads
-from nmt.runtime.wording import counted
+from nmt.runtime.wording import counted, in_columns
 
 if TYPE_CHECKING:
-    from nmt.corpora.catalogue import Checked
     from nmt.corpora.entries import CatalogueEntry, NamedCorpus, TextFile
 
 _log = logging.getLogger(__name__)
@@ -50,22 +50,11 @@ corpora_app = typer.Typer(
 )
 
 
-@corpora_app.callback(invoke_without_command=True)
-def _list_corpora_by_default(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        list_corpora()
-
-
 @corpora_app.command("list", cls=Command)
 def list_corpora(
     search: Annotated[
         str | None,
-        typer.Option(
-            "--search",
-            metavar="WORDS",
-            help="List names with all WORDS, those of mtdata too.",
-            show_default="all of the catalogue",
-        ),
+        option("List names with all WORDS, those of mtdata too.", "WORDS", "--search", default="all of the catalogue"),
     ] = None,
 ) -> None:
     """List the corpora with their languages and splits.
@@ -89,13 +78,10 @@ def list_corpora(
 
     rows = {group: [_row(entry) for entry in entries() if entry.group == group] for group in _GROUPS}
     sample = ["sample:", "en de", _brief_splits(SIZES), "embedded"]
-    widths = [
-        max(map(len, column)) for column in zip(sample, *(row for part in rows.values() for row in part), strict=True)
-    ]
-    _print_aligned([sample], widths)
+    lines = iter(in_columns([sample, *chain(*rows.values())]))
+    typer.echo(next(lines))
     for group, title in _GROUPS.items():
-        typer.echo(f"\n{title}")
-        _print_aligned(rows[group], widths)
+        typer.echo("\n".join(["", title, *islice(lines, len(rows[group]))]))
 
 
 def _list_names(words: Sequence[str]) -> None:
@@ -116,11 +102,6 @@ def _list_names(words: Sequence[str]) -> None:
         typer.echo(name)
     if not found and not others:
         raise DataError(f"No corpus has '{' '.join(words)}' in its name; languages are as en in ours, eng in mtdata's.")
-
-
-def _print_aligned(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
-    for row in rows:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _row(entry: CatalogueEntry) -> list[str]:
@@ -192,10 +173,7 @@ def _description(name: str) -> list[tuple[str, str]]:
 def _family_rows(entry: CatalogueEntry) -> list[tuple[str, str]]:
     rows = [("name", f"{entry.name}-PAIR"), ("title", entry.title), ("pairs", ", ".join(entry.pairs))]
     for split, details in entry.splits.items():
-        rows += [
-            ("split", split),
-            *(("  source", source.place) for source in details.sources),
-        ]
+        rows += [("split", split), *(("  source", source.place) for source in details.sources)]
     return rows
 
 
@@ -287,17 +265,14 @@ def check_corpora(
         items = check(corpus)
         if name is None and not any(item.path for item in items):
             continue
-        different += sum(item.state == "different" for item in items)
-        _print_checked(corpus, items)
+        for item in items:
+            different += item.state == "different"
+            name_of_file = f"{corpus}/{item.file.split}.{item.file.language}"
+            typer.echo(f"{item.state:10} {name_of_file}  {item.path or ''}".rstrip())
     if different:
         raise DataError(
             f"Wrong content in {counted(different, 'file')}: remove what differs, then fetch or copy it again."
         )
-
-
-def _print_checked(corpus: str, items: Iterable[Checked]) -> None:
-    for item in items:
-        typer.echo(f"{item.state:10} {corpus}/{item.file.split}.{item.file.language}  {item.path or ''}".rstrip())
 
 
 @corpora_app.command("export", cls=Command)
@@ -329,6 +304,5 @@ def export_corpus(
     if (links := gold_links(locator, source=source)) is not None:
         texts.append(map(format_pharaoh, links))
     for path, lines in zip(paths, texts, strict=False):
-        with open_output(path) as stream:
-            stream.writelines(f"{line}\n".encode() for line in lines)
+        write_lines(path, lines)
         typer.echo(path)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, TypedDict
 
 import typer
 
@@ -29,13 +29,10 @@ from nmt.cli.options import (
     set_up,
     unknown_words,
 )
-from nmt.cli.streams import STANDARD, open_input, open_output
+from nmt.cli.streams import STANDARD, open_input, write_lines
 from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import with_progress
 from nmt.runtime.wording import counted
-
-if TYPE_CHECKING:
-    from nmt.comparison.translation_scores import Evaluation
 
 _SCORES = "Scores"
 
@@ -101,18 +98,20 @@ def evaluate(
     text with a Pharaoh file (`test.align` beside `test.en` and `test.fr`).
     """
     set_up(quiet=quiet, threads=threads)
-    _check_options(tokenize, language, published=published, compares=baseline is not None, bootstrap=bootstrap)
+    from nmt.comparison.translation_scores import Evaluation
+
+    scoring = _Scoring(tokenize=tokenize, lowercase=lowercase, published=published, bootstrap=bootstrap)
+    _check_scoring(scoring, language, compares=baseline is not None)
     if not models:
-        _check_replacing(lexicon, replace=replace_unknown)
-        text, other = _from_files(hyp, ref, baseline)
-        result = text.scored(
-            baseline=other,
-            language=language,
-            tokenize=tokenize,
-            lowercase=lowercase,
-            published=published,
-            bootstrap=bootstrap,
-        )
+        if replace_unknown or lexicon is not None:
+            raise UsageError("--replace-unknown and --lexicon change what a MODEL writes, not what --hyp holds.")
+        if hyp is None or not ref:
+            raise UsageError("There is nothing to evaluate: give a MODEL, or --hyp and --ref.")
+        lines = _read(hyp)
+        references = [_matching(path, len(lines), hyp) for path in ref]
+        other = _matching(baseline, len(lines), hyp) if baseline else None
+        text = Evaluation(" ".join(map(str, ref)), str(hyp), lines, references)
+        result = text.scored(baseline=other, language=language, **scoring)
     elif hyp or ref:
         raise UsageError("Give a MODEL, or --hyp with --ref, but not both.")
     elif language is not None:
@@ -127,77 +126,46 @@ def evaluate(
             bundles,
             precision=precision,
             batch_tokens=batch_tokens,
-            decoding={
-                "beam_size": beam_size,
-                "length_penalty": length_penalty,
-                "horizon": horizon,
-                "prune": prune,
-            },
+            decoding={"beam_size": beam_size, "length_penalty": length_penalty, "horizon": horizon, "prune": prune},
             replace_unknown=unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown),
         )
         result = evaluate_model(
             translator,
             corpus,
-            baseline=None if baseline is None else _matching(baseline, len(corpus), corpus.name),
-            tokenize=tokenize,
-            lowercase=lowercase,
-            published=published,
-            bootstrap=bootstrap,
-            progress=lambda items, what, total: with_progress(items, what, total=total, quiet=quiet),
+            baseline=_matching(baseline, len(corpus), corpus.name) if baseline else None,
+            progress=partial(with_progress, quiet=quiet),
+            **scoring,
         )
         result = replace(result, system=" + ".join(map(str, models)))
     typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2) if as_json else str(result))
     if output is not None:
-        with open_output(output) as stream:
-            stream.writelines(line.encode("utf-8", "replace") + b"\n" for line in result.translations)
+        write_lines(output, result.translations)
 
 
-def _check_options(
-    tokenize: str | None, language: str | None, *, published: bool, compares: bool, bootstrap: int
-) -> None:
-    """Check the options before any work is done. Raises UsageError."""
-    if published and tokenize is not None:
+class _Scoring(TypedDict):
+    """How translations are scored."""
+
+    tokenize: str | None
+    lowercase: bool
+    published: bool
+    bootstrap: int
+
+
+def _check_scoring(scoring: _Scoring, language: str | None, *, compares: bool) -> None:
+    """Raise UsageError for what would fail only after translating."""
+    from nmt.evaluation.metrics import check_tokenizer, published_form
+
+    tokenize, bootstrap = scoring["tokenize"], scoring["bootstrap"]
+    if scoring["published"] and tokenize is not None:
         raise UsageError("--published has its own tokenizer: leave out --tokenize.")
     if compares and bootstrap < 2:
         raise UsageError(
             f"--baseline compares by random shuffles and needs --bootstrap 2 or more, but it is {bootstrap}."
         )
-    if published:
-        from nmt.evaluation.metrics import published_form
-
+    if scoring["published"]:
         published_form(["a"], language or "en")
-    _check_tokenizer(tokenize)
-
-
-def _check_tokenizer(tokenize: str | None) -> None:
-    """Raise UsageError if the tokenizer cannot be used."""
-    from nmt.evaluation.metrics import check_tokenizer
-
     if tokenize is not None:
         check_tokenizer(tokenize)
-
-
-def _check_replacing(lexicon: Path | None, *, replace: bool) -> None:
-    """Raise UsageError for options that only apply to a model's translations."""
-    if replace or lexicon is not None:
-        raise UsageError("--replace-unknown and --lexicon change what a MODEL writes, not what --hyp holds.")
-
-
-# --- reading the text -------------------------------------------------------------------------------------------
-
-
-def _from_files(
-    hyp: Path | None, ref: Sequence[Path] | None, baseline: Path | None
-) -> tuple[Evaluation, list[str] | None]:
-    """Translations with their references, not yet scored, and those of the baseline."""
-    from nmt.comparison.translation_scores import Evaluation
-
-    if hyp is None or not ref:
-        raise UsageError("There is nothing to evaluate: give a MODEL, or --hyp and --ref.")
-    translations = _read(hyp)
-    references = [_matching(path, len(translations), hyp) for path in ref]
-    other = None if baseline is None else _matching(baseline, len(translations), hyp)
-    return Evaluation(" ".join(map(str, ref)), str(hyp), translations, references), other
 
 
 def _read(path: Path) -> list[str]:

@@ -33,17 +33,30 @@ class ReadableHelp:
     """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, as wide as the terminal up to `LONGEST_LINE`."""
-        _write(formatter, self._blocks(ctx))
+        """Write the help, as wide as the terminal up to `LONGEST_LINE`, with an empty line between blocks."""
+        if sys.flags.optimize > 1:
+            raise UsageError(
+                "Python runs with -OO (or PYTHONOPTIMIZE=2), which removes help texts: leave that out to read them."
+            )
+        from rich.console import Console
+
+        console = Console(width=_page_width(), highlight=False)
+        with console.capture() as capture:
+            for number, block in enumerate(self._blocks(ctx)):
+                console.print(*[""] * (number > 0), *block, sep="\n")
+        formatter.write("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
     def _blocks(self, ctx: Any) -> Iterator[list[RenderableType]]:
         command: Any = self
         sentence, sections = _split(command.help)
         parameters = command.get_params(ctx)
         yield [_code(sentence), _usage(ctx.command_path, parameters, commands=hasattr(command, "commands"))]
-        yield [_heading("Examples"), *(_example(line) for line in sections["Examples"].splitlines())]
+        yield [
+            _styled("Examples", "bold"),
+            *(_styled(f"{_INDENT}{line.strip()}", "cyan") for line in sections["Examples"].splitlines()),
+        ]
         if commands := getattr(command, "commands", {}):
-            yield [_heading("Commands"), _table(_command_row(item) for item in commands.values())]
+            yield [_styled("Commands", "bold"), _table(_command_row(item) for item in commands.values())]
         panels: dict[str, list[Any]] = {}
         for parameter in parameters:
             title = "Options" if _is_option(parameter) else "Arguments"
@@ -51,18 +64,14 @@ class ReadableHelp:
         width = max(len(_name(parameter)) for parameter in parameters)
         remaining = max(_page_width() - width - len(_INDENT) - len(_GAP), 1)
         for panel, members in panels.items():
-            yield [_heading(panel), _table((_parameter_row(item, remaining) for item in members), width)]
+            yield [_styled(panel, "bold"), _table((_parameter_row(item, remaining) for item in members), width)]
         if "Details" in sections:
             for number, text in enumerate(sections["Details"].split("\n\n")):
-                yield [*[_heading("Details")] * (number == 0), _code(_joined(text))]
+                yield [*[_styled("Details", "bold")] * (number == 0), _code(_joined(text))]
 
 
-class OverviewHelp:
-    """The group of all commands, whose help is one line per command."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help; it fits 24 lines of 80 columns."""
-        _write(formatter, self._blocks(ctx))
+class OverviewHelp(ReadableHelp):
+    """The group of all commands, whose help is one line per command; it fits 24 lines of 80 columns."""
 
     def _blocks(self, ctx: Any) -> Iterator[list[RenderableType]]:
         group: Any = self
@@ -71,24 +80,9 @@ class OverviewHelp:
         width = max(map(len, group.commands))
         rest: list[RenderableType] = []  # one block: the panels are told apart by their headings, not by empty lines
         for panel, commands in groupby(group.commands.values(), lambda command: command.rich_help_panel):
-            rest += [_heading(panel), _table((_command_row(item) for item in commands), width)]
+            rest += [_styled(panel, "bold"), _table((_command_row(item) for item in commands), width)]
         options = "  ".join(", ".join(_names(option)) for option in group.get_params(ctx))
         yield [*rest, _code(f"Options: {options}"), _code(group.epilog)]
-
-
-def _write(formatter: Any, blocks: Iterable[list[RenderableType]]) -> None:
-    """Write blocks with an empty line between them."""
-    if sys.flags.optimize > 1:
-        raise UsageError(
-            "Python runs with -OO (or PYTHONOPTIMIZE=2), which removes help texts: leave that out to read them."
-        )
-    from rich.console import Console
-
-    console = Console(width=_page_width(), highlight=False)
-    with console.capture() as capture:
-        for number, block in enumerate(blocks):
-            console.print(*[""] * (number > 0), *block, sep="\n")
-    formatter.write("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
 def _page_width() -> int:
@@ -139,13 +133,11 @@ def _names(option: Any) -> list[str]:
 
 def _parameter_row(parameter: Any, width: int) -> tuple[Text, Text]:
     """The name of a parameter and its explanation, whose note `[...]` starts a line if it does not fit on the last one."""
-    from rich.text import Text
-
     explanation = _code(parameter.help)
     if note := _note(parameter):
         fits = len(wrap(parameter.help, width)[-1]) + len(f" [{note}]") <= width
         explanation.append(" " if fits else "\n").append(f"[{note}]", "dim")
-    name = Text(_name(parameter))
+    name = _styled(_name(parameter))
     name.highlight_regex(r"--?[a-z][\w-]*", "cyan")
     return name, explanation
 
@@ -163,9 +155,7 @@ def _note(parameter: Any) -> str:
 
 def _command_row(command: Any) -> tuple[Text, Text]:
     """The name of a command and its sentence."""
-    from rich.text import Text
-
-    return Text(command.name, "cyan"), _code(_split(command.help)[0])
+    return _styled(command.name, "cyan"), _code(_split(command.help)[0])
 
 
 # --- text ---------------------------------------------------------------------------------------------------------
@@ -184,22 +174,14 @@ def _table(rows: Iterable[tuple[Text, Text]], width: int | None = None) -> Rende
     return Padding(table, (0, 0, 0, len(_INDENT)))
 
 
-def _heading(text: str) -> Text:
+def _styled(text: str, style: str = "") -> Text:
     from rich.text import Text
 
-    return Text(text, "bold")
-
-
-def _example(line: str) -> Text:
-    from rich.text import Text
-
-    return Text(f"{_INDENT}{line.strip()}", "cyan")
+    return Text(text, style)
 
 
 def _code(text: str) -> Text:
     """Text in which options and what is in backticks stand out."""
-    from rich.text import Text
-
-    result = Text(text)
+    result = _styled(text)
     result.highlight_regex(_CODE, "cyan")
     return result

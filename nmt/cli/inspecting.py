@@ -10,7 +10,7 @@ import typer
 
 from nmt.cli.commands import Command, SubCommands
 from nmt.cli.options import Model, argument, option, set_up
-from nmt.runtime.wording import counted, escaped, perplexity
+from nmt.runtime.wording import counted, escaped, in_columns, perplexity
 
 if TYPE_CHECKING:
     from nmt.bundle.folder import Bundle
@@ -94,19 +94,11 @@ def _best(records: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 def print_table(rows: list[list[str]]) -> None:
     """Print rows with aligned columns."""
-    rows = [[escaped(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for line in in_columns([[escaped(cell) for cell in row] for row in rows]):
+        typer.echo(line)
 
 
 # --- recipes ----------------------------------------------------------------------------------------------------
-
-
-@recipe_app.callback(invoke_without_command=True)
-def _list_recipes_by_default(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        list_recipes()
 
 
 @recipe_app.command("list", cls=Command)

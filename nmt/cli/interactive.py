@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 from nmt.cli.streams import STANDARD, is_terminal
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from nmt.alignment.translation import Translation
 
 _COLORS = (32, 161, 29, 130, 98, 100)
@@ -41,17 +39,15 @@ def typed_lines(prompt: str) -> Iterator[str]:
 
 
 def show_alignment(translation: Translation, rank: int) -> None:
-    """Print the words of a hypothesis with the source words that they are linked to: `der(the) Hund(dog)`."""
+    """Print the words of a hypothesis with the source words that they are linked to: `der(the) Hund(dog)`.
+
+    Each word has the color of its first source word.
+    """
     from rich.console import Console
-
-    if translation.is_aligned(rank) and translation.hypotheses[rank].text:
-        Console(soft_wrap=True, highlight=False).print(aligned_words(translation, rank))
-
-
-def aligned_words(translation: Translation, rank: int) -> Text:
-    """The same as text, each word in the color of its first source word."""
     from rich.text import Text
 
+    if not (translation.is_aligned(rank) and translation.hypotheses[rank].text):
+        return
     alignment, links = translation.word_alignment(rank), translation.word_links(rank)
     text = Text("  ")
     for number, word in enumerate(alignment.target):
@@ -62,7 +58,7 @@ def aligned_words(translation: Translation, rank: int) -> Text:
             text.append(alignment.source[source], _color(source))
         text.append(") " if sources else " ")
     text.rstrip()
-    return text
+    Console(soft_wrap=True, highlight=False).print(text)
 
 
 def _color(source: int) -> str:

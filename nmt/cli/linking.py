@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -21,12 +21,10 @@ from nmt.cli.options import (
     read_gold_links,
     set_up,
 )
-from nmt.cli.streams import check_not_input, open_output, read_parallel
+from nmt.cli.streams import check_not_input, read_parallel, write_lines
 from nmt.errors import UsageError
 from nmt.runtime.progress import timed, with_progress
-
-if TYPE_CHECKING:
-    from nmt.alignment.links import Links
+from nmt.runtime.wording import counted
 
 _log = logging.getLogger(__name__)
 
@@ -75,17 +73,17 @@ def links(
     if (more_source is None) != (more_target is None):
         raise UsageError("More text has two sides too: give --more-source and --more-target, or neither.")
     destination = links_destination(output, gold)
-    inputs = [path for path in (source, target, more_source, more_target, gold) if path]
-    check_not_input(output, inputs)
+    check_not_input(output, (source, target, more_source, more_target, gold))
     set_up(quiet=quiet)
     from nmt.alignment.error_rate import error_rate
+    from nmt.alignment.link_files import format_pharaoh
     from nmt.alignment.links import check_within
     from nmt.alignment.statistical.aligner import HMMAligner
     from nmt.alignment.statistical.hmm import ROUNDS
     from nmt.text.scripts import split_characters, splitter
 
     pairs = list(read_parallel(source, target))
-    gold_links = None if gold is None else read_gold_links(gold, len(pairs), flipped=gold_order == "target-source")
+    gold_links = read_gold_links(gold, len(pairs), gold_order)
     splits = [splitter(pair[side] for pair in pairs) for side in (0, 1)]
     for name, split in zip(("source", "target"), splits, strict=True):
         if split is split_characters:
@@ -100,19 +98,12 @@ def links(
         _log.warning(
             "Too little text to learn from: %s with words on both sides, where %s or more are needed for links that are "
             "mostly right. Give more by --more-source and --more-target.",
-            f"{aligner.lines} line{'s' * (aligner.lines != 1)}",
+            counted(aligner.lines, "line"),
             f"{FEW:,}",
         )
     progress = with_progress(aligner.links(pairs), "linking", total=len(pairs), quiet=quiet)
     predicted = list(timed(progress, "linked", quiet=quiet))
     if destination is not None:
-        _write(predicted, destination)
+        write_lines(destination, map(format_pharaoh, predicted))
     if gold_links is not None:
         typer.echo(str(error_rate(predicted, gold_links, bootstrap=bootstrap)))
-
-
-def _write(sentences: list[Links], destination: Path) -> None:
-    from nmt.alignment.link_files import format_pharaoh
-
-    with open_output(destination) as stream:
-        stream.writelines(f"{format_pharaoh(links)}\n".encode() for links in sentences)

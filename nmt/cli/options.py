@@ -188,13 +188,16 @@ def new_files(prefix: str, endings: Sequence[str]) -> list[Path]:
     return paths
 
 
-def load_models(folders: Sequence[Path], device: str) -> list[Bundle]:
-    """Load models from their folders, zips or the hub. Raises DataError or UsageError."""
+def load_models(folders: Sequence[Path], device: str, *, attending: bool = False) -> list[Bundle]:
+    """Load models from their folders, zips or the hub. Raises DataError, also for one without attention if `attending`."""
     from nmt.bundle.folder import Bundle
     from nmt.runtime.device import choose_device
 
     target = choose_device(device)
-    return [Bundle.load(folder, target) for folder in folders]
+    bundles = [Bundle.load(folder, target) for folder in folders]
+    for bundle, folder in zip(bundles if attending else (), folders, strict=False):
+        need_attention(bundle, folder)
+    return bundles
 
 
 def need_attention(bundle: Bundle, folder: Path) -> None:
@@ -210,12 +213,14 @@ def links_destination(output: Path | None, gold: Path | None) -> Path | None:
     return STANDARD if output is None and gold is None else output
 
 
-def read_gold_links(path: Path, pairs: int | None, *, flipped: bool) -> list[GoldLinks]:
-    """Read gold links, source words first; `flipped` if the file has target words first. Raises DataError."""
+def read_gold_links(path: Path | None, pairs: int | None, order: str) -> list[GoldLinks] | None:
+    """Read gold links, source words first, from a file in the order of `GoldOrder`. Raises DataError."""
     from nmt.alignment.link_files import read_gold
 
+    if path is None:
+        return None
     gold = read_gold(path, pairs)
-    return [item.flipped() for item in gold] if flipped else gold
+    return [item.flipped() for item in gold] if order == "target-source" else gold
 
 
 def unknown_words(bundle: Bundle, folder: Path, lexicon: Path | None, *, replace: bool) -> dict[str, str] | None:
@@ -225,9 +230,9 @@ def unknown_words(bundle: Bundle, folder: Path, lexicon: Path | None, *, replace
         UsageError: there is a lexicon, but `replace` is false.
         DataError: the model has no attention, or the file is not a lexicon.
     """
-    if not replace and lexicon is not None:
-        raise UsageError("--lexicon says how unknown words are replaced: give --replace-unknown too.")
     if not replace:
+        if lexicon is not None:
+            raise UsageError("--lexicon says how unknown words are replaced: give --replace-unknown too.")
         return None
     from nmt.decoding.unknown import read_lexicon
 
@@ -240,12 +245,13 @@ def build_translator(
     *,
     precision: PrecisionName = "fp32",
     decoding: dict[str, Any] | None = None,
+    window: int | None = None,
     **options: Any,
 ) -> Translator:
     """Build a translator with the decoding settings of the first model's recipe, changed by those given.
 
     A setting of None keeps the recipe's, NONE is null. Without a beam size, the recipe's is increased to `n_best` if necessary.
-    Raises UsageError or DataError.
+    Without a window, it is that of the device. Raises UsageError or DataError.
     """
     import torch
 
@@ -253,10 +259,7 @@ def build_translator(
 
     settings = {key: None if value == NONE else value for key, value in (decoding or {}).items() if value is not None}
     settings.setdefault("beam_size", max(bundles[0].recipe.decoding.beam_size, options.get("n_best", 1)))
-    device = next(bundles[0].model.parameters()).device
-    if device.type == "cpu":
+    if next(bundles[0].model.parameters()).device.type == "cpu":
         processes = torch.get_num_threads()
-        options = {"processes": processes, "window": WINDOW * processes, **options}
-    else:
-        options = {"window": GPU_WINDOW, **options}
-    return Translator(bundles, decoding=settings, precision=precision, **options)
+        options, window = {"processes": processes, **options}, window or WINDOW * processes
+    return Translator(bundles, decoding=settings, precision=precision, window=window or GPU_WINDOW, **options)

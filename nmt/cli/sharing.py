@@ -18,13 +18,7 @@ _log = logging.getLogger(__name__)
 
 License = Annotated[
     str | None,
-    option(
-        "License of the model, for its card: mit, cc-by-4.0, ...",
-        "ID",
-        "--license",
-        "--license",
-        default="that of an earlier card",
-    ),
+    option("License of the model, for its card: mit, cc-by-4.0, ...", "ID", default="that of an earlier card"),
 ]
 
 

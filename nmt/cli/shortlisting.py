@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from nmt.cli.options import Model, option, set_up
 from nmt.cli.streams import check_not_input, read_parallel
 from nmt.errors import UsageError
-
-if TYPE_CHECKING:
-    from nmt.bundle.folder import Bundle
 
 FILE = "shortlist.safetensors"
 
@@ -43,30 +40,24 @@ def shortlist(
     """
     if (source is None) != (target is None):
         raise UsageError("A text has two sides: give --source and --target, or neither.")
-    check_not_input(output, [path for path in (source, target) if path])
+    check_not_input(output, (source, target))
     set_up()
     from nmt.bundle.folder import Bundle
     from nmt.bundle.places import is_folder
+    from nmt.corpora.locators import load_training_corpus
     from nmt.decoding.shortlist_learning import learn_shortlist
 
     if output is None and not is_folder(model):
         raise UsageError(f"{model} is no folder that a shortlist can be added to: name a file with -o.")
 
     bundle = Bundle.load(model, weights=False)
-    pairs = _normal_pairs(source, target, bundle) if source and target else _training_text(bundle)
+    pairs: Iterable[tuple[str, str]]
+    if source and target:
+        normalize = bundle.normalizer
+        pairs = ((normalize(one), normalize(other)) for one, other in read_parallel(source, target))
+    else:
+        pairs = load_training_corpus(bundle.recipe.data).untagged.pairs()
     result = learn_shortlist(pairs, bundle.source, bundle.target, candidates=candidates, frequent=frequent)
     path = output or model / FILE
     result.save(path, bundle.source, bundle.target)
     typer.echo(path)
-
-
-def _normal_pairs(source: Path, target: Path, bundle: Bundle) -> Iterable[tuple[str, str]]:
-    """The lines of two files as the model reads them."""
-    normalize = bundle.normalizer
-    return ((normalize(one), normalize(other)) for one, other in read_parallel(source, target))
-
-
-def _training_text(bundle: Bundle) -> Iterable[tuple[str, str]]:
-    from nmt.corpora.locators import load_training_corpus
-
-    return load_training_corpus(bundle.recipe.data).untagged.pairs()

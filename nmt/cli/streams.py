@@ -38,12 +38,12 @@ def is_terminal(path: Path) -> bool:
     return path == STANDARD and sys.stdin is not None and sys.stdin.isatty()
 
 
-def check_not_input(output: Path | None, inputs: Sequence[Path]) -> None:
-    """Raise UsageError if the output file is one of the inputs."""
+def check_not_input(output: Path | None, inputs: Iterable[Path | None]) -> None:
+    """Raise UsageError if the output file is one of the inputs. None and stdin or stdout are none of them."""
     if output is None or output == STANDARD:
         return
     for path in inputs:
-        if path != STANDARD and output.exists() and path.exists() and output.samefile(path):
+        if path not in (None, STANDARD) and output.exists() and path.exists() and output.samefile(path):
             raise UsageError(f"{output} is the input itself: write to another file.")
 
 
@@ -131,6 +131,12 @@ def open_output(path: Path, *, keep_part: bool = False) -> Iterator[BinaryIO]:
                 yield stream
     except OSError as error:
         raise DataError(f"Cannot write {path}: {error.strerror or error}.") from None
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines to stdout or a file; a lone surrogate becomes `?`. Raises DataError."""
+    with open_output(path) as stream:
+        stream.writelines(line.encode("utf-8", "replace") + b"\n" for line in lines)
 
 
 @contextmanager

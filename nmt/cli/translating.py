@@ -166,7 +166,13 @@ def translate(
     """
     is_typed = is_conversation(source, output)
     is_shown = is_typed and alignments == STANDARD
-    _check_files(source, output, None if is_shown else alignments, lexicon)
+    links_path = None if is_shown else alignments
+    for path in (output, links_path):
+        check_not_input(path, (source, lexicon))
+    if links_path is not None and links_path.absolute() == output.absolute():
+        raise UsageError(
+            "Translations and --alignments cannot go to the same place: name another file for one of them."
+        )
     if protect and alignments is not None:
         raise UsageError("--alignments numbers the words that a model reads, which --protect changes: leave out one.")
     sampling = _sampling(
@@ -203,14 +209,13 @@ def translate(
         sampling=sampling,
         split_sentences=split_sentences,
         protect=protect,
-        **_window_option(window, source),
+        window=1 if window is None and is_terminal(source) else window,  # a typed line is translated at once
     )
     language = bundles[0].recipe.data.source
     source = input_file(source, bundles[0].recipe.data)
     with ExitStack() as stack:
-        links_path = None if is_shown else alignments
-        merged = [] if shard else [output] if links_path is None else [output, links_path]
-        place = stack.enter_context(merging(merged))
+        outputs = [output] if links_path is None else [output, links_path]
+        place = stack.enter_context(merging([] if shard else outputs))
         if is_typed and not quiet:
             _greet(models, bundles[0])
         texts = typed_lines(f"{escaped(language)}> ") if is_typed else stack.enter_context(open_texts(source, language))
@@ -285,23 +290,6 @@ def _sampling(
     from nmt.search.sampling import Sampling
 
     return Sampling(**options)
-
-
-def _window_option(window: int | None, source: Path) -> dict[str, int]:
-    """The translator's `window`, if it is not the default: 1 at a terminal, where each line is translated at once."""
-    if window is None and is_terminal(source):
-        return {"window": 1}
-    return {} if window is None else {"window": window}
-
-
-def _check_files(source: Path, output: Path, alignments: Path | None, lexicon: Path | None) -> None:
-    """Raise UsageError if an output is also an input, or both outputs are the same file."""
-    for path in (output, alignments):
-        check_not_input(path, [source] if lexicon is None else [source, lexicon])
-    if alignments is not None and (alignments == output or alignments.absolute() == output.absolute()):
-        raise UsageError(
-            "Translations and --alignments cannot go to the same place: name another file for one of them."
-        )
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from unicodedata import is_normalized
 
 from nmt.errors import DataError, UsageError
 from nmt.evaluation.randomization import randomization_test
-from nmt.runtime.wording import counted
+from nmt.runtime.wording import counted, in_columns
 from nmt.text.scripts import lacks_spaces
 
 if TYPE_CHECKING:
@@ -231,17 +231,16 @@ def compare(
 
 def format_scores(scores: Iterable[MetricScore]) -> str:
     """Format one score per line, with aligned columns: `BLEU    34.52 ± 1.03  nrefs:1|bs:1000|...`."""
-    return _table([(score.metric, _figure(score), score.signature) for score in scores])
+    return "\n".join(in_columns([(score.metric, _figure(score), score.signature) for score in scores]))
 
 
 def format_comparison(comparisons: Iterable[Comparison]) -> str:
     """Format one line per metric and system, with the p-value against the baseline; `*` marks p < 0.05."""
-    return _table(
-        [
-            (item.score.metric, item.system, _figure(item.score), _p_value(item), item.score.signature)
-            for item in comparisons
-        ]
-    )
+    rows = [
+        (item.score.metric, item.system, _figure(item.score), _p_value(item), item.score.signature)
+        for item in comparisons
+    ]
+    return "\n".join(in_columns(rows))
 
 
 def published_form(lines: Iterable[str], language: str | None) -> list[str]:
@@ -411,10 +410,3 @@ def _figure(score: MetricScore) -> str:
 
 def _p_value(item: Comparison) -> str:
     return "baseline" if item.p_value is None else f"p = {item.p_value:.4f}{'*' * (item.p_value < 0.05)}"
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> str:
-    """Format rows of cells with aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
-    return "\n".join("  ".join(cells).rstrip() for cells in padded)

@@ -1,7 +1,7 @@
 """Format counts, figures, suggestions and excerpts of text in messages."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def counted(count: int, noun: str) -> str:
@@ -12,6 +12,12 @@ def counted(count: int, noun: str) -> str:
 def perplexity(value: float) -> str:
     """A perplexity with two decimals."""
     return f"{value:,.2f}"
+
+
+def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of cells as lines with aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:

@@ -19,7 +19,6 @@ from nmt.cli.options import (
     argument,
     build_translator,
     load_models,
-    need_attention,
     number_or,
     option,
     set_up,
@@ -123,7 +122,7 @@ def plot(
     )
     _check_ranks(n_best, rank, forced=request.forced)
     _check_count(request, output, ranks=len(ranks))
-    bundles = _load(folders, device)
+    bundles = load_models(folders, device, attending=True)
     views = _named(folders, bundles, layer, head) if page else _views(bundles[0], layer, head)
     _check_count(request, output, ranks=len(ranks), heads=len(views))
     settings: dict[str, Any] = {"n_best": ranks.stop, "posterior": posterior, "decoding": {"beam_size": beam_size}}
@@ -189,14 +188,6 @@ def _check_count(request: Request, output: Path, *, ranks: int, heads: int = 1) 
         pages = "write a .pdf, a page for each sentence" + ", or a page.html" * (heads == 1)
         remedy = "choose fewer" if count == 1 or whole else pages
         raise DataError(f"A figure holds at most {MOST_PANELS} matrices, but there would be {matrices:,}: {remedy}.")
-
-
-def _load(folders: Sequence[Path], device: str) -> list[Bundle]:
-    """Load the models. Raises DataError if one has no attention."""
-    bundles = load_models(folders, device)
-    for bundle, folder in zip(bundles, folders, strict=True):
-        need_attention(bundle, folder)
-    return bundles
 
 
 def _named(

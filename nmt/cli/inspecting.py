@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from nmt.cli.commands import Command, SubCommands
 from nmt.cli.options import Model, argument, option, set_up
 from nmt.runtime.wording import counted, escaped, in_columns, perplexity
-
-if TYPE_CHECKING:
-    from nmt.bundle.folder import Bundle
-    from nmt.training.data_file import DataDescription
 
 recipe_app = typer.Typer(
     name="recipe",
@@ -51,27 +47,22 @@ def info(model: Model, as_json: Annotated[bool, option("Print one JSON object.",
     from nmt.bundle.places import find_model
     from nmt.sharing.description import describe_model
     from nmt.training.data_file import load_data_description
-    from nmt.training.log import read_validations
+    from nmt.training.log import best_validation, read_validations
 
     folder = find_model(model)
     bundle, data, validations = Bundle.load(folder), load_data_description(folder), read_validations(folder)
     if as_json:
-        typer.echo(json.dumps(_as_json(bundle, data, validations), ensure_ascii=False, indent=2))
+        content = {
+            "recipe": bundle.recipe.model_dump(mode="json"),
+            "vocabulary": {"source": len(bundle.source), "target": len(bundle.target)},
+            "parameters": bundle.parameters,
+            "data": None if data is None else data.model_dump(),
+            "best": best_validation(validations),
+            "last": validations[-1] if validations else None,
+        }
+        typer.echo(json.dumps(content, ensure_ascii=False, indent=2))
     else:
         print_table([list(row) for row in {**describe_model(bundle, data), **_best(validations)}.items()])
-
-
-def _as_json(bundle: Bundle, data: DataDescription | None, validations: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    from nmt.training.log import best_validation
-
-    return {
-        "recipe": bundle.recipe.model_dump(mode="json"),
-        "vocabulary": {"source": len(bundle.source), "target": len(bundle.target)},
-        "parameters": bundle.parameters,
-        "data": None if data is None else data.model_dump(),
-        "best": best_validation(validations),
-        "last": validations[-1] if validations else None,
-    }
 
 
 def _best(records: Sequence[dict[str, Any]]) -> dict[str, str]:

@@ -319,13 +319,17 @@ class _Writer:
 
     def translations(self, translation: Translation, number: int, links: Sequence[Links | None]) -> Iterator[bytes]:
         """The output for one line of input."""
+        lines: Iterable[str]
         match self.form:
             case "text":
                 lines = self._text(translation, number)
             case "tsv":
-                lines = self._table(translation, number)
+                lines = [
+                    f"{number}\t{rank}\t{item.score:.4f}\t{item.log_probability:.4f}\t{item.text}"
+                    for rank, item in enumerate(translation.hypotheses, start=1)
+                ]
             case "jsonl":
-                lines = iter([self._json(translation, number, links)])
+                lines = [self._json(translation, number, links)]
         for line in lines:
             yield line.encode("utf-8", "replace") + b"\n"
 
@@ -341,10 +345,6 @@ class _Writer:
         ranked = [(f"{hypothesis.score:.4f}", hypothesis.text) for hypothesis in translation.hypotheses]
         for score, text in islice(chain(ranked, repeat(_NOTHING)), self.n_best or 1):
             yield "\t".join([str(number)] * bool(self.n_best) + [score] * bool(self.n_best or self.scores) + [text])
-
-    def _table(self, translation: Translation, number: int) -> Iterator[str]:
-        for rank, item in enumerate(translation.hypotheses, start=1):
-            yield f"{number}\t{rank}\t{item.score:.4f}\t{item.log_probability:.4f}\t{item.text}"
 
     def _json(self, translation: Translation, number: int, links: Sequence[Links | None]) -> str:
         hypotheses = [

@@ -17,13 +17,7 @@ _WIDTHS = (1, 2, 3, 4, 5, 10, 20, 50, 100)
 
 @dataclass(frozen=True)
 class Bucket:
-    """Sentences whose source has `low` to `high` words.
-
-    Attributes:
-        low: words of the shortest source.
-        high: words of the longest source.
-        rows: indices of the sentences.
-    """
+    """The indices of the sentences whose source has `low` to `high` words."""
 
     low: int
     high: int

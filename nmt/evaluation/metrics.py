@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from unicodedata import is_normalized
 
 from nmt.errors import DataError, UsageError
@@ -37,6 +37,21 @@ _TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 _SPLIT_ON_SPACES = ("13a", "intl", "none")
 _LONGEST_NGRAM = 4
 """Of BLEU."""
+
+
+class MetricOptions(TypedDict, total=False):
+    """How metrics are computed.
+
+    Attributes:
+        language: target language; it decides the tokenizer of BLEU, and whether TER separates Asian characters.
+        tokenize: sacreBLEU's tokenizer for BLEU (13a, intl, zh, ja-mecab, char, ...); None chooses it by language. chrF and
+            TER do not use it.
+        lowercase: compute BLEU and chrF in lower case. TER always does, as in sacreBLEU.
+    """
+
+    language: str | None
+    tokenize: str | None
+    lowercase: bool
 
 
 @dataclass(frozen=True)
@@ -99,39 +114,25 @@ def check_tokenizer(tokenizer: str) -> None:
     _bleu(tokenizer, lowercase=False, quiet=True)
 
 
-def bleu(
-    hypotheses: Sequence[str],
-    references: References,
-    *,
-    language: str | None = None,
-    tokenize: str | None = None,
-    lowercase: bool = False,
-) -> float:
+def bleu(hypotheses: Sequence[str], references: References, **options: Unpack[MetricOptions]) -> float:
     """Corpus BLEU (Papineni et al. 2002), without interval.
 
         BLEU = BP exp(1/4 sum_n log p_n),  BP = min(1, exp(1 - r/c)),  n = 1 ... 4
 
     Args and errors are those of `evaluate`.
     """
-    return score(hypotheses, references, "bleu", language=language, tokenize=tokenize, lowercase=lowercase).score
+    return score(hypotheses, references, "bleu", **options).score
 
 
 def score(
-    hypotheses: Sequence[str],
-    references: References,
-    metric: str,
-    *,
-    language: str | None = None,
-    tokenize: str | None = None,
-    lowercase: bool = False,
+    hypotheses: Sequence[str], references: References, metric: str, **options: Unpack[MetricOptions]
 ) -> MetricScore:
     """One score without interval, as used to select the best model in training.
 
     Args and errors are those of `evaluate`.
     """
     streams = _aligned(hypotheses, references)
-    scorer = _metric(metric, language=language, tokenize=tokenize, lowercase=lowercase, quiet=True)
-    return _score(scorer, list(hypotheses), streams, bootstrap=0)
+    return _score(_metric(metric, quiet=True, **options), list(hypotheses), streams, bootstrap=0)
 
 
 def bleu_warning(lines: Sequence[str], tokenizer: str) -> str | None:
@@ -167,11 +168,9 @@ def evaluate(
     references: References,
     *,
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
-    language: str | None = None,
-    tokenize: str | None = None,
-    lowercase: bool = False,
     bootstrap: int = 1000,
     seed: int | None = None,
+    **options: Unpack[MetricOptions],
 ) -> tuple[MetricScore, ...]:
     """Score translations, with 95 % confidence intervals by bootstrap resampling (Koehn 2004).
 
@@ -179,19 +178,16 @@ def evaluate(
         hypotheses: detokenized translations.
         references: their references, or several complete lists of them.
         metrics: any of `METRICS`.
-        language: target language; it decides the tokenizer of BLEU, and whether TER separates Asian characters.
-        tokenize: sacreBLEU's tokenizer for BLEU (13a, intl, zh, ja-mecab, char, ...); None chooses it by language. chrF and
-            TER do not use it.
-        lowercase: compute BLEU and chrF in lower case. TER always does, as in sacreBLEU.
         bootstrap: number of resamples; below 2 there is no interval.
         seed: seed of the resampling; None uses sacreBLEU's ($SACREBLEU_SEED, else 12345).
+        options: `language`, `tokenize` and `lowercase`, see `MetricOptions`.
 
     Raises:
         DataError: there are no lines, or not as many references as hypotheses.
         UsageError: the metric or tokenizer is unknown, or something it needs is not installed.
     """
     streams = _aligned(hypotheses, references)
-    scorers = [_metric(name, language=language, tokenize=tokenize, lowercase=lowercase) for name in metrics]
+    scorers = [_metric(name, **options) for name in metrics]
     with _seed(seed):
         return tuple(_score(scorer, list(hypotheses), streams, bootstrap) for scorer in scorers)
 
@@ -201,17 +197,15 @@ def compare(
     references: References,
     *,
     metrics: Sequence[str] = ("bleu", "chrf", "ter"),
-    language: str | None = None,
-    tokenize: str | None = None,
-    lowercase: bool = False,
     bootstrap: int = 1000,
     seed: int | None = None,
+    **options: Unpack[MetricOptions],
 ) -> tuple[Comparison, ...]:
     """Test whether systems differ from the first one, by paired approximate randomization (`randomization_test`).
 
     Args:
         systems: names of the systems and their translations; the first is the baseline.
-        references, metrics, language, tokenize, lowercase, seed: as for `evaluate`.
+        references, metrics, seed, options: as for `evaluate`.
         bootstrap: number of resamples for the intervals, and of shuffles for the test.
 
     Returns:
@@ -224,7 +218,7 @@ def compare(
         raise UsageError(f"A comparison needs two systems and two resamples, but got {len(systems)} and {bootstrap}.")
     for name, hypotheses in systems.items():
         streams = _aligned(hypotheses, references, name)
-    scorers = [_metric(name, language=language, tokenize=tokenize, lowercase=lowercase) for name in metrics]
+    scorers = [_metric(name, **options) for name in metrics]
     with _seed(seed):
         return tuple(item for scorer in scorers for item in _comparisons(scorer, systems, streams, bootstrap))
 
@@ -288,7 +282,14 @@ def _aligned(hypotheses: Sequence[str], references: References, name: str = "") 
     return streams
 
 
-def _metric(name: str, *, language: str | None, tokenize: str | None, lowercase: bool, quiet: bool = False) -> Metric:
+def _metric(
+    name: str,
+    *,
+    language: str | None = None,
+    tokenize: str | None = None,
+    lowercase: bool = False,
+    quiet: bool = False,
+) -> Metric:
     """A metric of sacreBLEU; `quiet` suppresses its warning that the text looks tokenized."""
     from sacrebleu import CHRF, TER
 
@@ -296,10 +297,8 @@ def _metric(name: str, *, language: str | None, tokenize: str | None, lowercase:
         case "bleu":
             tokenizer = choose_tokenizer(language, tokenize)
             return _bleu(tokenizer, lowercase=lowercase, quiet=quiet or tokenizer == "none")
-        case "chrf":
-            return _with_float_scores(CHRF(lowercase=lowercase, word_order=0))
-        case "chrf++":
-            return _with_float_scores(CHRF(lowercase=lowercase, word_order=2))
+        case "chrf" | "chrf++" as key:
+            return _with_float_scores(CHRF(lowercase=lowercase, word_order=2 if key == "chrf++" else 0))
         case "ter":
             asian = _code(language) in ("zh", "ja")
             return _with_float_scores(TER(normalized=asian, asian_support=asian))

@@ -89,19 +89,17 @@ def plot_learning_curve(metrics_path: Path, output: Path, *, dpi: float = 150) -
 def _entries(path: Path) -> Iterator[dict[str, Any]]:
     """The training and validation lines of the file."""
     for number, entry in read_records(path):
+        where = f"{path}, line {number}"
         if "kind" not in entry:
-            raise DataError(f"{path}, line {number}: not an entry of a training log, which is an object with a 'kind'.")
-        if entry["kind"] in _KINDS:
-            yield _checked(entry, f"{path}, line {number}")
-
-
-def _checked(entry: dict[str, Any], where: str) -> dict[str, Any]:
-    if type(entry.get("update")) is not int:
-        raise DataError(f"{where}: 'update' must be a whole number, but is {entry.get('update')!r}.")
-    for key in ("perplexity", *VALIDATION_SCORES):
-        if not isinstance(entry.get(key, 0.0), int | float | None):
-            raise DataError(f"{where}: '{key}' must be a number, but is {entry[key]!r}.")
-    return entry
+            raise DataError(f"{where}: not an entry of a training log, which is an object with a 'kind'.")
+        if entry["kind"] not in _KINDS:
+            continue
+        if type(entry.get("update")) is not int:
+            raise DataError(f"{where}: 'update' must be a whole number, but is {entry.get('update')!r}.")
+        for key in ("perplexity", *VALIDATION_SCORES):
+            if not isinstance(entry.get(key, 0.0), int | float | None):
+                raise DataError(f"{where}: '{key}' must be a number, but is {entry[key]!r}.")
+        yield entry
 
 
 def _label(key: str, entries: Mapping[int, Mapping[str, Any]]) -> str:

@@ -16,17 +16,12 @@ from nmt.sharing.card import ModelCard, check_license, is_unedited, license_in
 
 @dataclass(frozen=True)
 class SharedModel:
-    """A model that was loaded and checked, and what others get of it.
-
-    Attributes:
-        folder: its folder.
-        card: what is known of it.
-        own_card: the README.md in its folder, if the user wrote or edited it; used as it is.
-    """
+    """A model that was loaded and checked, and what others get of it."""
 
     folder: Path
     card: ModelCard
     own_card: str | None
+    """The README.md in its folder, if the user wrote or edited it; used as it is."""
 
     @classmethod
     def load(cls, model: str | Path, license: str | None = None) -> SharedModel:
@@ -89,11 +84,8 @@ def _local_paths(recipe: Recipe) -> Iterator[str]:
     def texts(value: object) -> Iterator[str]:
         if isinstance(value, str):
             yield value
-        elif isinstance(value, dict):
-            for item in value.values():
-                yield from texts(item)
-        elif isinstance(value, list):
-            for item in value:
+        elif isinstance(value, dict | list):
+            for item in value.values() if isinstance(value, dict) else value:
                 yield from texts(item)
 
     for text in texts(recipe.model_dump(mode="json")):

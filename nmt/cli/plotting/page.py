@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,17 +14,27 @@ if TYPE_CHECKING:
     from nmt.alignment.translation import Translation
     from nmt.bundle.folder import Bundle
     from nmt.decoding.translator import Translator
-    from nmt.plotting.explorer import Explored, Reading
+    from nmt.plotting.explorer import Reading
 
 
 def write_page(
     output: Path, request: Request, models: Sequence[tuple[str, Bundle, Translator]], *, quiet: bool
 ) -> None:
     """Align the sentences by each model and write the page. Blank sentences are left out."""
-    from nmt.plotting.explorer import explorer_page
+    from nmt.plotting.explorer import Explored, explorer_page
 
-    columns = [list(_readings(request, bundle, translator, name, quiet=quiet)) for name, bundle, translator in models]
-    sentences = list(_explored(request, columns))
+    columns = [
+        [
+            _reading(request, index, translation, bundle) if translation.source_ids else None
+            for index, translation in enumerate(request.read(translator, name, quiet=quiet))
+        ]
+        for name, bundle, translator in models
+    ]
+    sentences = []
+    for row, cells in enumerate(zip(*columns, strict=True)):
+        if readings := tuple(reading for reading in cells if reading):
+            reference = request.references[row] if request.references else ""
+            sentences.append(Explored(row + 1, readings, reference, request.gold[row] if request.gold else None))
     if not sentences:
         raise DataError("There are no sentences to explore: all lines are blank.")
     data = models[0][1].recipe.data
@@ -34,14 +44,6 @@ def write_page(
     )
     with open_output(output) as stream:
         stream.write(page.encode())
-
-
-def _readings(
-    request: Request, bundle: Bundle, translator: Translator, name: str, *, quiet: bool
-) -> Iterator[Reading | None]:
-    """The reading of each sentence by a model; None for a blank one."""
-    for index, translation in enumerate(request.read(translator, name, quiet=quiet)):
-        yield _reading(request, index, translation, bundle) if translation.source_ids else None
 
 
 def _reading(request: Request, index: int, translation: Translation, bundle: Bundle) -> Reading:
@@ -59,13 +61,3 @@ def _reading(request: Request, index: int, translation: Translation, bundle: Bun
     }
     available = {name: value for name, value in figures.items() if value is not None}
     return Reading(words, translation.token_alignment(), links, available)
-
-
-def _explored(request: Request, columns: Sequence[Sequence[Reading | None]]) -> Iterator[Explored]:
-    """The sentences that are not blank, with their line numbers."""
-    from nmt.plotting.explorer import Explored
-
-    for row, cells in enumerate(zip(*columns, strict=True)):
-        if readings := tuple(reading for reading in cells if reading):
-            reference = "" if request.references is None else request.references[row]
-            yield Explored(row + 1, readings, reference, request.gold[row] if request.gold else None)

@@ -27,58 +27,6 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class PictureOptions:
-    """The settings of a picture.
-
-    Attributes:
-        ranks: which translations of a sentence to draw, the best being 0.
-        subwords: whether rows and columns are tokens rather than words.
-        style: style of the heatmap.
-        font: a font file for the words; None for the installed fonts.
-        dpi: dots per inch of a PNG.
-    """
-
-    ranks: range
-    subwords: bool
-    style: Literal["color", "gray"]
-    font: Path | None
-    dpi: float
-
-
-def write_picture(
-    output: Path,
-    request: Request,
-    readers: Iterable[tuple[str, Bundle, Translator]],
-    options: PictureOptions,
-    *,
-    quiet: bool,
-) -> None:
-    """Align the sentences and draw their matrices: one page per sentence in a PDF, else all in one figure.
-
-    Each reader, with the name of the attention that it shows, draws every translation; their translations are the same.
-    """
-    from nmt.plotting.heatmap import plot_heatmaps
-    from nmt.plotting.style import file_format
-
-    columns = [
-        [_View(name, bundle, translation) for translation in request.read(translator, name or "reading", quiet=quiet)]
-        for name, bundle, translator in readers
-    ]
-    rows = enumerate(zip(*columns, strict=True), start=1)
-    picture = _Picture(request, options)
-    pages = [page for number, views in rows if (page := list(picture.panels(number, views)))]
-    if not pages:
-        raise DataError("There is nothing to draw: all lines are blank, or their translations are.")
-    if file_format(output) != "pdf":
-        pages = [list(chain(*pages))]
-    weights = "posterior weight" if request.posterior else "attention weight"
-    plot_heatmaps(pages, output, weights=weights, style=options.style, font=options.font, dpi=options.dpi)
-    if not quiet:
-        for panel in islice(chain(*pages), None, None, len(columns)):
-            typer.echo(" ".join(panel.alignment.target), err=True)
-
-
-@dataclass(frozen=True)
 class _View:
     """A sentence with its translations and the alignment that one attention of a model gives them."""
 
@@ -89,16 +37,51 @@ class _View:
 
 
 @dataclass(frozen=True)
-class _Picture:
-    """Makes the panels of a picture from translations."""
+class Picture:
+    """The matrices of sentences and their translations.
+
+    Attributes:
+        request: the sentences.
+        ranks: which translations of a sentence to draw, the best being 0.
+        subwords: whether rows and columns are tokens rather than words.
+        style, font, dpi: as in `plot_heatmaps`.
+    """
 
     request: Request
-    options: PictureOptions
+    ranks: range
+    subwords: bool
+    style: Literal["color", "gray"]
+    font: Path | None
+    dpi: float
 
-    def panels(self, number: int, views: Sequence[_View]) -> Iterator[Heatmap]:
+    def write(self, output: Path, readers: Iterable[tuple[str, Bundle, Translator]], *, quiet: bool) -> None:
+        """Align the sentences and draw their matrices: one page per sentence in a PDF, else all in one figure.
+
+        Each reader, with the name of the attention that it shows, draws every translation; their translations are the same.
+        """
+        from nmt.plotting.heatmap import plot_heatmaps
+        from nmt.plotting.style import file_format
+
+        columns = [
+            [_View(name, bundle, item) for item in self.request.read(translator, name or "reading", quiet=quiet)]
+            for name, bundle, translator in readers
+        ]
+        rows = enumerate(zip(*columns, strict=True), start=1)
+        pages = [page for number, views in rows if (page := list(self._panels(number, views)))]
+        if not pages:
+            raise DataError("There is nothing to draw: all lines are blank, or their translations are.")
+        if file_format(output) != "pdf":
+            pages = [list(chain(*pages))]
+        weights = "posterior weight" if self.request.posterior else "attention weight"
+        plot_heatmaps(pages, output, weights=weights, style=self.style, font=self.font, dpi=self.dpi)
+        if not quiet:
+            for panel in islice(chain(*pages), None, None, len(columns)):
+                typer.echo(" ".join(panel.alignment.target), err=True)
+
+    def _panels(self, number: int, views: Sequence[_View]) -> Iterator[Heatmap]:
         """The panels of the sentence in line `number`. An empty one is an error only if it is the only sentence."""
         translation = views[0].translation
-        is_only, ranks, count = len(self.request.sources) == 1, self.options.ranks, len(translation.hypotheses)
+        is_only, ranks, count = len(self.request.sources) == 1, self.ranks, len(translation.hypotheses)
         if not translation.source_ids:
             if is_only:
                 raise DataError("The sentence to plot is empty.")
@@ -126,7 +109,7 @@ class _Picture:
         if gold:
             check_within(gold.possible, len(words.source), len(words.target), f"Gold links, line {number}")
         title = self._title(number, view, rank)
-        if not self.options.subwords:
+        if not self.subwords:
             return Heatmap(words, title, gold, word_centers(translation, model, rank))
         links = gold and translation.gold_between_tokens(gold, rank)
         return Heatmap(translation.token_alignment(rank), title, links, token_centers(translation, model, rank))
@@ -138,7 +121,7 @@ class _Picture:
             parts.append(f"line {number}")
         if view.name:
             parts.append(view.name)
-        if self.options.ranks.stop > 1:
+        if self.ranks.stop > 1:
             parts.append(f"translation {rank + 1}, score {hypothesis.score:.2f}".replace("-", "−"))
         if (bleu := request.bleu(number - 1, hypothesis.text, view.bundle)) is not None:
             parts.append(f"BLEU {bleu:.1f}")

@@ -107,15 +107,26 @@ def plot(
     """
     set_up(quiet=quiet, threads=threads)
     from nmt.cli.plotting.page import write_page
-    from nmt.cli.plotting.picture import PictureOptions, write_picture
+    from nmt.cli.plotting.picture import Picture
     from nmt.cli.plotting.request import read_request
     from nmt.plotting.explorer import is_page
+    from nmt.plotting.style import file_format
 
     page = is_page(output)
     folders = [model] if compare is None else [model, compare]
-    for_pictures = {"--n-best": n_best > 1, "--rank": rank, "--subwords": subwords, "--font": font}
-    _check_output(output, models=len(folders), for_pictures=[name for name, value in for_pictures.items() if value])
-    _check_attention(layer, head, page=page, posterior=posterior)
+    if page:
+        for name, value in {"--n-best": n_best > 1, "--rank": rank, "--subwords": subwords, "--font": font}.items():
+            if value:
+                shows = "a page shows the best translation of each sentence, its words and its subwords"
+                raise UsageError(f"{name} is for pictures: {shows}.")
+    else:
+        file_format(output)
+        if compare is not None:
+            raise UsageError(f"--compare is for pages: write to a name that ends with .html, not to '{output}'.")
+    if posterior and (layer is not None or head is not None):
+        raise UsageError("--layer and --head choose attention weights: leave them out, or --posterior.")
+    if page and head == _ALL:
+        raise UsageError("--head all is for pictures: a page shows one alignment of each sentence by each model.")
     ranks = range(n_best) if rank is None else range(rank - 1, rank)
     request = read_request(
         sentences or [], source, target=target, reference=reference, gold=gold, force=force, posterior=posterior
@@ -134,31 +145,8 @@ def plot(
     if page:
         write_page(output, request, list(readers), quiet=quiet)
     else:
-        options = PictureOptions(ranks, subwords=subwords, style=style, font=font, dpi=dpi)
-        write_picture(output, request, readers, options, quiet=quiet)
+        Picture(request, ranks, subwords, style, font, dpi).write(output, readers, quiet=quiet)
     typer.echo(output)
-
-
-def _check_output(output: Path, *, models: int, for_pictures: Sequence[str]) -> None:
-    """Check the options before any work is done. Raises UsageError."""
-    from nmt.plotting.explorer import is_page
-    from nmt.plotting.style import file_format
-
-    if is_page(output) and for_pictures:
-        shows = "a page shows the best translation of each sentence, its words and its subwords"
-        raise UsageError(f"{for_pictures[0]} is for pictures: {shows}.")
-    if not is_page(output):
-        file_format(output)
-        if models > 1:
-            raise UsageError(f"--compare is for pages: write to a name that ends with .html, not to '{output}'.")
-
-
-def _check_attention(layer: int | None, head: object, *, page: bool, posterior: bool) -> None:
-    """Raise UsageError if the attention of a layer or head is chosen where none, or not all heads, can be shown."""
-    if posterior and (layer is not None or head is not None):
-        raise UsageError("--layer and --head choose attention weights: leave them out, or --posterior.")
-    if page and head == _ALL:
-        raise UsageError("--head all is for pictures: a page shows one alignment of each sentence by each model.")
 
 
 def _check_ranks(n_best: int, rank: int | None, *, forced: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nmt.cli.options import (
-    MACHINE,
     AttentionHead,
     AttentionLayer,
     Bootstrap,
@@ -30,6 +30,7 @@ from nmt.cli.options import (
     build_translator,
     links_destination,
     load_models,
+    machine_option,
     option,
     read_gold_links,
     set_up,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from nmt.bundle.folder import Bundle
 
 LinksFormat = Literal["pharaoh", "json", "npz", "naacl"]
-_EXTRACTION = "Extraction of links"
+_extraction_option = partial(option, panel="Extraction of links")
 
 
 def align(
@@ -56,37 +57,36 @@ def align(
     level: Annotated[Literal["words", "tokens"], option("words, or tokens (subwords).", "NAME")] = "words",
     weights: Annotated[
         Literal["posterior", "attention"] | None,
-        option("posterior (given the target word) or attention.", "NAME", default="posterior", panel=_EXTRACTION),
+        _extraction_option("posterior (given the target word) or attention.", "NAME", default="posterior"),
     ] = None,
     layer: AttentionLayer = None,
     head: AttentionHead = None,
     extract: Annotated[
         Literal["argmax", "threshold", "mutual"] | None,
-        option("argmax, threshold or mutual; see Details.", "NAME", default="by --weights", panel=_EXTRACTION),
+        _extraction_option("argmax, threshold or mutual; see Details.", "NAME", default="by --weights"),
     ] = None,
     threshold: Annotated[
         float | None,
-        option("Least weight of a link.", "0..1", default="0.45 for mutual, 0.3 for threshold", panel=_EXTRACTION),
+        _extraction_option("Least weight of a link.", "0..1", default="0.45 for mutual, 0.3 for threshold"),
     ] = None,
     reverse: Annotated[
-        Path | None,
-        option("Model of the other direction, to join links with.", "MODEL", default="none", panel=_EXTRACTION),
+        Path | None, _extraction_option("Model of the other direction, to join links with.", "MODEL", default="none")
     ] = None,
     symmetrize: Annotated[
         Literal["intersection", "union", "grow-diag-final-and", "mean", "geometric"] | None,
-        option("How to join both directions; see Details.", "NAME", default="by --weights", panel=_EXTRACTION),
+        _extraction_option("How to join both directions; see Details.", "NAME", default="by --weights"),
     ] = None,
     no_punctuation: Annotated[
-        bool, option("Drop the links of punctuation.", "", "--no-punctuation", panel=_EXTRACTION)
+        bool, _extraction_option("Drop the links of punctuation.", "", "--no-punctuation")
     ] = False,
     shift: Annotated[
-        int, option("Shift rows; -1 if they belong to the previous token.", "-1|0|1", panel=_EXTRACTION, min=-1, max=1)
+        int, _extraction_option("Shift rows; -1 if they belong to the previous token.", "-1|0|1", min=-1, max=1)
     ] = 0,
     gold: Gold = None,
     gold_order: GoldOrder = "source-target",
     bootstrap: Bootstrap = 1000,
     max_length: Annotated[
-        int, option("Most tokens per side; longer pairs get no links.", "N", panel=MACHINE, min=1, max=8000)
+        int, machine_option("Most tokens per side; longer pairs get no links.", "N", min=1, max=8000)
     ] = 500,
     device: Device = "auto",
     precision: Precision = "fp32",

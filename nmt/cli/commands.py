@@ -44,7 +44,9 @@ class Commands(OverviewHelp, TyperGroup):
         try:
             _check_current_folder()
             os.environ.setdefault("HOME", str(home_folder()))  # libraries keep settings and caches there
-            with handling(_default_signals(), lambda number: sys.exit(128 + number)):
+            # a signal without a handler would leave unfinished files behind
+            signals = [number for number in ending_signals() if signal.getsignal(number) == signal.SIG_DFL]
+            with handling(signals, lambda number: sys.exit(128 + number)):
                 status = super().main(*args, **extra)
         except NmtError as error:
             if os.environ.get("NMT_DEBUG"):
@@ -76,11 +78,6 @@ def _check_current_folder() -> None:
         Path.cwd()
     except OSError as error:
         raise DataError(f"Cannot use the current folder: {error.strerror or error}. Change to another one.") from None
-
-
-def _default_signals() -> list[int]:
-    """The ending signals without a handler, which would leave unfinished files behind."""
-    return [number for number in ending_signals() if signal.getsignal(number) == signal.SIG_DFL]
 
 
 def _usage_sentence(error: Any) -> str:

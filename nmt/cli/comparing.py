@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
-from nmt.cli.options import MACHINE, Device, Quiet, argument, option, set_up
+from nmt.cli.options import Device, Quiet, Split, argument, machine_option, option, set_up
 from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import is_watched, with_progress
 from nmt.runtime.wording import counted, perplexity
@@ -37,17 +37,16 @@ def compare(
         list[str] | None,
         option("Change one setting of every recipe; may be repeated.", "KEY=VALUE", "--set", default="the recipes'"),
     ] = None,
-    split: Annotated[str, option("Text to translate: test, valid or a locator.", "TEXT")] = "test",
+    split: Split = "test",
     aligned: Annotated[
         str | None, option("Text with gold links, for the AER.", "TEXT", default="that of --split")
     ] = None,
     baseline: Annotated[
         str | None, option("Test the others against this one; p-values by randomization.", "RECIPE", default="none")
     ] = None,
-    jobs: Annotated[int, option("Trainings at a time.", "N", "--jobs", "-j", panel=MACHINE, min=1)] = 1,
+    jobs: Annotated[int, machine_option("Trainings at a time.", "N", "--jobs", "-j", min=1)] = 1,
     threads: Annotated[
-        int | None,
-        option("CPU threads of each training.", "N", default="cores divided by --jobs", panel=MACHINE, min=1),
+        int | None, machine_option("CPU threads of each training.", "N", default="cores divided by --jobs", min=1)
     ] = None,
     device: Device = "auto",
     quiet: Quiet = False,

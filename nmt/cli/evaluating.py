@@ -11,6 +11,7 @@ from typing import Annotated, TypedDict
 import typer
 
 from nmt.cli.options import (
+    AsJson,
     BatchTokens,
     BeamSize,
     Device,
@@ -21,6 +22,7 @@ from nmt.cli.options import (
     Prune,
     Quiet,
     ReplaceUnknown,
+    Split,
     Threads,
     argument,
     build_translator,
@@ -34,7 +36,7 @@ from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import with_progress
 from nmt.runtime.wording import counted
 
-_SCORES = "Scores"
+_scoring_option = partial(option, panel="Scores")
 
 
 def evaluate(
@@ -42,7 +44,7 @@ def evaluate(
         list[Path] | None,
         argument("Models (folder, .zip, hf:owner/name), scored as an ensemble; or --hyp.", "MODEL", default=False),
     ] = None,
-    split: Annotated[str, option("Text to translate: test, valid or a locator.", "TEXT")] = "test",
+    split: Split = "test",
     hyp: Annotated[
         Path | None, option("Translations to score; - is stdin.", "FILE", "--hyp", default="the model's")
     ] = None,
@@ -52,23 +54,21 @@ def evaluate(
     baseline: Annotated[
         Path | None, option("Translations by another system, to compare with.", "FILE", default="none")
     ] = None,
-    as_json: Annotated[bool, option("Print one JSON object.", "", "--json")] = False,
+    as_json: AsJson = False,
     output: Annotated[
         Path | None, option("Also write the translations.", "FILE", "--output", "-o", default="none")
     ] = None,
     language: Annotated[
-        str | None, option("Target language of --hyp, such as de or ja.", "CODE", default="unknown", panel=_SCORES)
+        str | None, _scoring_option("Target language of --hyp, such as de or ja.", "CODE", default="unknown")
     ] = None,
     tokenize: Annotated[
-        str | None, option("sacreBLEU tokenizer.", "NAME", default="the recipe's, else by language", panel=_SCORES)
+        str | None, _scoring_option("sacreBLEU tokenizer.", "NAME", default="the recipe's, else by language")
     ] = None,
-    lowercase: Annotated[
-        bool, option("Compare BLEU and chrF in lower case.", "", "--lowercase", panel=_SCORES)
-    ] = False,
+    lowercase: Annotated[bool, _scoring_option("Compare BLEU and chrF in lower case.", "", "--lowercase")] = False,
     published: Annotated[
-        bool, option("Score as Multi30k papers do: lowercased, Moses tokens.", "", "--published", panel=_SCORES)
+        bool, _scoring_option("Score as Multi30k papers do: lowercased, Moses tokens.", "", "--published")
     ] = False,
-    bootstrap: Annotated[int, option("Resamples, shuffles for --baseline; 0: none.", "N", panel=_SCORES, min=0)] = 1000,
+    bootstrap: Annotated[int, _scoring_option("Resamples, shuffles for --baseline; 0: none.", "N", min=0)] = 1000,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     horizon: Horizon = None,

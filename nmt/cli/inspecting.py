@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from nmt.cli.commands import Command, SubCommands
-from nmt.cli.options import Model, argument, option, set_up
+from nmt.cli.options import AsJson, Model, argument, set_up
 from nmt.runtime.wording import counted, escaped, in_columns, perplexity
 
 recipe_app = typer.Typer(
@@ -28,7 +28,7 @@ recipe_app = typer.Typer(
 )
 
 
-def info(model: Model, as_json: Annotated[bool, option("Print one JSON object.", "", "--json")] = False) -> None:
+def info(model: Model, as_json: AsJson = False) -> None:
     """Print the settings of a model and its validation scores.
 
     Examples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 FEW = 1000
 """Fewer lines cause a warning: the AER on the Hansards is 47 % for 37 lines, 19 % for 1,000, 13 % for 10,000."""
-_MORE = "More training text"
+_more_option = partial(option, panel="More training text")
 
 
 def links(
@@ -39,11 +40,9 @@ def links(
     output: LinksOutput = None,
     more_source: Annotated[
         Path | None,
-        option("More source text, only to learn from; a short text needs it.", "FILE", default="none", panel=_MORE),
+        _more_option("More source text, only to learn from; a short text needs it.", "FILE", default="none"),
     ] = None,
-    more_target: Annotated[
-        Path | None, option("Its translation, line by line.", "FILE", default="none", panel=_MORE)
-    ] = None,
+    more_target: Annotated[Path | None, _more_option("Its translation, line by line.", "FILE", default="none")] = None,
     gold: Gold = None,
     gold_order: GoldOrder = "source-target",
     bootstrap: Bootstrap = 1000,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -25,9 +26,6 @@ WINDOW = 500
 """Lines read ahead and sorted by length per process. More is hardly faster, and makes the progress bar coarser."""
 GPU_WINDOW = 5000
 
-MACHINE = "Machine"
-"""The help panel of options that change where and how fast something is computed."""
-_SEARCH, _EVALUATION = "Search", "Evaluation"
 THE_RECIPES = "the recipe's"
 """How the help names a default that is read from the recipe in the model folder."""
 
@@ -39,6 +37,12 @@ def option(
     return typer.Option(
         *names, help=text, metavar=metavar or None, show_default=default, rich_help_panel=panel, **limits
     )
+
+
+machine_option = partial(option, panel="Machine")
+"""An option that changes where and how fast something is computed."""
+_search_option = partial(option, panel="Search", default=THE_RECIPES)
+_evaluation_option = partial(option, panel="Evaluation")
 
 
 def argument(text: str, metavar: str | None = None, *, default: str | bool = True) -> Any:
@@ -62,41 +66,33 @@ AttentionHead = Annotated[
     int | None, option("Head of that layer.", "H", "--head", default="mean of the layer's heads", min=1)
 ]
 Gold = Annotated[
-    Path | None, option("Gold links (Pharaoh or NAACL): print the AER.", "FILE", default="none", panel=_EVALUATION)
+    Path | None, _evaluation_option("Gold links (Pharaoh or NAACL): print the AER.", "FILE", default="none")
 ]
 GoldOrder = Annotated[
     Literal["source-target", "target-source"],
-    option("source-target or target-source, as in --gold.", "ORDER", panel=_EVALUATION),
+    _evaluation_option("source-target or target-source, as in --gold.", "ORDER"),
 ]
-Bootstrap = Annotated[
-    int, option("Resamples for the 95 % interval of the AER; 0: none.", "N", panel=_EVALUATION, min=0)
-]
+Bootstrap = Annotated[int, _evaluation_option("Resamples for the 95 % interval of the AER; 0: none.", "N", min=0)]
 RecipeName = Annotated[
     str, argument("YAML file, or a recipe that ships with nmt (`nmt recipe list`).", "RECIPE", default=False)
 ]
 Settings = Annotated[
     list[str] | None, option("Change one setting; may be repeated.", "KEY=VALUE", "--set", default=THE_RECIPES)
 ]
-Processes = Annotated[int, option("Processes that train together, each on a share.", "N", panel=MACHINE, min=1)]
-Device = Annotated[str, option("auto, cpu, cuda, cuda:N or mps (Apple).", "NAME", panel=MACHINE)]
-Threads = Annotated[int | None, option("CPU threads.", "N", default="one per core", panel=MACHINE, min=1)]
-Precision = Annotated[PrecisionName, option("fp32, bf16, fp16 (GPU), int8 (CPU) or auto.", "NAME", panel=MACHINE)]
+Processes = Annotated[int, machine_option("Processes that train together, each on a share.", "N", min=1)]
+Device = Annotated[str, machine_option("auto, cpu, cuda, cuda:N or mps (Apple).", "NAME")]
+Threads = Annotated[int | None, machine_option("CPU threads.", "N", default="one per core", min=1)]
+Precision = Annotated[PrecisionName, machine_option("fp32, bf16, fp16 (GPU), int8 (CPU) or auto.", "NAME")]
 BatchTokens = Annotated[
-    int | None,
-    option("Tokens per batch; fewer save memory.", "N", default="8192, 65536 on a GPU", panel=MACHINE, min=1),
+    int | None, machine_option("Tokens per batch; fewer save memory.", "N", default="8192, 65536 on a GPU", min=1)
 ]
-ScoredTokens = Annotated[int, option("Tokens per batch; fewer save memory.", "N", panel=MACHINE, min=1)]
+ScoredTokens = Annotated[int, machine_option("Tokens per batch; fewer save memory.", "N", min=1)]
+AsJson = Annotated[bool, option("Print one JSON object.", "", "--json")]
+Split = Annotated[str, option("Text to translate: test, valid or a locator.", "TEXT")]
 Quiet = Annotated[bool, option("Print only errors on stderr.", "", "--quiet", "-q")]
-BeamSize = Annotated[
-    int | None, option("Beam size; 1 is greedy search.", "N", default=THE_RECIPES, panel=_SEARCH, min=1)
-]
-LengthPenalty = Annotated[
-    float | None,
-    option("Length penalty of Wu et al. 2016, eq. 14.", "ALPHA", default=THE_RECIPES, panel=_SEARCH, min=0),
-]
-CoveragePenalty = Annotated[
-    float | None, option("Coverage penalty of the same equation.", "BETA", default=THE_RECIPES, panel=_SEARCH, min=0)
-]
+BeamSize = Annotated[int | None, _search_option("Beam size; 1 is greedy search.", "N", min=1)]
+LengthPenalty = Annotated[float | None, _search_option("Length penalty of Wu et al. 2016, eq. 14.", "ALPHA", min=0)]
+CoveragePenalty = Annotated[float | None, _search_option("Coverage penalty of the same equation.", "BETA", min=0)]
 NONE = "none"
 """The value that switches a setting off; without the option the recipe's setting applies."""
 
@@ -119,38 +115,22 @@ def number_or(word: str, read: Callable[[str], Any], least: float) -> Callable[[
 
 
 Horizon = Annotated[
-    Any,
-    option(
-        "Look N tokens ahead for a better hypothesis.",
-        "N|none",
-        default=THE_RECIPES,
-        panel=_SEARCH,
-        parser=number_or(NONE, int, 1),
-    ),
+    Any, _search_option("Look N tokens ahead for a better hypothesis.", "N|none", parser=number_or(NONE, int, 1))
 ]
 Prune = Annotated[
-    Any,
-    option(
-        "Drop hypotheses this far below the best.",
-        "NATS|none",
-        default=THE_RECIPES,
-        panel=_SEARCH,
-        parser=number_or(NONE, float, 0),
-    ),
+    Any, _search_option("Drop hypotheses this far below the best.", "NATS|none", parser=number_or(NONE, float, 0))
 ]
-MaxRatio = Annotated[
-    float | None, option("Longest output, as a multiple of the source.", "RATIO", default=THE_RECIPES, panel=_SEARCH)
-]
+MaxRatio = Annotated[float | None, _search_option("Longest output, as a multiple of the source.", "RATIO")]
 ReplaceUnknown = Annotated[
-    bool, option("Replace each unknown word (⁇) by its aligned source word.", "", "--replace-unknown", panel=_SEARCH)
+    bool, option("Replace each unknown word (⁇) by its aligned source word.", "", "--replace-unknown", panel="Search")
 ]
 Lexicon = Annotated[
-    Path | None, option("Lines `word TAB translation` for --replace-unknown.", "FILE", default="none", panel=_SEARCH)
+    Path | None, _search_option("Lines `word TAB translation` for --replace-unknown.", "FILE", default="none")
 ]
 
 ShortlistFile = Annotated[
     Path | None,
-    option("Use only target tokens that `nmt shortlist` lists.", "FILE", "--shortlist", default="all", panel=MACHINE),
+    machine_option("Use only target tokens that `nmt shortlist` lists.", "FILE", "--shortlist", default="all"),
 ]
 
 

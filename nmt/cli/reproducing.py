@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nmt.cli.options import Device, Processes, Quiet, RecipeName, Settings, Threads, option, set_up
+from nmt.cli.options import AsJson, Device, Processes, Quiet, RecipeName, Settings, Threads, option, set_up
 from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import showing_downloads, with_progress
 
@@ -64,7 +64,7 @@ def reproduce(
     smoke: Annotated[
         bool, option("Run every step in about a minute, on the first pairs of the text.", "", "--smoke")
     ] = False,
-    as_json: Annotated[bool, option("Print one JSON object.", "", "--json")] = False,
+    as_json: AsJson = False,
     device: Device = "auto",
     threads: Threads = None,
     processes: Processes = 1,

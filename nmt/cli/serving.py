@@ -7,18 +7,19 @@ import os
 import re
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from nmt.cli.allocation import keep_freed_memory, keep_kernels
-from nmt.cli.options import MACHINE, Device, Precision, Quiet, argument, log_to_stderr, option
+from nmt.cli.options import Device, Precision, Quiet, argument, log_to_stderr, machine_option, option
 from nmt.cli.streams import open_input, text_lines
 from nmt.errors import DataError, UsageError
 from nmt.runtime.wording import counted
 
-_LIMITS = "Limits"
+_limit_option = partial(option, panel="Limits")
 _KEY = "NMT_API_KEY"
 _MOST_PROCESSES = 4
 """Processes by default, if there are more cores: each has a copy of the models."""
@@ -42,21 +43,20 @@ def serve(
     api_key_file: Annotated[
         Path | None, option(f"API key that requests must name; or ${_KEY}.", "FILE", default="none")
     ] = None,
-    max_characters: Annotated[int, option("Characters per request.", "N", panel=_LIMITS, min=1, max=1000000)] = 5000,
-    max_queue: Annotated[int, option("Lines that wait.", "N", panel=_LIMITS, min=1, max=1000000)] = 1000,
+    max_characters: Annotated[int, _limit_option("Characters per request.", "N", min=1, max=1000000)] = 5000,
+    max_queue: Annotated[int, _limit_option("Lines that wait.", "N", min=1, max=1000000)] = 1000,
     max_requests: Annotated[
-        int | None, option("Requests per minute and client.", "N", default="no limit", panel=_LIMITS, min=1)
+        int | None, _limit_option("Requests per minute and client.", "N", default="no limit", min=1)
     ] = None,
-    timeout: Annotated[float, option("Time per request.", "SECONDS", panel=_LIMITS, min=0.1, max=3600)] = 30.0,
+    timeout: Annotated[float, _limit_option("Time per request.", "SECONDS", min=0.1, max=3600)] = 30.0,
     device: Device = "auto",
     precision: Precision = "fp32",
     threads: Annotated[
         int | None,
-        option(
+        machine_option(
             "Processes that decode, with one thread and a copy of the models each.",
             "N",
             default=f"one per core, at most {_MOST_PROCESSES}",
-            panel=MACHINE,
             min=1,
         ),
     ] = None,
@@ -109,7 +109,7 @@ def serve(
         _root_path(root_path),
     )
     with bind(host, port) as listener:
-        address = _address(host, listener.getsockname()[1])
+        address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
         def announce() -> None:
             write_log(logging.ERROR if quiet else logging.INFO)
@@ -152,7 +152,3 @@ def _api_key(path: Path | None) -> str | None:
     if not key:
         raise DataError(f"{path} has no key: its first line must be the API key.")
     return key
-
-
-def _address(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

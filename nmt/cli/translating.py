@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,7 +19,6 @@ import typer
 from nmt.cli.interactive import is_conversation, show_alignment, typed_lines
 from nmt.cli.options import (
     GPU_WINDOW,
-    MACHINE,
     WINDOW,
     BatchTokens,
     BeamSize,
@@ -41,6 +41,7 @@ from nmt.cli.options import (
     argument,
     build_translator,
     load_models,
+    machine_option,
     need_attention,
     option,
     set_up,
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 OutputFormat = Literal["text", "tsv", "jsonl"]
-_SAMPLING = "Sampling"
+_sampling_option = partial(option, panel="Sampling")
 _NOTHING = "-inf", ""
 """Score and text of a missing translation in an n-best list."""
 
@@ -111,46 +112,36 @@ def translate(
     replace_unknown: ReplaceUnknown = False,
     lexicon: Lexicon = None,
     sampled: Annotated[
-        bool, option("Draw random translations; --n-best is their number per line.", "", "--sample", panel=_SAMPLING)
+        bool, _sampling_option("Draw random translations; --n-best is their number per line.", "", "--sample")
     ] = False,
     temperature: Annotated[
         float | None,
-        option(
-            "Softmax temperature; below 1 favors probable tokens.",
-            "NUMBER",
-            default="1",
-            panel=_SAMPLING,
-            min=0.001,
-            max=1000,
+        _sampling_option(
+            "Softmax temperature; below 1 favors probable tokens.", "NUMBER", default="1", min=0.001, max=1000
         ),
     ] = None,
     top_k: Annotated[
-        int | None, option("Draw from the K most probable tokens.", "K", default="all", panel=_SAMPLING, min=1)
+        int | None, _sampling_option("Draw from the K most probable tokens.", "K", default="all", min=1)
     ] = None,
     seed: Annotated[
-        int | None,
-        option("Seed; a sample depends only on it and the line number.", "N", default="1", panel=_SAMPLING, min=0),
+        int | None, _sampling_option("Seed; a sample depends only on it and the line number.", "N", default="1", min=0)
     ] = None,
     shortlist: ShortlistFile = None,
     device: Device = "auto",
     devices: Annotated[
-        str | None, option("GPUs that share the file, as in 0,1.", "LIST", default="one", panel=MACHINE)
+        str | None, machine_option("GPUs that share the file, as in 0,1.", "LIST", default="one")
     ] = None,
     precision: Precision = "fp32",
     threads: Threads = None,
     batch_tokens: BatchTokens = None,
     window: Annotated[
         int | None,
-        option(
-            "Lines read ahead.",
-            "LINES",
-            default=f"{WINDOW} a thread, {GPU_WINDOW} a GPU, 1 if typed",
-            panel=MACHINE,
-            min=1,
+        machine_option(
+            "Lines read ahead.", "LINES", default=f"{WINDOW} a thread, {GPU_WINDOW} a GPU, 1 if typed", min=1
         ),
     ] = None,
     shard: Annotated[
-        str | None, option("Translate part I of N; concatenate the outputs.", "I/N", default="all", panel=MACHINE)
+        str | None, machine_option("Translate part I of N; concatenate the outputs.", "I/N", default="all")
     ] = None,
     quiet: Quiet = False,
 ) -> None:

@@ -85,14 +85,15 @@ class Reproduction:
         extent = f"{counted(training['epochs'], 'epoch')}, {counted(training['updates'], 'update')}"
         duration = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
         kinds = [score.way if score.metric == "AER" else score.scoring for score in self.scores]
-        signatures = dict.fromkeys(
+        lines = [f"Text: {self.text}" + (f"; alignments: {self.aligned}" if self.aligned else "")]
+        lines += dict.fromkeys(
             f"{score.metric}, {kind}: {score.signature}" for score, kind in zip(self.scores, kinds, strict=True)
         )
-        lines = [
-            f"Text: {self.text}" + (f"; alignments: {self.aligned}" if self.aligned else ""),
-            *signatures,
-            *(f"{score.system}, {score.reported:g}: {score.source}" for score in self.scores if score.system),
-            *_of_other_kind(self.scores),
+        lines += [f"{score.system}, {score.reported:g}: {score.source}" for score in self.scores if score.system]
+        if others := [score.system for score in self.scores if score.system and score.scoring == "other"]:
+            were = f"{' and '.join(others)} {'was' if len(others) == 1 else 'were'}"
+            lines.append(f"{were} scored in another way or on other text: no difference is taken")
+        lines += [
             f"Training: {extent}, {duration} on {_machine(training)}",
             f"Decoding: {_machine(self.machine)}",
             f"Versions: {', '.join(f'{name} {number}' for name, number in _versions().items())}",
@@ -134,12 +135,3 @@ def _machine(machine: Mapping[str, Any]) -> str:
         return "a machine that was not recorded"
     processes, threads = machine.get("processes") or 1, counted(machine["threads"], "thread")
     return f"{machine['processor']}, {f'{processes} processes of ' if processes > 1 else ''}{threads}"
-
-
-def _of_other_kind(scores: Sequence[ReproducedScore]) -> list[str]:
-    """A sentence about reported scores that do not compare with ours."""
-    systems = [score.system for score in scores if score.system and score.scoring == "other"]
-    if not systems:
-        return []
-    verb = "was" if len(systems) == 1 else "were"
-    return [f"{' and '.join(systems)} {verb} scored in another way or on other text: no difference is taken"]

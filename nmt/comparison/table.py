@@ -104,16 +104,20 @@ class Table:
     def _circumstances(self) -> str:
         """The list above the table: text, budget, machine, command."""
         recipes = [row.candidate.recipe for row in self.rows]
-        lines = [
-            f"- Text: {self.text}" + (f"; alignments against {self.aligned}" if self.aligned else "") + ".",
-            f"- Budget: {_budget(recipes)}.",
-            *([f"- All: {shared}."] if (shared := _shared(recipes)) else []),
-            *([f"- The recipes also differ in {others}."] if (others := _other_differences(recipes)) else []),
-            f"- Machine: {self.machine}; nmt {__version__}.",
-            *_trained_otherwise(self.rows),
-            f"- Command: `{self.command}`",
-        ]
-        return "\n".join(lines)
+        described = [describe(recipe) for recipe in recipes]
+        shared = [f"{key} {text}" for key, text in described[0].items() if {item[key] for item in described} == {text}]
+        trainings = {json.dumps(row.figures.trained_with, sort_keys=True) for row in self.rows if row.figures}
+        aligned = f"; alignments against {self.aligned}" if self.aligned else ""
+        lines = [f"Text: {self.text}{aligned}.", f"Budget: {_budget(recipes)}."]
+        if shared:
+            lines.append(f"All: {', '.join(shared)}.")
+        if others := _other_differences(recipes):
+            lines.append(f"The recipes also differ in {others}.")
+        lines.append(f"Machine: {self.machine}; nmt {__version__}.")
+        if len(trainings) > 1:
+            otherwise = "Not all were trained under the same circumstances (`trained_with` in the JSON)"
+            lines.append(f"{otherwise}: training speeds differ by that too.")
+        return "\n".join(f"- {line}" for line in [*lines, f"Command: `{self.command}`"])
 
     def _figures(self) -> str:
         columns = [TableColumn("model", [row.title for row in self.rows], "left")]
@@ -311,25 +315,8 @@ def _span(values: Sequence[int], noun: str) -> str:
     return counted(low, noun) if low == high else f"{low:,} to {counted(high, noun)}"
 
 
-def _shared(recipes: Sequence[Recipe]) -> str:
-    """The described settings that all recipes share, which have no column."""
-    described = [describe(recipe) for recipe in recipes]
-    same = [f"{key} {value}" for key, value in described[0].items() if {item[key] for item in described} == {value}]
-    return ", ".join(same)
-
-
 def _other_differences(recipes: Sequence[Recipe]) -> str:
     """The names of other settings in which the recipes differ."""
     flat = [settings(recipe) for recipe in recipes]
     keys = dict.fromkeys(key for own in flat for key in own if not key.startswith(_DESCRIBED))
     return ", ".join(key for key in keys if len({json.dumps(own[key]) for own in flat if key in own}) > 1)
-
-
-def _trained_otherwise(rows: Sequence[Row]) -> list[str]:
-    """A note if training speeds were measured under different circumstances."""
-    circumstances = {json.dumps(row.figures.trained_with, sort_keys=True) for row in rows if row.figures}
-    if len(circumstances) < 2:
-        return []
-    return [
-        "- Not all were trained under the same circumstances (`trained_with` in the JSON): training speeds differ by that too."
-    ]

@@ -124,7 +124,12 @@ def _draw(curves: Curves) -> Figure:
     rows = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     _draw_perplexity(rows[0], curves)
     for axes, (label, values) in zip(rows[1:], curves.scores.items(), strict=True):
-        _draw_score(axes, label, values, curves.best)
+        _line(axes, values, color=BLUE, marker="o", label="validation")
+        axes.margins(y=0.2)
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel(label)
+        draw_grid(axes)
+        _mark_best(axes, curves.best, values)
     rows[-1].set_xlabel("update")
     rows[-1].xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     rows[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
@@ -144,15 +149,6 @@ def _draw_perplexity(axes: Axes, curves: Curves) -> None:
     if not curves.scores:
         _mark_best(axes, curves.best, curves.valid)
     axes.legend(frameon=False, fontsize=9)
-
-
-def _draw_score(axes: Axes, label: str, values: Mapping[int, float], best: int | None) -> None:
-    _line(axes, values, color=BLUE, marker="o", label="validation")
-    axes.margins(y=0.2)
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel(label)
-    draw_grid(axes)
-    _mark_best(axes, best, values)
 
 
 def _mark_best(axes: Axes, update: int | None, values: Mapping[int, float]) -> None:

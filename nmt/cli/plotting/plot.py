@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from nmt.cli.plotting.request import Request
     from nmt.recipe import TransformerModelConfig
 
-_PICTURE, _PAGE = "Picture", "Page"
-"""Help panels of the options for pictures (.png, .pdf, .svg) and for pages (.html)."""
+_picture_option = partial(option, panel="Picture")
 _ALL = "all"
 """The value of --head that draws every head of the layer."""
 
@@ -69,22 +69,18 @@ def plot(
         ),
     ] = None,
     beam_size: BeamSize = None,
-    n_best: Annotated[int, option("Draw the N best translations side by side.", "N", panel=_PICTURE, min=1)] = 1,
+    n_best: Annotated[int, _picture_option("Draw the N best translations side by side.", "N", min=1)] = 1,
     rank: Annotated[
-        int | None, option("Draw the K-th best translation alone.", "K", default="the best", panel=_PICTURE, min=1)
+        int | None, _picture_option("Draw the K-th best translation alone.", "K", default="the best", min=1)
     ] = None,
-    subwords: Annotated[
-        bool, option("Show subword tokens instead of words.", "", "--subwords", panel=_PICTURE)
-    ] = False,
-    style: Annotated[
-        Literal["color", "gray"], option("color, or gray as in the papers.", "NAME", panel=_PICTURE)
-    ] = "color",
+    subwords: Annotated[bool, _picture_option("Show subword tokens instead of words.", "", "--subwords")] = False,
+    style: Annotated[Literal["color", "gray"], _picture_option("color, or gray as in the papers.", "NAME")] = "color",
     font: Annotated[
-        Path | None, option("Font of the words (.ttf, .otf, .ttc).", "FILE", default="DejaVu Sans", panel=_PICTURE)
+        Path | None, _picture_option("Font of the words (.ttf, .otf, .ttc).", "FILE", default="DejaVu Sans")
     ] = None,
-    dpi: Annotated[float, option("Dots per inch of a PNG.", "N", panel=_PICTURE)] = 150,
+    dpi: Annotated[float, _picture_option("Dots per inch of a PNG.", "N")] = 150,
     compare: Annotated[
-        Path | None, option("A second model beside the first.", "MODEL", default="none", panel=_PAGE)
+        Path | None, option("A second model beside the first.", "MODEL", default="none", panel="Page")
     ] = None,
     device: Device = "auto",
     threads: Threads = None,

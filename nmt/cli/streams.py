@@ -109,14 +109,9 @@ def _refuse_pairs(path: Path) -> None:
 
 @contextmanager
 def open_output(path: Path, *, keep_part: bool = False) -> Iterator[BinaryIO]:
-    """Open stdout or a file for writing, compressed by its suffix. A file gets its name once it is complete.
+    """Open stdout or a file for writing, compressed by its suffix. Raises DataError, for instance on a full disk.
 
-    Args:
-        path: where to write; `-` is stdout.
-        keep_part: whether an incomplete file stays as `FILE.part`, with a warning.
-
-    Raises:
-        DataError: the file cannot be written, for instance on a full disk.
+    A file gets its name once it is complete. With `keep_part`, an incomplete one stays as `FILE.part`, with a warning.
     """
     if path == STANDARD:
         if sys.stdout is None:
@@ -164,11 +159,7 @@ def _compressor(raw: BinaryIO, suffix: str) -> Any:
 
 
 def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
-    """The lines of a stream; only `\\n` ends a line. Invalid UTF-8 becomes U+FFFD, with a warning.
-
-    Raises:
-        DataError: the stream is damaged.
-    """
+    """The lines of a stream; only `\\n` ends a line. Invalid UTF-8 becomes U+FFFD, with a warning. Raises DataError."""
     return without_pauses(arriving_texts(stream, path))
 
 

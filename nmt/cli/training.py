@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nmt.cli.options import Device, Processes, Quiet, RecipeName, Settings, Threads, argument, option, set_up
+from nmt.runtime.cores import usable_cores
 from nmt.runtime.wording import counted
 from nmt.training.launch import count_of_ranks, launch, rank_of_process, ranks_on_this_machine
 
@@ -59,7 +60,9 @@ def train(
     if processes > 1 and count_of_ranks() == 1:
         raise typer.Exit(launch(sys.argv[1:], processes))
     is_first = rank_of_process() == 0
-    set_up(quiet=quiet or not is_first, threads=threads or threads_of_rank())
+    if threads is None and count_of_ranks() > 1:
+        threads = max(usable_cores() // ranks_on_this_machine(), 1)
+    set_up(quiet=quiet or not is_first, threads=threads)
     from nmt.plotting.curves import plot_learning_curve
     from nmt.runtime.device import choose_device
     from nmt.training.log import METRICS
@@ -78,15 +81,6 @@ def train(
         return
     plot_learning_curve(folder / METRICS, folder / "learning-curve.png")
     typer.echo(result.folder)
-
-
-def threads_of_rank() -> int | None:
-    """The share of the cores of one of several ranks; None for a process alone, which takes them all."""
-    if count_of_ranks() == 1:
-        return None
-    from nmt.runtime.cores import usable_cores
-
-    return max(usable_cores() // ranks_on_this_machine(), 1)
 
 
 def average(

@@ -112,14 +112,11 @@ class ReproducedScore:
     """A score of our model beside the reported one; None where there is none.
 
     Attributes:
-        system: who reported the score.
+        system, reported, source: who reported which score, and where it can be read.
         metric: `BLEU`, `chrF` or `AER`.
         scoring: how it was computed, as in `ReportedScore`.
         way: how we decoded or aligned.
-        reported: the reported score.
-        source: where it can be read.
-        ours: our score.
-        low, high: ends of its 95 % bootstrap interval.
+        ours, low, high: our score, and the ends of its 95 % bootstrap interval.
         signature: sacreBLEU's signature; for AER the counts behind it.
         translations: name of the file of our translations in the run folder.
     """

@@ -30,12 +30,9 @@ class Reproduction:
     """The scores of a recipe and how they were obtained.
 
     Attributes:
-        recipe: name of the recipe.
-        scores: the scores in order.
         text, aligned: the test text, and that of the alignment error rate, in words.
         training: epochs, updates and seconds of training, and the machine (None if not recorded).
         machine: processor and threads of decoding.
-        command: the command line.
         smoke: what a smoke run was limited to; None for a complete run.
     """
 

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,14 +47,7 @@ class Stopped(NmtError):  # noqa: N818 -- not an error
 
 @dataclass(frozen=True)
 class Share:
-    """The resources of one training.
-
-    Attributes:
-        jobs: number of trainings at a time.
-        threads: CPU threads of each.
-        device: `auto`, `cpu` or `cuda`.
-        processor: name of the CPU or GPU, for the record.
-    """
+    """The resources of one of `jobs` trainings at a time; `processor` is the name of its CPU or GPU, for the record."""
 
     jobs: int
     threads: int
@@ -72,13 +65,9 @@ def check_runs(candidates: Sequence[Candidate]) -> None:
 def train_all(
     candidates: Sequence[Candidate], share: Share, watcher: Watcher, *, inherited: Sequence[int] = ()
 ) -> dict[str, str]:
-    """Train or resume every candidate whose training has not ended.
+    """Train or resume, in order, every candidate whose training has not ended; their recipe files must exist.
 
-    Args:
-        candidates: what to train, in this order; their recipe files must exist.
-        share: resources of each training.
-        watcher: receives the progress.
-        inherited: file descriptors that the processes inherit.
+    The processes inherit the file descriptors `inherited`.
 
     Returns:
         Error messages of failed trainings, by name.
@@ -120,7 +109,7 @@ class _Training:
     candidate: Candidate
     process: subprocess.Popen[bytes]
     count: int
-    version: tuple[int, int] = field(default=(0, 0))
+    version: tuple[int, int] = (0, 0)
     """Modification time and size of the file of records when it was last read."""
 
     def new_records(self) -> list[Record]:

@@ -31,19 +31,13 @@ _DESCRIBED = (
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table: a recipe with its figures, or why it has none.
-
-    Attributes:
-        candidate: the recipe and its paths.
-        figures: its figures; None if training or measuring failed.
-        problem: the error message in that case.
-        p_values: p-values of the difference from the baseline, by metric.
-    """
+    """One row of the table: a recipe with its figures, or the problem for which it has none."""
 
     candidate: Candidate
     figures: Figures | None
     problem: str | None = None
     p_values: Mapping[str, float] = field(default_factory=dict)
+    """Of the difference from the baseline, by metric."""
 
     @property
     def fault(self) -> str | None:
@@ -58,16 +52,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """The results of a comparison and how they were obtained.
-
-    Attributes:
-        rows: the rows in order.
-        text: name, languages and size of the translated text.
-        aligned: likewise for the text with gold links; None if there is none.
-        machine: processor and threads.
-        command: the command line.
-        baseline: name of the row that others are tested against; None if there is none.
-    """
+    """The results of a comparison and, in words, how they were obtained: on which text, with gold links of which one, where."""
 
     rows: Sequence[Row]
     text: str
@@ -75,6 +60,7 @@ class Table:
     machine: str
     command: str
     baseline: str | None = None
+    """The name of the row that others are tested against."""
 
     def json(self) -> str:
         """Everything as one JSON object."""

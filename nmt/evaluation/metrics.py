@@ -106,7 +106,11 @@ def choose_tokenizer(language: str | None, tokenize: str | None = None) -> str:
     tokenizer = _TOKENIZERS.get(_code(language))
     if tokenizer is None:
         return "13a"
-    return tokenizer if _is_usable(tokenizer) else "char"
+    try:
+        check_tokenizer(tokenizer)
+    except UsageError:
+        return "char"
+    return tokenizer
 
 
 def check_tokenizer(tokenizer: str) -> None:
@@ -317,14 +321,6 @@ def _bleu(tokenizer: str, *, lowercase: bool, quiet: bool) -> Metric:
         extra = {"ja-mecab": "ja", "ko-mecab": "ko"}.get(tokenizer)
         remedy = f'pip install "sacrebleu[{extra}]"' if extra else " ".join(str(error).split())
         raise UsageError(f"The tokenizer {tokenizer} cannot be used here: {remedy}.") from None
-
-
-def _is_usable(tokenizer: str) -> bool:
-    try:
-        check_tokenizer(tokenizer)
-    except UsageError:
-        return False
-    return True
 
 
 def _code(language: str | None) -> str:

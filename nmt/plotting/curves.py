@@ -25,8 +25,7 @@ class Curves:
     """The learning curves of a run.
 
     Attributes:
-        train: training perplexity by update.
-        valid: validation perplexity by update.
+        train, valid: perplexity by update.
         scores: validation scores by update, for each metric that was measured; keys are the metric's name and tokenizer.
         best: the update of the best validation; None before the first.
     """

@@ -138,8 +138,7 @@ class Layout:
     """The positions of all parts of a page.
 
     Attributes:
-        width: width of the page.
-        height: height of the page.
+        width, height: size of the page.
         corners: (x, y) of the top left corner of each panel's matrix.
         titles: (x, y) of the top left corner of each panel's title, aligned in each row and column of panels.
         bar: (x, y, width, height) of the color bar.

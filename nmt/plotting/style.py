@@ -39,11 +39,7 @@ _settings = threading.RLock()  # matplotlib's settings are global to the process
 
 
 def file_format(path: Path, formats: Sequence[str] = FORMATS) -> str:
-    """The picture format of a file, by its suffix.
-
-    Raises:
-        UsageError: the suffix is unknown.
-    """
+    """The picture format of a file, by its suffix. Raises UsageError if that is unknown."""
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in formats:
         suffixes = ", ".join(f".{name}" for name in formats)
@@ -104,11 +100,7 @@ class Drawing:
 
 
 def render(figure: Figure, kind: str, *, dpi: float) -> Drawing:
-    """Draw the figure in a format; call it within `house_style`.
-
-    Raises:
-        UsageError: the resolution makes the picture too large or too small.
-    """
+    """Draw the figure in a format; call it within `house_style`. Raises UsageError for a resolution out of range."""
     _check_resolution(figure, kind, dpi)
     picture = io.BytesIO()
     figure.savefig(picture, format=kind, dpi=dpi, metadata=_METADATA[kind])

@@ -49,14 +49,7 @@ class CorpusNote:
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What a card says.
-
-    Attributes:
-        bundle: the model.
-        data: what it was trained on; None if that was not recorded.
-        scores: its recorded scores.
-        license: identifier of the hub; None if the owner gave none.
-    """
+    """What a card says of a model; the data is None if it was not recorded, the license if the owner gave none."""
 
     bundle: Bundle
     data: DataDescription | None

@@ -85,13 +85,14 @@ class Meter:
             "guidance": stats.alignment_loss,
             "guided": stats.linked_tokens,
         }
-        return {**losses, "seconds": self.seconds}
+        return {**losses, "seconds": self.seconds, "logged_at": self._logged_at}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The inverse of `state_dict`."""
         numbers = (state.get(name, 0) for name in ("words", "nll", "guidance", "guided"))
         self.stats = LossStats(*numbers)
-        self.seconds = self._logged_at = state.get("seconds", 0.0)
+        self.seconds = state.get("seconds", 0.0)
+        self._logged_at = state.get("logged_at", self.seconds)
 
     def start(self) -> None:
         """Start the clock; the time before does not count as training time."""

@@ -55,6 +55,18 @@ def test_a_validation_counts_as_time_but_not_for_the_speed(wait: Wait) -> None:
     assert timed.losses() == pytest.approx({"loss": 0.5, "perplexity": 2.718281828**0.5})
 
 
+def test_a_resumed_run_measures_its_speed_since_the_last_line_of_the_log(wait: Wait) -> None:
+    stopped, resumed = Meter(), Meter()
+    updates(stopped, wait, 1.0)
+    stopped.reset()
+    updates(stopped, wait, 0.5, 0.5, 0.5)
+    resumed.load_state_dict(stopped.state_dict())
+    wait(1000.0)
+    resumed.start()
+    updates(resumed, wait, 0.5)
+    assert resumed.times(1, validate_every=1)["tokens_per_second"] == pytest.approx(12.0)
+
+
 def test_a_state_has_the_losses_and_the_time(wait: Wait) -> None:
     timed, other = Meter(), Meter()
     wait(2.0)

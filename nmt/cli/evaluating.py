@@ -31,7 +31,7 @@ from nmt.cli.options import (
     set_up,
     unknown_words,
 )
-from nmt.cli.streams import STANDARD, open_input, write_lines
+from nmt.cli.streams import input_name, open_input, write_lines
 from nmt.errors import DataError, UsageError
 from nmt.runtime.progress import with_progress
 from nmt.runtime.wording import counted
@@ -173,7 +173,7 @@ def _read(path: Path) -> list[str]:
     from nmt.data.lines import lines_of
 
     with open_input(path) as stream:
-        return list(lines_of(stream, "stdin" if path == STANDARD else str(path)))
+        return list(lines_of(stream, input_name(path)))
 
 
 def _matching(path: Path, count: int, other: Path | str) -> list[str]:

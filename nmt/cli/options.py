@@ -51,8 +51,12 @@ def argument(text: str, metavar: str | None = None, *, default: str | bool = Tru
 
 
 Model = Annotated[Path, argument("Model: a folder, a .zip or hf:owner/name.", "MODEL", default=False)]
-SourceText = Annotated[Path, option("Source text, one sentence per line.", "FILE", "--source", "-s", default=False)]
-TargetText = Annotated[Path, option("Its translation, line by line.", "FILE", "--target", "-t", default=False)]
+SourceText = Annotated[
+    Path, option("Source text, one sentence per line; - is stdin.", "FILE", "--source", "-s", default=False)
+]
+TargetText = Annotated[
+    Path, option("Its translation, line by line; - is stdin.", "FILE", "--target", "-t", default=False)
+]
 SourceLanguage = Annotated[str, option("Source language, such as en.", "CODE", "--source", default=False)]
 TargetLanguage = Annotated[str, option("Target language, such as de.", "CODE", "--target", default=False)]
 PrefixOutput = Annotated[str, option("Write PREFIX.en and PREFIX.de.", "PREFIX", "--output", "-o", default=False)]

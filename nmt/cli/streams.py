@@ -33,6 +33,11 @@ _NAMED = 3
 """Most lines with invalid UTF-8 that get a warning of their own."""
 
 
+def input_name(path: Path) -> str:
+    """How messages name an input."""
+    return "stdin" if path == STANDARD else str(path)
+
+
 def is_terminal(path: Path) -> bool:
     """Whether the input is typed at a terminal."""
     return path == STANDARD and sys.stdin is not None and sys.stdin.isatty()
@@ -165,7 +170,7 @@ def text_lines(stream: BinaryIO, path: Path) -> Iterator[str]:
 
 def arriving_texts(stream: BinaryIO, path: Path) -> Iterator[str | Pause]:
     """The same lines as they arrive, and PAUSE where the stream pauses."""
-    name = "stdin" if path == STANDARD else str(path)
+    name = input_name(path)
     number = bad = 0
     for line in _intact(arriving_lines(stream), name):
         if line is PAUSE:
@@ -204,17 +209,19 @@ def _intact(lines: Iterator[bytes | Pause], name: str) -> Iterator[bytes | Pause
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Read pairs of lines from two files. Raises DataError if they differ in length."""
+    """Read pairs of lines from two files, one of which may be stdin.
+
+    Raises:
+        DataError: they differ in length, or one cannot be read.
+        UsageError: both are stdin, or one holds both sides.
+    """
     return without_pauses(arriving_pairs(source, target))
 
 
 def arriving_pairs(source: Path, target: Path) -> Iterator[tuple[str, str] | Pause]:
     """The same pairs as they arrive, and PAUSE before each wait for a line of either file."""
-    from nmt.data.lines import read_arriving
-
-    _refuse_pairs(source)
-    _refuse_pairs(target)
-    sides = read_arriving(source), read_arriving(target)
+    _check_sides(source, target)
+    sides = _read_arriving(source), _read_arriving(target)
     counts = [0, 0]
     while True:
         source_line = yield from _next_line(sides[0])
@@ -225,6 +232,22 @@ def arriving_pairs(source: Path, target: Path) -> Iterator[tuple[str, str] | Pau
         elif source_line is target_line:
             break
     _check_counts((source, target), counts)
+
+
+def _check_sides(source: Path, target: Path) -> None:
+    """Raise UsageError unless each file holds one side of a text: both are not stdin, and neither holds pairs."""
+    if source == target == STANDARD:
+        raise UsageError("Standard input holds one side of the text: name a file for the other.")
+    _refuse_pairs(source)
+    _refuse_pairs(target)
+
+
+def _read_arriving(path: Path) -> Iterator[str | Pause]:
+    """The lines of stdin or a file, and PAUSE before each wait for more. Raises DataError."""
+    from nmt.data.lines import arriving_lines_of
+
+    with open_input(path) as stream:
+        yield from arriving_lines_of(stream, input_name(path))
 
 
 def _next_line(lines: Iterator[str | Pause]) -> Generator[Pause, None, str | None]:
@@ -240,10 +263,9 @@ def count_pairs(source: Path, target: Path) -> int | None:
     """Count the pairs of two files; None if one can be read only once. Raises DataError like `read_parallel`."""
     from nmt.data.lines import read_lines
 
-    _refuse_pairs(source)
-    _refuse_pairs(target)
+    _check_sides(source, target)
     paths = source, target
-    if any(path.exists() and not path.is_file() for path in paths):
+    if any(path == STANDARD or (path.exists() and not path.is_file()) for path in paths):
         return None
     counts = [sum(1 for _ in read_lines(path)) for path in paths]
     _check_counts(paths, counts)
@@ -253,6 +275,6 @@ def count_pairs(source: Path, target: Path) -> int | None:
 def _check_counts(paths: Sequence[Path], counts: Sequence[int]) -> None:
     if counts[0] != counts[1]:
         raise DataError(
-            f"{paths[0]} has {counted(counts[0], 'line')}, but {paths[1]} has {counts[1]:,}: "
+            f"{input_name(paths[0])} has {counted(counts[0], 'line')}, but {input_name(paths[1])} has {counts[1]:,}: "
             "line n of one must translate line n of the other."
         )

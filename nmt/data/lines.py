@@ -70,15 +70,16 @@ def read_lines(place: Place) -> Iterator[str]:
 def read_arriving(place: Place) -> Iterator[str | Pause]:
     """The same lines, and PAUSE before each wait for more."""
     with open_binary(place) as stream:
-        yield from _lines_of(stream, str(place))
+        yield from arriving_lines_of(stream, str(place))
 
 
 def lines_of(stream: BinaryIO, name: str) -> Iterator[str]:
     """The lines of a stream of UTF-8 bytes, each as soon as it is complete; `name` is for error messages."""
-    return without_pauses(_lines_of(stream, name))
+    return without_pauses(arriving_lines_of(stream, name))
 
 
-def _lines_of(stream: BinaryIO, name: str) -> Iterator[str | Pause]:
+def arriving_lines_of(stream: BinaryIO, name: str) -> Iterator[str | Pause]:
+    """The same lines, and PAUSE before each wait for more."""
     rest, before = b"", 0
     for block in _blocks(stream, name):
         if block is PAUSE:

@@ -70,14 +70,13 @@ def test_a_program_that_waits_for_each_pair_gets_its_answer(folder: Path, comman
         pipe.unlink()
 
 
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
 @pytest.mark.parametrize("command", ["score", "align"])
-def test_a_pipe_may_be_one_side_and_a_file_the_other(folder: Path, command: str) -> None:
+def test_a_pipe_may_be_one_side_and_a_file_the_other(folder: Path, command: str, name: str) -> None:
     expected = good(nmt(command, "en-de", "-s", "text.en", "-t", "text.de", cwd=folder)).splitlines(keepends=True)
     ours, theirs = os.pipe()
     answers, output = os.pipe()
-    running = Running(
-        command, "en-de", "-s", "/dev/stdin", "-t", "text.de", "-q", stdin=ours, stdout=output, cwd=folder
-    )
+    running = Running(command, "en-de", "-s", name, "-t", "text.de", "-q", stdin=ours, stdout=output, cwd=folder)
     os.close(ours)
     os.close(output)
     with os.fdopen(theirs, "wb", buffering=0) as program, os.fdopen(answers, "rb") as reader:
@@ -90,6 +89,16 @@ def test_a_pipe_may_be_one_side_and_a_file_the_other(folder: Path, command: str)
 def test_pipes_of_different_length_are_refused_once_they_end(folder: Path) -> None:
     ended = nmt("score", "en-de", "-s", "/dev/stdin", "-t", "text.de", "-q", stdin=b"a dog\na cat\n", cwd=folder)
     assert bad(ended, 1).startswith("/dev/stdin has 2 lines, but text.de has 41:")
+
+
+def test_stdin_is_either_side_but_not_both(folder: Path) -> None:
+    files = good(nmt("score", "en-de", "-s", "text.en", "-t", "text.de", cwd=folder))
+    assert good(nmt("score", "en-de", "-s", "text.en", "-t", "-", stdin=text(TARGET), cwd=folder)) == files
+    short = nmt("score", "en-de", "-s", "text.en", "-t", "-", "-q", stdin=b"a dog\n", cwd=folder)
+    assert bad(short, 1).startswith("text.en has 41 lines, but stdin has 1:")
+    for command in ("score", "align"):
+        both = nmt(command, "en-de", "-s", "-", "-t", "-", stdin=text(TARGET), cwd=folder)
+        assert bad(both, 2) == "Standard input holds one side of the text: name a file for the other."
 
 
 @pytest.mark.parametrize(("suffix", "compress"), [("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress)])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -108,8 +108,9 @@ class Bundle:
     ) -> Bundle:
         """Read a model folder, or all but its weights; also a zip of `nmt export`, or a model on the hub (`hf:owner/name`).
 
-        Whoever made it: nothing in it is run, no other file is opened (symbolic links are followed), and no memory is
-        taken for weights before the header of their file says that it holds just those that the recipe asks for.
+        Whoever made it: nothing in it is run, no other file is opened (symbolic links are followed), and a model of this
+        toolkit takes no memory for weights before the header of their file says that it holds just those that the recipe asks
+        for. A `build_model` of one's own builds the whole model, once.
 
         Raises:
             DataError: it is no model folder, or lacks a part, or one is damaged or contradicts another; or it cannot be
@@ -130,12 +131,10 @@ class Bundle:
         if not weights:
             bundle = cls.fresh(recipe, source, target, build_model)
         else:
-            sizes = {"source_size": len(source), "target_size": len(target)}
-            with torch.device("meta"), _WithoutInitialisation():  # the shapes, without memory for weights
-                model = build_model(recipe.model, **sizes)
+            is_own = build_model is _OWN_BUILDER  # others may hold tensors that are no parameters, and so in no file
+            with _without_values() if is_own else nullcontext():
+                model = build_model(recipe.model, source_size=len(source), target_size=len(target))
             check_weights(model, folder / WEIGHTS)
-            if build_model is not _OWN_BUILDER:  # a model of one's own may hold other tensors, which need values
-                model = build_model(recipe.model, **sizes)
             _load_weights(model, folder / WEIGHTS)
             bundle = cls(recipe, source, target, model)
         bundle.model.to(device).eval()
@@ -177,6 +176,13 @@ def choose_attention(bundles: Sequence[Bundle], layer: int | None, head: int | N
     return [
         bundle.attending(layer, head) if isinstance(bundle.model, TransformerModel) else bundle for bundle in bundles
     ]
+
+
+@contextmanager
+def _without_values() -> Iterator[None]:
+    """A context in which a model is built of shapes alone, without memory for its weights."""
+    with torch.device("meta"), _WithoutInitialisation():
+        yield
 
 
 class _WithoutInitialisation(TorchFunctionMode):

@@ -41,12 +41,11 @@ class Int8Linear(nn.Linear):
     dtype = torch.int8
 
     def __init__(self, linear: nn.Linear) -> None:
-        nn.Module.__init__(self)
+        super().__init__(linear.in_features, linear.out_features, bias=linear.bias is not None, device="meta")
         self.weight, self.bias = linear.weight, linear.bias
         weight = linear.weight.detach()
         scales = weight.abs().amax(1).div_(_MAX_LEVEL).clamp_(min=torch.finfo(weight.dtype).tiny)
         quantized = (weight / scales.unsqueeze(1)).round_().to(torch.int8)
-        self.out_features, self.in_features = quantized.shape
         self._quantized, self._sums, self._scales = quantized, quantized.sum(1, dtype=torch.int32), scales
         if has_int8_kernel():
             self._product: _Product = partial(kernels.int8_product, self.panels_of_parts(1))

@@ -19,8 +19,7 @@ class PackedLinear(nn.Linear):
     """
 
     def __init__(self, linear: nn.Linear, dtype: torch.dtype) -> None:
-        nn.Module.__init__(self)
-        self.in_features, self.out_features = linear.in_features, linear.out_features
+        super().__init__(linear.in_features, linear.out_features, bias=linear.bias is not None, device="meta")
         self.weight, self.bias, self.dtype = linear.weight, linear.bias, dtype
         self._weight = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach().to(dtype))
         self._bias = None if linear.bias is None else linear.bias.detach().to(dtype)

@@ -34,8 +34,7 @@ class PackedOutputLayer(ChunkedOutputLayer):
     """The output layer with packed weights."""
 
     def __init__(self, output: OutputLayer, dtype: torch.dtype) -> None:
-        nn.Module.__init__(self)
-        self.in_features, self.out_features = output.in_features, output.out_features
+        super().__init__(output.in_features, output.out_features, bias=output.bias is not None, device="meta")
         self.weight, self.bias = output.weight, output.bias
         self.linear = packed_linear(output, dtype)
 

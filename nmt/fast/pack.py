@@ -35,7 +35,7 @@ from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder, UnrolledLayer
 from nmt.model.interface import TranslationModel, device_of
 from nmt.model.output import OutputLayer
-from nmt.model.readout import AttentionalReadout, MaxoutReadout, StateReadout, TanhReadout
+from nmt.model.readout import AttentionalReadout, MaxoutReadout, Readout, StateReadout, TanhReadout
 from nmt.model.recurrent import RecurrentModel
 from nmt.model.scores import AdditiveScore, ConcatScore
 from nmt.model.transformer import TransformerDecoderLayer, TransformerModel
@@ -251,20 +251,17 @@ class Int8Recurrence(Recurrence):
         return kernels.int8_gru_step(tokens, ids, factors, self._recurrent[depth], state.hidden[:, depth]), None
 
 
-class ProjectedReadout(AttentionalReadout):
+class ProjectedReadout(Readout):
     """h~_t = tanh(W_c [c_t; h_t]) from contexts already multiplied with their part of W_c, see `ProjectedAttention`."""
 
     def __init__(self, state: nn.Linear) -> None:
-        nn.Module.__init__(self)
+        super().__init__()
         self.state = state
 
     def forward(
         self, hidden: Float[Tensor, "... H"], embedded: Num[Tensor, "... E"], context: Float[Tensor, "... R"]
     ) -> Float[Tensor, "... R"]:
         return torch.tanh(context + self.state(hidden))
-
-    if TYPE_CHECKING:
-        __call__ = forward
 
 
 # --- packers -------------------------------------------------------------------------------------------------------

@@ -111,8 +111,7 @@ class ProjectedAttention(Attention):
     """An attention with contexts W c_i = sum_j alpha_ij (W h_j): W h_j once per sentence replaces W c_i at every step."""
 
     def __init__(self, attention: Attention, projection: nn.Linear) -> None:
-        nn.Module.__init__(self)
-        self.score, self.window = attention.score, attention.window
+        super().__init__(attention.score, attention.window)
         self.attention, self.projection = attention, projection
 
     def build_memory(

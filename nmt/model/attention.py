@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from nmt import recipe
 from nmt.model.precision import at_least_fp32
-from nmt.model.scores import build_score
-from nmt.model.windows import build_window
+from nmt.model.scores import Score, build_score
+from nmt.model.windows import Window, build_window
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,9 @@ class AttentionOutput:
 class Attention(nn.Module):
     """Attention with any score and any window; one head."""
 
-    def __init__(self, config: recipe.AttentionConfig, *, query: int, annotation: int) -> None:
+    def __init__(self, score: Score | None, window: Window | None) -> None:
         super().__init__()
-        self.score = build_score(config.score, query=query, annotation=annotation)
-        self.window = build_window(config.window, query=query)
+        self.score, self.window = score, window
 
     @property
     def has_coverage(self) -> bool:
@@ -115,7 +114,7 @@ class MultiHeadAttention(nn.Module):
         self.query = nn.Linear(query, query, bias=False)
         self.annotation = nn.Linear(annotation, annotation, bias=False)
         head = config.model_copy(update={"score": _share(config.score, config.heads)})
-        self.head_attention = Attention(head, query=query // config.heads, annotation=annotation // config.heads)
+        self.head_attention = _one_head(head, query=query // config.heads, annotation=annotation // config.heads)
 
     @property
     def has_coverage(self) -> bool:
@@ -196,5 +195,10 @@ def _share(score: recipe.ScoreConfig, heads: int) -> recipe.ScoreConfig:
 def build_attention(config: recipe.AttentionConfig, *, query: int, annotation: int) -> Attention | MultiHeadAttention:
     """The attention of a recipe, for queries [N T query] and annotations [N S annotation]."""
     if config.heads == 1:
-        return Attention(config, query=query, annotation=annotation)
+        return _one_head(config, query=query, annotation=annotation)
     return MultiHeadAttention(config, query=query, annotation=annotation)
+
+
+def _one_head(config: recipe.AttentionConfig, *, query: int, annotation: int) -> Attention:
+    score = build_score(config.score, query=query, annotation=annotation)
+    return Attention(score, build_window(config.window, query=query))

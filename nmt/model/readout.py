@@ -11,7 +11,20 @@ from torch import Tensor, nn
 from nmt import recipe
 
 
-class TanhReadout(nn.Module):
+class Readout(nn.Module):
+    """What the output layer reads of a step."""
+
+    def forward(
+        self, hidden: Float[Tensor, "... H"], embedded: Num[Tensor, "... E"], context: Float[Tensor, "... A"]
+    ) -> Float[Tensor, "... R"]:
+        """The readout of decoder states, the embedded tokens before them and their contexts."""
+        raise NotImplementedError
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class TanhReadout(Readout):
     """tanh(U_o s_i + V_o E y_{i-1} + C_o c_i): the sum of Bahdanau et al. (2015, A.2.2) through tanh, not maxout (Pascanu et al. 2014)."""
 
     def __init__(self, *, hidden: int, embedding: int, context: int, size: int) -> None:
@@ -30,9 +43,6 @@ class TanhReadout(nn.Module):
     ) -> Float[Tensor, "... R"]:
         return torch.tanh(self.total(hidden, embedded, context))
 
-    if TYPE_CHECKING:
-        __call__ = forward
-
 
 class MaxoutReadout(TanhReadout):
     """t_i,k = max(t~_i,2k-1, t~_i,2k) with t~_i = U_o s_i + V_o E y_{i-1} + C_o c_i   (Bahdanau et al. 2015, A.2.2).
@@ -50,7 +60,7 @@ class MaxoutReadout(TanhReadout):
         return torch.maximum(total[..., ::2], total[..., 1::2])
 
 
-class AttentionalReadout(nn.Module):
+class AttentionalReadout(Readout):
     """h~_t = tanh(W_c [c_t; h_t])   (Luong et al. 2015, eq. 5)."""
 
     def __init__(self, *, hidden: int, context: int, size: int) -> None:
@@ -63,11 +73,8 @@ class AttentionalReadout(nn.Module):
     ) -> Float[Tensor, "... R"]:
         return torch.tanh(self.combine(torch.cat([context, hidden], dim=-1)))
 
-    if TYPE_CHECKING:
-        __call__ = forward
 
-
-class StateReadout(nn.Module):
+class StateReadout(Readout):
     """h_t itself: the output layer reads nothing else (Sutskever et al. 2014; base system of Luong et al. 2015)."""
 
     def forward(
@@ -75,13 +82,8 @@ class StateReadout(nn.Module):
     ) -> Float[Tensor, "... H"]:
         return hidden
 
-    if TYPE_CHECKING:
-        __call__ = forward
 
-
-def build_readout(
-    config: recipe.ReadoutConfig, *, hidden: int, embedding: int, context: int
-) -> TanhReadout | AttentionalReadout | StateReadout:
+def build_readout(config: recipe.ReadoutConfig, *, hidden: int, embedding: int, context: int) -> Readout:
     """The readout of a recipe, for states, embedded tokens and contexts of the given widths."""
     match config:
         case recipe.MaxoutReadoutConfig():

@@ -16,7 +16,7 @@ from nmt.model.bridge import Bridge
 from nmt.model.cells import build_cell, orthogonal_per_gate_
 from nmt.model.dropout import Dropout, WordDropout
 from nmt.model.encoder import Encoder, EncoderOutput
-from nmt.model.readout import AttentionalReadout, StateReadout, TanhReadout, build_readout
+from nmt.model.readout import Readout, build_readout
 from tests.model.models import weights_of
 from tests.reference import decoder, recurrent
 from tests.reference.settings import CELLS, DIRECTIONS, READOUTS
@@ -222,7 +222,7 @@ def test_the_copy_bridge_has_no_weights_and_copies_the_final_states_of_each_laye
 # --- readouts -----------------------------------------------------------------------------------------------------
 
 
-def readout_of(kind: str) -> TanhReadout | AttentionalReadout | StateReadout:
+def readout_of(kind: str) -> Readout:
     return randomized(build_readout(READOUT[kind](size=2), hidden=3, embedding=4, context=5))
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import nmt
 from nmt import recipe as recipes
+from nmt.bundle.folder import Bundle
 from nmt.errors import UsageError
 from nmt.model.interface import ModelOutput, SentencePairs, Step, TranslationModel
 from nmt.training.trainer import Interrupted
@@ -127,6 +128,23 @@ def test_an_ensemble_of_equal_models_translates_like_one(run: Path) -> None:
     for single, double in zip(one.translate(lines), two.translate(lines), strict=True):
         assert single.text == double.text
         assert single.score == pytest.approx(double.score, abs=1e-5)
+
+
+class Counted(BagAndBigram):
+    """The same model with a tensor that is no parameter; it counts how often it is built."""
+
+    built = 0
+
+    def __init__(self, config: recipes.ModelConfig, *, source_size: int, target_size: int) -> None:
+        super().__init__(config, source_size=source_size, target_size=target_size)
+        type(self).built += 1
+        self.factor = torch.tensor(2.0)
+
+
+def test_loading_builds_the_model_once_with_its_other_tensors(run: Path) -> None:
+    model = Bundle.load(run, build_model=Counted).model
+    assert isinstance(model, Counted)
+    assert (Counted.built, model.factor.item()) == (1, 2.0)
 
 
 def test_unsupported_features_are_usage_errors(run: Path) -> None:

@@ -272,6 +272,18 @@ def test_a_call_with_options_packs_nothing(folder: Path, monkeypatch: pytest.Mon
         nmt.load(folder, "cpu")
 
 
+def test_with_options_calls_the_constructor() -> None:
+    class Counted(Translator):
+        constructed = 0
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            type(self).constructed += 1
+
+    assert isinstance(Counted([tiny.bundle()]).with_options(n_best=2), Counted)
+    assert Counted.constructed == 2
+
+
 def test_a_translator_with_options_pickles_with_them(folder: Path) -> None:
     translator = nmt.load(folder, "cpu").with_options(beam_size=3, n_best=2).with_options(length_penalty=0.0)
     again = pickle.loads(pickle.dumps(translator))

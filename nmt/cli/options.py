@@ -174,11 +174,9 @@ def new_files(prefix: str, endings: Sequence[str]) -> list[Path]:
 
 def load_models(folders: Sequence[Path], device: str, *, attending: bool = False) -> list[Bundle]:
     """Load models from their folders, zips or the hub. Raises DataError, also for one without attention if `attending`."""
-    from nmt.bundle.folder import Bundle
-    from nmt.runtime.device import choose_device
+    from nmt.decoding.loading import load_bundles
 
-    target = choose_device(device)
-    bundles = [Bundle.load(folder, target) for folder in folders]
+    bundles = load_bundles(folders, device)
     for bundle, folder in zip(bundles if attending else (), folders, strict=False):
         need_attention(bundle, folder)
     return bundles

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from functools import partial
-from typing import Unpack
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Unpack
 
 import torch
 
 from nmt.bundle.folder import Bundle, choose_attention
 from nmt.bundle.places import find_model
-from nmt.decoding.options import Options, check_attention
+from nmt.decoding.options import CallOptions
+from nmt.decoding.packed import PackedModels
+from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
 from nmt.runtime.arguments import as_path
-from nmt.runtime.device import as_device
+from nmt.runtime.device import DecodingPrecision, as_device
 
 Folder = str | os.PathLike[str]
 
@@ -28,7 +31,9 @@ def load(
     build_model: ModelBuilder = build_model,
     layer: int | None = None,
     head: int | None = None,
-    **options: Unpack[Options],
+    shortlist: Shortlist | str | Path | None = None,
+    precision: DecodingPrecision | Literal["auto"] = "fp32",
+    **options: Unpack[CallOptions],
 ) -> Translator:
     """Load a model, or an ensemble of several.
 
@@ -88,11 +93,41 @@ def load(
     """
     members = folders if isinstance(folders, Sequence) and not isinstance(folders, str | bytes) else [folders]
     paths = [find_model(as_path(folder, "A model folder")).absolute() for folder in members]
+    saved = _SavedModels(paths, as_device(device), build_model, layer, head, shortlist, precision)
+    return Translator(saved.load(), **options)
+
+
+def load_bundles(
+    folders: Iterable[Path],
+    device: str | torch.device,
+    *,
+    build_model: ModelBuilder = build_model,
+    layer: int | None = None,
+    head: int | None = None,
+) -> list[Bundle]:
+    """Load models that are not packed yet; arguments and errors are those of `load`."""
     device = as_device(device)
-    chooses_attention = layer is not None or head is not None
-    check_attention(posterior=bool(options.get("posterior")), is_chosen=chooses_attention)
-    bundles = [Bundle.load(path, device, build_model=build_model) for path in paths]
-    translator = Translator(choose_attention(bundles, layer, head), **options)
-    translator.chooses_attention = chooses_attention
-    translator.reload = partial(load, paths, str(device), build_model=build_model, layer=layer, head=head, **options)
-    return translator
+    bundles = [Bundle.load(folder, device, build_model=build_model) for folder in folders]
+    return choose_attention(bundles, layer, head)
+
+
+@dataclass(frozen=True)
+class _SavedModels:
+    """Where models are, and how they are to be loaded and packed: arguments of `load`."""
+
+    paths: Sequence[Path]
+    device: torch.device
+    build_model: ModelBuilder
+    layer: int | None
+    head: int | None
+    shortlist: Shortlist | str | Path | None
+    precision: DecodingPrecision | Literal["auto"]
+
+    def load(self) -> PackedModels:
+        """Load and pack them; another process does so again."""
+        chooses_attention = self.layer is not None or self.head is not None
+        bundles = load_bundles(self.paths, self.device, build_model=self.build_model, layer=self.layer, head=self.head)
+        packed = PackedModels.of(
+            bundles, shortlist=self.shortlist, precision=self.precision, chooses_attention=chooses_attention
+        )
+        return replace(packed, reload=self.load)

@@ -82,10 +82,6 @@ class TranslationSettings:
         check_counts(counts if self.batch_tokens is None else counts | {"batch_tokens": self.batch_tokens})
         check_flags({name: getattr(self, name) for name in _FLAGS})
         _check_lexicon(self.replace_unknown)
-        if self.sampling is None and self.n_best > self.decoding.beam_size:
-            raise UsageError(
-                f"n_best must be between 1 and beam_size, which is {self.decoding.beam_size}, but is {self.n_best}."
-            )
 
     @property
     def weights(self) -> AlignmentWeights | None:

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
@@ -24,18 +23,9 @@ from nmt.alignment.translation import (
 from nmt.alignment.weights import AlignmentWeights
 from nmt.data.pauses import Pause
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
-from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.groups import read_ahead
 from nmt.decoding.halving import Halving
-from nmt.decoding.members import (
-    Member,
-    PlainMember,
-    checked_members,
-    own_decoding,
-    own_extraction,
-    own_normalizer,
-    own_recipe,
-)
+from nmt.decoding.members import Member, PlainMember, own_extraction, own_recipe
 from nmt.decoding.options import (
     CallOptions,
     Pair,
@@ -43,20 +33,19 @@ from nmt.decoding.options import (
     arriving_items,
     as_line,
     as_pair,
-    as_shortlist,
-    check_attention,
     checked_items,
     is_pair,
 )
+from nmt.decoding.packed import PackedModels
 from nmt.decoding.parts import join, join_ranked, split_text
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.unknown import UnknownWords
 from nmt.errors import DataError, UsageError
 from nmt.fast.bucketing import largest_bucket_within
-from nmt.model.interface import AttendsToPositions, TranslationModel, device_of
+from nmt.model.interface import AttendsToPositions, TranslationModel
 from nmt.recipe import DecodingConfig, Recipe
-from nmt.runtime.arguments import check_choice, described
-from nmt.runtime.device import DTYPES, DecodingPrecision, check_precision, choose_precision, torch_defaults
+from nmt.runtime.arguments import described
+from nmt.runtime.device import DecodingPrecision
 from nmt.runtime.progress import with_progress
 from nmt.runtime.workers import Workers
 from nmt.search.hypothesis import NEG_INF
@@ -131,9 +120,9 @@ class _EncodedPair:
         return (self.sentence.length + 1) * (len(self.ids) + 1) <= _MAX_WEIGHTS
 
 
-def _reload_with(reload: Callable[[], Translator], options: CallOptions) -> Translator:
-    """The translator that `with_options` makes of a reloaded one."""
-    return reload().with_options(**options)
+def _reloaded(kind: type[Translator], reload: Callable[[], PackedModels], settings: TranslationSettings) -> Translator:
+    """A translator in another process, which loads the models itself."""
+    return kind(replace(reload(), settings=settings))
 
 
 class Translator:
@@ -143,10 +132,9 @@ class Translator:
     agree to about 1e-6 per token). Several threads may call a translator at the same time.
     """
 
-    @torch_defaults()
     def __init__(
         self,
-        members: Member | Sequence[Member],
+        members: Member | Sequence[Member] | PackedModels,
         *,
         shortlist: Shortlist | str | Path | None = None,
         precision: DecodingPrecision | Literal["auto"] = "fp32",
@@ -155,40 +143,21 @@ class Translator:
         """Check the options and copy the models, on the device where they are.
 
         Args:
-            members: bundles with the same target vocabulary; their source subwords may differ.
+            members: bundles with the same target vocabulary; their source subwords may differ. `PackedModels` are shared as
+                they are, without the next two options.
             shortlist: this and all other options are described at `nmt.load`.
 
         Raises:
             DataError: the target vocabularies differ, or the shortlist file cannot be used.
             UsageError: an option does not exist or is out of range, or the device cannot compute in the precision.
         """
-        check_choice("precision", precision, ("auto", *DTYPES))
-        self._members = checked_members(members)
-        self._normalizers = [own_normalizer(member) for member in self._members]
-        self._reported_characters: set[str] = set()
-        settings = TranslationSettings(own_decoding(self._members[0])).changed(options)
-        source, target = self._members[0].source, self._members[0].target
-        device = device_of(self._members[0].model)
-        decoding_precision = choose_precision(precision, device)
-        for member in self._members:
-            check_precision(decoding_precision, member.model, device)
-        self._ensemble = Ensemble(
-            [member.model for member in self._members],
-            same_source=len({member.source.fingerprint for member in self._members}) == 1,
-            precision=decoding_precision,
-            shortlist=as_shortlist(shortlist, source, target),
-        )
-        self.reload: Callable[[], Translator] | None = None
-        """Loads the same translator in another process; None if its models are only in memory."""
-        self.chooses_attention = False
-        """Whether a layer or head was chosen as the alignment of a Transformer."""
-        self._set(settings)
-
-    def _set(self, settings: TranslationSettings) -> None:
-        """Decode with these settings."""
-        member, lexicon = self._members[0], settings.replace_unknown
-        self._settings = settings
+        if not isinstance(members, PackedModels):
+            members = PackedModels.of(members, shortlist=shortlist, precision=precision)
+        self._models = members.changed(options)
+        self._members, self._ensemble = self._models.members, self._models.ensemble
+        self._settings = settings = self._models.settings
         self._reader = self._reader_of("posterior" if settings.posterior else "attention")
+        member, lexicon = self._members[0], settings.replace_unknown
         self._decoder = BatchDecoder(
             self._ensemble,
             member.target,
@@ -207,7 +176,7 @@ class Translator:
     def _best_weights(self) -> AlignmentWeights:
         """What links words best: the posterior, if the models have it and no other attention was chosen."""
         has_posterior = all(isinstance(member.model, AttendsToPositions) for member in self._members)
-        return "posterior" if has_posterior and not self.chooses_attention else "attention"
+        return "posterior" if has_posterior and not self._models.chooses_attention else "attention"
 
     @property
     def recipe(self) -> Recipe | None:
@@ -220,26 +189,19 @@ class Translator:
         Raises:
             UsageError: an option does not exist or is out of range.
         """
-        if not options:
-            return self
-        check_attention(posterior=bool(options.get("posterior")), is_chosen=self.chooses_attention)
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other._set(self._settings.changed(options))
-        other.reload = None if self.reload is None else partial(_reload_with, self.reload, options)
-        return other
+        return type(self)(self._models.changed(options)) if options else self
 
-    def __reduce__(self) -> tuple[Callable[[], Translator], tuple[()]]:
-        """Pickle the call of `nmt.load`, so that another process loads the models itself.
+    def __reduce__(self) -> tuple[Callable[..., Translator], tuple[Any, ...]]:
+        """Pickle how to load the models, and the options, so that another process loads the models itself.
 
         Raises:
             UsageError: the translator was not made by `nmt.load`.
         """
-        if self.reload is None:
+        if self._models.reload is None:
             raise UsageError(
                 "A Translator of models in memory cannot go to another process: save them, and make one by nmt.load."
             )
-        return self.reload, ()
+        return _reloaded, (type(self), self._models.reload, self._settings)
 
     @classmethod
     def of(
@@ -390,7 +352,7 @@ class Translator:
 
         Args, result and errors are those of `score`.
         """
-        options.setdefault("posterior", self._settings.posterior or not self.chooses_attention)
+        options.setdefault("posterior", self._settings.posterior or not self._models.chooses_attention)
         translations: Translation | list[Translation] = self.score(pairs, show_progress=show_progress, **options)
         return translations
 
@@ -452,7 +414,7 @@ class Translator:
     @contextmanager
     def _warning_of_unseen(self) -> Iterator[UnseenCharacters]:
         """A context that warns of the unseen characters which were added, once all is done."""
-        unseen = UnseenCharacters(self._members[0].source.unknown_characters, self._reported_characters)
+        unseen = UnseenCharacters(self._members[0].source.unknown_characters, self._models.reported_characters)
         yield unseen
         if warning := unseen.warning():
             logger.warning("%s", warning)
@@ -541,7 +503,7 @@ class Translator:
 
     def _pair_tasks(self, numbers: range, pairs: Sequence[Pair]) -> _TaskWindow[_EncodedPair, _ForcedTask]:
         """Turn the pairs of a window into decoding tasks, except those that are too long."""
-        sentences = self._encode(self._normalizers[0].all([source for source, _ in pairs]))
+        sentences = self._encode(self._models.normalizers[0].all([source for source, _ in pairs]))
         items = [
             _EncodedPair(source, target, sentence, self._target_ids(target))
             for (source, target), sentence in zip(pairs, sentences, strict=True)
@@ -569,7 +531,7 @@ class Translator:
 
     def _sentences_of_lines(self, lines: Sequence[str], first_number: int) -> list[list[SourceSentence]]:
         """The sentences of each line: none if it is blank, one unless sentences are split, and one per part of each that is too long."""
-        texts_of_lines = [self._texts(line) for line in self._normalizers[0].all(lines)]
+        texts_of_lines = [self._texts(line) for line in self._models.normalizers[0].all(lines)]
         encoded = iter(self._encode([text for texts in texts_of_lines for text in texts]))
         return [
             [part for _ in texts for part in self._parts(next(encoded), number)]
@@ -610,7 +572,7 @@ class Translator:
             first.source.encode_batch(texts),
             *(
                 member.source.encode_batch(normalizer.all(texts))
-                for member, normalizer in zip(others, self._normalizers[1:], strict=True)
+                for member, normalizer in zip(others, self._models.normalizers[1:], strict=True)
             ),
         ]
         versions = zip(*members, strict=True)
@@ -619,7 +581,7 @@ class Translator:
     def _target_ids(self, target: str | Sequence[int]) -> list[int]:
         subwords = self._members[0].target
         if isinstance(target, str):
-            return subwords.encode(self._normalizers[0](target))
+            return subwords.encode(self._models.normalizers[0](target))
         for index in target:
             if index in (PAD, BOS, EOS) or not 0 <= index < len(subwords):
                 raise UsageError(

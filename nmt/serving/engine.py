@@ -10,6 +10,7 @@ import torch
 
 from nmt.alignment.extraction import AlignedPair
 from nmt.bundle.folder import Bundle
+from nmt.decoding.loading import load_bundles
 from nmt.decoding.translator import Translator
 from nmt.runtime.device import choose_device
 from nmt.serving.work import EngineDescription, EngineOptions, LineResult, LineTask, ScoredLine, ServedModel, Setting
@@ -30,7 +31,7 @@ class Engine:
         """Load the models. Raises DataError or UsageError."""
         torch.set_num_threads(1)  # several processes use the cores better
         device = choose_device(options.device)
-        self._bundles = [Bundle.load(folder, device) for folder in options.folders]
+        self._bundles = load_bundles(options.folders, device)
         self._translators = [
             Translator(
                 bundle,

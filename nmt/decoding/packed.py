@@ -1,0 +1,69 @@
+"""Models that are checked and packed once, for all translators that share them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.members import Member, checked_members, own_decoding, own_normalizer
+from nmt.decoding.options import TranslationSettings, as_shortlist, check_attention
+from nmt.decoding.shortlist import Shortlist
+from nmt.model.interface import device_of
+from nmt.runtime.arguments import check_choice
+from nmt.runtime.device import DTYPES, DecodingPrecision, check_precision, choose_precision, torch_defaults
+from nmt.text.normalization import Normalizer
+
+
+@dataclass(frozen=True)
+class PackedModels:
+    """The models of a translator and how they decode."""
+
+    members: tuple[Member, ...]
+    normalizers: tuple[Normalizer, ...]
+    """What brings text into the form that each member was trained on."""
+    ensemble: Ensemble
+    settings: TranslationSettings
+    chooses_attention: bool = False
+    """Whether a layer or head was chosen as the alignment of a Transformer."""
+    reload: Callable[[], PackedModels] | None = None
+    """Loads the same models in another process; None if they are only in memory."""
+    reported_characters: set[str] = field(default_factory=set)
+    """The unseen characters that a warning has named."""
+
+    @classmethod
+    @torch_defaults()
+    def of(
+        cls,
+        members: Member | Sequence[Member],
+        *,
+        shortlist: Shortlist | str | Path | None = None,
+        precision: DecodingPrecision | Literal["auto"] = "fp32",
+        chooses_attention: bool = False,
+    ) -> PackedModels:
+        """Check the members and pack copies of their models, on the device where they are; the settings are the first one's.
+
+        Raises UsageError and DataError as `Translator` does.
+        """
+        check_choice("precision", precision, ("auto", *DTYPES))
+        checked = checked_members(members)
+        first, device = checked[0], device_of(checked[0].model)
+        decoding_precision = choose_precision(precision, device)
+        for member in checked:
+            check_precision(decoding_precision, member.model, device)
+        ensemble = Ensemble(
+            [member.model for member in checked],
+            same_source=len({member.source.fingerprint for member in checked}) == 1,
+            precision=decoding_precision,
+            shortlist=as_shortlist(shortlist, first.source, first.target),
+        )
+        settings = TranslationSettings(own_decoding(first))
+        return cls(checked, tuple(map(own_normalizer, checked)), ensemble, settings, chooses_attention)
+
+    def changed(self, options: Mapping[str, Any]) -> PackedModels:
+        """The same models with some options of `nmt.load` changed. Raises UsageError."""
+        settings = self.settings.changed(options)
+        check_attention(posterior=settings.posterior, is_chosen=self.chooses_attention)
+        return replace(self, settings=settings)

@@ -111,14 +111,14 @@ def test_the_model_attends_to_cells_and_uses_every_parameter() -> None:
 def trained() -> Captioner:
     """A model that has seen few pictures."""
     torch.manual_seed(1)
-    return shapes.train(25, np.random.default_rng(1))
+    return shapes.train(18, np.random.default_rng(1))
 
 
 def test_the_loss_falls(trained: Captioner) -> None:
     torch.manual_seed(1)
     batch = shapes.make_batch(scenes(30, TRAINING, seed=2))
     before, after = Captioner().eval()(batch), trained(batch)
-    assert after.nll < 0.6 * before.nll
+    assert after.nll < 0.75 * before.nll
 
 
 @torch.inference_mode()

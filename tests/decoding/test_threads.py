@@ -20,8 +20,8 @@ from nmt.search.sampling import Sampling
 from tests.decoding.test_translator import LINES as LINES_OF_ALL_LENGTHS
 from tests.decoding.test_translator import bundle, check_same
 
-LINES = LINES_OF_ALL_LENGTHS[4:]
-THREADS = 8
+LINES = LINES_OF_ALL_LENGTHS[5:]
+THREADS = 6
 CALLS: list[dict[str, Any]] = [
     {"beam_size": 1},
     {"beam_size": 3, "n_best": 3, "length_penalty": 0.3},
@@ -44,7 +44,7 @@ def called(translator: Translator, number: int) -> Sequence[Translation]:
 def test_calls_of_several_threads_equal_calls_in_turn(name: str, fast: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NMT_FAST", fast)
     in_turn, shared = Translator([bundle(name)]), Translator([bundle(name)])
-    numbers = range(2 * THREADS)
+    numbers = range(2 * THREADS + 2)
     expected = [called(in_turn, number) for number in numbers]
     barrier = threading.Barrier(THREADS)
 
@@ -54,7 +54,7 @@ def test_calls_of_several_threads_equal_calls_in_turn(name: str, fast: str, monk
         return called(shared, number)
 
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
+    sys.setswitchinterval(1e-4)
     try:
         with ThreadPoolExecutor(THREADS) as pool:
             actual = list(pool.map(call, numbers))
@@ -70,7 +70,7 @@ def test_threads_with_processes_of_their_own_end() -> None:
     translator = Translator([bundle()], processes=2, batch_tokens=40, beam_size=2)
     expected = translator.translate(LINES, processes=1)
     with ThreadPoolExecutor(3) as pool:
-        results = list(pool.map(lambda _: translator.translate(LINES), range(6)))
+        results = list(pool.map(lambda _: translator.translate(LINES), range(4)))
     for result in results:
         for one, other in zip(result, expected, strict=True):
             check_same(one, other)
@@ -127,13 +127,14 @@ def test_a_few_tokens_are_decoded_by_one_thread_and_many_by_all(monkeypatch: pyt
 
     monkeypatch.setattr(Ensemble, "encode", counting(Ensemble.encode))
     monkeypatch.setattr(Ensemble, "force", counting(Ensemble.force))
+    monkeypatch.setattr("nmt.runtime.device._SHARED_TOKENS", 30)
     translator, before = Translator([bundle()], beam_size=2), torch.get_num_threads()
     torch.set_num_threads(2)
     try:
         translator.translate(LINES[0])
         translator.score((LINES[0], LINES[0]))
-        translator.translate(LINES * 40)
-        translator.score([(LINES[0], LINES[0])] * 400)
+        translator.translate(LINES * 4)
+        translator.score([(LINES[0], LINES[0])] * 20)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

@@ -167,7 +167,7 @@ def trees(draw: st.DrawFn) -> str:
     return yaml.safe_dump(tree, allow_unicode=True)
 
 
-@tiny.tries(80)
+@tiny.tries(40)
 @given(
     content=changed(RECIPE.encode())
     | st.lists(WORDS, max_size=30).map("".join).map(str.encode)

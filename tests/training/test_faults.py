@@ -178,8 +178,8 @@ FAULTS: list[int | type[Killed]] = [errno.ENOSPC, errno.EIO, Killed]
 
 
 def test_faults_at_some_calls_lose_nothing(recipe: Recipe, whole: dict[str, Any], tmp_path: Path) -> None:
-    calls, survived = inject(recipe, tmp_path, whole, FAULTS, step=17)
-    assert survived == -(-calls // 17)
+    calls, survived = inject(recipe, tmp_path, whole, FAULTS, step=29)
+    assert survived == -(-calls // 29)
 
 
 @pytest.mark.slow

@@ -90,7 +90,7 @@ def test_a_training_warns_once_at_its_start(
     write_reversal(tmp_path, pairs=60, held_out=5, longest=30)
     lines = (tmp_path / "train.src").read_text().splitlines()
     (tmp_path / "valid.src").write_text("".join(f"{line}\n" for line in lines[:5]))
-    toy = recipe(tmp_path, training={"epochs": 1})
+    toy = recipe(tmp_path, training={"epochs": 1, "validation": {"metrics": "perplexity"}})
     train(toy, tmp_path / "run", device="cpu")
     assert capsys.readouterr().err.count("has 0 pairs and 5 sources of the 5 of data.valid (such as line 1:") == 1
     train(toy, tmp_path / "run", device="cpu", resume=True)

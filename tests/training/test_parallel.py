@@ -94,10 +94,10 @@ def difference(one: Path, other: Path) -> float:
 def test_several_processes_train_the_model_of_one(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, normalization: str
 ) -> None:
-    validation = {"metrics": "bleu", "every": 10, "keep_best": 2}
+    validation = {"metrics": "bleu", "every": 5, "keep_best": 2}
     mixture = [{"corpus": f"{corpus}/{part}.{{src,tgt}}", "weight": 1.5} for part in ("train", "valid")]
     recipe = recipe_file(
-        corpus, tmp_path, train=mixture, normalization=normalization, updates=20, validation=validation
+        corpus, tmp_path, train=mixture, normalization=normalization, updates=10, validation=validation
     )
     train(recipe, tmp_path / "one", device=CPU, quiet=True)
     use_forks(launch, monkeypatch)

@@ -32,7 +32,7 @@ from nmt.model.transformer import TransformerModel
 from nmt.recipe import Recipe, TransformerModelConfig, dump_recipe, load_recipe
 from nmt.runtime.arguments import as_path, check_counts
 from nmt.runtime.device import torch_defaults
-from nmt.runtime.files import refuse_pointer, write_atomically
+from nmt.runtime.files import refuse_pointer, write_atomically, write_content
 from nmt.runtime.wording import counted
 from nmt.text.normalization import Normalizer
 from nmt.text.subwords import Subwords
@@ -91,10 +91,10 @@ class Bundle:
 
     def save_description(self, folder: Path) -> None:
         """Write all but the weights."""
-        write_atomically(folder / RECIPE, lambda path: path.write_text(dump_recipe(self.recipe), encoding="utf-8"))
+        write_content(folder / RECIPE, dump_recipe(self.recipe))
         source, target = self.source.serialized, self.target.serialized
-        write_atomically(folder / SOURCE, lambda path: path.write_bytes(source))
-        write_atomically(folder / TARGET, lambda path: path.write_bytes(target))
+        write_content(folder / SOURCE, source)
+        write_content(folder / TARGET, target)
 
     @classmethod
     @torch_defaults()

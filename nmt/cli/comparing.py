@@ -150,12 +150,12 @@ def _short(argument: str) -> str:
 
 
 def _write(table: Table, folder: Path) -> None:
-    from nmt.comparison.plan import write_text
     from nmt.comparison.table import describe
     from nmt.plotting.by_length import Line, plot_by_length
+    from nmt.runtime.files import write_content
 
-    write_text(folder / "table.json", table.json())
-    write_text(folder / "table.md", table.markdown())
+    write_content(folder / "table.json", table.json())
+    write_content(folder / "table.md", table.markdown())
     lines, buckets, counts = [], [], []
     for row in table.rows:
         if row.figures is not None:

@@ -188,13 +188,13 @@ def _train(recipe: Recipe, run: Path, machine: _Machine, *, quiet: bool) -> None
 
 def _train_together(recipe: Recipe, run: Path, machine: _Machine, *, quiet: bool) -> None:
     """Train with several processes, which read the recipe from a file."""
-    from nmt.comparison.plan import write_text
     from nmt.recipe import dump_recipe
+    from nmt.runtime.files import write_content
     from nmt.training.launch import launch
 
     with TemporaryDirectory(prefix="nmt-") as folder:
         path = Path(folder) / f"{recipe.name}.yaml"
-        write_text(path, dump_recipe(recipe))
+        write_content(path, dump_recipe(recipe))
         command = ["train", str(path), "--out", str(run), "--device", str(machine.device)]
         command += ["--threads", str(machine.threads), *["--resume"] * run.is_dir(), *["--quiet"] * quiet]
         if status := launch(command, machine.processes):

@@ -22,7 +22,7 @@ from nmt.alignment.translation import Translation
 from nmt.alignment.weights import Alignment, entropy
 from nmt.bundle.folder import WEIGHTS, Bundle
 from nmt.comparison.lengths import Bucket, length_buckets
-from nmt.comparison.plan import Candidate, write_text
+from nmt.comparison.plan import Candidate
 from nmt.comparison.runs import records
 from nmt.corpora.locators import load_corpus
 from nmt.data.corpus import ParallelCorpus
@@ -30,6 +30,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
 from nmt.recipe import Recipe
+from nmt.runtime.files import write_content
 from nmt.runtime.json_files import read_json
 from nmt.runtime.wording import counted
 from nmt.text.scripts import splitter
@@ -188,7 +189,7 @@ def measure(
         trained_with=read_json(candidate.marker),
     )
     row = {"key": _key(candidate, text, machine), "figures": asdict(figures)}
-    write_text(candidate.row, json.dumps(row, ensure_ascii=False, indent=1) + "\n")
+    write_content(candidate.row, json.dumps(row, ensure_ascii=False, indent=1) + "\n")
     return figures
 
 
@@ -230,7 +231,7 @@ def _translation_figures(
     references = list(corpus.target)
     tokenizer = tokenizer_of(candidate.recipe)
     bleu, chrf = metrics.evaluate(lines, references, metrics=("bleu", "chrf"), tokenize=tokenizer)
-    write_text(candidate.translations, "".join(f"{line}\n" for line in lines))
+    write_content(candidate.translations, "".join(f"{line}\n" for line in lines))
     return {
         "bleu": bleu.score,
         "bleu_margin": bleu.margin,

@@ -22,7 +22,7 @@ from typing import Any
 from nmt import __version__
 from nmt.errors import DataError, UsageError
 from nmt.recipe import Recipe, changed_keys, dump_recipe, find_recipe, load_recipe, shipped_recipes
-from nmt.runtime.files import write_atomically
+from nmt.runtime.files import write_content
 from nmt.training.lock import lock_file, need_locks
 
 _MARK = ".comparison"
@@ -132,17 +132,12 @@ def check_same_recipe(recipe: Recipe, run: Path) -> None:
 def write_recipes(candidates: Iterable[Candidate]) -> None:
     """Save the recipes to train, so that later edits of their files have no effect. Raises DataError."""
     for candidate in candidates:
-        write_text(candidate.recipe_file, dump_recipe(candidate.recipe))
+        write_content(candidate.recipe_file, dump_recipe(candidate.recipe))
 
 
 def mark_trained(run: Path, machine: Mapping[str, Any]) -> None:
     """Record in a run folder that training has ended, and on which machine. Raises DataError."""
-    write_text(run / TRAINED, json.dumps({"nmt": __version__, **machine}, indent=1) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file atomically. Raises DataError."""
-    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_content(run / TRAINED, json.dumps({"nmt": __version__, **machine}, indent=1) + "\n")
 
 
 def settings(recipe: Recipe) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from typing import Any
 
 from nmt.bundle.folder import Bundle
 from nmt.comparison.measure import HeldOut, WithProgress, forced_error_rate, tokenizer_of
-from nmt.comparison.plan import write_text
 from nmt.decoding.translator import Translator
 from nmt.errors import UsageError
 from nmt.evaluation import metrics
 from nmt.recipe import DecodingConfig, Recipe, ReportedScore, change_decoding
+from nmt.runtime.files import write_content
 
 TRANSLATIONS = "translations"
 """The folder in a run folder with the translations that were scored, one file for each way to decode."""
@@ -177,7 +177,7 @@ def measure_scores(
         key = item.decoding, item.replace_unknown
         if key not in translations:
             translations[key] = _translate(item, bundle, text, processes=processes, progress=progress)
-            write_text(run / _file_of(item), "".join(f"{line}\n" for line in translations[key]))
+            write_content(run / _file_of(item), "".join(f"{line}\n" for line in translations[key]))
         scores.append(_text_score(item, bundle.recipe, translations[key], list(text.corpus.target)))
     return scores
 

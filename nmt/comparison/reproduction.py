@@ -12,10 +12,11 @@ from typing import Any
 
 from nmt import __version__
 from nmt.comparison.measure import HeldOut, training_figures
-from nmt.comparison.plan import TRAINED, write_text
+from nmt.comparison.plan import TRAINED
 from nmt.comparison.reported import ReproducedScore
 from nmt.comparison.table import NONE, TableColumn, markdown_table
 from nmt.recipe import Recipe
+from nmt.runtime.files import write_content
 from nmt.runtime.json_files import read_json
 from nmt.runtime.wording import counted
 
@@ -51,7 +52,7 @@ class Reproduction:
 
     def save(self, run: Path) -> None:
         """Write the record into the run folder. Raises DataError."""
-        write_text(run / RECORD, json.dumps(self.to_dict(), ensure_ascii=False, indent=2) + "\n")
+        write_content(run / RECORD, json.dumps(self.to_dict(), ensure_ascii=False, indent=2) + "\n")
 
     def markdown(self) -> str:
         """The table, and below it what the scores depend on."""

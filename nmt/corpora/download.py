@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from nmt.errors import DataError
-from nmt.runtime.files import write_atomically
+from nmt.runtime.files import write_content
 from nmt.runtime.json_files import read_json
 
 Progress = Callable[[str, int, int | None], None]
@@ -188,7 +188,7 @@ def _version_path(part: Path) -> Path:
 def _start_part(part: Path, version: _Version) -> None:
     """Empty the part and note which version it will be of."""
     part.unlink(missing_ok=True)
-    write_atomically(_version_path(part), lambda path: path.write_text(json.dumps(asdict(version)), encoding="utf-8"))
+    write_content(_version_path(part), json.dumps(asdict(version)))
 
 
 def _read_version(part: Path) -> _Version | None:

@@ -17,7 +17,7 @@ from nmt.corpora.sources import SourceError, open_source, read_text
 from nmt.data.lines import COMPRESSIONS
 from nmt.errors import DataError
 from nmt.runtime.cache import cache_folder
-from nmt.runtime.files import replacing, write_atomically
+from nmt.runtime.files import replacing, write_content
 from nmt.runtime.wording import counted, did_you_mean
 
 _log = logging.getLogger(__name__)
@@ -153,7 +153,7 @@ def _store(
         _compare(record, file, corpus, folder)
         if file.sha256 is None:
             text = json.dumps(asdict(record))
-            write_atomically(record_path(folder, file), lambda path: path.write_text(text, encoding="utf-8"))
+            write_content(record_path(folder, file), text)
 
 
 def _compare(record: Fetched, file: TextFile, corpus: NamedCorpus, folder: Path) -> None:

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from nmt.errors import UsageError
 from nmt.runtime.arguments import as_path
-from nmt.runtime.files import write_atomically
+from nmt.runtime.files import write_content
 
 INK = "#262626"
 FAINT = "#8c8c8c"
@@ -90,7 +90,7 @@ class Drawing:
         file = as_path(path, "The picture")
         if file_format(file) != self.kind:
             raise UsageError(f"This picture is a .{self.kind}, not what {file} says: draw it again in that format.")
-        write_atomically(file, lambda beside: beside.write_bytes(self.content))
+        write_content(file, self.content)
 
     def _repr_png_(self) -> bytes | None:
         return self.content if self.kind == "png" else None
@@ -126,7 +126,7 @@ def save_pages(figures: Iterable[Figure], path: Path, *, dpi: float) -> None:
         for figure in figures:
             _check_resolution(figure, "pdf", dpi)
             pages.savefig(figure, dpi=dpi)
-    write_atomically(path, lambda beside: beside.write_bytes(picture.getvalue()))
+    write_content(path, picture.getvalue())
 
 
 def _check_resolution(figure: Figure, kind: str, dpi: float) -> None:

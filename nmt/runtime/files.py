@@ -120,6 +120,12 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         raise DataError(f"Cannot write {path}: {error.strerror or error}. {outcome}") from None
 
 
+def write_content(path: Path, content: str | bytes) -> None:
+    """Write a text, as UTF-8, or bytes atomically. Raises DataError."""
+    data = content.encode() if isinstance(content, str) else content
+    write_atomically(path, lambda beside: beside.write_bytes(data))
+
+
 @contextmanager
 def in_temporary_folder() -> Iterator[None]:
     """A context in which files of the temporary folder are written. Raises DataError where they cannot be."""

@@ -11,7 +11,7 @@ from nmt.data.corpus import ParallelCorpus
 from nmt.data.filters import RULES, FilterReport
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
-from nmt.runtime.files import write_atomically
+from nmt.runtime.files import write_content
 from nmt.runtime.json_files import read_bounded
 
 DATA = "data.json"
@@ -64,7 +64,7 @@ class DataDescription(BaseModel):
     def save(self, folder: Path) -> None:
         """Write the file atomically."""
         content = self.model_dump_json(indent=2) + "\n"
-        write_atomically(folder / DATA, lambda path: path.write_text(content, encoding="utf-8"))
+        write_content(folder / DATA, content)
 
 
 def load_data_description(folder: Path) -> DataDescription | None:

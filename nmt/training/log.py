@@ -18,7 +18,7 @@ from rich.table import Column
 from nmt.errors import DataError, UsageError
 from nmt.evaluation.metrics import VALIDATION_SCORES
 from nmt.runtime.display import fitting_progress
-from nmt.runtime.files import write_atomically
+from nmt.runtime.files import write_content
 from nmt.runtime.json_files import read_records
 from nmt.runtime.wording import perplexity
 
@@ -115,7 +115,7 @@ class Log:
         if self.path is not None and self.path.is_file():
             with _readable_errors(self.path):
                 lines = self.path.read_bytes().split(b"\n")[:-1][: self.records]  # without an incomplete last line
-            write_atomically(self.path, lambda path: path.write_bytes(b"".join(line + b"\n" for line in lines)))
+            write_content(self.path, b"".join(line + b"\n" for line in lines))
             self.records = len(lines)
 
     def _write(self, record: Record) -> None:

@@ -78,6 +78,8 @@ class Translation:
     """At least one, best first."""
     reader: WordReader | None = field(default=None, compare=False)
     """What words and links are read with."""
+    known_words: tuple[WordsOfTokens, ...] | None = field(default=None, compare=False)
+    """The words of the line, then of each hypothesis, if others than the reader's or already read."""
 
     @property
     def text(self) -> str:
@@ -173,9 +175,8 @@ class Translation:
             for rank, item in enumerate(self.hypotheses)
         )
         hypotheses = tuple(replace(item, text=text) for item, text in zip(self.hypotheses, texts, strict=True))
-        translation = replace(self, source=source, hypotheses=hypotheses)
-        translation.__dict__["_words"] = self._words  # the model's, between which the alignment is
-        return translation
+        words = self._words  # the model's, between which the alignment is
+        return replace(self, source=source, hypotheses=hypotheses, known_words=words)
 
     def plot(
         self,
@@ -216,6 +217,8 @@ class Translation:
     @cached_property
     def _words(self) -> tuple[WordsOfTokens, ...]:
         """The words of the line, then of each hypothesis."""
+        if self.known_words is not None:
+            return self.known_words
         subwords = self._known_reader.subwords
         assert subwords is not None, "pickling stores the words"
         source, target = subwords
@@ -228,11 +231,11 @@ class Translation:
             raise UsageError("The words of a Translation are known only if a Translator made it.")
         return self.reader
 
-    def __getstate__(self) -> dict[str, Any]:
-        """With the words and without the subwords, which would take hundreds of kilobytes."""
-        if self.reader is None:
-            return self.__dict__
-        return {**self.__dict__, "_words": self._words, "reader": replace(self.reader, subwords=None)}
+    def __reduce__(self) -> tuple[type[Translation], tuple[Any, ...]]:
+        """Pickle with the words and without the subwords, which would take hundreds of kilobytes."""
+        reader = None if self.reader is None else replace(self.reader, subwords=None)
+        words = None if reader is None else self._words
+        return type(self), (self.source, self.source_ids, self.hypotheses, reader, words)
 
 
 def empty_hypothesis() -> TranslationHypothesis:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -158,10 +157,8 @@ class Bundle:
         if head is not None and head > config.heads:
             raise UsageError(f"There is no head {head}: each layer has {counted(config.heads, 'head')}.")
         choice = {"alignment_layer": layer, "alignment_head": head}
-        attending = copy(model)
-        attending.alignment_layer, attending.alignment_head = layer, head
         recipe = self.recipe.model_copy(update={"model": config.model_copy(update=choice)})
-        return replace(self, recipe=recipe, model=attending)
+        return replace(self, recipe=recipe, model=model.attending(layer, head))
 
 
 def choose_attention(bundles: Sequence[Bundle], layer: int | None, head: int | None) -> list[Bundle]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -262,6 +263,12 @@ class TransformerModel(TranslationModel[TransformerMemory, TransformerState]):
             tokens.append(layer_tokens)
             weights.append(layer_weights)
         return self.decoder_norm(values), self.alignment(weights), TransformerState(tuple(tokens))
+
+    def attending(self, layer: int, head: int | None) -> TransformerModel:
+        """The same model, its modules shared, whose alignment is that of another layer, and of a head or the mean of the heads."""
+        other = copy(self)
+        other.alignment_layer, other.alignment_head = layer, head
+        return other
 
     def alignment(self, weights: Sequence[Float[Tensor, "N K T S"]]) -> Float[Tensor, "N T S"]:
         """The weights to show, of those of every layer."""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from nmt.recipe.section import Penalty, Ratio, Section, Size
+from nmt.recipe.section import BeamSize, Penalty, Ratio, Section, Size
 
 Tokenizer = Literal[
     "13a", "zh", "ja-mecab", "ko-mecab", "char", "intl", "none", "spm", "flores101", "flores200", "spBLEU-1K"
@@ -15,7 +15,7 @@ Tokenizer = Literal[
 class DecodingConfig(Section):
     """Defaults of `nmt translate` and `nmt evaluate` for this model."""
 
-    beam_size: Annotated[int, Field(ge=1, le=10_000)] = 5
+    beam_size: BeamSize = 5
     length_penalty: Penalty = 1.0
     """alpha in ((5 + |y|) / 6)^alpha (Wu et al. 2016, eq. 14); 0 ranks by log-probability."""
     coverage_penalty: Penalty = 0.0
@@ -41,7 +41,7 @@ class EvaluationConfig(Section):
 class ReportedDecoding(Section):
     """How a reported system decoded, where that is known; null is as the recipe decodes."""
 
-    beam_size: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    beam_size: BeamSize | None = None
     """1 is greedy search."""
     length_penalty: Penalty | None = None
     replace_unknown: bool = False

@@ -14,6 +14,7 @@ WIDEST = 2**16
 Width = Annotated[int, Field(ge=1, le=WIDEST)]
 """Width of a layer or window. The limit keeps a damaged model folder from asking for more memory than any machine has."""
 Layers = Annotated[int, Field(ge=1, le=100)]
+BeamSize = Annotated[int, Field(ge=1, le=10_000)]
 Heads = Annotated[int, Field(ge=1, le=1024)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Share = Annotated[float, Field(ge=0, le=1)]

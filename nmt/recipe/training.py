@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from nmt.recipe.section import BY_KIND, ContradictionError, Fraction, Positive, Section, Size, default_kind
+from nmt.recipe.section import BY_KIND, BeamSize, ContradictionError, Fraction, Positive, Section, Size, default_kind
 
 
 class AdamConfig(Section):
@@ -106,7 +106,7 @@ class ValidationConfig(Section):
     ] = ("bleu",)
     """The metrics that select the best model, one name or a list: the first decides, the others break ties, and perplexity breaks the
     rest. BLEU and chrF are computed by decoding the validation text, and compared with two decimals."""
-    beam_size: Annotated[int, Field(ge=1, le=10_000)] = 1
+    beam_size: BeamSize = 1
     patience: Size | None = 10
     """Stop after this many validations in a row without a better score; null never stops early."""
     keep_best: Size = 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from nmt.text.inline import Code, InlineText, Piece
 from nmt.text.markup import html_blocks, html_text
-from nmt.text.protection import protect
+from nmt.text.protection import protect, protect_pieces
 
 _LINE_END = re.compile(r"(\r?\n)")
 
@@ -75,10 +75,13 @@ def split_html(text: str, *, protects: bool = True) -> SplitText:
 
 def _protected_html(pieces: Iterable[Piece]) -> Iterator[Piece]:
     for piece in pieces:
-        for part in protect(piece).pieces if isinstance(piece, str) else ():
-            yield replace(part, text=html_text(part.text)) if isinstance(part, Code) else part
-        if isinstance(piece, Code):
-            yield piece
+        parts = protect_pieces([piece])
+        yield from map(_escaped, parts) if isinstance(piece, str) else parts
+
+
+def _escaped(piece: Piece) -> Piece:
+    """A code as it stands in HTML."""
+    return replace(piece, text=html_text(piece.text)) if isinstance(piece, Code) else piece
 
 
 class _Splitting:

@@ -35,7 +35,8 @@ def read_codes(element: Element) -> InlineText:
     """The content of a segment (`<source>`, `<seg>`) as text with inline codes.
 
     `<g>`, `<hi>`, `<mrk>` and `<pc>` are pairs around text, `<bpt>` with `<ept>`, `<bx>` with `<ex>`, `<sc>` with `<ec>` and `<sm>`
-    with `<em>` are pairs too. Others are single codes with their content, and so is a `<mrk>` that is not to be translated.
+    with `<em>` are pairs too. Others are single codes with their content, and so is a `<mrk>` that is not to be translated; its
+    words are kept.
     """
     return InlineText(_pieces(element))
 
@@ -69,7 +70,10 @@ def _pieces(element: Element) -> Iterator[Piece]:
 
 def _codes(child: Element, parent: Element) -> Iterator[Piece]:
     name = _local_name(child)
-    if name in _CONTAINERS and not _is_protected(child):
+    if name in _CONTAINERS and _is_protected(child):
+        yield _ElementCode("", element=child, words=InlineText(_pieces(child)).plain)
+        return
+    if name in _CONTAINERS:
         key = f"{id(child)}"
         yield _ElementCode("", "open", key, child, has_text=True)
         yield from _pieces(child)

@@ -3,17 +3,19 @@
 A model reads the text without its codes. Afterwards each code is put back by the links between words:
 
 * a pair of tags around the words that are linked to those inside it,
-* a single code beside the word that is linked to its neighbor, with the white space that it had.
+* a single code beside the word that is linked to its neighbor, with the white space that it had,
+* a code that keeps words, such as a name, in place of the words that are linked to those; these a model does read.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise, zip_longest
+from heapq import merge
+from itertools import groupby, pairwise, repeat, zip_longest
 from typing import Literal
 
 import regex
@@ -24,7 +26,10 @@ Interval = tuple[int, int]
 _DEEPEST = 50
 """Most pairs inside one another; further tags count as single codes."""
 _LETTER = regex.compile(r"\p{L}")
-_CORE = regex.compile(r"[\p{L}\p{M}\p{N}](?:.*[\p{L}\p{M}\p{N}])?", regex.DOTALL)
+_STAND_INS = range(0xF0000, 0xFFFFE)
+"""Characters for private use: each stands for a code in a translation."""
+_IN_WORD = rf"[\p{{L}}\p{{M}}\p{{N}}{chr(_STAND_INS[0])}-{chr(_STAND_INS[-1])}]"
+_CORE = regex.compile(rf"{_IN_WORD}(?:.*{_IN_WORD})?", regex.DOTALL)
 _CLOSING = regex.compile(r"[.,;:!?…\"'\p{Pe}\p{Pf}]")
 _OPENING = regex.compile(r"[¿¡\"'\p{Ps}\p{Pi}]")
 
@@ -38,11 +43,13 @@ class Code:
         kind: `open` and `close` are a pair of tags; `word` stands for words, as a placeholder does; `mark` for none, as
             `<img>` does.
         name: which opening belongs to which closing.
+        words: the words that a single code keeps, which a model reads; if they have no letters, it does not.
     """
 
     text: str
     kind: Kind = "word"
     name: str = ""
+    words: str = field(default="", kw_only=True)
 
 
 Piece = str | Code
@@ -67,7 +74,7 @@ class InlineText:
 
     Attributes:
         pieces: stretches of text, and codes, in their order.
-        plain: the text without its codes, which is what a model reads.
+        plain: what a model reads: the text without its codes, but with the words that they keep.
     """
 
     def __init__(self, pieces: Iterable[Piece]) -> None:
@@ -83,7 +90,7 @@ class InlineText:
     @property
     def has_letters(self) -> bool:
         """Whether there is anything to translate; else the text is its own translation."""
-        return _LETTER.search(self.plain) is not None
+        return any(isinstance(piece, str) and _LETTER.search(piece) for piece in self.pieces)
 
     def restore(self, translation: str, words: LinkedWords | None = None) -> list[Piece]:
         """Put the codes into a translation of the plain text, each once.
@@ -97,7 +104,10 @@ class InlineText:
         """
         if words is None:
             words = LinkedWords(self.plain.split(), translation.split())
-        return list(_Restoring(self.plain, translation, words).pieces(self._root, 0, len(translation)))
+        translation, words, stand_ins = _with_stand_ins(self._root, self.plain, translation, words)
+        root = _nested(_stand_in(piece, stand_ins) for piece in self.pieces) if stand_ins else self._root
+        pieces = _Restoring(_place(root), translation, words).pieces(root, 0, len(translation))
+        return list(_without_stand_ins(pieces, {character: code for code, character in stand_ins.items()}))
 
 
 # --- the codes of a text --------------------------------------------------------------------------------------------
@@ -126,7 +136,10 @@ class _Point:
 
 @dataclass(eq=False)
 class _Pair:
-    """A pair of codes with text between them, from `start` to `end` of the plain text; that of the whole text has no codes."""
+    """A pair of codes with text between them, from `start` to `end` of the plain text; that of the whole text has no codes.
+
+    A code that keeps words is a pair without closing.
+    """
 
     opening: Code | None = None
     closing: Code | None = None
@@ -137,9 +150,14 @@ class _Pair:
     """Where the text in it starts and ends without the white space around it."""
 
     @property
+    def kept(self) -> Code | None:
+        """The code that keeps the words of the pair."""
+        return self.opening if self.closing is None else None
+
+    @property
     def pairs(self) -> list[_Pair]:
-        """The pairs inside, without those inside them."""
-        return [child for child in self.children if isinstance(child, _Pair)]
+        """The pairs inside, without those inside them and without kept words."""
+        return [child for child in self.children if isinstance(child, _Pair) and child.kept is None]
 
 
 def _nested(pieces: Iterable[Piece]) -> _Pair:
@@ -167,6 +185,8 @@ def _append(pair: _Pair, piece: Piece) -> None:
     """Add text, or a code."""
     if isinstance(piece, str):
         pair.children.append(piece)
+    elif _LETTER.search(piece.words):
+        pair.children.append(_Pair(piece, children=[piece.words]))
     else:
         _append_codes(pair, [piece])
 
@@ -182,7 +202,7 @@ def _append_codes(pair: _Pair, codes: Sequence[Piece]) -> None:
 def _append_pair(parent: _Pair, pair: _Pair) -> None:
     """Add a pair, as single codes if it has no text."""
     texts = [child for child in pair.children if isinstance(child, str)]
-    if pair.pairs or any(map(str.strip, texts)):
+    if any(isinstance(child, _Pair) for child in pair.children) or any(map(str.strip, texts)):
         parent.children.append(pair)
         return
     codes = [code for child in pair.children for code in ([child] if isinstance(child, str) else _codes(child))]
@@ -337,6 +357,7 @@ class _UnitLinks:
         self._source_starts, self._target_starts = (
             [unit.start for unit in side] for side in (self.source, self.target)
         )
+        self._source_ends = [unit.end for unit in self.source]
         pairs = set[tuple[_Unit, _Unit]]()
         for left, right in _completed(words.links, len(source), len(target)):
             pairs.update(_linked_units(source[left], target[right]))
@@ -346,32 +367,55 @@ class _UnitLinks:
         for unit, other in sorted(pairs, key=lambda pair: (pair[0].start, pair[1].start)):
             self.targets_of[unit].append(other)
             self.sources_of[other].append(unit)
+        self._linked = [number for number, unit in enumerate(self.source) if unit in self.targets_of]
 
     def between(self, start: int, end: int) -> list[_Unit]:
         """The units of the source that lie at least partly between two places."""
-        first = max(bisect_right(self._source_starts, start) - 1, 0)
-        return [unit for unit in self.source[first : bisect_left(self._source_starts, end)] if unit.end > start]
+        return _between(self.source, self._source_starts, start, end)
 
-    def up_to(self, place: int, start: int) -> Iterator[_Unit]:
-        """The units of the source that begin before a place and end after `start`, last ones first."""
+    def up_to(self, place: int, start: int) -> Iterator[tuple[int, _Unit]]:
+        """The linked units of the source that begin before a place and end after `start`, nearest first, and how far they are."""
         number = bisect_left(self._source_starts, place)
-        while number and self.source[number - 1].end > start:
-            number -= 1
-            yield self.source[number]
+        for index in range(bisect_left(self._linked, number) - 1, -1, -1):
+            unit = self.source[self._linked[index]]
+            if unit.end <= start:
+                return
+            yield number - self._linked[index], unit
 
-    def after(self, place: int, end: int) -> Iterator[_Unit]:
-        """The units of the source that end after a place and begin before `end`."""
-        number = max(bisect_right(self._source_starts, place) - 1, 0)
-        while number < len(self.source) and (unit := self.source[number]).start < end:
-            number += 1
-            if unit.end > place:
-                yield unit
+    def after(self, place: int, end: int) -> Iterator[tuple[int, _Unit]]:
+        """The linked units of the source that end after a place and begin before `end`, nearest first, and how far they are."""
+        number = bisect_right(self._source_ends, place)
+        for index in range(bisect_left(self._linked, number), len(self._linked)):
+            unit = self.source[self._linked[index]]
+            if unit.start >= end:
+                return
+            yield self._linked[index] - number + 1, unit
 
     def intervals(self, start: int, end: int) -> list[Interval]:
         """The places of the translation that are linked to a stretch of the source; to its punctuation if it has no words."""
         units = self.between(start, end)
         units = [unit for unit in units if unit.is_word] or units
         return sorted({_share(unit, other, start, end) for unit in units for other in self.targets_of[unit]})
+
+    def stretches(self, start: int, end: int) -> list[Interval]:
+        """The places that are linked to a stretch of the source, joined where nothing between them is linked to other words."""
+        linked = {
+            (*_share(unit, other, start, end), other.is_word)
+            for unit in self.between(start, end)
+            for other in self.targets_of[unit]
+        }
+        joined: list[tuple[int, int, bool]] = []
+        for left, right, is_word in sorted(linked):
+            if joined and not self._is_linked(joined[-1][1], left):
+                first, last, has_word = joined.pop()
+                joined.append((first, max(last, right), has_word or is_word))
+            else:
+                joined.append((left, right, is_word))
+        return [(left, right) for left, right, has_word in joined if has_word]
+
+    def _is_linked(self, start: int, end: int) -> bool:
+        """Whether anything between two places of the translation is linked."""
+        return any(self.sources_of[unit] for unit in _between(self.target, self._target_starts, start, end))
 
     def are_linked(self, place: int, other: int) -> bool:
         """Whether a character of the source and one of the translation belong to units that are linked."""
@@ -384,8 +428,16 @@ class _UnitLinks:
         return self.target[number] if 0 <= number < len(self.target) else None
 
 
+def _between(units: Sequence[_Unit], starts: Sequence[int], start: int, end: int) -> list[_Unit]:
+    """The units that lie at least partly between two places."""
+    first = max(bisect_right(starts, start) - 1, 0)
+    return [unit for unit in units[first : bisect_left(starts, end)] if unit.end > start]
+
+
 def _linked_units(source: Sequence[_Unit], target: Sequence[_Unit]) -> Iterator[tuple[_Unit, _Unit]]:
     """The units of two linked words that are linked: the words themselves, and the punctuation on the same side of both."""
+    if not (source and target):
+        return
     number, other = (next((n for n, unit in enumerate(units) if unit.is_word), 0) for units in (source, target))
     yield source[number], target[other]
     if number and other:
@@ -395,10 +447,94 @@ def _linked_units(source: Sequence[_Unit], target: Sequence[_Unit]) -> Iterator[
 
 
 def _share(unit: _Unit, other: _Unit, start: int, end: int) -> Interval:
-    """What of a target unit is linked to a stretch of the source: the same part if both units are the same text, else all."""
-    if unit.text != other.text:
-        return other.start, other.end
-    return other.start + max(start - unit.start, 0), other.end - max(unit.end - end, 0)
+    """What of a target unit is linked to a stretch of the source: the same text if it is part of both, as in `X-Y`, else all."""
+    left, right = max(start - unit.start, 0), max(unit.end - end, 0)
+    if unit.text == other.text:
+        return other.start + left, other.end - right
+    part = unit.text[left : len(unit.text) - right]
+    place = other.text.find(part)
+    beside = other.text[place - 1 : place] + other.text[place + len(part) :][:1]
+    if unit.is_word and place >= 0 and not any(map(str.isalnum, beside)):
+        return other.start + place, other.start + place + len(part)
+    return other.start, other.end
+
+
+# --- kept words -----------------------------------------------------------------------------------------------------
+
+
+def _with_stand_ins(
+    root: _Pair, plain: str, translation: str, words: LinkedWords
+) -> tuple[str, LinkedWords, dict[Code, str]]:
+    """Put a character in place of the words that each code keeps, and of those that are linked to them.
+
+    Returns:
+        The translation, the words of both sides, and the character of each code; codes to which nothing is linked have none.
+    """
+    pairs = [event[0] for event in _events(root) if isinstance(event, tuple) and event[1] and event[0].kept]
+    stand_ins: dict[Code, str] = {}
+    if not pairs:
+        return translation, words, stand_ins
+    links = _UnitLinks(plain, translation, words)
+    source, target = list(plain), list(translation)
+    used = frozenset(source + target)
+    unused = (character for character in map(chr, _STAND_INS) if character not in used)
+    for pair, character in zip(pairs, unused, strict=False):
+        stretches = [
+            (start, end)
+            for start, end in links.stretches(pair.start, pair.end)
+            if "".join(target[start:end]) == translation[start:end]
+        ]
+        if pair.kept is None or not stretches:
+            continue
+        stand_ins[pair.kept] = character
+        _overwrite(source, pair.visible, character)
+        longest = max(stretches, key=lambda stretch: stretch[1] - stretch[0])
+        _overwrite(target, longest, character)
+        for other in stretches:
+            if other != longest:
+                _overwrite(target, _with_space(translation, other), "")
+    sides = _rewritten(plain, source, words.source), _rewritten(translation, target, words.target)
+    numbers = [{character: number for number, word in enumerate(side) for character in word} for side in sides]
+    linked = {(numbers[0].get(each, 0), numbers[1].get(each, 0)) for each in stand_ins.values()}
+    return "".join(target), LinkedWords(*sides, links=words.links | linked), stand_ins
+
+
+def _rewritten(text: str, letters: Sequence[str], words: Sequence[str]) -> list[str]:
+    """The words of a text whose letters are replaced by others."""
+    return ["".join(letters[start:end]) for start, end in _spans(text, words)]
+
+
+def _overwrite(letters: list[str], interval: Interval, character: str) -> None:
+    """Put a character, or none, in place of a stretch of letters; the list keeps its length."""
+    start, end = interval
+    letters[start:end] = [character] + [""] * (end - start - 1)
+
+
+def _with_space(text: str, interval: Interval) -> Interval:
+    """A stretch of text with the white space before it, or after it if the text begins with it."""
+    start, end = interval
+    before = len(text[:start].rstrip())
+    return (before, end) if before else (0, len(text) - len(text[end:].lstrip()))
+
+
+def _stand_in(piece: Piece, stand_ins: Mapping[Code, str]) -> Piece:
+    """A piece; for a code that has a character, this with the white space around its words."""
+    if isinstance(piece, str) or piece not in stand_ins:
+        return piece
+    return piece.words.replace(piece.words.strip(), stand_ins[piece])
+
+
+def _without_stand_ins(pieces: Iterable[Piece], codes: Mapping[str, Code]) -> Iterator[Piece]:
+    """The pieces with codes in place of the characters that stand for them."""
+    for piece in pieces:
+        if isinstance(piece, Code):
+            yield piece
+            continue
+        for is_text, characters in groupby(piece, key=lambda character: character not in codes):
+            if is_text:
+                yield "".join(characters)
+            else:
+                yield from map(codes.__getitem__, characters)
 
 
 # --- putting codes back ---------------------------------------------------------------------------------------------
@@ -466,14 +602,14 @@ class _Restoring:
     def _grown(self, interval: Interval, pair: _Pair, edges: tuple[bool, bool], room: Interval) -> Interval:
         """Add the punctuation of the pair beside its words, and at an edge of the text words without links too."""
         start, end = interval
-        while (unit := self._links.target_at(start, -1)) and unit.start >= room[0] and unit.end <= start:
+        while (unit := self._links.target_at(start, -1)) and unit.end <= start:
             share = self._joining(unit, pair, is_edge=edges[0])
-            if share is None or self._translation[share[1] : start].strip():
+            if share is None or share[0] < room[0] or self._translation[share[1] : start].strip():
                 break
             start = share[0]
-        while (unit := self._links.target_at(end, 1)) and unit.end <= room[1]:
+        while unit := self._links.target_at(end, 1):
             share = self._joining(unit, pair, is_edge=edges[1])
-            if share is None or self._translation[end : share[0]].strip():
+            if share is None or share[1] > room[1] or self._translation[end : share[0]].strip():
                 break
             end = share[1]
         return start, end
@@ -507,11 +643,10 @@ class _Restoring:
         sides = {-1: self._links.up_to(point.place, parent.start), 1: self._links.after(point.place, parent.end)}
         limits = {-1: (parent.start, point.place), 1: (point.place, parent.end)}
         first = self._first_side(point)
-        for units in zip_longest(sides[first], sides[-first]):
-            for step, unit in zip((first, -first), units, strict=True):
-                places = [] if unit is None else self._places_beside(unit, limits[step], step, bounds)
-                if places:
-                    return (max(places) if step < 0 else min(places)), step
+        near = (zip(sides[step], repeat(step)) for step in (first, -first))
+        for (_, unit), step in merge(*near, key=lambda each: each[0][0]):
+            if places := self._places_beside(unit, limits[step], step, bounds):
+                return (max(places) if step < 0 else min(places)), step
         return bounds[1], -1
 
     def _first_side(self, point: _Point) -> int:

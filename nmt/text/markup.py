@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape, unescape
 from typing import Literal
 
-from nmt.text.inline import Code, Piece
+from nmt.text.inline import Code, Kind, Piece
 
 _BLOCKS = frozenset(
     """
@@ -46,18 +46,22 @@ class _Token:
     Attributes:
         kind: `whole` is an element without end tag, or with its content.
         name: of the element, in small letters; empty for text and comments.
+        is_opaque: whether the content is not translated.
+        words: the content without markup, if it is part of a sentence.
     """
 
     raw: str
     kind: Literal["text", "open", "close", "whole"]
     name: str = ""
     is_opaque: bool = False
+    words: str = ""
 
 
 def html_blocks(text: str) -> Iterator[str | list[Piece]]:
     """The blocks of HTML, each as text and codes without entities, and markup between them as it is written.
 
-    Scripts, code, and elements whose author says `translate="no"` or `notranslate` are codes with their content.
+    Scripts, code, and elements whose author says `translate="no"` or `notranslate` are codes with their content; the latter keep
+    words.
     """
     run: list[_Token] = []
     for token in _elements(_tokens(text)):
@@ -97,11 +101,16 @@ def _block(run: list[_Token]) -> Iterator[str | list[Piece]]:
 def _piece(token: _Token) -> Piece:
     match token.kind:
         case "text":
-            return _SPACES.sub(" ", unescape(token.raw))
+            return _text(token)
         case "whole":
-            return Code(token.raw, "word" if token.is_opaque and token.name not in _RAW else "mark")
+            kind: Kind = "word" if token.is_opaque and token.name not in _RAW else "mark"
+            return Code(token.raw, kind, words=token.words)
         case kind:
             return Code(token.raw, kind, token.name)
+
+
+def _text(token: _Token) -> str:
+    return _SPACES.sub(" ", unescape(token.raw))
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -147,11 +156,13 @@ def _elements(tokens: Iterator[_Token]) -> Iterator[_Token]:
         if token.kind != "open" or not token.is_opaque:
             yield token
             continue
-        parts, depth = [token.raw], 1
+        parts, depth = [token], 1
         for inner in tokens:
-            parts.append(inner.raw)
+            parts.append(inner)
             if inner.name == token.name and inner.kind != "whole":
                 depth += 1 if inner.kind == "open" else -1
             if depth == 0:
                 break
-        yield _Token("".join(parts), "whole", token.name, is_opaque=True)
+        is_inline = not any(part.name in _BLOCKS or part.name in _CODE for part in parts)
+        words = "".join(_text(part) for part in parts if part.kind == "text") if is_inline else ""
+        yield _Token("".join(part.raw for part in parts), "whole", token.name, is_opaque=True, words=words)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 
 import regex
@@ -36,7 +37,18 @@ def protect(text: str) -> InlineText:
     A model does not see them, so any model can be used; they come back by the links between words. With them go quotation marks and
     brackets that have nothing else inside.
     """
-    return InlineText(_pieces(text))
+    return InlineText(protect_pieces([text]))
+
+
+def protect_pieces(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The same in a text that has codes already. In the words that these keep, a model does not see addresses and the like either."""
+    for piece in pieces:
+        if isinstance(piece, str):
+            yield from _pieces(piece)
+        elif piece.words:
+            yield replace(piece, words=protect(piece.words).plain)
+        else:
+            yield piece
 
 
 @cache

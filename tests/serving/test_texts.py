@@ -113,19 +113,27 @@ def test_any_markup_comes_back(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("kept", "words"),
     [
-        ('a <span translate="no">b <span>c</span> d</span> e', '<span translate="no">b <span>c</span> d</span>'),
-        ("a <b class='x notranslate'>b</b> e", "<b class='x notranslate'>b</b>"),
-        ("a <i Translate = NO>b</i> e", "<i Translate = NO>b</i>"),
-        ('a <b translate="no">b</blockquote> c <br/> d</b> e', '<b translate="no">b</blockquote> c <br/> d</b>'),
-        ("a <code>b</code> e", "<code>b</code>"),
+        ('<span translate="no">b <span>c</span> d</span>', "b c d"),
+        ("<b class='x notranslate'> b&amp;c </b>", "b&c"),
+        ("<i Translate = NO>b</i>", "b"),
+        ('<b translate="no">see https://b.c</b>', "see"),
+        ('<b translate="no">b</blockquote> c <br/> d</b>', ""),
+        ('<b translate="no">b <script>c</script></b>', ""),
+        ('<b translate="no">1.2</b>', ""),
+        ("<code>b</code>", ""),
     ],
 )
-def test_elements_that_are_not_to_be_translated_are_kept(text: str, kept: str) -> None:
-    split = split_html(text)
-    assert [line.plain.split() for line in split.lines] == [["a", "e"]]
-    assert shouted(split) == f"{kept} E A"
+def test_elements_that_are_not_to_be_translated_are_kept_and_the_model_reads_their_words(kept: str, words: str) -> None:
+    split = split_html(f"a {kept} f")
+    assert [line.plain.split() for line in split.lines] == [["a", *words.split(), "f"]]
+    assert shouted(split) == (f"F {kept} A" if words else f"{kept} F A")
+
+
+@pytest.mark.parametrize("text", ['<p><b translate="no">a b</b> 2</p>', '<p><b translate="no">a b</b></p>'])
+def test_a_text_of_kept_words_alone_is_not_translated(text: str) -> None:
+    assert not any(line.has_letters for line in split_html(text).lines)
 
 
 def test_only_the_attributes_translate_and_class_say_so() -> None:
@@ -134,7 +142,21 @@ def test_only_the_attributes_translate_and_class_say_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["<a ", "<", '<a ="', "<a ='=\"", "<!--", "<script>", "<i translate=no>", "</b>", "<b>x", "<b>x</b>", "&"]
+    "part",
+    [
+        "<a ",
+        "<",
+        '<a ="',
+        "<a ='=\"",
+        "<!--",
+        "<script>",
+        "<i translate=no>",
+        "<i translate=no>x</i> y ",
+        "</b>",
+        "<b>x",
+        "<b>x</b>",
+        "&",
+    ],
 )
 def test_markup_of_any_kind_takes_linear_time(part: str) -> None:
     started = time.process_time()

@@ -31,7 +31,7 @@ def reversed_words(content: str) -> str:
         ('<bx id="1" rid="5" />a b<ex id="2" rid="5" /> c', 'c <bx id="1" rid="5" />b a<ex id="2" rid="5" />'),
         ('<sc id="1" />a b<ec startRef="1" /> c', 'c <sc id="1" />b a<ec startRef="1" />'),
         ('a <mrk mtype="term">b</mrk> c d', 'd c <mrk mtype="term">b</mrk> a'),
-        ('a <mrk mtype="protected">X Y</mrk> c d', 'd <mrk mtype="protected">X Y</mrk> c a'),
+        ('a <mrk mtype="protected">X Y</mrk> c d', 'd c <mrk mtype="protected">X Y</mrk> a'),
         ('<x id="1" ctype="lb" />a b', '<x id="1" ctype="lb" />b a'),
         (f"a{PRE} b", f"b a{PRE}"),
         ('a <it pos="begin">i</it>b c', 'c <it pos="begin">i</it>b a'),

@@ -10,13 +10,15 @@ from nmt.text.inline import Code, InlineText, LinkedWords, Piece
 
 
 def marked(text: str) -> InlineText:
-    """A text with tags (`<b>`, `</b>`, `<br/>`) and placeholders (`{0}`)."""
-    return InlineText(map(_piece, filter(None, re.split(r"(</?\w+/?>|\{\w*\})", text))))
+    """A text with tags (`<b>`, `</b>`, `<br/>`), placeholders (`{0}`) and kept words (`[New York]`)."""
+    return InlineText(map(_piece, filter(None, re.split(r"(</?\w+/?>|\{\w*\}|\[.*?\])", text))))
 
 
 def _piece(text: str) -> Piece:
     if text.startswith("{"):
         return Code(text)
+    if text.startswith("["):
+        return Code(text, words=text[1:-1])
     if not text.startswith("<"):
         return text
     kind = "close" if text[1] == "/" else "mark" if text.endswith("/>") else "open"
@@ -91,6 +93,50 @@ def test_punctuation_order_and_missing_links(source: str, translation: str, link
     assert restored(source, translation, links) == expected
 
 
+@pytest.mark.parametrize(
+    ("source", "translation", "links", "expected"),
+    [
+        ("The [dog] runs.", "Der Hund rennt.", "0-0 1-1 2-2", "Der [dog] rennt."),
+        ("The old [dog], runs", "Der alte Hund, rennt", "0-0 1-1 2-2 3-3", "Der alte [dog], rennt"),
+        ("I [New York] like", "Ich mag das neue York", "0-0 1-3 2-4 3-1", "Ich mag das [New York]"),
+        (
+            "like [New York] now",
+            "mag neues und schönes York jetzt",
+            "0-0 1-1 2-4 3-5 0-2",
+            "mag [New York] und schönes jetzt",
+        ),
+        ("like [New York] now", "mag neues schönes York jetzt", "0-0 1-1 2-3 3-4", "mag [New York] jetzt"),
+        ("The [dog] runs", "Hund der Hund rennt", "0-1 1-0 1-2 2-3", "[dog] der rennt"),
+        ("I like [Yahoo!] a lot", "Ich mag Yahoo! sehr", "0-0 1-1 2-2 3-3 4-3", "Ich mag [Yahoo!] sehr"),
+        ("See [GitHub]'s page", "Siehe GitHub's Seite", "0-0 1-1 2-2", "Siehe [GitHub]'s Seite"),
+        ("an [X]-based tool", "ein X-basiertes Werkzeug", "0-0 1-1 2-2", "ein [X]-basiertes Werkzeug"),
+        ("the [X] page here", "die X-Seite hier", "0-0 1-1 2-1 3-2", "die [X]-Seite hier"),
+        ("<b>old [dog]</b> runs", "rennt alter Hund", "0-1 1-2 2-0", "rennt <b>alter [dog]</b>"),
+        ("<b>[dog]</b> runs <i>[on]</i>", "Hund rennt", "0-0 1-1 2-0", "<i>[on]</i> <b>[dog]</b> rennt"),
+        ("{0}[dog] runs", "Hund rennt", "0-0 1-1", "{0}[dog] rennt"),
+        ("The [dog] runs", "Es rennt", "0-0 2-1", "Es [dog] rennt"),
+        ("The [a 1] [{}] runs", "Es ist nun so", "", "Es [a 1] [{}] so"),
+        ("[dog]", "", "", "[dog]"),
+    ],
+)
+def test_kept_words_take_the_place_of_those_linked_to_them(
+    source: str, translation: str, links: str, expected: str
+) -> None:
+    assert restored(source, translation, links) == expected
+
+
+def test_kept_words_are_read_but_are_nothing_to_translate() -> None:
+    text = marked("[New York] [1] 2")
+    assert (text.plain, text.has_letters) == ("New York  2", False)
+    assert marked("[New York] a").has_letters
+
+
+def test_any_character_may_be_in_a_translation_with_kept_words() -> None:
+    text, translation = marked("a [b]"), "\U000f0000 \U000f0001"
+    words = LinkedWords(["a", "b"], translation.split(), {(0, 0), (1, 1)})
+    assert written(text.restore(translation, words)) == "\U000f0000 [b]"
+
+
 def test_characters_may_be_words() -> None:
     text = marked("<b>赤い</b>花 {0}")
     words = LinkedWords(["赤い", "花"], ["red", "flower"], {(0, 0), (1, 1)})
@@ -130,7 +176,8 @@ def texts(draw: st.DrawFn, depth: int = 3) -> str:
             content = draw(WORDS) + draw(st.sampled_from([" ", ""])) + draw(texts(depth - 1)) + draw(WORDS)
             parts.append(f"<t{depth}>{content}</t{depth}>")
         else:
-            parts.append(draw(st.sampled_from(["{0}", "{1}", "<br/>"])) if kind == 1 else draw(WORDS))
+            codes = ["{0}", "{1}", "<br/>", "[a]", "[bc d,]", "[“e” (h]", "[2]"]
+            parts.append(draw(st.sampled_from(codes)) if kind == 1 else draw(WORDS))
         parts.append(draw(st.sampled_from([" ", " ", ""])))
     return "".join(parts).strip()
 
@@ -155,7 +202,10 @@ def test_whatever_the_links_each_code_comes_back_once_and_tags_are_nested(
     pieces = text.restore(translation, LinkedWords(text.plain.split(), translation.split(), links))
     codes = [piece for piece in pieces if isinstance(piece, Code)]
     assert sorted(map(id, codes)) == sorted(id(piece) for piece in text.pieces if isinstance(piece, Code))
-    assert "".join("".join(piece for piece in pieces if isinstance(piece, str)).split()) == "".join(translation.split())
+    rest, letters = "".join(piece for piece in pieces if isinstance(piece, str)).split(), iter(translation)
+    assert all(letter in letters for letter in "".join(rest))
+    if not any(code.words for code in codes):
+        assert "".join(rest) == "".join(translation.split())
     path: list[str] = []
     for code in codes:
         if code.kind == "open":
@@ -165,7 +215,25 @@ def test_whatever_the_links_each_code_comes_back_once_and_tags_are_nested(
     assert not path
 
 
-@given(st.lists(st.sampled_from(["<b>", "</b>", "<i>", "</i>", "{0}", "<br/>", "a", "b.", " "])).map("".join), LINKS)
+@given(st.lists(st.sampled_from(["{}", "[{}]", "<b>{}</b>"]), min_size=1, max_size=6), st.integers(0, 6), LINKS)
+def test_whatever_the_links_words_linked_to_kept_words_go_and_words_linked_to_others_stay(
+    forms: list[str], length: int, links: set[tuple[int, int]]
+) -> None:
+    text = marked(" ".join(form.format(f"s{number}") for number, form in enumerate(forms)))
+    target = [f"t{number}" for number in range(length)]
+    links = {(left, right) for left, right in links if left < len(forms) and right < length}
+    pieces = text.restore(" ".join(target), LinkedWords(text.plain.split(), target, links))
+    rest = "".join(piece for piece in pieces if isinstance(piece, str)).split()
+    replaced = {f"t{right}" for left, right in links if forms[left] == "[{}]"}
+    others = {f"t{right}" for _, right in links} - replaced
+    assert replaced.isdisjoint(rest)
+    assert others <= set(rest)
+    assert rest == sorted(set(rest), key=target.index)
+
+
+@given(
+    st.lists(st.sampled_from(["<b>", "</b>", "<i>", "</i>", "{0}", "<br/>", "[c]", "a", "b.", " "])).map("".join), LINKS
+)
 def test_broken_markup_loses_nothing(source: str, links: set[tuple[int, int]]) -> None:
     text = marked(source)
     pieces = text.restore("x y z", LinkedWords(text.plain.split(), ["x", "y", "z"], links))

@@ -17,7 +17,7 @@ from lxml import etree
 from nmt.errors import DataError
 from nmt.text.element_codes import read_codes, write_codes
 from nmt.text.inline import InlineText, Piece
-from nmt.text.protection import protect
+from nmt.text.protection import protect_pieces
 
 if TYPE_CHECKING:
     from lxml.etree import _Element, _ElementTree
@@ -83,9 +83,7 @@ def protected(pieces: Iterable[Piece]) -> InlineText:
     pieces = list(islice(pieces, _MOST_PIECES + 1))
     if len(pieces) > _MOST_PIECES or sum(len(piece) for piece in pieces if isinstance(piece, str)) > _LONGEST:
         raise DataError(_TOO_LONG)
-    return InlineText(
-        each for piece in pieces for each in (protect(piece).pieces if isinstance(piece, str) else (piece,))
-    )
+    return InlineText(protect_pieces(pieces))
 
 
 def unprotected(pieces: Iterable[Piece]) -> Iterator[Piece]:

@@ -31,8 +31,7 @@ needs_bf16 = needs(
 )
 needs_int8 = needs(is_on() and can_multiply_int8(), "NMT_FAST is 0, or torch has no int8 products for this processor")
 needs_int8_kernel = needs(
-    is_on() and _has_compiler and _multiplies_bytes,
-    "NMT_FAST is 0, or there is no kernel for int8 products here",
+    is_on() and _has_compiler and _multiplies_bytes, "NMT_FAST is 0, or there is no kernel for int8 products here"
 )
 has_bf16_lstm = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 needs_vnni = needs(torch.cpu._is_vnni_supported(), "the processor has no VNNI")

@@ -30,11 +30,7 @@ class ReadBacks(TorchDispatchMode):
         self.places: list[str] = []
 
     def __torch_dispatch__(
-        self,
-        function: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if function in _READING or _has_boolean_index(function, args):
             self.places.append("".join(traceback.format_stack(limit=8)[:-1]))

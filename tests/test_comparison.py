@@ -177,9 +177,7 @@ def trained(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[lis
             return candidates, seen, train_all(candidates, SHARE, seen)
 
 
-def test_a_failing_training_leaves_the_others_alone(
-    trained: tuple[list[Candidate], Seen, dict[str, str]],
-) -> None:
+def test_a_failing_training_leaves_the_others_alone(trained: tuple[list[Candidate], Seen, dict[str, str]]) -> None:
     candidates, seen, problems = trained
     assert seen.begun == ["good", "bad", "blind"]
     assert list(problems) == ["bad"]

@@ -21,15 +21,7 @@ from nmt.comparison.smoke import PAIRS, UPDATES, smoke_recipe
 from nmt.corpora.locators import load_corpus
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
-from nmt.recipe import (
-    EXAMPLE_DATA,
-    Recipe,
-    changed_keys,
-    leaves_data_open,
-    load_recipe,
-    parse_recipe,
-    shipped_recipes,
-)
+from nmt.recipe import EXAMPLE_DATA, Recipe, changed_keys, leaves_data_open, load_recipe, parse_recipe, shipped_recipes
 from nmt.training.text import TrainingText
 from tests.commands import Running, bad, good, nmt
 from tests.training import toy

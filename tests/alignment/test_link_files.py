@@ -5,13 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.alignment.link_files import (
-    format_naacl,
-    format_pharaoh,
-    parse_pharaoh,
-    read_gold,
-    read_pharaoh,
-)
+from nmt.alignment.link_files import format_naacl, format_pharaoh, parse_pharaoh, read_gold, read_pharaoh
 from nmt.alignment.links import GoldLinks
 from nmt.errors import DataError
 

@@ -125,8 +125,7 @@ def test_every_pair_of_a_fraction_has_its_turn_before_any_has_two() -> None:
 
 
 @pytest.mark.parametrize(
-    ("temperature", "expected"),
-    [(1, [900, 90, 10]), (2, [703, 223, 74]), (1000, [334, 333, 333])],
+    ("temperature", "expected"), [(1, [900, 90, 10]), (2, [703, 223, 74]), (1000, [334, 333, 333])]
 )
 def test_shares_follow_the_temperature(temperature: float, expected: list[int]) -> None:
     sizes = [900, 90, 10]

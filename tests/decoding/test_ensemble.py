@@ -100,11 +100,7 @@ def plain_search(model: TranslationModel[Any, Any], source: Tensor, **settings: 
 def test_search_finds_the_same_as_with_one_hypothesis_at_a_time(name: str) -> None:
     lines = LINES[5:]
     fast, source = ensemble(name), sources(lines)
-    settings: dict[str, Any] = {
-        "beam_size": 4,
-        "n_best": 4,
-        "max_lengths": (source > PAD).sum(1) // 2 + 1,
-    }
+    settings: dict[str, Any] = {"beam_size": 4, "n_best": 4, "max_lengths": (source > PAD).sum(1) // 2 + 1}
     with fast.evaluating():
         references = plain_search(bundle(name).model, source, **settings)
         memory = fast.encode([source])

@@ -351,8 +351,7 @@ def test_a_row_without_allowed_positions_gets_no_weight() -> None:
 
 
 @pytest.mark.parametrize(
-    ("short", "long"),
-    [("bfloat16", "float32"), ("float16", "float32"), ("float32", "float32"), ("float64", "float64")],
+    ("short", "long"), [("bfloat16", "float32"), ("float16", "float32"), ("float32", "float32"), ("float64", "float64")]
 )
 def test_softmax_inputs_are_at_least_fp32(short: str, long: str) -> None:
     assert at_least_fp32(torch.zeros(1, dtype=getattr(torch, short))).dtype == getattr(torch, long)

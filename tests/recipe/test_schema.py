@@ -205,10 +205,7 @@ def test_a_recipe_cannot_be_changed(minimal: Path) -> None:
             ["model.attention.heads=2", "model.decoder.hidden=511"],
             "heads must divide decoder.hidden, but they are 2 and 511",
         ),
-        (
-            ["model.attention={heads: 3, score: {size: 256}}"],
-            "heads must divide score.size, but they are 3 and 256",
-        ),
+        (["model.attention={heads: 3, score: {size: 256}}"], "heads must divide score.size, but they are 3 and 256"),
         (["model.attention.heads=2", "model.attention.score=none"], "heads 2 have nothing to attend with"),
         (
             ["model.encoder.direction=forward", "model.decoder.bridge=backward"],
@@ -223,10 +220,7 @@ def test_a_recipe_cannot_be_changed(minimal: Path) -> None:
             "decoder.bridge copy needs decoder.cell = encoder.cell, but they are gru and lstm",
         ),
         (
-            [
-                "model.decoder={bridge: copy, hidden: 512}",
-                "model.encoder={direction: reversed, hidden: 256}",
-            ],
+            ["model.decoder={bridge: copy, hidden: 512}", "model.encoder={direction: reversed, hidden: 256}"],
             "decoder.bridge copy needs decoder.hidden = encoder.hidden, but they are 512 and 256",
         ),
         (

@@ -37,12 +37,7 @@ def state_readout(s: Array, word: Array, context: Array, weights: Weights) -> Ar
     return s
 
 
-READOUTS = {
-    "maxout": maxout_readout,
-    "tanh": tanh_readout,
-    "attentional": attentional_readout,
-    "state": state_readout,
-}
+READOUTS = {"maxout": maxout_readout, "tanh": tanh_readout, "attentional": attentional_readout, "state": state_readout}
 
 Unrolled = tuple[Array, Array]
 """Readouts [T R] and alignment [T S]."""

@@ -157,10 +157,7 @@ def test_pipes_devices_and_open_descriptors_are_written_to_directly(tmp_path: Pa
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[bytes] = []
-    for write in (
-        lambda: write_atomically(pipe, lambda path: path.write_bytes(b"x")),
-        lambda: write_whole(pipe, b"x"),
-    ):
+    for write in (lambda: write_atomically(pipe, lambda path: path.write_bytes(b"x")), lambda: write_whole(pipe, b"x")):
         reading = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
         reading.start()
         write()

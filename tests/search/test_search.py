@@ -234,11 +234,7 @@ def test_a_beam_with_a_horizon_is_the_reference_that_stops_there(
     penalties = {"length_penalty": alpha, "coverage_penalty": beta}
     for seed in range(3):
         table = Table.random(seed, batch=3, size=8)
-        search: dict[str, Any] = {
-            "beam_size": size,
-            "n_best": size,
-            "max_lengths": torch.tensor(lengths),
-        } | penalties
+        search: dict[str, Any] = {"beam_size": size, "n_best": size, "max_lengths": torch.tensor(lengths)} | penalties
         results = beam_search(table.step, *table.start(), horizon=horizon, **search)
         for sentence, length in enumerate(lengths):
             expected = reference_beam(table, sentence, size, length, alpha, beta, horizon)[:size]
@@ -313,11 +309,7 @@ def test_companions_change_nothing(size: int) -> None:
     for sentence in range(20):
         single = table.only(sentence)
         alone = beam_search(
-            single.step,
-            *single.start(),
-            beam_size=size,
-            n_best=size,
-            max_lengths=lengths[sentence : sentence + 1],
+            single.step, *single.start(), beam_size=size, n_best=size, max_lengths=lengths[sentence : sentence + 1]
         )
         assert len(alone[0]) == len(together[sentence])
         for one, other in zip(alone[0], together[sentence], strict=True):

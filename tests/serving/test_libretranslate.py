@@ -128,9 +128,7 @@ def test_text_without_letters_stays_as_it_is(server: Running) -> None:
     assert server.translate("1 2 3\n:-) !\na b\n😀 5")["translatedText"] == "1 2 3\n:-) !\nb a\n😀 5"
     assert server.translate("<p>1 2 &amp; 3</p>", format="html")["translatedText"] == "<p>1 2 &amp; 3</p>"
     [[line]] = server.translate(["1 2"], n_best=3, alignment=True)["lines"]
-    assert line["hypotheses"] == [
-        {"text": "1 2", "score": 0, "log_probability": 0, "tokens": 0, "alignment": None},
-    ]
+    assert line["hypotheses"] == [{"text": "1 2", "score": 0, "log_probability": 0, "tokens": 0, "alignment": None}]
 
 
 def test_an_address_may_end_in_a_slash(server: Running) -> None:

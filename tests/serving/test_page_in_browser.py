@@ -39,10 +39,7 @@ def visit(browser: Any, server: Running) -> Iterator[Open]:
         page = contexts[-1].new_page()
         address = f"http://127.0.0.1:{running.port}/"
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on(
-            "console",
-            lambda message: complaints.extend([message.text] * _is_complaint(message)),
-        )
+        page.on("console", lambda message: complaints.extend([message.text] * _is_complaint(message)))
         page.on(
             "request",
             lambda request: complaints.extend(

@@ -51,13 +51,7 @@ def test_a_run_describes_its_text(corpus: Path, run: Path) -> None:
             "kept": 60 - too_long - copies,
             "removed": {"too_long": too_long, "copy": copies},
         },
-        "valid": {
-            "locator": f"{corpus}/valid",
-            "lines": 5,
-            "fingerprint": valid.fingerprint,
-            "kept": 5,
-            "removed": {},
-        },
+        "valid": {"locator": f"{corpus}/valid", "lines": 5, "fingerprint": valid.fingerprint, "kept": 5, "removed": {}},
     }
 
 

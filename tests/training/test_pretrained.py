@@ -79,8 +79,7 @@ def test_a_run_whose_perplexity_explodes_says_so_once(
 ) -> None:
     perplexities = iter([5.0, 49.0, 51.0, 80.0])
     monkeypatch.setattr(
-        "nmt.training.validation.Validator.validate",
-        lambda _: {"loss": 1.0, "perplexity": next(perplexities)},
+        "nmt.training.validation.Validator.validate", lambda _: {"loss": 1.0, "perplexity": next(perplexities)}
     )
     recipe = starting_from(parent, corpus, updates=3, validation={"every": 1, "metrics": "perplexity"})
     train(recipe, tmp_path / "run", device="cpu")

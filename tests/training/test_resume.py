@@ -429,11 +429,7 @@ def test_the_state_is_also_saved_by_time(
 
 @pytest.mark.parametrize(
     ("file", "setting"),
-    [
-        ("train.src", "data.train"),
-        ("valid.tgt", "data.valid"),
-        ("train.align", "training.guided_alignment.links"),
-    ],
+    [("train.src", "data.train"), ("valid.tgt", "data.valid"), ("train.align", "training.guided_alignment.links")],
 )
 def test_resuming_on_another_text_names_its_setting(tmp_path: Path, file: str, setting: str) -> None:
     write_reversal(tmp_path, pairs=120, held_out=10)

@@ -18,7 +18,7 @@ from tests.training.toy import write_reversal
 LINES = ["a b c", "h", "d e a f", "", "c c g h b a"]
 MODEL = {"kind": "transformer", "embedding": 32, "heads": 2, "feed_forward": 64, "norm": "pre", "dropout": 0.1}
 MODEL |= {"encoder": {"layers": 1}, "decoder": {"layers": 2}, "alignment_layer": 2}
-TRAINING = {"epochs": 6, "validation": {"every": 40}}
+TRAINING = {"epochs": 4, "validation": {"every": 40}}
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +46,14 @@ def test_a_reversal_is_learned_and_its_alignment_is_anti_diagonal(run: Path) -> 
 def test_an_interrupted_run_resumes_to_the_same_bytes(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short = recipe.training.model_copy(update={"updates": 24, "validation": ValidationConfig(every=8)})
+    short = recipe.training.model_copy(update={"updates": 12, "validation": ValidationConfig(every=4)})
     recipe = recipe.model_copy(update={"training": short})
     nmt.train(recipe, tmp_path / "whole", quiet=True, device="cpu")
     update, calls = TrainStep.update, list[None]()
 
     def interrupted(*arguments: object) -> object:
         calls.append(None)
-        if len(calls) == 12:
+        if len(calls) == 6:
             raise KeyboardInterrupt
         return update(*arguments)  # type: ignore[arg-type]
 

@@ -47,11 +47,7 @@ def test_a_page_keeps_its_encoding_and_names_its_new_language() -> None:
 
 def test_what_one_speaker_says_is_one_text() -> None:
     document = read_subtitles(CUES.encode(), LANGUAGES)
-    assert document.texts == [
-        "The <i>old</i> dog runs &amp; barks.",
-        "- Does it?",
-        "- It does, and the line goes on.",
-    ]
+    assert document.texts == ["The <i>old</i> dog runs &amp; barks.", "- Does it?", "- It does, and the line goes on."]
     written = document.write(["a &amp; b", "- c", "- " + "long " * 10 + '<font color="red">d</font>']).decode()
     assert written == CUES.replace("The <i>old</i> dog\nruns & barks.", "a & b").replace(
         "- Does it?\n- It does, and the line\ngoes on.",

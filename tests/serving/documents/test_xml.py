@@ -64,8 +64,7 @@ def test_xliff_1_gets_targets_to_review() -> None:
     new = 'state="needs-review-translation" state-qualifier="leveraged-mt"'
     expected = XLIFF_1.replace('datatype="html">', 'datatype="html" target-language="de">')
     expected = expected.replace(
-        "{0}</source>",
-        f'{{0}}</source>\n        <target xml:lang="de" {new}>dog {{0}} <g id="1">old</g> the</target>',
+        "{0}</source>", f'{{0}}</source>\n        <target xml:lang="de" {new}>dog {{0}} <g id="1">old</g> the</target>'
     )
     expected = expected.replace('<target state="new">again</target>', f"<target {new}>again</target>")
     segments = '<mrk mid="1" mtype="seg">b. a</mrk> <mrk mid="2" mtype="seg">d. c</mrk>'

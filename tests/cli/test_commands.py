@@ -280,14 +280,6 @@ def test_in_eight_bits_it_is_nearly_the_same(model: Path, corpus: Path) -> None:
     assert same > 0.9 * len(full)
 
 
-def test_an_ensemble_of_a_model_with_itself_is_that_model(model: Path, corpus: Path) -> None:
-    text = (corpus / "valid.en").read_bytes()
-    alone, together = (good(nmt("translate", *[model] * count, "--scores", stdin=text)) for count in (1, 2))
-    for one, other in zip(alone.splitlines(), together.splitlines(), strict=True):
-        assert one.split("\t")[1] == other.split("\t")[1]
-        assert float(one.split("\t")[0]) == pytest.approx(float(other.split("\t")[0]), abs=2e-4)
-
-
 def test_sentences_of_a_line_are_translated_by_themselves(model: Path, tmp_path: Path) -> None:
     sentences = ["the dog sees the cat.", "The man sees a dog."]
     apart = good(nmt("translate", model, stdin="\n".join(sentences).encode())).splitlines()
@@ -382,21 +374,6 @@ def test_samples_follow_from_their_seed_and_line(model: Path) -> None:
 )
 def test_translating_that_cannot_be_is_refused_at_once(arguments: list[str], sentence: str) -> None:
     assert sentence in bad(nmt("translate", "somewhere", *arguments), 2)
-
-
-def test_a_pipe_that_waits_for_each_answer_gets_it(model: Path) -> None:
-    (stdin, question), (answer, stdout) = os.pipe(), os.pipe()
-    process = Running("translate", model, "--window", "1", stdin=stdin, stdout=stdout)
-    os.close(stdin)
-    os.close(stdout)
-    with open(answer, "rb") as answers:
-        for _ in range(3):
-            os.write(question, b"the dog sees the cat\n")
-            assert answers.readline().endswith(b"\n")
-        os.close(question)
-        assert answers.read() == b""
-    ended = process.finish()
-    assert (ended.stderr, ended.returncode) == (b"", 0)
 
 
 def test_at_a_terminal_each_line_is_answered_at_once(model: Path) -> None:

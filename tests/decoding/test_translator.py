@@ -457,11 +457,6 @@ def test_an_ensemble_is_the_mean_of_probabilities(names: tuple[str, str]) -> Non
         check_same(ensemble.score((translation.source, hypothesis.ids)), translation)
 
 
-def test_a_model_twice_is_the_model_once() -> None:
-    for one, two in zip(translate([bundle()]), translate([bundle(), bundle()]), strict=True):
-        check_same(one, two)
-
-
 def test_members_may_cut_the_source_differently() -> None:
     members = [bundle(source="bpe"), bundle("luong")]
     ensemble, alone = Translator(members), Translator(members[:1])

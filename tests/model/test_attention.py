@@ -1,4 +1,4 @@
-"""Scores, windows, weights and context: the equations, gradients and properties of any attention."""
+"""Scores, windows, weights and context: the equations and properties of any attention. `test_recurrent.py` has the gradients."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.autograd import gradcheck
-from torch.func import functional_call
 
 from nmt import recipe
 from nmt.model.attention import (
@@ -140,41 +138,6 @@ def test_predicted_centers_follow_the_equation(heads: int) -> None:
             window = {name.rpartition("window.")[2]: value for name, value in weights.items() if "window." in name}
             expected = [reference.predicted_center(query, length, window) for query in head_queries]
             np.testing.assert_allclose(centers[row, t], expected, rtol=0, atol=1e-10)
-
-
-GRADIENTS = [
-    *((score, window, 1, False) for score, window in ATTENTIONS),
-    *((score, window, 2, score in COVERING) for score, window in ATTENTIONS if score != "none"),
-]
-
-
-@pytest.mark.parametrize(("score", "window", "heads", "with_coverage"), GRADIENTS)
-def test_gradients_are_those_of_the_function(score: str, window: str, heads: int, with_coverage: bool) -> None:
-    settings = small(score=score, window=window, heads=heads, coverage=with_coverage)
-    attention = attention_of(settings)
-    whole, summary, queries = annotations_of(LENGTHS), annotations_of(LENGTHS)[:, 0], queries_of(settings, steps=2)
-    names = [f"attention.{name}" for name, _ in attention.named_parameters()]
-
-    class ContextsAndWeights(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.attention = attention
-
-        def forward(self, queries: Tensor, annotations: Tensor, coverage: Tensor) -> tuple[Tensor, Tensor]:
-            memory = self.attention.build_memory(annotations, mask_of(LENGTHS), summary)
-            attended = self.attention(queries, positions_of(0, 2), memory, coverage if with_coverage else None)
-            touched = 0 * (queries.sum() + annotations.sum() + coverage.sum())
-            return attended.contexts + touched, attended.weights + touched
-
-    module = ContextsAndWeights()
-
-    def attend(queries: Tensor, annotations: Tensor, coverage: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor]:
-        inputs = (queries, annotations, coverage)
-        results: tuple[Tensor, Tensor] = functional_call(module, dict(zip(names, weights, strict=True)), inputs)
-        return results
-
-    inputs = [queries, whole, coverage_of(LENGTHS, 2), *attention.parameters()]
-    assert gradcheck(attend, tuple(value.detach().requires_grad_() for value in inputs), fast_mode=True)
 
 
 attentions = st.sampled_from([pair for pair in ATTENTIONS if pair[0] != "none"])

@@ -1,4 +1,4 @@
-"""Cells, encoder, bridge and readouts alone: equations, gradients, initialization, dropout."""
+"""Cells, encoder, bridge and readouts alone: equations, initialization, dropout. `test_recurrent.py` has the gradients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.autograd import gradcheck
 
 from nmt import recipe
 from nmt.model.bridge import Bridge
@@ -84,19 +83,6 @@ def test_layer_norm_makes_a_cell_invariant_to_scale_and_shift_of_its_input(kind:
     torch.testing.assert_close(
         cell(100 * projected, s, c)[0], cell(projected, s, c)[0], rtol=0, atol=1e-3
     )  # up to epsilon
-
-
-@pytest.mark.parametrize("layer_norm", [False, True])
-@pytest.mark.parametrize("kind", CELLS)
-def test_gradients_of_a_cell(kind: recipe.Cell, layer_norm: bool) -> None:
-    cell = randomized(build_cell(kind, 3, layer_norm=layer_norm))
-    inputs = [doubles(2, cell.gates * 3), doubles(2, 3), *([doubles(2, 3)] if kind == "lstm" else [])]
-
-    def run(projected: Tensor, s: Tensor, c: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
-        new_s, new_c = cell(projected, s, c)
-        return new_s if new_c is None else (new_s, new_c)
-
-    assert gradcheck(run, [value.requires_grad_() for value in inputs])
 
 
 @pytest.mark.parametrize("gates", [3, 4])
@@ -192,17 +178,6 @@ def test_values_in_the_padding_change_nothing(kind: dict[str, Any]) -> None:
         assert torch.equal(actual[name], value), name
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind["layers"] == 2])
-def test_gradients_of_the_encoder(kind: dict[str, Any]) -> None:
-    encoder = encoder_of(kind, keeps_cells=kind["cell"] == "lstm")
-    mask = torch.tensor([[True, True, False], [True, True, True]])
-
-    def run(embedded: Tensor) -> tuple[Tensor, ...]:
-        return tuple(tensors_of(encoder(embedded, mask)).values())
-
-    assert gradcheck(run, [doubles(2, 3, 3).requires_grad_()])
-
-
 # --- bridge -------------------------------------------------------------------------------------------------------
 
 
@@ -235,16 +210,6 @@ def test_a_readout_follows_its_equation(kind: str) -> None:
         arrays = (s[row].numpy(), word[row].numpy(), context[row].numpy())
         expected = decoder.READOUTS[kind](*arrays, weights_of(readout))
         np.testing.assert_allclose(actual[row], expected, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("kind", READOUTS)
-def test_gradients_of_a_readout(kind: str) -> None:
-    readout = readout_of(kind)
-
-    def run(s: Tensor, word: Tensor, context: Tensor) -> Tensor:
-        return readout(s, word, context) + 0 * word.sum()
-
-    assert gradcheck(run, [value.requires_grad_() for value in (doubles(2, 3), doubles(2, 4), doubles(2, 5))])
 
 
 # --- dropout ------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from tests.pairwise import Case
 from tests.training import toy
 
 META = torch.device("meta")
-STEPS = 3
+STEPS = 2
 BEAM = SearchOptions(beam_size=4, n_best=2, prune=3.0)
 PAIRS = [([4, 5], [4, 6]), ([5], [6]), ([7, 7], [])]
 DROPOUT = {"embedding": 0.1, "word": 0.1, "annotations": 0.1, "recurrent": 0.1, "readout": 0.1}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from heapq import merge
@@ -397,8 +397,8 @@ class _UnitLinks:
         units = [unit for unit in units if unit.is_word] or units
         return sorted({_share(unit, other, start, end) for unit in units for other in self.targets_of[unit]})
 
-    def stretches(self, start: int, end: int) -> list[Interval]:
-        """The places that are linked to a stretch of the source, joined where nothing between them is linked to other words."""
+    def stretches(self, start: int, end: int, is_free: Callable[[int, int], bool]) -> list[Interval]:
+        """The free places that are linked to a stretch of the source, joined where nothing between them is linked."""
         linked = {
             (*_share(unit, other, start, end), other.is_word)
             for unit in self.between(start, end)
@@ -406,6 +406,8 @@ class _UnitLinks:
         }
         joined: list[tuple[int, int, bool]] = []
         for left, right, is_word in sorted(linked):
+            if not is_free(left, right):
+                continue
             if joined and not self._is_linked(joined[-1][1], left):
                 first, last, has_word = joined.pop()
                 joined.append((first, max(last, right), has_word or is_word))
@@ -479,20 +481,16 @@ def _with_stand_ins(
     used = frozenset(source + target)
     unused = (character for character in map(chr, _STAND_INS) if character not in used)
     for pair, character in zip(pairs, unused, strict=False):
-        stretches = [
-            (start, end)
-            for start, end in links.stretches(pair.start, pair.end)
-            if "".join(target[start:end]) == translation[start:end]
-        ]
-        if pair.kept is None or not stretches:
-            continue
-        stand_ins[pair.kept] = character
-        _overwrite(source, pair.visible, character)
-        longest = max(stretches, key=lambda stretch: stretch[1] - stretch[0])
-        _overwrite(target, longest, character)
-        for other in stretches:
-            if other != longest:
-                _overwrite(target, _with_space(translation, other), "")
+        stretches = links.stretches(
+            pair.start, pair.end, lambda start, end: "".join(target[start:end]) == translation[start:end]
+        )
+        if pair.kept is not None and stretches:
+            stand_ins[pair.kept] = character
+            _overwrite(source, pair.visible, character)
+            longest = max(stretches, key=lambda stretch: stretch[1] - stretch[0])
+            for other in stretches:
+                _overwrite(target, other if other == longest else _with_space(translation, other), "")
+            target[longest[0]] = character
     sides = _rewritten(plain, source, words.source), _rewritten(translation, target, words.target)
     numbers = [{character: number for number, word in enumerate(side) for character in word} for side in sides]
     linked = {(numbers[0].get(each, 0), numbers[1].get(each, 0)) for each in stand_ins.values()}

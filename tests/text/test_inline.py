@@ -113,6 +113,7 @@ def test_punctuation_order_and_missing_links(source: str, translation: str, link
         ("the [X] page here", "die X-Seite hier", "0-0 1-1 2-1 3-2", "die [X]-Seite hier"),
         ("<b>old [dog]</b> runs", "rennt alter Hund", "0-1 1-2 2-0", "rennt <b>alter [dog]</b>"),
         ("<b>[dog]</b> runs <i>[on]</i>", "Hund rennt", "0-0 1-1 2-0", "<i>[on]</i> <b>[dog]</b> rennt"),
+        ("a [b] [c]", "x y z", "0-0 1-1 2-1 2-2", "x [b] [c]"),
         ("{0}[dog] runs", "Hund rennt", "0-0 1-1", "{0}[dog] rennt"),
         ("The [dog] runs", "Es rennt", "0-0 2-1", "Es [dog] rennt"),
         ("The [a 1] [{}] runs", "Es ist nun so", "", "Es [a 1] [{}] so"),

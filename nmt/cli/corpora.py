@@ -90,8 +90,8 @@ def _list_names(words: Sequence[str]) -> None:
     from nmt.corpora.mtdata_index import search_mtdata
 
     set_up()
-    found = [name for name in names() if all(word.lower() in name.lower() for word in words)]
-    for name in found:
+    matches = [name for name in names() if all(word.lower() in name.lower() for word in words)]
+    for name in matches:
         typer.echo(name)
     try:
         others = search_mtdata(words)
@@ -100,7 +100,7 @@ def _list_names(words: Sequence[str]) -> None:
         others = []
     for name in others:
         typer.echo(name)
-    if not found and not others:
+    if not matches and not others:
         raise DataError(f"No corpus has '{' '.join(words)}' in its name; languages are as en in ours, eng in mtdata's.")
 
 

@@ -108,9 +108,9 @@ class ModelCard:
             rows.append([_code(note.locator) + title, note.license or "not known"])
         yield _table(["corpus", "license"], rows)
         if (data := self.data) is not None:
-            kept = str(data.train.report(self.bundle.recipe.data.filters))
+            report = str(data.train.report(self.bundle.recipe.data.filters))
             rows = [
-                ["training", _plain(kept), _code(data.train.fingerprint)],
+                ["training", _plain(report), _code(data.train.fingerprint)],
                 ["validation", counted(data.valid.lines, "pair"), _code(data.valid.fingerprint)],
             ]
             yield _table(["text", "pairs", "fingerprint of all pairs"], rows)

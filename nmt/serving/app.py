@@ -17,12 +17,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from nmt.runtime.wording import counted
-from nmt.serving.bodies import InvalidRequestError, read_input
+from nmt.serving.bodies import read_input
 from nmt.serving.documents.formats import FORMATS
 from nmt.serving.drawings import Drawer
 from nmt.serving.middleware import Access, Guard, error_response
 from nmt.serving.openapi import openapi
 from nmt.serving.pages import ASSETS, render_page
+from nmt.serving.refusals import RefusedError
 from nmt.serving.schemas import (
     PICTURES,
     DetectInput,
@@ -35,7 +36,7 @@ from nmt.serving.schemas import (
     TranslateInput,
     model_description,
 )
-from nmt.serving.service import RefusedError, Service
+from nmt.serving.service import Service
 from nmt.serving.translated_files import MOST_BYTES, FileTranslator
 from nmt.text.language_names import language_name
 
@@ -127,7 +128,8 @@ class App:
         request.scope["nmt"].update(characters=sum(map(len, item.texts)), texts=len(item.texts))
         answer = await _unless_gone(request, self._service.translate(item))
         request.scope["nmt"]["model"] = answer.model
-        return _json(answer.model_dump(exclude_none=True) if not item.is_detailed else _without_nothing(answer))
+        # Figures and alignments may be null, but parts that were not asked for are left out.
+        return _json({name: value for name, value in answer.model_dump().items() if value is not None})
 
     async def _translate_file(self, request: Request) -> Response:
         with self._files.room():
@@ -234,10 +236,7 @@ class App:
     async def _read(self, request: Request, kind: type[InputT], most_bytes: int | None = None) -> InputT:
         """The checked body. Raises RefusedError, also for a wrong key."""
         body = await self._body(request, most_bytes or self._most_bytes)
-        try:
-            item = await read_input(kind, request.scope["query_string"], request.headers.get("content-type", ""), body)
-        except InvalidRequestError as error:
-            raise RefusedError(400, str(error)) from None
+        item = await read_input(kind, request.scope["query_string"], request.headers.get("content-type", ""), body)
         self._access.check_key(_header_key(request) or getattr(item, "api_key", None))
         return item
 
@@ -284,11 +283,6 @@ def _header_key(request: Request) -> str | None:
 def _json(content: Any) -> Response:
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Response(text.encode("utf-8", "replace"), media_type="application/json")
-
-
-def _without_nothing(answer: BaseModel) -> dict[str, Any]:
-    """The fields of a detailed answer; figures and alignments may be null, but parts that were not asked for are left out."""
-    return {name: value for name, value in answer.model_dump().items() if value is not None}
 
 
 def _asset(name: str) -> Endpoint:

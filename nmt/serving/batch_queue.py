@@ -13,17 +13,16 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import NamedTuple
 
-SettingT = TypeVar("SettingT", bound=Hashable)
-TaskT = TypeVar("TaskT")
-ResultT = TypeVar("ResultT")
+from nmt.serving.refusals import RefusedError
+from nmt.serving.work import LineResult, LineTask, Setting
 
-Decode = Callable[[SettingT, Sequence[TaskT]], Sequence[ResultT]]
+Decode = Callable[[Setting, Sequence[LineTask]], Sequence[LineResult]]
 """Decodes tasks of one setting as a batch; returns their results in order."""
 
 _LONGEST_WAIT = 60
@@ -38,61 +37,44 @@ _RATE_MEMORY = 0.9
 """Weight of the past in the measured number of tasks per second."""
 
 
-class QueueFullError(Exception):
-    """There is no room for a request now. `retry_after` says in how many seconds there may be."""
-
-    def __init__(self, retry_after: int) -> None:
-        super().__init__(f"The queue is full for about {retry_after} s.")
-        self.retry_after = retry_after
-
-
-class ClosedError(Exception):
-    """The batcher takes no more requests."""
-
-
 @dataclass(eq=False)
-class _QueuedRequest(Generic[ResultT]):
+class _QueuedRequest:
     """What was submitted together."""
 
+    setting: Setting
     count: int
     """Number of its tasks."""
-    future: Future[list[ResultT]] = field(default_factory=Future)
-    results: dict[int, ResultT] = field(default_factory=dict)
+    future: Future[list[LineResult]] = field(default_factory=Future)
+    results: dict[int, LineResult] = field(default_factory=dict)
     """By number of the task."""
 
 
-@dataclass(frozen=True)
-class _Turn(Generic[TaskT, ResultT]):
+class _Turn(NamedTuple):
     """A task in its turn: task `number` of a request."""
 
-    request: _QueuedRequest[ResultT]
+    request: _QueuedRequest
     number: int
-    task: TaskT
+    task: LineTask
 
 
 @dataclass(eq=False)
-class _Job(Generic[SettingT, TaskT, ResultT]):
-    """The tasks of a request that wait in one lane."""
-
-    request: _QueuedRequest[ResultT]
-    setting: SettingT
-    turns: deque[_Turn[TaskT, ResultT]]
-
-
-@dataclass(eq=False)
-class _Lane(Generic[SettingT, TaskT, ResultT]):
+class _Lane:
     """Quick tasks, or slow ones. They wait for one thread of each decoder."""
 
-    jobs: deque[_Job[SettingT, TaskT, ResultT]] = field(default_factory=deque)
-    waiting: int = 0
-    """Number of tasks that wait."""
+    queues: dict[_QueuedRequest, deque[_Turn]] = field(default_factory=dict)
+    """What waits of each request, in the order in which requests have their turns; none is empty."""
     running: int = 0
     """Number of tasks that are being decoded."""
     idle: int = 0
     """Number of threads without a batch."""
 
+    @property
+    def waiting(self) -> int:
+        """Number of tasks that wait."""
+        return sum(map(len, self.queues.values()))
 
-class Batcher(Generic[SettingT, TaskT, ResultT]):
+
+class Batcher:
     """Collects tasks and decodes them in batches, in two threads per decoder: one for quick tasks and one for slow ones.
 
     A task is slow if it takes more than half of a batch of several tasks.
@@ -100,10 +82,10 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
 
     def __init__(
         self,
-        decoders: Sequence[Decode[SettingT, TaskT, ResultT]],
+        decoders: Sequence[Decode],
         *,
-        size: Callable[[SettingT, TaskT], int],
-        on_batch: Callable[[SettingT, int, float], None],
+        size: Callable[[Setting, LineTask], int],
+        on_batch: Callable[[Setting, int, float], None],
         max_queue: int = 1000,
         max_batch: int = 64,
         max_size: int = 16_000,
@@ -118,10 +100,9 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
             max_batch: most tasks per batch.
             max_size: most size of a batch of several tasks.
         """
-        self.max_queue = max_queue
-        self._max_batch, self._max_size = max_batch, max_size
+        self._max_queue, self._max_batch, self._max_size = max_queue, max_batch, max_size
         self._size, self._on_batch = size, on_batch
-        self._quick, self._slow = (_Lane[SettingT, TaskT, ResultT]() for _ in range(2))
+        self._quick, self._slow = _Lane(), _Lane()
         self._decoders = len(decoders)
         self._rate = 0.0
         self._closed = False
@@ -139,30 +120,24 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
         """Number of tasks that wait for a decoder."""
         return self._quick.waiting + self._slow.waiting
 
-    def submit(self, setting: SettingT, tasks: Sequence[TaskT]) -> Future[list[ResultT]]:
+    def submit(self, setting: Setting, tasks: Sequence[LineTask]) -> Future[list[LineResult]]:
         """Queue tasks; the future has their results in order. Cancel it to withdraw those that still wait.
 
         Raises:
-            QueueFullError: there is no room for all of them.
-            ClosedError: the batcher is closed.
+            RefusedError: there is no room for all of them, or the batcher is closed.
         """
-        request = _QueuedRequest[ResultT](len(tasks))
+        request = _QueuedRequest(setting, len(tasks))
         if not tasks:
             request.future.set_result([])
             return request.future
-        quick, slow = deque[_Turn[TaskT, ResultT]](), deque[_Turn[TaskT, ResultT]]()
-        for number, task in enumerate(tasks):
-            is_slow = 2 * self._size(setting, task) > self._max_size
-            (slow if is_slow else quick).append(_Turn(request, number, task))
         with self._changed:
             if self._closed:
-                raise ClosedError
-            if self.waiting + len(tasks) > self.max_queue:
-                raise QueueFullError(self._seconds_until_room())
-            for lane, turns in ((self._quick, quick), (self._slow, slow)):
-                if turns:
-                    lane.jobs.append(_Job(request, setting, turns))
-                    lane.waiting += len(turns)
+                raise RefusedError(503, "The server is stopping.", retry_after=5)
+            if self.waiting + len(tasks) > self._max_queue:
+                raise RefusedError(503, "The server is busy.", retry_after=self._seconds_until_room())
+            for number, task in enumerate(tasks):
+                lane = self._slow if 2 * self._size(setting, task) > self._max_size else self._quick
+                lane.queues.setdefault(request, deque()).append(_Turn(request, number, task))
             self._changed.notify_all()
         request.future.add_done_callback(lambda future: self._withdraw(request) if future.cancelled() else None)
         return request.future
@@ -180,27 +155,24 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
         for thread in self._threads:
             thread.join(None if deadline is None else max(deadline - time.monotonic(), 0))
         with self._changed:
-            requests = [job.request for lane in (self._quick, self._slow) for job in lane.jobs]
+            requests = [*self._quick.queues, *self._slow.queues]
         for request in requests:
             request.future.cancel()
         return not any(thread.is_alive() for thread in self._threads)
 
     # --- in the threads ---------------------------------------------------------------------------------------------
 
-    def _serve(self, decode: Decode[SettingT, TaskT, ResultT], lane: _Lane[SettingT, TaskT, ResultT]) -> None:
+    def _serve(self, decode: Decode, lane: _Lane) -> None:
         last, seconds = 0, 0.0
         while batch := self._next_batch(lane, last, seconds):
-            setting, turns = batch
             started = time.monotonic()
-            self._decode(decode, setting, turns)
-            last, seconds = len(turns), time.monotonic() - started
+            self._decode(decode, batch)
+            last, seconds = len(batch), time.monotonic() - started
             self._measure(last, seconds)
-            self._on_batch(setting, last, seconds)
+            self._on_batch(batch[0].request.setting, last, seconds)
 
-    def _next_batch(
-        self, lane: _Lane[SettingT, TaskT, ResultT], last: int, seconds: float
-    ) -> tuple[SettingT, list[_Turn[TaskT, ResultT]]] | None:
-        """Wait for tasks and take a batch of them, with their setting; None once the batcher is closed and has no more.
+    def _next_batch(self, lane: _Lane, last: int, seconds: float) -> list[_Turn]:
+        """Wait for tasks and take a batch of them, of one setting; an empty one once the batcher is closed and has no more.
 
         Args:
             lane: where they wait.
@@ -212,12 +184,12 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
             lane.idle += 1
             if last > 1:
                 self._gather(lane, last, min(_SHARE_GATHERING * seconds, _LONGEST_GATHERING))
-            self._changed.wait_for(lambda: lane.jobs or self._closed)
-            batch = self._take(lane) if lane.jobs else None
+            self._changed.wait_for(lambda: lane.queues or self._closed)
+            batch = self._take(lane) if lane.queues else []
             lane.idle -= 1
             return batch
 
-    def _gather(self, lane: _Lane[SettingT, TaskT, ResultT], count: int, seconds: float) -> None:
+    def _gather(self, lane: _Lane, count: int, seconds: float) -> None:
         """Wait until so many more tasks are there, unless they take too long or no more come."""
         enough, deadline = lane.waiting + count, time.monotonic() + seconds
         while not self._closed and lane.waiting < enough:
@@ -225,68 +197,60 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
             if remaining <= 0 or not self._changed.wait(min(remaining, _PAUSE)):
                 return
 
-    def _take(self, lane: _Lane[SettingT, TaskT, ResultT]) -> tuple[SettingT, list[_Turn[TaskT, ResultT]]]:
-        """Tasks of the first job's setting, one of each job in turn, with a share left for idle threads."""
-        setting = lane.jobs[0].setting
-        jobs = deque(job for job in lane.jobs if job.setting == setting)
+    def _take(self, lane: _Lane) -> list[_Turn]:
+        """Tasks of the first request's setting, one of each request in turn, with a share left for idle threads."""
+        setting = next(iter(lane.queues)).setting
+        requests = deque(request for request in lane.queues if request.setting == setting)
         most = min(self._fair_share(lane), self._max_batch)
-        batch: list[_Turn[TaskT, ResultT]] = []
+        batch: list[_Turn] = []
         total = 0
-        while jobs and len(batch) < most:
-            job = jobs.popleft()
-            total += self._size(setting, job.turns[0].task)
+        while requests and len(batch) < most:
+            request = requests.popleft()
+            queue = lane.queues[request]
+            total += self._size(setting, queue[0].task)
             if batch and total > self._max_size:
                 break
-            batch.append(job.turns.popleft())
-            if job.turns:
-                jobs.append(job)
-        lane.waiting -= len(batch)
+            batch.append(queue.popleft())
+            if queue:
+                requests.append(request)
+        for request in _requests(batch):
+            if queue := lane.queues.pop(request):
+                lane.queues[request] = queue  # behind those that had no turn
         lane.running += len(batch)
-        # Those that had a turn go behind those that had none.
-        served = {id(turn.request) for turn in batch}
-        rest = [job for job in lane.jobs if job.turns]
-        lane.jobs = deque(sorted(rest, key=lambda job: id(job.request) in served))
-        return setting, batch
+        return batch
 
-    def _fair_share(self, lane: _Lane[SettingT, TaskT, ResultT]) -> int:
+    def _fair_share(self, lane: _Lane) -> int:
         """How many tasks this thread takes, so that all decoders have as many."""
         if lane.idle > 1:
             return math.ceil(lane.waiting / lane.idle)
         return max(math.ceil((lane.waiting + lane.running) / self._decoders), _SMALL_BATCH)
 
-    def _decode(
-        self, decode: Decode[SettingT, TaskT, ResultT], setting: SettingT, batch: Sequence[_Turn[TaskT, ResultT]]
-    ) -> None:
+    def _decode(self, decode: Decode, batch: Sequence[_Turn]) -> None:
         """Decode a batch. If that fails, decode the tasks of each request alone, so that none fails for another's."""
-        requests = {id(turn.request): turn.request for turn in batch}
+        requests = _requests(batch)
         try:
-            results = decode(setting, [turn.task for turn in batch])
+            results = decode(requests[0].setting, [turn.task for turn in batch])
         except Exception as error:  # noqa: BLE001 -- raised again by the future
             if len(requests) == 1:
-                self._fail(batch[0].request, error)
+                self._withdraw(requests[0])
+                with suppress(InvalidStateError):  # it was cancelled
+                    requests[0].future.set_exception(error)
                 return
-            for key in requests:
-                self._decode(decode, setting, [turn for turn in batch if id(turn.request) == key])
+            for request in requests:
+                self._decode(decode, [turn for turn in batch if turn.request is request])
             return
         for turn, result in zip(batch, results, strict=True):
             turn.request.results[turn.number] = result
-        for request in requests.values():
+        for request in requests:
             if len(request.results) == request.count:
-                with suppress(InvalidStateError):  # it was cancelled
+                with suppress(InvalidStateError):
                     request.future.set_result([request.results[number] for number in range(request.count)])
 
-    def _fail(self, request: _QueuedRequest[ResultT], error: Exception) -> None:
-        self._withdraw(request)
-        with suppress(InvalidStateError):
-            request.future.set_exception(error)
-
-    def _withdraw(self, request: _QueuedRequest[ResultT]) -> None:
+    def _withdraw(self, request: _QueuedRequest) -> None:
         """Take the tasks of a request that still wait out of the queue."""
         with self._changed:
             for lane in (self._quick, self._slow):
-                for job in [job for job in lane.jobs if job.request is request]:
-                    lane.jobs.remove(job)
-                    lane.waiting -= len(job.turns)
+                lane.queues.pop(request, None)
             self._changed.notify_all()
 
     def _measure(self, tasks: int, seconds: float) -> None:
@@ -297,3 +261,8 @@ class Batcher(Generic[SettingT, TaskT, ResultT]):
     def _seconds_until_room(self) -> int:
         rate = self._rate * self._decoders
         return min(max(math.ceil(self.waiting / rate), 1), _LONGEST_WAIT) if rate else 1
+
+
+def _requests(batch: Sequence[_Turn]) -> list[_QueuedRequest]:
+    """The requests that have tasks in a batch, in the order of their first ones."""
+    return list(dict.fromkeys(turn.request for turn in batch))

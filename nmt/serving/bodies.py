@@ -11,25 +11,22 @@ from pydantic_core import from_json
 from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
+from nmt.serving.refusals import RefusedError
 from nmt.serving.schemas import TEXT_FIELDS, SentFile
 
 InputT = TypeVar("InputT", bound=BaseModel)
 _MOST_FIELDS = 1000
 
 
-class InvalidRequestError(Exception):
-    """A request that cannot be read. The text is one sentence, without what was sent."""
-
-
 async def read_input(kind: type[InputT], query: bytes, content_type: str, body: bytes) -> InputT:
-    """Read a request. What the body says counts before what the query string says. Raises InvalidRequestError."""
+    """Read a request. What the body says counts before what the query string says. Raises RefusedError."""
     try:
         fields = {**_form(query), **await _body_fields(content_type, body)}
         return kind.model_validate({name: value for name, value in fields.items() if _is_given(name, value)})
     except ValidationError as error:
-        raise InvalidRequestError(_sentence(error)) from None
+        raise RefusedError(400, _sentence(error)) from None
     except UnicodeDecodeError:
-        raise InvalidRequestError("The request is not UTF-8.") from None
+        raise RefusedError(400, "The request is not UTF-8.") from None
 
 
 def _is_given(name: str, value: object) -> bool:
@@ -51,9 +48,9 @@ def _json(body: bytes) -> Mapping[str, Any]:
     try:
         fields = from_json(body)
     except ValueError:
-        raise InvalidRequestError("The request is neither a JSON object nor a form.") from None
+        raise RefusedError(400, "The request is neither a JSON object nor a form.") from None
     if not isinstance(fields, dict):
-        raise InvalidRequestError("Invalid request: input should be an object.")
+        raise RefusedError(400, "Invalid request: input should be an object.")
     return fields
 
 
@@ -62,7 +59,7 @@ def _form(data: bytes) -> dict[str, str | list[str]]:
     try:
         return _gathered(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
     except ValueError:
-        raise InvalidRequestError(f"The form has more than {_MOST_FIELDS:,} fields.") from None
+        raise RefusedError(400, f"The form has more than {_MOST_FIELDS:,} fields.") from None
 
 
 async def _multipart(content_type: str, body: bytes) -> dict[str, str | list[str] | SentFile]:
@@ -78,7 +75,7 @@ async def _multipart(content_type: str, body: bytes) -> dict[str, str | list[str
     try:
         form = await parser.parse()
     except (KeyError, MultiPartException):
-        raise InvalidRequestError("The multipart form cannot be read.") from None
+        raise RefusedError(400, "The multipart form cannot be read.") from None
     fields = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
     files = {
         name: SentFile(value.filename or "", await value.read())

@@ -12,8 +12,8 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -21,6 +21,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from nmt.errors import DataError, NmtError
+from nmt.serving.refusals import RefusedError
 from nmt.serving.work import EngineDescription, EngineOptions, LineResult, LineTask, Setting
 
 if TYPE_CHECKING:
@@ -31,8 +32,11 @@ _BATCHES = 2
 """Batches that a process decodes at a time."""
 
 
-class LostDecoderError(Exception):
+class LostDecoderError(RefusedError):
     """The process that decoded a batch ended or took too long; another one replaces it."""
+
+    def __init__(self) -> None:
+        super().__init__(503, "The server lost what it was computing.", retry_after=5)
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class DecoderProcess:
             answer = _receive(end, self._options.timeout)
         except (LostDecoderError, OSError):
             self._replace(started)
-            raise LostDecoderError("The process that decodes was lost.") from None
+            raise LostDecoderError from None
         finally:
             started.free.put(end)
         if isinstance(answer, Exception):
@@ -139,20 +143,20 @@ def _receive(end: Connection, timeout: float | None) -> Any:
     with suppress(EOFError, OSError):
         if end.poll(timeout):
             return end.recv()
-    raise LostDecoderError("The process that decodes was lost.")
+    raise LostDecoderError
 
 
-class _ignoring_interrupts:  # noqa: N801 -- used as a function
+@contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
     """A context in which a new process inherits that it ignores Ctrl-C, which the terminal sends to all: the server ends it."""
-
-    def __enter__(self) -> None:
-        self._is_main = threading.current_thread() is threading.main_thread()
-        if self._is_main:
-            self._handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_main:
-            signal.signal(signal.SIGINT, self._handler)
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def start_decoders(options: ProcessOptions, count: int) -> tuple[list[DecoderProcess], EngineDescription]:
@@ -187,7 +191,9 @@ def _serve(ends: Sequence[Connection], options: ProcessOptions) -> None:
     first, *others = ends
     with suppress(OSError):  # the other end is closed
         try:
-            engine = _load(options)
+            from nmt.serving.engine import Engine  # not before `prepare`
+
+            engine = Engine(options.engine)
         except NmtError as error:
             first.send(error)
             return
@@ -201,17 +207,9 @@ def _decode_batches(engine: Engine, end: Connection) -> None:
     with suppress(EOFError, OSError):  # the other end is closed
         while True:
             setting, tasks = end.recv()
-            end.send(_answer(engine, setting, tasks))
-
-
-def _load(options: ProcessOptions) -> Engine:
-    from nmt.serving.engine import Engine
-
-    return Engine(options.engine)
-
-
-def _answer(engine: Engine, setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult] | Exception:
-    try:
-        return engine.run(setting, tasks)
-    except Exception as error:  # noqa: BLE001 -- raised again by `run`
-        return error
+            answer: list[LineResult] | Exception
+            try:
+                answer = engine.run(setting, tasks)
+            except Exception as error:  # noqa: BLE001 -- raised again by `run`
+                answer = error
+            end.send(answer)

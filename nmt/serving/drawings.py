@@ -12,8 +12,9 @@ from pathlib import Path
 
 from nmt.alignment.extraction import AlignedPair
 from nmt.alignment.weights import AlignmentWeights
+from nmt.serving.refusals import RefusedError
 from nmt.serving.schemas import Picture, PictureInput, hypothesis_output
-from nmt.serving.service import RefusedError, Service
+from nmt.serving.service import Service
 from nmt.serving.work import ScoredLine
 
 MEDIA_TYPES: dict[Picture, str] = {

@@ -16,8 +16,8 @@ from starlette.responses import RedirectResponse, Response
 
 from nmt.serving.metrics import ServiceMetrics
 from nmt.serving.rates import RequestRates
+from nmt.serving.refusals import RefusedError
 from nmt.serving.request_log import logger
-from nmt.serving.service import RefusedError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from nmt.runtime.wording import counted
-from nmt.serving.service import RefusedError
+from nmt.serving.refusals import RefusedError
 
 _WINDOW = 60.0
 

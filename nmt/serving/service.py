@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from nmt.alignment.weights import AlignmentWeights
 from nmt.runtime.wording import counted
-from nmt.serving.batch_queue import Batcher, ClosedError, QueueFullError
-from nmt.serving.decoder_process import LostDecoderError
+from nmt.serving.batch_queue import Batcher
 from nmt.serving.metrics import ServiceMetrics
+from nmt.serving.refusals import RefusedError
 from nmt.serving.schemas import (
     AUTO,
     DetectedLanguage,
@@ -29,17 +30,9 @@ from nmt.serving.work import LineResult, LineTask, ScoredLine, ServedModel, Sett
 from nmt.text.inline import InlineText, Piece
 from nmt.text.language_names import closest_code, language_name
 
+T = TypeVar("T")
 _USUAL_BEAM = 5
 """Widest beam for the longest text, unless the model's recipe has a wider one."""
-
-
-class RefusedError(Exception):
-    """A request that is not answered as it is. The text is one sentence for the client."""
-
-    def __init__(self, status: int, sentence: str, *, retry_after: int | None = None) -> None:
-        super().__init__(sentence)
-        self.status = status
-        self.retry_after = retry_after
 
 
 @dataclass(frozen=True)
@@ -61,11 +54,7 @@ class Service:
     """Translates and scores for many clients at once."""
 
     def __init__(
-        self,
-        models: Sequence[ServedModel],
-        batcher: Batcher[Setting, LineTask, LineResult],
-        limits: Limits,
-        metrics: ServiceMetrics,
+        self, models: Sequence[ServedModel], batcher: Batcher, limits: Limits, metrics: ServiceMetrics
     ) -> None:
         self.models = tuple(models)
         self.limits = limits
@@ -88,20 +77,16 @@ class Service:
         results = iter(await self._translate_lines(index, request, [line for text in texts for line in text.lines]))
         answers = [self._answer(request, text, [next(results) for _ in text.lines]) for text in texts]
         model = self.models[index]
-        if isinstance(request.q, str):
-            [(translation, alternatives, lines)] = answers
-            return TranslateOutput(
-                translatedText=translation,
-                alternatives=alternatives if request.alternatives else None,
-                detectedLanguage=_only(model.source) if request.source.lower() == AUTO else None,
-                lines=lines if request.is_detailed else None,
-                model=model.identifier,
-            )
+
+        def shaped(values: list[T]) -> T | list[T]:
+            """One value for one text, a list for a list."""
+            return values[0] if isinstance(request.q, str) else values
+
         return TranslateOutput(
-            translatedText=[translation for translation, _, _ in answers],
-            alternatives=[alternatives for _, alternatives, _ in answers] if request.alternatives else None,
-            detectedLanguage=[_only(model.source) for _ in answers] if request.source.lower() == AUTO else None,
-            lines=[lines for _, _, lines in answers] if request.is_detailed else None,
+            translatedText=shaped([translation for translation, _, _ in answers]),
+            alternatives=shaped([alternatives for _, alternatives, _ in answers]) if request.alternatives else None,
+            detectedLanguage=shaped([_only(model.source)] * len(answers)) if request.source.lower() == AUTO else None,
+            lines=shaped([lines for _, _, lines in answers]) if request.is_detailed else None,
             model=model.identifier,
         )
 
@@ -223,12 +208,7 @@ class Service:
         if len(tasks) > self.limits.queue:
             most = f"{self.limits.queue:,}"
             raise RefusedError(413, f"The text has {counted(len(tasks), 'line')}, but at most {most} are allowed.")
-        try:
-            future = self._batcher.submit(setting, tasks)
-        except QueueFullError as error:
-            raise RefusedError(503, "The server is busy.", retry_after=error.retry_after) from None
-        except ClosedError:
-            raise RefusedError(503, "The server is stopping.", retry_after=5) from None
+        future = self._batcher.submit(setting, tasks)
         model = self.models[setting.model].identifier
         self.metrics.characters.labels(model).inc(sum(len(task.source) for task in tasks))
         try:
@@ -236,8 +216,6 @@ class Service:
                 return await asyncio.wrap_future(future)
         except TimeoutError:
             raise RefusedError(503, "The server is too busy to answer in time.", retry_after=5) from None
-        except LostDecoderError:
-            raise RefusedError(503, "The server lost what it was computing.", retry_after=5) from None
 
 
 def _means(code: str, any_code: str, served: str) -> bool:

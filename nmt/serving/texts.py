@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from nmt.text.inline import Code, InlineText, Piece
+from nmt.text.inline import Code, InlineText, Piece, written
 from nmt.text.markup import html_blocks, html_text
 from nmt.text.protection import protect, protect_pieces
 
@@ -18,26 +18,26 @@ class SplitText:
     """A text cut into what is translated and what is kept.
 
     Attributes:
-        lines: what is translated, with its inline codes; it is never blank.
-        kept: what is before the first line, between lines, and after the last one.
+        parts: what is translated, with its inline codes, which is never blank; and what is kept.
         is_html: whether the text is HTML, in which translations are escaped.
     """
 
-    lines: tuple[InlineText, ...]
-    kept: tuple[str, ...]
+    parts: tuple[InlineText | str, ...]
     is_html: bool = False
+
+    @property
+    def lines(self) -> list[InlineText]:
+        """What is translated."""
+        return [part for part in self.parts if isinstance(part, InlineText)]
 
     def write(self, pieces: Iterable[Piece]) -> str:
         """A line or its translation as it stands in the text."""
-        return "".join(piece.text if isinstance(piece, Code) else self._written(piece) for piece in pieces)
+        return written(html_text(piece) if self.is_html and isinstance(piece, str) else piece for piece in pieces)
 
     def join(self, translations: Sequence[str]) -> str:
         """The text with its lines replaced by translations that `write` made."""
-        pairs = zip(translations, self.kept[1:], strict=True)
-        return self.kept[0] + "".join(text + between for text, between in pairs)
-
-    def _written(self, text: str) -> str:
-        return html_text(text) if self.is_html else text
+        rest = iter(translations)
+        return "".join(part if isinstance(part, str) else next(rest) for part in self.parts)
 
 
 def split_lines(text: str, *, protects: bool = True) -> SplitText:
@@ -47,14 +47,8 @@ def split_lines(text: str, *, protects: bool = True) -> SplitText:
         text: any text.
         protects: whether addresses, placeholders and tags are inline codes.
     """
-    pieces = _LINE_END.split(text)
-    split = _Splitting()
-    for number, piece in enumerate(pieces):
-        if number % 2 or not piece.strip():
-            split.keep(piece)
-        else:
-            split.add(protect(piece) if protects else InlineText([piece]))
-    return split.result(is_html=False)
+    make = protect if protects else lambda line: InlineText([line])
+    return SplitText(tuple(make(part) if part.strip() else part for part in _LINE_END.split(text)))
 
 
 def split_html(text: str, *, protects: bool = True) -> SplitText:
@@ -64,13 +58,11 @@ def split_html(text: str, *, protects: bool = True) -> SplitText:
         text: any text.
         protects: whether addresses and placeholders are inline codes too.
     """
-    split = _Splitting()
-    for block in html_blocks(text):
-        if isinstance(block, str):
-            split.keep(block)
-        else:
-            split.add(InlineText(_protected_html(block) if protects else block))
-    return split.result(is_html=True)
+    parts = (
+        block if isinstance(block, str) else InlineText(_protected_html(block) if protects else block)
+        for block in html_blocks(text)
+    )
+    return SplitText(tuple(parts), is_html=True)
 
 
 def _protected_html(pieces: Iterable[Piece]) -> Iterator[Piece]:
@@ -82,21 +74,3 @@ def _protected_html(pieces: Iterable[Piece]) -> Iterator[Piece]:
 def _escaped(piece: Piece) -> Piece:
     """A code as it stands in HTML."""
     return replace(piece, text=html_text(piece.text)) if isinstance(piece, Code) else piece
-
-
-class _Splitting:
-    """Collects what is translated and what is kept."""
-
-    def __init__(self) -> None:
-        self._lines: list[InlineText] = []
-        self._kept: list[list[str]] = [[]]
-
-    def keep(self, text: str) -> None:
-        self._kept[-1].append(text)
-
-    def add(self, line: InlineText) -> None:
-        self._lines.append(line)
-        self._kept.append([])
-
-    def result(self, *, is_html: bool) -> SplitText:
-        return SplitText(tuple(self._lines), tuple(map("".join, self._kept)), is_html)

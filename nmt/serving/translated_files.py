@@ -14,8 +14,9 @@ from pathlib import PurePath
 from nmt.errors import DataError
 from nmt.serving.documents.document import InlineDocument
 from nmt.serving.documents.formats import FORMATS
+from nmt.serving.refusals import RefusedError
 from nmt.serving.schemas import FileInput, TranslateInput
-from nmt.serving.service import RefusedError, Service
+from nmt.serving.service import Service
 from nmt.text.inline import InlineText
 
 MOST_BYTES = 2_000_000

@@ -86,7 +86,7 @@ class Running:
 
     port: int
     server: HttpServer
-    batcher: Batcher[Setting, LineTask, LineResult]
+    batcher: Batcher
 
     def ask(
         self, path: str, content: object = None, *, body: bytes | None = None, method: str | None = None, **headers: str
@@ -125,9 +125,7 @@ def serving(
 ) -> Iterator[Running]:
     """A server in a thread; at the end it must stop."""
     limits = limits or Limits()
-    batcher = Batcher[Setting, LineTask, LineResult](
-        decoders, size=lambda _, task: task.size, on_batch=lambda *_: None, max_queue=limits.queue
-    )
+    batcher = Batcher(decoders, size=lambda _, task: task.size, on_batch=lambda *_: None, max_queue=limits.queue)
     app = App(Service(models, batcher, limits, ServiceMetrics()), access or Access(), root_path=root_path)
     server = HttpServer(app.asgi(), timeout=5, on_stop=app.stop)
     with bind("127.0.0.1", 0) as listener:

@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from typing import Any
 
 import pytest
 
-from nmt.serving.batch_queue import Batcher, ClosedError, QueueFullError
+from nmt.serving.batch_queue import Batcher
+from nmt.serving.refusals import RefusedError
 from tests.serving.fakes import wait_until
 
 
@@ -31,12 +32,13 @@ class Gate:
         self.open.release(count)
 
 
-def batcher(*decoders: Any, **options: Any) -> Batcher[str, int, int]:
-    return Batcher(decoders, size=lambda _, task: max(task, 1), on_batch=lambda *_: None, **options)
+def batcher(*decoders: Any, **options: Any) -> Any:
+    """A batcher whose settings are strings and whose tasks are numbers, of a size as large: it does not look into them."""
+    return Batcher(decoders, **{"size": lambda _, task: max(task, 1), "on_batch": lambda *_: None, **options})
 
 
-def busy(gate: Gate, queue: Batcher[str, int, int]) -> Future[list[int]]:
-    """Occupy the decoder."""
+def busy(gate: Gate, queue: Any) -> Any:
+    """Occupy the decoder; returns the future of what it decodes."""
     future = queue.submit("s", [0])
     assert gate.entered.acquire(timeout=10)
     return future
@@ -113,8 +115,9 @@ def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
     queue = batcher(gate, max_queue=3)
     busy(gate, queue)
     queue.submit("s", [1, 2])
-    with pytest.raises(QueueFullError) as refusal:
+    with pytest.raises(RefusedError, match="busy") as refusal:
         queue.submit("s", [3, 4])
+    assert refusal.value.retry_after is not None
     assert 1 <= refusal.value.retry_after <= 60
     assert queue.submit("s", [3])
     assert queue.waiting == 3
@@ -171,7 +174,7 @@ def test_closing_finishes_what_was_accepted() -> None:
     closing = threading.Thread(target=queue.close, args=(10,))
     closing.start()
     wait_until(lambda: queue._closed)
-    with pytest.raises(ClosedError):
+    with pytest.raises(RefusedError, match="stopping"):
         queue.submit("s", [2])
     gate.release(2)
     closing.join(10)
@@ -190,11 +193,7 @@ def test_closing_does_not_wait_for_ever() -> None:
 
 def test_each_batch_is_reported() -> None:
     reports: list[tuple[str, int]] = []
-    queue = Batcher[str, int, int](
-        [lambda _, tasks: list(tasks)],
-        size=lambda *_: 1,
-        on_batch=lambda setting, tasks, _: reports.append((setting, tasks)),
-    )
+    queue = batcher(lambda _, tasks: tasks, on_batch=lambda setting, tasks, _: reports.append((setting, tasks)))
     queue.submit("s", [1, 2, 3]).result(10)
     assert queue.close(10)
     assert reports == [("s", 3)]

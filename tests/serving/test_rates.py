@@ -4,7 +4,7 @@ import pytest
 
 from nmt.serving.middleware import Access
 from nmt.serving.rates import RequestRates
-from nmt.serving.service import RefusedError
+from nmt.serving.refusals import RefusedError
 from tests.serving.fakes import serving
 
 

@@ -43,7 +43,8 @@ def train(
     Ctrl-C, SIGTERM and closing the terminal save the state and print how to resume (exit status 130, 143 and 129); a second
     Ctrl-C ends at once. Under `nohup`, closing the terminal has no effect. The state is also saved with every validation and
     every ten minutes. On a CPU with the same number of --threads, a resumed run gives the same bytes as an uninterrupted
-    one; a different number causes a warning.
+    one; a different number causes a warning. --resume with more training.epochs or training.updates, another
+    training.validation.patience, or other intervals of log and validation extends a run; other changes need --force.
 
     An update is skipped if its loss or gradient is not finite, or its batch does not fit into GPU memory. After five skipped
     updates in a row training ends; the last good model stays.

@@ -101,9 +101,11 @@ class BestCheckpoints:
 
     def mean(self) -> dict[str, Tensor] | None:
         """The mean of the best checkpoints; None unless there are several. Raises DataError if one is damaged."""
-        if self.run is None or len(self.checkpoints) < 2:
+        if self.run is None:
             return None
-        return mean_of_files([checkpoint_file(self.run, update) for _, update in self.checkpoints])
+        files = [checkpoint_file(self.run, update) for _, update in self.checkpoints]
+        files = [path for path in files if path.is_file()]  # `count` may have been 1 before
+        return mean_of_files(files) if len(files) > 1 else None
 
     def remove_others(self) -> None:
         """Remove checkpoints that are no longer among the best. Call it only after the state that says so is saved."""

@@ -24,6 +24,16 @@ _log = logging.getLogger(__name__)
 _DESCRIPTION = (RECIPE, SOURCE, TARGET)
 _BEFORE_TRAINING = (*_DESCRIPTION, DATA, "tensorboard")
 """Files that a run writes before its first state."""
+_EXTENSIBLE = (
+    "training.epochs",
+    "training.updates",
+    "training.log_every",
+    "training.tensorboard",
+    "training.validation.every",
+    "training.validation.patience",
+    "training.validation.keep_best",
+)
+"""Settings of how long a run goes on and what is noted of it. Changing them makes no other run of it."""
 
 
 def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> State | None:
@@ -33,7 +43,8 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
     removed, so the folder must be locked.
 
     Raises:
-        UsageError: the folder is not empty and `resume` is off, or the recipe differs and `force` is off.
+        UsageError: the folder is not empty and `resume` is off, or the recipe is another one (more updates or epochs, longer
+            patience and the like extend the run) and `force` is off.
         DataError: the folder holds other files but no run, or the state is damaged.
     """
     if not resume:
@@ -45,7 +56,7 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
         remove_unfinished(folder)
         return None
     check_folder(folder, list(_DESCRIPTION))
-    keys = changed_keys(recipe, folder / RECIPE)
+    keys = [key for key in changed_keys(recipe, folder / RECIPE) if key not in _EXTENSIBLE]
     if keys and not force:
         raise UsageError(
             f"The recipe differs from that of the run in {folder} in {', '.join(keys)}: undo that, or add --force."

@@ -17,14 +17,14 @@ from typing import Any, NoReturn
 import torch
 
 from nmt.alignment.corpus_links import TokenLinks, splits_of
-from nmt.bundle.folder import SOURCE, TARGET, WEIGHTS, Bundle
+from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS, Bundle
 from nmt.data.encoded import EncodedCorpus, encode_corpus
 from nmt.data.mixture import describe_mixture, split_tags_warning
 from nmt.data.sampled import pairs_of
 from nmt.errors import DataError, NmtError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
-from nmt.recipe import Recipe, load_recipe
+from nmt.recipe import Recipe, TrainingConfig, load_recipe
 from nmt.runtime.arguments import as_path
 from nmt.runtime.device import as_device, check_precision, choose_precision, torch_defaults
 from nmt.runtime.progress import with_rate
@@ -40,7 +40,7 @@ from nmt.training.folder import check_text, check_weights, open_folder, resume_c
 from nmt.training.lock import lock_folder
 from nmt.training.log import Log
 from nmt.training.meter import LossStats, Meter, PendingStats
-from nmt.training.optim import Clock, use_weights
+from nmt.training.optim import Clock, rate_factor, use_weights
 from nmt.training.parallel import LostRank, Ranks, device_of_rank, open_ranks
 from nmt.training.pretrained import Pretrained, load_pretrained
 from nmt.training.scheduled_sampling import teacher_forcing_ratio
@@ -108,7 +108,8 @@ def train(
         folder: the run folder: new, empty, or with `resume` that of an earlier run.
         device: `auto`, `cpu`, `cuda`, ...
         resume: resume from the state in the folder.
-        force: resume even if the recipe or the text has changed.
+        force: resume even if the recipe or the text has changed. More epochs or updates, longer patience and other intervals of log
+            and validation do not need it.
         quiet: show nothing on stderr.
         build_model: builds the model of the recipe. Any `TranslationModel` works; `nmt.load` then needs the same argument.
 
@@ -225,6 +226,9 @@ class Trainer:
         check_precision(self.precision, self.bundle.model, device)
 
         self.is_new, self.progress, self.meter = state is None, Progress(), Meter()
+        is_resumed = ranks.is_first and not self.is_new
+        self.settings_before = load_recipe(folder / RECIPE).training if is_resumed else self.settings
+        """Those that the run had before it was resumed."""
         if state is not None:
             self.progress.load_state_dict(state.progress)
         with ranks.first_alone():
@@ -296,6 +300,11 @@ class Trainer:
             try:
                 self._begin()
                 self._train()
+                if self._is_out_of_patience():
+                    self.log.show(
+                        f"Training stops: the last {counted(self.best.stale, 'validation')} gave no better score "
+                        "(training.validation.patience)."
+                    )
                 self._validate_mean()
             except Stop:
                 self._stop()
@@ -350,8 +359,8 @@ class Trainer:
         """The batches of the remaining updates of the epoch, built while the update before is computed."""
         return ahead(partial(self.train_step.prepare, self.epoch.corpus), self.epoch.groups(self.progress.group))
 
-    def _clock(self) -> Clock:
-        progress, settings = self.progress, self.settings
+    def _clock(self, settings: TrainingConfig | None = None) -> Clock:
+        progress, settings = self.progress, settings or self.settings
         epochs = progress.epoch + progress.group / self.epoch.updates
         fraction = max(epochs / settings.epochs, progress.update / settings.updates if settings.updates else 0.0)
         return Clock(progress.update, epochs, fraction, progress.plateaus)
@@ -406,12 +415,15 @@ class Trainer:
 
     def _is_finished(self) -> bool:
         settings, progress = self.settings, self.progress
-        patience = settings.validation.patience
         return (
             progress.epoch >= settings.epochs
             or progress.update >= (settings.updates or math.inf)
-            or (patience is not None and self.best.stale >= patience)
+            or self._is_out_of_patience()
         )
+
+    def _is_out_of_patience(self) -> bool:
+        patience = self.settings.validation.patience
+        return patience is not None and self.best.stale >= patience
 
     def _next_epoch(self) -> None:
         self.progress.epoch += 1
@@ -570,7 +582,17 @@ class Trainer:
         )
         if self.train_step.is_compiled:
             yield "PyTorch compiles the steps of the model in the first updates, which takes about a minute."
-        if self.is_new:
-            yield advise(self.recipe, size)
+        yield advise(self.recipe, size) if self.is_new else self._continuation()
         if self.best.starts_anew:
             yield f"Validation now compares {', then '.join(self.validator.metrics)}: best and patience start anew."
+
+    def _continuation(self) -> str:
+        """Where a resumed run goes on, and what extending it has done to the learning rate."""
+        line = f"The run goes on after update {self.progress.update:,} of {self.updates:,}."
+        old, new = (
+            settings.optimizer.rate * rate_factor(settings.schedule, self._clock(settings))
+            for settings in (self.settings_before, self.settings)
+        )
+        if math.isclose(old, new):
+            return line
+        return f"{line} The {self.settings.schedule.kind} schedule gives the next one the learning rate {new:.2g} instead of {old:.2g}."

@@ -156,14 +156,17 @@ def test_the_seed_determines_the_model(small: Path, tmp_path: Path) -> None:
     assert not same_weights(tmp_path / "a", tmp_path / "c")
 
 
-def test_patience_stops_a_run_that_does_not_improve(small: Path, tmp_path: Path) -> None:
+def test_patience_stops_a_run_that_does_not_improve(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     still = {
         "epochs": 50,
         "optimizer": {"kind": "sgd", "rate": 1e-12},
         "validation": {"patience": 2, "metrics": "perplexity"},
     }
-    train(toy_recipe(small, training=still), tmp_path / "run", device=CPU, quiet=True)
+    train(toy_recipe(small, training=still), tmp_path / "run", device=CPU)
     assert len(records(tmp_path / "run", "valid")) <= 4
+    assert "Training stops: the last 2 validations gave no better score" in capsys.readouterr().err
 
 
 def test_accumulated_batches_give_the_gradient_of_one_large_batch(small: Path, tmp_path: Path) -> None:
@@ -251,11 +254,31 @@ def test_a_filter_that_does_not_know_the_language_ends_before_subwords_are_train
 
 def test_resuming_with_another_recipe_says_what_differs(small: Path, tmp_path: Path) -> None:
     train(toy_recipe(small, training={"epochs": 1}), tmp_path / "run", device=CPU, quiet=True)
-    longer = toy_recipe(small, training={"epochs": 2})
-    with pytest.raises(UsageError, match=r"differs .* in training\.epochs"):
-        train(longer, tmp_path / "run", device=CPU, quiet=True, resume=True)
-    train(longer, tmp_path / "run", device=CPU, quiet=True, resume=True, force=True)
+    other = toy_recipe(small, training={"epochs": 2, "clip_norm": 2.0})
+    with pytest.raises(UsageError, match=r"differs .* in training\.clip_norm: undo"):
+        train(other, tmp_path / "run", device=CPU, quiet=True, resume=True)
+    train(other, tmp_path / "run", device=CPU, quiet=True, resume=True, force=True)
     assert len(records(tmp_path / "run", "valid")) == 2
+
+
+def test_a_run_that_is_extended_says_where_it_goes_on_and_with_which_rate(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, schedule = tmp_path / "run", {"kind": "cosine", "final": 0.1}
+    train(toy_recipe(small, training={"updates": 4, "schedule": schedule}), run, device=CPU)
+    assert "goes on" not in capsys.readouterr().err
+    validation = {"every": 3, "patience": 50, "keep_best": 2}
+    longer = {"updates": 8, "epochs": 9, "log_every": 2, "schedule": schedule, "validation": validation}
+    train(toy_recipe(small, training=longer), run, device=CPU, resume=True)
+    goes_on = "The run goes on after update 4 of 8."
+    assert (
+        f"{goes_on} The cosine schedule gives the next one the learning rate 0.0028 instead of 0.0005."
+        in capsys.readouterr().err
+    )
+    assert [record["update"] for record in records(run, "valid")] == [4, 6, 8, 8]
+    assert len(list((run / "best").iterdir())) == 2
+    train(toy_recipe(small, training={**longer, "updates": 9}), run, device=CPU, resume=True)
+    assert "goes on after update 8 of 9. The cosine" in capsys.readouterr().err
 
 
 def test_resuming_needs_a_folder(small: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 import traceback
+import weakref
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -238,6 +239,8 @@ def serve(link: int) -> None:
     torch.optim.Adam([torch.zeros(1)])  # the first optimizer imports torch's compiler, which takes a second
     typer.main.get_command = cache(typer.main.get_command)
     typer.main.get_command(app)  # built once, which takes half of the time of a short command
+    weakref.finalize._registry.clear()  # type: ignore[attr-defined] # a command ends what it began, not what is imported:
+    atexit.unregister(torch._dynamo.utils.dump_compile_times)  # which took longer than most commands
     gc.freeze()
     with socket.socket(fileno=link) as asked:
         while True:

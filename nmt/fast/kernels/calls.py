@@ -44,19 +44,15 @@ class Kernel:
 
     def __init__(self, signature: Signature, function: Callable[..., float | None]) -> None:
         self.signature, self.function = signature, function
-        self.check_all = Check(signature, (True,) * len(signature.arrays))
         self.checks: dict[tuple[bool, ...], Check] = {}
-        """The same where some arrays are absent, by whether each is present."""
+        """By whether each array is present."""
 
     def __call__(self, tensors: Sequence[Tensor | None], numbers: Sequence[int] = ()) -> float | None:
-        present = [tensor for tensor in tensors if tensor is not None]
-        if len(present) == len(tensors):
-            values = self.check_all.values(present, numbers)
-            return self.function(*[tensor.data_ptr() for tensor in present], *values)
         key = tuple([tensor is not None for tensor in tensors])
-        if key not in self.checks:
-            self.checks[key] = Check(self.signature, key)
-        values = self.checks[key].values(present, numbers)
+        check = self.checks.get(key)
+        if check is None:
+            check = self.checks[key] = Check(self.signature, key)
+        values = check.values([tensor for tensor in tensors if tensor is not None], numbers)
         return self.function(*[None if tensor is None else tensor.data_ptr() for tensor in tensors], *values)
 
 
@@ -121,7 +117,9 @@ class Check:
 
     def _message(self, array: Array, tensor: Tensor, sizes: dict[str, int]) -> str:
         layout = "with the numbers of a row side by side" if array.has_strided_rows else "contiguous"
-        expected = f"{' or '.join(map(str, array.dtypes))} [{array.shape}], {layout}, in the memory of the CPU"
+        expected = (
+            f"{' or '.join(map(str, array.dtypes))} [{', '.join(array.sizes)}], {layout}, in the memory of the CPU"
+        )
         actual = f"{tensor.dtype} {list(tensor.shape)} with strides {list(tensor.stride())} on {tensor.device}"
         known = "".join(f", {name} = {sizes[name]}" for name in sorted(self.signature.sizes & sizes.keys()))
         return f"{self.signature.name}: {array.name} must be {expected}, but is {actual}{known}."
@@ -129,13 +127,14 @@ class Check:
 
 def _check_presence(signature: Signature, present: tuple[bool, ...]) -> None:
     absent = {array.name for array, is_present in zip(signature.arrays, present, strict=True) if not is_present}
+    for group in signature.optional:
+        if not absent.isdisjoint(group) and not absent.issuperset(group):
+            missing = [name for name in group if name in absent]
+            raise ValueError(f"{signature.name}: {', '.join(missing)} must be present, since others of {group} are.")
+        absent -= {*group}
     for array in signature.arrays:
-        if array.name in absent and not array.is_optional:
-            raise TypeError(f"{signature.name}: {array.name} must be a tensor [{array.shape}], but is None.")
-    for names in signature.together:
-        missing = [name for name in names if name in absent]
-        if missing and len(missing) < len(names):
-            raise ValueError(f"{signature.name}: {', '.join(missing)} must be present, since others of {names} are.")
+        if array.name in absent:
+            raise TypeError(f"{signature.name}: {array.name} must be a tensor [{', '.join(array.sizes)}], but is None.")
 
 
 def _has_sizes(tensor: Tensor, array: Array, sizes: dict[str, int]) -> bool:

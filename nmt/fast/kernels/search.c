@@ -24,7 +24,7 @@ static float sum_of_complements(const float *a, const float *b, const float *v, 
 }
 
 /* Softmax over the unmasked positions whose score is not -inf; 0 elsewhere. */
-static void masked_softmax(float *scores, const uint8_t *mask, int64_t length) {
+static void masked_softmax(float *scores, const bool *mask, int64_t length) {
     for (int64_t j = 0; j < length; j++) scores[j] = mask[j] ? scores[j] : -INFINITY;
     float largest = largest_of(scores, length), sum = 0.0f;
     for (int64_t j = 0; j < length; j++) {
@@ -34,7 +34,7 @@ static void masked_softmax(float *scores, const uint8_t *mask, int64_t length) {
     for (int64_t j = 0; j < length; j++) scores[j] = sum == 0.0f ? 0.0f : scores[j] / sum;
 }
 
-void KERNEL(additive_attention)(const float *queries, const float *exp_keys, const float *v, const uint8_t *mask,
+void KERNEL(additive_attention)(const float *queries, const float *exp_keys, const float *v, const bool *mask,
                                 const float *annotations, const int64_t *segment_ids, float *exp_queries, float *weights,
                                 float *contexts, int64_t threads, int64_t rows, int64_t length, int64_t width, int64_t annotation) {
     float sum_of_v = 0.0f;
@@ -43,7 +43,7 @@ void KERNEL(additive_attention)(const float *queries, const float *exp_keys, con
     for (int64_t row = 0; row < rows; row++) {
         const float *query = queries + row * width, *keys = exp_keys + segment_ids[row] * length * width;
         const float *h = annotations + segment_ids[row] * length * annotation;
-        const uint8_t *real = mask + segment_ids[row] * length;
+        const bool *real = mask + segment_ids[row] * length;
         float *exp_query = exp_queries + row * width, *weight = weights + row * length, *context = contexts + row * annotation;
         for (int64_t d = 0; d < width; d++) exp_query[d] = exponential(2.0f * query[d]);
         for (int64_t j = 0; j < length; j++)

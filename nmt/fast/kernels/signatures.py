@@ -1,19 +1,128 @@
-"""The declared signature of every C function: the types, sizes and layouts of its arguments.
+"""The signature of every C function: the types of its arguments from its prototype in C, their sizes from the table `DECLARATIONS`.
 
-A test compares the declarations with the prototypes in the C sources. `calls.py` checks every call against them.
+`calls.py` checks every call against them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
 
 import torch
 
-FP32 = (torch.float32,)
-WIDE_OR_NARROW = (torch.float32, torch.bfloat16)
-"""fp32 or bf16, the same for all such arrays of a call. The number `narrow` tells C which."""
-INT64 = (torch.int64,)
+from nmt.fast.kernels.compiling import SOURCES
+
+DTYPES = {
+    "float": (torch.float32,),
+    "void": (
+        torch.float32,
+        torch.bfloat16,
+    ),  # the same for all such arrays of a call; the number `narrow` tells C which
+    "int64_t": (torch.int64,),
+    "int32_t": (torch.int32,),
+    "int8_t": (torch.int8,),
+    "uint8_t": (torch.uint8,),
+    "bool": (torch.bool,),
+}
+"""The types that an array may have, by its type in C."""
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What C does not say of the arguments of a function."""
+
+    shapes: str = ""
+    """The sizes of each array: names and numbers. A name has the same value wherever it stands."""
+    rules: tuple[str, ...] = ()
+    """Conditions on sizes, strides and numbers, beside those that hold for all functions."""
+    optional: tuple[str, ...] = ()
+    """Arrays that may be absent; those of one string are present together or not at all."""
+
+
+DECLARATIONS = {
+    "additive_attention": Declaration(
+        "queries[rows, width] exp_keys[sentences, length, width] v[width] mask[sentences, length] "
+        "annotations[sentences, length, annotation] segment_ids[rows] "
+        "exp_queries[rows, width] weights[rows, length] contexts[rows, annotation]"
+    ),
+    "most_probable": Declaration(
+        "all_logits[rows, width] all_tokens[segments, width] segment_ids[rows] forbidden[forbidden_count] "
+        "all_log_probs[rows, size] all_ids[rows, size]",
+        rules=("size > 0 and width > 0",),
+        optional=("all_tokens segment_ids",),
+    ),
+    "best_continuations": Declaration(
+        "totals[count] log_probs[count, per_row] ids[count, per_row] segment_ids[count] prune[] "
+        "best[segments, size] rows[segments, size] tokens[segments, size] best_log_probs[segments, size]",
+        rules=("count > 0 and per_row > 0 and size > 0",),
+    ),
+    "update_finished": Declaration(
+        "totals[sentences, width] tokens[sentences, width] max_lengths[sentences] penalties[lengths] "
+        "all_scores[sentences, places] all_nodes[sentences, places] live_totals[sentences, width]",
+        rules=("places > 0", "0 <= length < lengths", "horizon >= 0"),
+    ),
+    "exp_of_keys": Declaration("keys[count] exp_keys[count]"),
+    "quantize_rows": Declaration(
+        "values[rows, width] bytes[rows, width] scales[rows]",
+        rules=("0 < max_level < 128",),
+    ),
+    "lay_panels": Declaration(
+        "matrix[outputs, inputs] rows[panel_count, 64] panels[panel_count, quads, 64, 4]",
+        rules=("quads == (inputs + 3) // 4",),
+    ),
+    "int8_product": Declaration(
+        "values[rows, inputs] panels[panel_count, quads, 64, 4] shifts[panel_count, 64] scales[panel_count, 64] "
+        "bias[panel_count, 64] bytes[rows, quads, 4] row_scales[rows] product[rows, outputs]",
+        rules=("quads == (inputs + 3) // 4", "outputs <= 64 * panel_count"),
+    ),
+    "int8_products_of_segments": Declaration(
+        "values[rows, inputs] panels[all_panels, quads, 64, 4] shifts[all_panels, 64] scales[all_panels, 64] "
+        "bias[all_panels, 64] bytes[rows, quads, 4] row_scales[rows] segment_ids[rows] first[segments] "
+        "panel_count[segments] product[rows, outputs]",
+        rules=("quads == (inputs + 3) // 4",),
+    ),
+    "int8_gru_step": Declaration(
+        "projected[rows, gates] table[vocabulary, gates] ids[rows] "
+        "values[rows, inputs] panels[panel_count, quads, 64, 4] shifts[panel_count, 64] scales[panel_count, 64] "
+        "bias[panel_count, 64] bytes[rows, quads, 4] row_scales[rows] "
+        "hidden[rows, width] recurrent_panels[panel_count, hidden_quads, 64, 4] recurrent_shifts[panel_count, 64] "
+        "recurrent_scales[panel_count, 64] recurrent_bias[panel_count, 64] hidden_bytes[rows, hidden_quads, 4] "
+        "hidden_scales[rows] next[rows, width]",
+        rules=(
+            "gates == 3 * width",
+            "quads == (inputs + 3) // 4",
+            "hidden_quads == (width + 3) // 4",
+            "panel_count == 3 * ((width + 63) // 64)",
+        ),
+        optional=("projected", "table ids", "values panels shifts scales bias bytes row_scales"),
+    ),
+    "multiplies_bytes": Declaration(),
+    "softmax_gradient": Declaration(
+        "logits[rows, width] bias[width] gold[rows] gold_share[] log_sums[rows] gold_logits[rows] "
+        "sums[threads, width] scratch[threads, width]"
+    ),
+    "gru_step": Declaration(
+        "projected[rows, gates] recurrent[rows, gates] bias[gates] hidden[rows, width] next[rows, width] "
+        "saved[rows, 4, width]",
+        rules=("gates == 3 * width",),
+        optional=("bias",),
+    ),
+    "gru_step_back": Declaration(
+        "upstream[rows, width] carried[rows, width] saved[rows, 4, width] hidden[rows, width] "
+        "d_projected[rows, gates] d_recurrent[rows, gates] d_hidden[rows, width]",
+        rules=("gates == 3 * width",),
+        optional=("carried",),
+    ),
+    "additive_attention_back": Declaration(
+        "d_contexts[rows, annotation] d_weights[rows, length] exp_queries[rows, width] exp_keys[rows, length, width] "
+        "v[width] annotations[rows, length, annotation] weights[rows, length] d_scores[rows, length] "
+        "d_queries[rows, width]"
+    ),
+    "additive_keys_back": Declaration(
+        "exp_queries[steps, rows, width] d_scores[steps, rows, length] exp_keys[rows, length, width] v[width] "
+        "d_keys[rows, length, width] d_v[threads, width]"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -22,39 +131,23 @@ class Array:
 
     name: str
     dtypes: tuple[torch.dtype, ...]
-    shape: str
-    """Sizes, separated by commas: names and numbers. A name has the same value wherever it stands in a signature."""
-    is_written: bool = False
-    has_strided_rows: bool = False
+    sizes: tuple[str, ...]
+    is_written: bool
+    has_strided_rows: bool
     """Whether rows may have a stride, which C receives as the number `NAME_stride`. All other arrays are contiguous."""
-    is_optional: bool = False
-
-    @property
-    def sizes(self) -> tuple[str, ...]:
-        return tuple(size.strip() for size in self.shape.split(",") if size.strip())
 
     @property
     def stride_name(self) -> str:
         return f"{self.name}_stride"
 
 
-@dataclass(frozen=True)
 class Rule:
-    """A condition on sizes, strides and numbers. Skipped if it names a size that only absent arrays have."""
+    """A condition on sizes, strides and numbers, as a Python expression."""
 
-    text: str
-    names: tuple[str, ...]
-    holds: Callable[..., bool]
-
-
-def positive(*names: str) -> Rule:
-    return Rule(" and ".join(f"{name} > 0" for name in names), names, lambda *values: min(values) > 0)
-
-
-def rows_apart(array: Array) -> Rule:
-    """Rows that a kernel writes must not overlap."""
-    names = *array.sizes, array.stride_name
-    return Rule("{2} >= {1}".format(*names), names, lambda rows, width, stride: stride >= width or rows < 2)
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.names = compile(text, text, "eval").co_names
+        self.holds = eval(f"lambda {', '.join(self.names)}: {text}")  # noqa: S307 -- an expression of this module
 
 
 @dataclass(frozen=True)
@@ -62,22 +155,13 @@ class Signature:
     """Arrays, then whole numbers."""
 
     name: str
-    arrays: tuple[Array, ...] = ()
-    numbers: tuple[str, ...] = ()
-    positive: tuple[str, ...] = ()
-    """Sizes that must not be 0, beside the number of threads."""
-    conditions: tuple[Rule, ...] = ()
-    """Further rules."""
-    together: tuple[tuple[str, ...], ...] = ()
-    """Optional arrays that are present together or not at all."""
-    returns_number: bool = False
-
-    @property
-    def rules(self) -> list[Rule]:
-        """All rules beside the types and sizes of the arrays."""
-        names = [*self.positive, *(["threads"] if "threads" in self.numbers else [])]
-        apart = [rows_apart(array) for array in self.arrays if array.is_written and array.has_strided_rows]
-        return [*([positive(*names)] if names else []), *apart, *self.conditions]
+    arrays: tuple[Array, ...]
+    numbers: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    """A rule is skipped if it names a size that only absent arrays have."""
+    optional: tuple[tuple[str, ...], ...]
+    """Arrays that may be absent, in groups that are present together or not at all."""
+    returns_number: bool
 
     @property
     def sizes(self) -> set[str]:
@@ -91,273 +175,33 @@ class Signature:
         return tuple(number for number in self.numbers if number not in self.sizes | strides | {"narrow"})
 
 
-def _read(name: str, shape: str, dtypes: tuple[torch.dtype, ...] = FP32, *, optional: bool = False) -> Array:
-    return Array(name, dtypes, shape, is_optional=optional)
-
-
-def _written(name: str, shape: str, dtypes: tuple[torch.dtype, ...] = FP32) -> Array:
-    return Array(name, dtypes, shape, is_written=True)
-
-
-def _rows(
-    name: str,
-    shape: str,
-    dtypes: tuple[torch.dtype, ...] = FP32,
-    *,
-    written: bool = False,
-    optional: bool = False,
-) -> Array:
-    return Array(name, dtypes, shape, is_written=written, has_strided_rows=True, is_optional=optional)
-
-
-def _panels(prefix: str, panels: str, quads: str, *, optional: bool = False) -> tuple[Array, ...]:
-    """The matrix of a `decoding.Panels`."""
-    return (
-        _read(f"{prefix}panels", f"{panels}, {quads}, 64, 4", (torch.int8,), optional=optional),
-        _read(f"{prefix}shifts", f"{panels}, 64", (torch.int32,), optional=optional),
-        _read(f"{prefix}scales", f"{panels}, 64", optional=optional),
-        _read(f"{prefix}bias", f"{panels}, 64", optional=optional),
+def _signature(name: str, result: str, arguments: str) -> Signature:
+    declared = DECLARATIONS[name]
+    parts = re.findall(r"(const )?(\w+) (\*?)(\w+)", arguments)
+    numbers = tuple(name for _, _, pointer, name in parts if not pointer)
+    shapes = {
+        array: tuple(re.findall(r"\w+", sizes)) for array, sizes in re.findall(r"(\w+)\[(.*?)\]", declared.shapes)
+    }
+    arrays = tuple(
+        Array(name, DTYPES[dtype], shapes.pop(name), not const, f"{name}_stride" in numbers)
+        for const, dtype, pointer, name in parts
+        if pointer
     )
+    assert not shapes, f"{name} has no {', '.join(shapes)}"
+    rows_apart = [
+        "{2} >= {1} or {0} < 2".format(*array.sizes, array.stride_name)
+        for array in arrays
+        if array.is_written and array.has_strided_rows  # written rows must not overlap
+    ]
+    rules = [*(["threads > 0"] if "threads" in numbers else []), *rows_apart, *declared.rules]
+    optional = tuple(tuple(group.split()) for group in declared.optional)
+    return Signature(name, arrays, numbers, tuple(map(Rule, rules)), optional, result == "double")
 
 
-def _scratch(names: tuple[str, str], quads: str, *, optional: bool = False) -> tuple[Array, ...]:
-    """Memory for rows of values as bytes, and for their scales."""
-    return (
-        Array(names[0], (torch.uint8,), f"rows, {quads}, 4", is_written=True, is_optional=optional),
-        Array(names[1], FP32, "rows", is_written=True, is_optional=optional),
-    )
-
-
-def _quads(name: str, inputs: str) -> Rule:
-    """How many groups of four bytes a row fills."""
-    return Rule(f"{name} == ({inputs} + 3) // 4", (name, inputs), lambda quads, inputs: quads == (inputs + 3) // 4)
-
-
-_QUADS = _quads("quads", "inputs")
-_GATES = Rule("gates == 3 * width", ("gates", "width"), lambda gates, width: gates == 3 * width)
-
-_SEARCH = (
-    Signature(
-        "additive_attention",
-        (
-            _read("queries", "rows, width"),
-            _read("exp_keys", "sentences, length, width"),
-            _read("v", "width"),
-            _read("mask", "sentences, length", (torch.bool,)),
-            _read("annotations", "sentences, length, annotation"),
-            _read("segment_ids", "rows", INT64),
-            _written("exp_queries", "rows, width"),
-            _written("weights", "rows, length"),
-            _written("contexts", "rows, annotation"),
-        ),
-        ("threads", "rows", "length", "width", "annotation"),
-    ),
-    Signature(
-        "most_probable",
-        (
-            _read("all_logits", "rows, width"),
-            _read("all_tokens", "segments, width", INT64, optional=True),
-            _read("segment_ids", "rows", INT64, optional=True),
-            _read("forbidden", "forbidden_count", INT64),
-            _written("all_log_probs", "rows, size"),
-            _written("all_ids", "rows, size", INT64),
-        ),
-        ("threads", "rows", "width", "size", "forbidden_count"),
-        positive=("size", "width"),
-        together=(("all_tokens", "segment_ids"),),
-    ),
-    Signature(
-        "best_continuations",
-        (
-            _read("totals", "count"),
-            _read("log_probs", "count, per_row"),
-            _read("ids", "count, per_row", INT64),
-            _read("segment_ids", "count", INT64),
-            _read("prune", ""),
-            _written("best", "segments, size"),
-            _written("rows", "segments, size", INT64),
-            _written("tokens", "segments, size", INT64),
-            _written("best_log_probs", "segments, size"),
-        ),
-        ("count", "per_row", "segments", "size"),
-        positive=("count", "per_row", "size"),
-    ),
-    Signature(
-        "update_finished",
-        (
-            _read("totals", "sentences, width"),
-            _read("tokens", "sentences, width", INT64),
-            _read("max_lengths", "sentences", INT64),
-            _read("penalties", "lengths"),
-            _rows("all_scores", "sentences, places", written=True),
-            _rows("all_nodes", "sentences, places", INT64, written=True),
-            _written("live_totals", "sentences, width"),
-        ),
-        (
-            *("sentences", "width", "places", "lengths", "all_scores_stride", "all_nodes_stride"),
-            *("first", "length", "horizon", "eos"),
-        ),
-        positive=("places",),
-        conditions=(
-            Rule("0 <= length < lengths", ("length", "lengths"), lambda length, lengths: 0 <= length < lengths),
-            Rule("horizon >= 0", ("horizon",), lambda horizon: horizon >= 0),
-        ),
-    ),
-    Signature(
-        "exp_of_keys",
-        (_read("keys", "count"), _written("exp_keys", "count")),
-        ("threads", "count"),
-        returns_number=True,
-    ),
-    Signature(
-        "quantize_rows",
-        (
-            _rows("values", "rows, width"),
-            _written("bytes", "rows, width", (torch.uint8,)),
-            _written("scales", "rows"),
-        ),
-        ("threads", "rows", "width", "values_stride", "max_level"),
-        conditions=(Rule("0 < max_level < 128", ("max_level",), lambda max_level: 0 < max_level < 128),),
-    ),
-    Signature(
-        "lay_panels",
-        (
-            _read("matrix", "outputs, inputs", (torch.int8,)),
-            _read("rows", "panel_count, 64", INT64),
-            _written("panels", "panel_count, quads, 64, 4", (torch.int8,)),
-        ),
-        ("threads", "panel_count", "inputs"),
-        conditions=(_QUADS,),
-    ),
-    Signature(
-        "int8_product",
-        (
-            _rows("values", "rows, inputs"),
-            *_panels("", "panel_count", "quads"),
-            *_scratch(("bytes", "row_scales"), "quads"),
-            _rows("product", "rows, outputs", written=True),
-        ),
-        ("threads", "rows", "inputs", "outputs", "values_stride", "product_stride"),
-        conditions=(
-            _QUADS,
-            Rule(
-                "outputs <= 64 * panel_count", ("outputs", "panel_count"), lambda outputs, count: outputs <= 64 * count
-            ),
-        ),
-    ),
-    Signature(
-        "int8_products_of_segments",
-        (
-            _rows("values", "rows, inputs"),
-            *_panels("", "all_panels", "quads"),
-            *_scratch(("bytes", "row_scales"), "quads"),
-            _read("segment_ids", "rows", INT64),
-            _read("first", "segments", INT64),
-            _read("panel_count", "segments", INT64),
-            _rows("product", "rows, outputs", written=True),
-        ),
-        ("threads", "rows", "inputs", "outputs", "values_stride", "product_stride"),
-        conditions=(_QUADS,),
-    ),
-    Signature(
-        "int8_gru_step",
-        (
-            _rows("projected", "rows, gates", optional=True),
-            _read("table", "vocabulary, gates", optional=True),
-            _read("ids", "rows", INT64, optional=True),
-            _rows("values", "rows, inputs", optional=True),
-            *_panels("", "panel_count", "quads", optional=True),
-            *_scratch(("bytes", "row_scales"), "quads", optional=True),
-            _rows("hidden", "rows, width"),
-            *_panels("recurrent_", "panel_count", "hidden_quads"),
-            *_scratch(("hidden_bytes", "hidden_scales"), "hidden_quads"),
-            _written("next", "rows, width"),
-        ),
-        ("threads", "rows", "inputs", "width", "projected_stride", "values_stride", "hidden_stride"),
-        conditions=(
-            _GATES,
-            _QUADS,
-            _quads("hidden_quads", "width"),
-            Rule(
-                "panel_count == 3 * ((width + 63) // 64)",
-                ("panel_count", "width"),
-                lambda count, width: count == 3 * ((width + 63) // 64),
-            ),
-        ),
-        together=(("table", "ids"), ("values", "panels", "shifts", "scales", "bias", "bytes", "row_scales")),
-    ),
-    Signature("multiplies_bytes", returns_number=True),
-)
-
-_TRAINING = (
-    Signature(
-        "softmax_gradient",
-        (
-            Array("logits", WIDE_OR_NARROW, "rows, width", is_written=True),
-            _read("bias", "width"),
-            _read("gold", "rows", INT64),
-            _read("gold_share", ""),
-            _written("log_sums", "rows"),
-            _written("gold_logits", "rows"),
-            _written("sums", "threads, width"),
-            _written("scratch", "threads, width"),
-        ),
-        ("threads", "rows", "real", "width", "narrow"),
-    ),
-    Signature(
-        "gru_step",
-        (
-            _rows("projected", "rows, gates", WIDE_OR_NARROW),
-            _rows("recurrent", "rows, gates", WIDE_OR_NARROW),
-            _read("bias", "gates", optional=True),
-            _rows("hidden", "rows, width", WIDE_OR_NARROW),
-            _written("next", "rows, width", WIDE_OR_NARROW),
-            _written("saved", "rows, 4, width", WIDE_OR_NARROW),
-        ),
-        ("threads", "rows", "width", "projected_stride", "recurrent_stride", "hidden_stride", "narrow"),
-        conditions=(_GATES,),
-    ),
-    Signature(
-        "gru_step_back",
-        (
-            _rows("upstream", "rows, width", WIDE_OR_NARROW),
-            _read("carried", "rows, width", WIDE_OR_NARROW, optional=True),
-            _read("saved", "rows, 4, width", WIDE_OR_NARROW),
-            _rows("hidden", "rows, width", WIDE_OR_NARROW),
-            _rows("d_projected", "rows, gates", WIDE_OR_NARROW, written=True),
-            _written("d_recurrent", "rows, gates", WIDE_OR_NARROW),
-            _written("d_hidden", "rows, width", WIDE_OR_NARROW),
-        ),
-        ("threads", "rows", "width", "upstream_stride", "hidden_stride", "d_projected_stride", "narrow"),
-        conditions=(_GATES,),
-    ),
-    Signature(
-        "additive_attention_back",
-        (
-            _read("d_contexts", "rows, annotation"),
-            _read("d_weights", "rows, length"),
-            _read("exp_queries", "rows, width"),
-            _read("exp_keys", "rows, length, width"),
-            _read("v", "width"),
-            _read("annotations", "rows, length, annotation"),
-            _read("weights", "rows, length"),
-            _written("d_scores", "rows, length"),
-            _written("d_queries", "rows, width"),
-        ),
-        ("threads", "rows", "length", "width", "annotation"),
-    ),
-    Signature(
-        "additive_keys_back",
-        (
-            _read("exp_queries", "steps, rows, width"),
-            _read("d_scores", "steps, rows, length"),
-            _read("exp_keys", "rows, length, width"),
-            _read("v", "width"),
-            _written("d_keys", "rows, length, width"),
-            _written("d_v", "threads, width"),
-        ),
-        ("threads", "steps", "rows", "length", "width"),
-    ),
-)
-
-SIGNATURES = {signature.name: signature for signature in (*_SEARCH, *_TRAINING)}
+_PROTOTYPE = re.compile(r"^(void|double) KERNEL\((\w+)\)\(([^)]*)\) \{", re.MULTILINE)
+SIGNATURES = {
+    name: _signature(name, result, arguments)
+    for source in SOURCES
+    for result, name, arguments in _PROTOTYPE.findall(source.read_text(encoding="utf-8"))
+}
+"""The signature of each C function that is not static."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 import torch
 from torch import Tensor
@@ -13,22 +11,11 @@ from nmt.fast.gru import FastGruCell
 from nmt.fast.kernels import decoding as kernels
 from nmt.fast.kernels import training as training_kernels
 from nmt.fast.kernels.calls import Kernel
-from nmt.fast.kernels.compiling import SOURCES
-from nmt.fast.kernels.signatures import SIGNATURES, WIDE_OR_NARROW, Array, Signature
+from nmt.fast.kernels.signatures import DECLARATIONS, DTYPES, SIGNATURES, Array
 from nmt.search.finished import FinishedHypotheses
 from nmt.search.options import SearchOptions
 from tests.machine import needs_compiler
 
-C_TYPES = {
-    torch.float32: "float",
-    torch.int64: "int64_t",
-    torch.int32: "int32_t",
-    torch.int16: "int16_t",
-    torch.int8: "int8_t",
-    torch.uint8: "uint8_t",
-    torch.bool: "uint8_t",
-}
-PROTOTYPE = re.compile(r"^(void|double) KERNEL\((\w+)\)\(([^)]*)\) \{", re.MULTILINE)
 SIZES = {
     "count": 64,
     "per_row": 5,
@@ -46,32 +33,23 @@ SIZES = {
 """Sizes with which all rules hold; others are 2."""
 
 
-def prototypes() -> dict[str, tuple[str, list[str]]]:
-    """The return type and the arguments of each function that is not static."""
-    matches = [match for source in SOURCES for match in PROTOTYPE.finditer(source.read_text(encoding="utf-8"))]
-    return {
-        name: (returned, re.split(r",\s*", arguments)) for returned, name, arguments in (m.groups() for m in matches)
-    }
-
-
-def prototype(signature: Signature) -> tuple[str, list[str]]:
-    """What C must say where Python says this."""
-    pointers = [f"{'' if each.is_written else 'const '}{c_type(each)} *{each.name}" for each in signature.arrays]
-    numbers = [f"int64_t {name}" for name in signature.numbers]
-    return "double" if signature.returns_number else "void", [*pointers, *numbers] or ["void"]
-
-
-def c_type(array: Array) -> str:
-    return "void" if array.dtypes == WIDE_OR_NARROW else C_TYPES[array.dtypes[0]]
-
-
-def test_signatures_equal_the_prototypes_in_c() -> None:
-    assert prototypes() == {name: prototype(signature) for name, signature in SIGNATURES.items()}
+def test_types_are_those_of_c_and_sizes_those_of_the_table() -> None:
+    step = SIGNATURES["gru_step"]
+    assert step.arrays[0] == Array(
+        "projected", DTYPES["void"], ("rows", "gates"), is_written=False, has_strided_rows=True
+    )
+    assert step.arrays[2] == Array("bias", (torch.float32,), ("gates",), is_written=False, has_strided_rows=False)
+    assert step.arrays[5] == Array(
+        "saved", DTYPES["void"], ("rows", "4", "width"), is_written=True, has_strided_rows=False
+    )
+    assert (step.numbers[:2], step.free_numbers, step.returns_number) == (("threads", "rows"), ("threads",), False)
+    assert SIGNATURES["exp_of_keys"].returns_number
+    assert SIGNATURES.keys() == DECLARATIONS.keys()
 
 
 def test_kernels_of_both_types_read_narrow() -> None:
     for signature in SIGNATURES.values():
-        takes_both = any(array.dtypes == WIDE_OR_NARROW for array in signature.arrays)
+        takes_both = any(array.dtypes == DTYPES["void"] for array in signature.arrays)
         assert ("narrow" in signature.numbers) == takes_both
         assert not signature.sizes & {array.name for array in signature.arrays}
 
@@ -95,7 +73,7 @@ class SilentKernel:
 
 def zeros(array: Array, dtype: torch.dtype) -> Tensor:
     shape = [SIZES.get(size, 2) for size in array.sizes]
-    return torch.zeros(shape, dtype=dtype if array.dtypes == WIDE_OR_NARROW else array.dtypes[0])
+    return torch.zeros(shape, dtype=dtype if array.dtypes == DTYPES["void"] else array.dtypes[0])
 
 
 EVERY = pytest.mark.parametrize("name", SIGNATURES)
@@ -128,7 +106,7 @@ def test_wrong_type_is_refused(name: str) -> None:
 def test_mixed_fp32_and_bf16_is_refused(name: str) -> None:
     kernel = SilentKernel(name, torch.bfloat16)
     kernel.call()
-    free = [array for array in kernel.signature.arrays if array.dtypes == WIDE_OR_NARROW]
+    free = [array for array in kernel.signature.arrays if array.dtypes == DTYPES["void"]]
     for array in free if len(free) > 1 else ():
         with pytest.raises(TypeError, match=rf"^{name}: "):
             kernel.call(**{array.name: kernel.tensors[array.name].float()})
@@ -173,12 +151,11 @@ def test_wrong_strides_are_refused(name: str) -> None:
 @EVERY
 def test_missing_array_is_refused(name: str) -> None:
     kernel = SilentKernel(name)
-    together = {each for names in kernel.signature.together for each in names}
-    alone = [array.name for array in kernel.signature.arrays if array.is_optional and array.name not in together]
-    for missing in kernel.tensors.keys() - set(alone):
+    groups = kernel.signature.optional
+    for missing in kernel.tensors.keys() - {group[0] for group in groups if len(group) == 1}:
         with pytest.raises((TypeError, ValueError), match=rf"^{name}: .*\b{missing}\b"):
             kernel.call(**{missing: None})
-    kernel.call(**dict.fromkeys([*alone, *together]))
+    kernel.call(**dict.fromkeys(each for group in groups for each in group))
     assert len(kernel.received) == 1
 
 

@@ -93,21 +93,14 @@ def serve(
     from nmt.serving.decoder_process import ProcessOptions
     from nmt.serving.middleware import LOOPBACK, Access
     from nmt.serving.request_log import write_log
-    from nmt.serving.running import ServerOptions, run_server
+    from nmt.serving.running import run_server
     from nmt.serving.service import Limits
     from nmt.serving.work import EngineOptions
 
-    origins = tuple(map(_origin, allow_origin or []))
+    path, origins = _root_path(root_path), tuple(map(_origin, allow_origin or []))
     access = Access(_hosts(host, allow_host or [], LOOPBACK), _api_key(api_key_file), origins, max_requests)
     engine = EngineOptions.of(models, device, precision)
     keep_kernels()
-    options = ServerOptions(
-        ProcessOptions(engine, timeout=max(4 * timeout, _LONGEST_BATCH), prepare=keep_freed_memory),
-        min(usable_cores(), _MOST_PROCESSES) if threads is None else at_most_cores(threads),
-        Limits(max_characters, max_queue, timeout),
-        access,
-        _root_path(root_path),
-    )
     with bind(host, port) as listener:
         address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
@@ -117,7 +110,16 @@ def serve(
             with suppress(OSError):  # a full disk does not end the server
                 print(message, file=sys.stderr, flush=True)
 
-        if run_server(listener, options, on_start=announce):
+        was_interrupted = run_server(
+            listener,
+            ProcessOptions(engine, timeout=max(4 * timeout, _LONGEST_BATCH), prepare=keep_freed_memory),
+            processes=min(usable_cores(), _MOST_PROCESSES) if threads is None else at_most_cores(threads),
+            limits=Limits(max_characters, max_queue, timeout),
+            access=access,
+            root_path=path,
+            on_start=announce,
+        )
+        if was_interrupted:
             raise typer.Exit(_INTERRUPTED)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -34,7 +35,6 @@ from nmt.serving.schemas import (
     PictureInput,
     ScoreInput,
     TranslateInput,
-    model_description,
 )
 from nmt.serving.service import Service
 from nmt.serving.translated_files import MOST_BYTES, FileTranslator
@@ -158,7 +158,7 @@ class App:
         return _json([language.model_dump() for language in self._service.languages()])
 
     async def _models(self, _: Request) -> Response:
-        return _json([model_description(model).model_dump() for model in self._service.models])
+        return _json([asdict(model) for model in self._service.models])
 
     async def _health(self, _: Request) -> Response:
         return _json(HealthOutput(status="stopping" if self._is_stopping else "ok").model_dump())

@@ -13,16 +13,10 @@ from pathlib import Path
 from nmt.alignment.extraction import AlignedPair
 from nmt.alignment.weights import AlignmentWeights
 from nmt.serving.refusals import RefusedError
-from nmt.serving.schemas import Picture, PictureInput, hypothesis_output
+from nmt.serving.schemas import PICTURES, Picture, PictureInput, hypothesis_output
 from nmt.serving.service import Service
 from nmt.serving.work import ScoredLine
 
-MEDIA_TYPES: dict[Picture, str] = {
-    "png": "image/png",
-    "svg": "image/svg+xml",
-    "html": "text/html; charset=utf-8",
-    "json": "application/json",
-}
 _MOST_WAITING = 8
 """Most drawings that wait; each takes a second."""
 _MOST_WORDS = 100
@@ -71,7 +65,7 @@ class Drawer:
             content = await loop.run_in_executor(
                 self._thread, _file, form, request.q, drawings, self._languages(request)
             )
-            return content, MEDIA_TYPES[form]
+            return content, PICTURES[form]
         finally:
             self._waiting -= 1
 

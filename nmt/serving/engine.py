@@ -13,11 +13,20 @@ from nmt.bundle.folder import Bundle
 from nmt.decoding.loading import load_bundles
 from nmt.decoding.translator import Translator
 from nmt.runtime.device import choose_device
-from nmt.serving.work import EngineDescription, EngineOptions, LineResult, LineTask, ScoredLine, ServedModel, Setting
+from nmt.serving.work import (
+    EngineDescription,
+    EngineOptions,
+    LineResult,
+    LineTask,
+    ModelDescription,
+    ScoredLine,
+    Setting,
+)
 
 if TYPE_CHECKING:
     from nmt.alignment.translation import Translation
 
+_BATCH_TOKENS = 4096
 MOST_WEIGHTS = 40_000
 """Most pairs of words in an alignment; a larger one would be megabytes of JSON."""
 MOST_SCORED_TOKENS = 500
@@ -36,7 +45,7 @@ class Engine:
             Translator(
                 bundle,
                 precision=options.precision,
-                batch_tokens=options.batch_tokens,
+                batch_tokens=_BATCH_TOKENS,
                 alignments=bundle.recipe.model.has_attention,
                 split_sentences=True,
             )
@@ -98,17 +107,17 @@ def _is_short(task: LineTask, bundle: Bundle) -> bool:
     return max(map(len, sides)) <= MOST_SCORED_TOKENS
 
 
-def describe(bundles: Sequence[Bundle], model_names: Sequence[str]) -> tuple[ServedModel, ...]:
+def describe(bundles: Sequence[Bundle], model_names: Sequence[str]) -> tuple[ModelDescription, ...]:
     """What clients learn of the models. Names are numbered where two are the same."""
     names = unique([name or "model" for name in model_names], " ({})")
     identifiers = unique([_slug(name) for name in model_names], "-{}")
     return tuple(
-        ServedModel(
-            identifier=identifier,
+        ModelDescription(
+            id=identifier,
             name=name,
             source=bundle.recipe.data.source,
             target=bundle.recipe.data.target,
-            aligns=bundle.recipe.model.has_attention,
+            alignment=bundle.recipe.model.has_attention,
             beam_size=bundle.recipe.decoding.beam_size,
             parameters=bundle.parameters,
         )

@@ -8,14 +8,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from nmt.serving.schemas import AUTO, MOST_HYPOTHESES, NOT_BLANK, TEXT_FIELDS, PictureInput, TranslateInput
-from nmt.serving.work import ServedModel
+from nmt.serving.work import ModelDescription
 
 _EMPTY = {"enum": [None, ""]}
 _BOOLEANS = [True, False, *"01tfyn", "on", "off", "true", "false", "yes", "no"]
 """What a form may say for true and false."""
 
 
-def add_rules(schemas: dict[str, Any], inputs: Sequence[type[BaseModel]], models: Sequence[ServedModel]) -> None:
+def add_rules(schemas: dict[str, Any], inputs: Sequence[type[BaseModel]], models: Sequence[ModelDescription]) -> None:
     """Complete the schemas of requests to a server with these models, and add those of the same requests as forms."""
     schemas["Direction"] = _direction(models)
     for kind in inputs:
@@ -65,40 +65,31 @@ def _as_form(schema: Any) -> Any:
 # --- rules between fields -------------------------------------------------------------------------------------------
 
 
-def _direction(models: Sequence[ServedModel], *, drawn: bool = False) -> dict[str, Any]:
+def _direction(models: Sequence[ModelDescription], *, drawn: bool = False) -> dict[str, Any]:
     """What requests may name: a target, or a model, and what fits it; for drawings, of models that align."""
-    any_source = [AUTO] if len({model.source for model in models}) == 1 else []
-    first_ones = {(model.source, model.target): model for model in reversed(models)}.values()
+    is_only_source = len({model.source for model in models}) == 1
     ways: list[dict[str, Any] | bool] = []
     for model in models:
-        same = [each.identifier for each in models if each.aligns and _is_alike(each, model)]
-        second: dict[str, Any] = {"compared": {"enum": [*same, None, ""]}} if drawn else {}
-        if model.aligns or not drawn:
-            ways += [_by_target(model, any_source, second)] if model in first_ones else []
-            ways.append(_by_model(model, second))
+        alike = [each for each in models if (each.source, each.target) == (model.source, model.target)]
+        second = {"compared": {"enum": [*(each.id for each in alike if each.alignment), None, ""]}} if drawn else {}
+        by_target = {
+            "target": {"const": model.target},
+            "model": _EMPTY,
+            "source": {"enum": [model.source, *([AUTO, None, ""] if is_only_source else [])]},
+        }
+        by_model = {
+            "model": {"const": model.id},
+            "source": {"enum": [model.source, AUTO, None, ""]},
+            "target": {"enum": [model.target, None, ""]},
+        }
+        needed = ["target"] if is_only_source else ["source", "target"]
+        if model.alignment or not drawn:
+            ways += [{"properties": by_target | second, "required": needed}] if model is alike[0] else []
+            ways.append({"properties": by_model | second, "required": ["model"]})
     return {
         "description": "`target` or `model` is needed. Codes may be in capitals or name a region, as in `EN` and `en-US`.",
         "anyOf": ways or [False],
     }
-
-
-def _is_alike(model: ServedModel, other: ServedModel) -> bool:
-    return (model.source, model.target) == (other.source, other.target)
-
-
-def _by_target(model: ServedModel, any_source: list[str], second: dict[str, Any]) -> dict[str, Any]:
-    fields: dict[str, Any] = {"target": {"const": model.target}, "model": _EMPTY}
-    fields["source"] = {"enum": [model.source, *any_source, *([None, ""] if any_source else [])]}
-    return {"properties": {**fields, **second}, "required": ["target"] if any_source else ["source", "target"]}
-
-
-def _by_model(model: ServedModel, second: dict[str, Any]) -> dict[str, Any]:
-    fields = {
-        "model": {"const": model.identifier},
-        "source": {"enum": [model.source, AUTO, None, ""]},
-        "target": {"enum": [model.target, None, ""]},
-    }
-    return {"properties": {**fields, **second}, "required": ["model"]}
 
 
 def _wide_enough(hypotheses: int) -> dict[str, Any]:

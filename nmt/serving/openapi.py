@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel, TypeAdapter
 
 from nmt import __version__
 from nmt.serving.documents.formats import FORMATS
@@ -20,14 +19,13 @@ from nmt.serving.schemas import (
     FileOutput,
     HealthOutput,
     LanguageOutput,
-    ModelDescription,
     PictureInput,
     ScoreInput,
     ScoreOutput,
     TranslateInput,
     TranslateOutput,
 )
-from nmt.serving.work import ServedModel
+from nmt.serving.work import ModelDescription
 
 _ERRORS = {
     400: "The request is invalid.",
@@ -38,25 +36,22 @@ _ERRORS = {
     429: "This client has sent too much: try again after `Retry-After` seconds.",
     503: "There is too much to do: try again after `Retry-After` seconds.",
 }
-_OPERATIONS: dict[str, tuple[str, str, type[BaseModel] | None, str | None]] = {
-    "/translate": ("post", "Translate a text", TranslateInput, "TranslateOutput"),
-    "/translate_file": ("post", "Translate a file", FileInput, "FileOutput"),
-    "/score": ("post", "Score and align a given translation", ScoreInput, "ScoreOutput"),
-    "/detect": ("post", "The source language, if there is only one", DetectInput, "DetectedLanguage[]"),
+_OPERATIONS: dict[str, tuple[str, str, type[BaseModel] | None, Any]] = {
+    "/translate": ("post", "Translate a text", TranslateInput, TranslateOutput),
+    "/translate_file": ("post", "Translate a file", FileInput, FileOutput),
+    "/score": ("post", "Score and align a given translation", ScoreInput, ScoreOutput),
+    "/detect": ("post", "The source language, if there is only one", DetectInput, list[DetectedLanguage]),
     **{
-        f"/alignment.{form}": ("post", f"Alignment of a given translation as {form.upper()}", PictureInput, None)
-        for form in PICTURES
+        f"/alignment.{form}": ("post", f"Alignment of a given translation as {form.upper()}", PictureInput, media_type)
+        for form, media_type in PICTURES.items()
     },
-    "/languages": ("get", "Languages and what they can be translated to", None, "LanguageOutput[]"),
-    "/models": ("get", "Models of this server", None, "ModelDescription[]"),
-    "/health": ("get", "Whether the server takes requests", None, "HealthOutput"),
-    "/frontend/settings": ("get", "Limits, as LibreTranslate tells them to its page", None, ""),
-    "/metrics": ("get", "Metrics in the text format of Prometheus", None, None),
+    "/languages": ("get", "Languages and what they can be translated to", None, list[LanguageOutput]),
+    "/models": ("get", "Models of this server", None, list[ModelDescription]),
+    "/health": ("get", "Whether the server takes requests", None, HealthOutput),
+    "/frontend/settings": ("get", "Limits, as LibreTranslate tells them to its page", None, dict[str, Any]),
+    "/metrics": ("get", "Metrics in the text format of Prometheus", None, "text/plain"),
 }
-_INPUTS: tuple[type[BaseModel], ...] = (TranslateInput, FileInput, ScoreInput, DetectInput, PictureInput)
-_OUTPUTS: tuple[type[BaseModel], ...] = (
-    TranslateOutput, FileOutput, ScoreOutput, DetectedLanguage, LanguageOutput, ModelDescription, HealthOutput, ErrorOutput,
-)  # fmt: skip
+"""By path: method, summary, request, and answer: the type of its JSON, or its media type."""
 _ERROR_CONTENT = {"application/json": {"schema": {"$ref": reference("ErrorOutput")}}}
 _FORMS = "application/x-www-form-urlencoded", "multipart/form-data"
 _FILE_ENCODING = {
@@ -68,8 +63,9 @@ _FILE_ENCODING = {
 """What the file of a form is; the end of its name counts, not its media type."""
 
 
-def openapi(models: Sequence[ServedModel], root_path: str = "") -> dict[str, Any]:
+def openapi(models: Sequence[ModelDescription], root_path: str = "") -> dict[str, Any]:
     """The OpenAPI 3.1 document of a server with these models, which clients see below a path."""
+    contents, schemas = _schemas(models)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -79,28 +75,40 @@ def openapi(models: Sequence[ServedModel], root_path: str = "") -> dict[str, Any
         },
         "servers": [{"url": root_path or "/"}],
         "paths": {
-            **{path: {entry[0]: _operation(path, *entry[1:])} for path, entry in _OPERATIONS.items()},
+            **{
+                path: {method: _operation(path, summary, body, contents[path])}
+                for path, (method, summary, body, _) in _OPERATIONS.items()
+            },
             "/download_file/{name}": {"get": _download()},
         },
         "components": {
-            "schemas": _schemas(models),
+            "schemas": schemas,
             "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-API-Key"}},
         },
     }
 
 
-def _schemas(models: Sequence[ServedModel]) -> dict[str, Any]:
-    _, definitions = models_json_schema(
-        [(schema, "validation") for schema in (*_INPUTS, *_OUTPUTS)], ref_template="#/components/schemas/{model}"
+def _schemas(models: Sequence[ModelDescription]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The contents of answers by path, and the schemas that they and requests refer to by name."""
+    inputs: list[type[BaseModel]] = list(
+        dict.fromkeys(body for _, _, body, _ in _OPERATIONS.values() if body is not None)
+    )
+    named: dict[str, Any] = {body.__name__: body for body in inputs} | {"ErrorOutput": ErrorOutput}
+    answers = {path: answer for path, (*_, answer) in _OPERATIONS.items() if not isinstance(answer, str)}
+    by_key, definitions = TypeAdapter.json_schemas(
+        [(key, "validation", TypeAdapter(kind)) for key, kind in {**named, **answers}.items()],
+        ref_template=reference("{model}"),
     )
     schemas: dict[str, Any] = definitions["$defs"]
-    add_rules(schemas, _INPUTS, models)
-    return schemas
+    add_rules(schemas, inputs, models)
+    contents: dict[str, Any] = {path: {"application/json": {"schema": by_key[path, "validation"]}} for path in answers}
+    files = {path: answer for path, (*_, answer) in _OPERATIONS.items() if isinstance(answer, str)}
+    return contents | {path: {media_type.partition(";")[0]: {}} for path, media_type in files.items()}, schemas
 
 
-def _operation(path: str, summary: str, body: type[BaseModel] | None, answer: str | None) -> dict[str, Any]:
+def _operation(path: str, summary: str, body: type[BaseModel] | None, answer: dict[str, Any]) -> dict[str, Any]:
     name = path.strip("/").replace("/", "_").replace(".", "_")
-    good = {"description": summary, **_answer_content(path, answer)}
+    good = {"description": summary, "content": answer}
     operation: dict[str, Any] = {"operationId": name, "summary": summary, "responses": {"200": good}}
     if body is None:
         return operation
@@ -130,14 +138,3 @@ def _download() -> dict[str, Any]:
             "404": {"description": "There is no such file, or no more.", "content": _ERROR_CONTENT},
         },
     }
-
-
-def _answer_content(path: str, answer: str | None) -> dict[str, Any]:
-    if answer is None:
-        media = {"png": "image/png", "svg": "image/svg+xml", "html": "text/html", "json": "application/json"}
-        return {"content": {media.get(path.rpartition(".")[2], "text/plain"): {}}}
-    if not answer:
-        return {"content": {"application/json": {}}}
-    item: dict[str, Any] = {"$ref": reference(answer.removesuffix("[]"))}
-    schema = {"type": "array", "items": item} if answer.endswith("[]") else item
-    return {"content": {"application/json": {"schema": schema}}}

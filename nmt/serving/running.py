@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from nmt.serving.app import App
 from nmt.serving.batch_queue import Batcher
@@ -16,23 +15,25 @@ from nmt.serving.service import Limits, Service
 from nmt.serving.work import LineTask, Setting
 
 
-@dataclass(frozen=True)
-class ServerOptions:
-    """How a server is run: the processes that decode and their number, what it takes, from whom, and below which path."""
-
-    process: ProcessOptions
-    processes: int
-    limits: Limits
-    access: Access
-    root_path: str = ""
-
-
-def run_server(listener: socket.socket, options: ServerOptions, *, on_start: Callable[[], None] = lambda: None) -> bool:
+def run_server(
+    listener: socket.socket,
+    decoding: ProcessOptions,
+    *,
+    processes: int,
+    limits: Limits,
+    access: Access,
+    root_path: str,
+    on_start: Callable[[], None],
+) -> bool:
     """Load the models, then answer requests until a signal, and finish what was accepted.
 
     Args:
         listener: a bound socket.
-        options: all settings.
+        decoding: how the processes that decode are started.
+        processes: their number.
+        limits: what the server takes.
+        access: from whom.
+        root_path: where a proxy shows the server; empty without.
         on_start: called once it answers.
 
     Returns:
@@ -42,20 +43,20 @@ def run_server(listener: socket.socket, options: ServerOptions, *, on_start: Cal
         DataError: a model cannot be loaded.
         UsageError: the device or precision cannot be used.
     """
-    decoders, description = start_decoders(options.process, options.processes)
+    decoders, description = start_decoders(decoding, processes)
     try:
-        models, limits, metrics = description.models, options.limits, ServiceMetrics()
+        models, metrics = description.models, ServiceMetrics()
 
         def size(setting: Setting, task: LineTask) -> int:
             return task.size * (setting.beam_size or max(models[setting.model].beam_size, setting.n_best))
 
         def count(setting: Setting, lines: int, seconds: float) -> None:
-            metrics.lines.labels(models[setting.model].identifier).inc(lines)
+            metrics.lines.labels(models[setting.model].id).inc(lines)
             metrics.batches.observe(lines)
             metrics.decoding.observe(seconds)
 
         batcher = Batcher([each.run for each in decoders], max_queue=limits.queue, size=size, on_batch=count)
-        app = App(Service(models, batcher, limits, metrics), options.access, root_path=options.root_path)
+        app = App(Service(models, batcher, limits, metrics), access, root_path=root_path)
         server = HttpServer(app.asgi(), timeout=limits.timeout, on_start=on_start, on_stop=app.stop)
         server.run(sockets=[listener])
         batcher.close(timeout=0 if server.force_exit else limits.timeout)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from nmt.alignment.weights import AlignmentWeights
-from nmt.serving.work import LineResult, ScoredLine, ServedModel
+from nmt.serving.work import ScoredLine
 
 AUTO = "auto"
 """The source language of clients that leave it to the server."""
@@ -22,8 +22,13 @@ MOST_HYPOTHESES = 10
 WIDEST_BEAM = 20
 _DIGITS = 4
 Picture = Literal["png", "svg", "html", "json"]
-PICTURES: tuple[Picture, ...] = get_args(Picture)
-
+PICTURES: dict[Picture, str] = {
+    "png": "image/png",
+    "svg": "image/svg+xml",
+    "html": "text/html; charset=utf-8",
+    "json": "application/json",
+}
+"""The files of an alignment, and their media types."""
 
 Identifier = Annotated[str, Field(max_length=200)] | None
 NumberOfHypotheses = Annotated[int, Field(ge=1, le=MOST_HYPOTHESES)]
@@ -194,18 +199,6 @@ class LanguageOutput(BaseModel):
     targets: list[str]
 
 
-class ModelDescription(BaseModel):
-    """A model of this server."""
-
-    id: str
-    name: str
-    source: str
-    target: str
-    alignment: bool
-    beam_size: int
-    parameters: int
-
-
 class HealthOutput(BaseModel):
     """`ok` while the server takes requests."""
 
@@ -241,24 +234,6 @@ def _alignment_output(line: ScoredLine) -> WordAlignmentOutput | None:
         target=list(alignment.target),
         weights=alignment.weights.round(_DIGITS).tolist(),
         links=sorted(line.pair.links),
-    )
-
-
-def line_output(source: str, result: LineResult, most: int) -> LineOutput:
-    """A line with at most so many hypotheses."""
-    return LineOutput(source=source, hypotheses=[hypothesis_output(line) for line in result[:most]])
-
-
-def model_description(model: ServedModel) -> ModelDescription:
-    """A model as it is sent."""
-    return ModelDescription(
-        id=model.identifier,
-        name=model.name,
-        source=model.source,
-        target=model.target,
-        alignment=model.aligns,
-        beam_size=model.beam_size,
-        parameters=model.parameters,
     )
 
 

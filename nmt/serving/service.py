@@ -23,10 +23,9 @@ from nmt.serving.schemas import (
     TranslateInput,
     TranslateOutput,
     hypothesis_output,
-    line_output,
 )
 from nmt.serving.texts import SplitText, split_html, split_lines
-from nmt.serving.work import LineResult, LineTask, ScoredLine, ServedModel, Setting
+from nmt.serving.work import LineResult, LineTask, ModelDescription, ScoredLine, Setting
 from nmt.text.inline import InlineText, Piece
 from nmt.text.language_names import closest_code, language_name
 
@@ -54,14 +53,14 @@ class Service:
     """Translates and scores for many clients at once."""
 
     def __init__(
-        self, models: Sequence[ServedModel], batcher: Batcher, limits: Limits, metrics: ServiceMetrics
+        self, models: Sequence[ModelDescription], batcher: Batcher, limits: Limits, metrics: ServiceMetrics
     ) -> None:
         self.models = tuple(models)
         self.limits = limits
         self.metrics = metrics
         self._batcher = batcher
         metrics.watch_queue(lambda: batcher.waiting)
-        self._by_identifier = {model.identifier: index for index, model in enumerate(self.models)}
+        self._by_identifier = {model.id: index for index, model in enumerate(self.models)}
 
     async def translate(self, request: TranslateInput) -> TranslateOutput:
         """Translate the lines of one text or several. Raises RefusedError."""
@@ -87,7 +86,7 @@ class Service:
             alternatives=shaped([alternatives for _, alternatives, _ in answers]) if request.alternatives else None,
             detectedLanguage=shaped([_only(model.source)] * len(answers)) if request.source.lower() == AUTO else None,
             lines=shaped([lines for _, _, lines in answers]) if request.is_detailed else None,
-            model=model.identifier,
+            model=model.id,
         )
 
     async def translate_inline(self, index: int, texts: Sequence[InlineText]) -> list[list[Piece]]:
@@ -122,17 +121,22 @@ class Service:
         ]
         ranked = [text.join([_at(result, rank).text for result in written]) for rank in range(request.alternatives + 1)]
         alternatives = [other for other in dict.fromkeys(ranked) if other != ranked[0]]
-        sources = map(text.write, (line.pieces for line in text.lines))
-        most = request.n_best or 1
-        pairs = zip(sources, written, strict=True)
-        lines = [line_output(source, result, most) for source, result in pairs] if request.is_detailed else []
+        if not request.is_detailed:
+            return ranked[0], alternatives, []
+        lines = [
+            LineOutput(
+                source=text.write(line.pieces),
+                hypotheses=[hypothesis_output(each) for each in result[: request.n_best or 1]],
+            )
+            for line, result in zip(text.lines, written, strict=True)
+        ]
         return ranked[0], alternatives, lines
 
     async def score(self, request: ScoreInput) -> ScoreOutput:
         """Score and align a translation. Raises RefusedError."""
         index = self.choose(request.source, request.target, request.model)
         line = await self.score_line(index, request.q, request.translation, request.weights)
-        return ScoreOutput(**dict(hypothesis_output(line)), model=self.models[index].identifier)
+        return ScoreOutput(**dict(hypothesis_output(line)), model=self.models[index].id)
 
     async def score_line(self, index: int, source: str, translation: str, weights: AlignmentWeights) -> ScoredLine:
         """Score and align a translation by a model. Raises RefusedError."""
@@ -209,7 +213,7 @@ class Service:
             most = f"{self.limits.queue:,}"
             raise RefusedError(413, f"The text has {counted(len(tasks), 'line')}, but at most {most} are allowed.")
         future = self._batcher.submit(setting, tasks)
-        model = self.models[setting.model].identifier
+        model = self.models[setting.model].id
         self.metrics.characters.labels(model).inc(sum(len(task.source) for task in tasks))
         try:
             async with asyncio.timeout(self.limits.timeout):

@@ -107,7 +107,7 @@ class FileTranslator:
             pieces = await self._service.translate_inline(index, texts)
             written = await asyncio.to_thread(document.write, pieces)
         else:
-            item = TranslateInput(q=document.texts, format=document.markup, model=model.identifier)
+            item = TranslateInput(q=document.texts, format=document.markup, model=model.id)
             translations = (await self._service.translate(item)).translatedText
             assert isinstance(translations, list)
             written = await asyncio.to_thread(document.write, translations)

@@ -15,24 +15,19 @@ from nmt.text.inline import LinkedWords
 
 
 @dataclass(frozen=True)
-class ServedModel:
-    """What clients learn of a model.
+class ModelDescription:
+    """A model of this server."""
 
-    Attributes:
-        identifier: its name in requests; the server forms it from the folder's name.
-        name: its name for people.
-        source, target: language codes.
-        aligns: whether it has attention.
-        beam_size: beam size of its recipe.
-        parameters: number of its parameters.
-    """
-
-    identifier: str
+    id: str
+    """Its name in requests; the server forms it from the folder's name."""
     name: str
+    """Its name for people."""
     source: str
     target: str
-    aligns: bool
+    alignment: bool
+    """Whether it has attention."""
     beam_size: int
+    """Beam size of its recipe."""
     parameters: int
 
 
@@ -44,7 +39,6 @@ class EngineOptions:
     names: tuple[str, ...]
     device: str = "auto"
     precision: PrecisionName = "fp32"
-    batch_tokens: int = 4096
 
     @classmethod
     def of(cls, models: Sequence[Path], device: str = "auto", precision: PrecisionName = "fp32") -> EngineOptions:
@@ -56,7 +50,7 @@ class EngineOptions:
 class EngineDescription:
     """The models of a process, and the type of its device (`cpu`, `cuda`, `mps`)."""
 
-    models: tuple[ServedModel, ...]
+    models: tuple[ModelDescription, ...]
     device: str
 
 

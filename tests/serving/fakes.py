@@ -23,13 +23,13 @@ from nmt.serving.listening import HttpServer, bind
 from nmt.serving.metrics import ServiceMetrics
 from nmt.serving.middleware import Access
 from nmt.serving.service import Limits, Service
-from nmt.serving.work import LineResult, LineTask, ScoredLine, ServedModel, Setting
+from nmt.serving.work import LineResult, LineTask, ModelDescription, ScoredLine, Setting
 from nmt.text.inline import LinkedWords
 
 MODELS = (
-    ServedModel("one", "one", "en", "de", aligns=True, beam_size=1, parameters=10),
-    ServedModel("two", "two", "en", "de", aligns=True, beam_size=1, parameters=20),
-    ServedModel("plain", "plain", "en", "fr", aligns=False, beam_size=1, parameters=30),
+    ModelDescription("one", "one", "en", "de", alignment=True, beam_size=1, parameters=10),
+    ModelDescription("two", "two", "en", "de", alignment=True, beam_size=1, parameters=20),
+    ModelDescription("plain", "plain", "en", "fr", alignment=False, beam_size=1, parameters=30),
 )
 TOO_LONG = "too-long"
 Decode = Callable[[Setting, Sequence[LineTask]], Sequence[LineResult]]
@@ -51,8 +51,8 @@ def _answer(setting: Setting, task: LineTask) -> LineResult:
 
 def _line(task: LineTask, text: str, score: float, setting: Setting) -> ScoredLine:
     peak = 1.0 if (setting.kind, setting.weights) == ("score", "posterior") else 0.8
-    pair = _pair(task.source, text, peak) if task.aligned and MODELS[setting.model].aligns else None
-    linked = _linked_words(task.source, text) if task.linked and MODELS[setting.model].aligns else None
+    pair = _pair(task.source, text, peak) if task.aligned and MODELS[setting.model].alignment else None
+    linked = _linked_words(task.source, text) if task.linked and MODELS[setting.model].alignment else None
     return ScoredLine(text, score, 2 * score, len(text.split()) + 1, pair, linked)
 
 
@@ -118,7 +118,7 @@ class Running:
 def serving(
     decoders: Sequence[Decode] = (decode,),
     *,
-    models: Sequence[ServedModel] = MODELS,
+    models: Sequence[ModelDescription] = MODELS,
     limits: Limits | None = None,
     access: Access | None = None,
     root_path: str = "",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.serving.work import ServedModel
+from nmt.serving.work import ModelDescription
 from tests.serving.fakes import MODELS, Running, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -116,7 +116,7 @@ def test_clients_in_javascript(server: Running, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("models", [MODELS[:1], MODELS], ids=["one model", "several"])
 def test_answers_are_as_the_openapi_document_says(
-    models: Sequence[ServedModel], programs: Path, tmp_path: Path
+    models: Sequence[ModelDescription], programs: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "schemathesis.toml").write_text(CHECKS)
     fixed = ["--max-examples", "50", "--seed", "1", "--phases", "examples,coverage,fuzzing"]

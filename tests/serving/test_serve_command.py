@@ -32,7 +32,7 @@ from nmt.serving import decoder_process, running
 from nmt.serving.decoder_process import DecoderProcess, LostDecoderError, ProcessOptions, start_decoders
 from nmt.serving.engine import Engine, unique
 from nmt.serving.listening import bind
-from nmt.serving.running import ServerOptions
+from nmt.serving.middleware import Access
 from nmt.serving.work import EngineOptions, LineResult, LineTask, Setting
 from nmt.text.subwords import Subwords
 from tests.bundle.test_folder import TEXT, small_recipe
@@ -130,7 +130,7 @@ def test_two_folders_of_one_name_are_told_apart(model: Path, tmp_path: Path) -> 
     other = tmp_path / "model"
     Bundle.load(model, torch.device("cpu")).save(other)
     engine = Engine(EngineOptions.of([model, other], "cpu"))
-    assert [(each.identifier, each.name) for each in engine.description.models] == [
+    assert [(each.id, each.name) for each in engine.description.models] == [
         ("model", "model"),
         ("model-2", "model (2)"),
     ]
@@ -216,8 +216,8 @@ def test_the_key_comes_from_a_file_or_the_environment(
     """How requests are refused without it is tested with a server of functions."""
     keys: list[str | None] = []
 
-    def run_server(listener: object, options: ServerOptions, *, on_start: object) -> bool:
-        keys.append(options.access.api_key)
+    def run_server(*_: object, access: Access, **__: object) -> bool:
+        keys.append(access.api_key)
         return False
 
     monkeypatch.setattr(running, "run_server", run_server)

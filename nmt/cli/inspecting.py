@@ -118,7 +118,8 @@ def show_recipe(
     from nmt.recipe import EXAMPLE_DATA, find_recipe, leaves_data_open, load_recipe
 
     path = find_recipe(name)
-    load_recipe(path, [f"data={EXAMPLE_DATA}"] if leaves_data_open(path) else [])  # validate it
+    data = [f"data={EXAMPLE_DATA}"] if leaves_data_open(path) else []
+    load_recipe(path, data, choose=lambda *_: [])  # validate it
     typer.echo(path.read_text(encoding="utf-8"), nl=False)
 
 

@@ -89,9 +89,10 @@ def reproduce(
     whether everything works; its scores say nothing. Corpora of the catalogue are fetched whole.
     """
     from nmt import recipe as recipes
+    from nmt.training.auto import load_recipe
 
     path = recipes.find_recipe(name)
-    recipe = recipes.load_recipe(path, settings or ())
+    recipe = load_recipe(path, settings or ())
     set_up(quiet=quiet, threads=threads)
     from nmt.comparison.measure import HeldOut
     from nmt.comparison.reported import measurements

@@ -1,20 +1,34 @@
 """`nmt train` and `nmt average`."""
 
+import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nmt.cli.options import Device, Processes, Quiet, RecipeName, Settings, Threads, argument, option, set_up
+from nmt.cli.brace_expansion import rejoin_braces
+from nmt.cli.options import THE_RECIPES, Device, Processes, Quiet, Settings, Threads, argument, option, set_up
+from nmt.errors import UsageError
 from nmt.runtime.cores import usable_cores
 from nmt.runtime.wording import counted
 from nmt.training.launch import count_of_ranks, launch, rank_of_process, ranks_on_this_machine
 
+_text = partial(option, panel="Text", default=THE_RECIPES)
+
 
 def train(
-    recipe: RecipeName,
+    recipe: Annotated[
+        list[str] | None,
+        argument("YAML file, or a recipe that ships with nmt (`nmt recipe list`).", "RECIPE", default="auto"),
+    ] = None,
+    source: Annotated[str | None, _text("Source language, such as es.", "CODE")] = None,
+    target: Annotated[str | None, _text("Target language, such as gn.", "CODE")] = None,
+    train: Annotated[str | None, _text("Training text: data/train.{es,gn}, a table, a corpus.", "TEXT")] = None,
+    valid: Annotated[str | None, _text("Validation text.", "TEXT")] = None,
+    test: Annotated[str | None, _text("Text for `nmt evaluate`.", "TEXT")] = None,
     settings: Settings = None,
     out: Annotated[
         Path | None, option("Run folder.", "DIR", "--out", "-o", default="runs/NAME, by the recipe's name")
@@ -27,13 +41,16 @@ def train(
     processes: Processes = 1,
     quiet: Quiet = False,
 ) -> None:
-    """Train the model of a recipe.
+    """Train a model on your text, or that of a recipe.
 
     Examples:
-      nmt train quickstart
+      nmt train --source es --target gn --train data/train.{es,gn} --valid data/dev.{es,gn}
       nmt train mine.yaml --set training.epochs=5 --out runs/short
 
     Details:
+
+    Without a recipe, or with `base: auto` in it, all settings that it leaves open follow from the text; the log and the recipe in
+    the run folder say why.
 
     The run folder is also the model folder, from the first validation on. It holds the log `metrics.jsonl` and its plot
     `learning-curve.png`.
@@ -41,20 +58,24 @@ def train(
     --set takes dotted keys and YAML values, such as model.attention.score=general. --dump-recipe shows all keys.
 
     Ctrl-C, SIGTERM and closing the terminal save the state and print how to resume (exit status 130, 143 and 129); a second
-    Ctrl-C ends at once. Under `nohup`, closing the terminal has no effect. The state is also saved with every validation and
-    every ten minutes. On a CPU with the same number of --threads, a resumed run gives the same bytes as an uninterrupted
-    one; a different number causes a warning. --resume with more training.epochs or training.updates, another
-    training.validation.patience, or other intervals of log and validation extends a run; other changes need --force.
+    Ctrl-C ends at once. The state is also saved with every validation and every ten minutes. On a CPU with the same number of
+    --threads, a resumed run gives the same bytes as an uninterrupted one. --resume with more training.epochs or
+    training.updates, another patience, or other intervals of log and validation extends a run; other changes need --force.
 
     An update is skipped if its loss or gradient is not finite, or its batch does not fit into GPU memory. After five skipped
     updates in a row training ends; the last good model stays.
-
-    C kernels are those of the wheel, or compiled on first use by the system's compiler. `NMT_NATIVE=0` turns them off;
-    rounding then differs.
     """
     from nmt import recipe as recipes
+    from nmt.bundle.folder import RECIPE
+    from nmt.training.auto import load_recipe
 
-    config = recipes.load_recipe(recipes.find_recipe(recipe), settings or ())
+    text = {"source": source, "target": target, "train": train, "valid": valid, "test": test}
+    if resume and out is not None and not recipe and not any(text.values()):
+        if not out.is_dir():
+            raise UsageError(f"There is no run folder {out} to resume.")
+        recipe = [str(out / RECIPE)]
+    name, text_settings = _text_settings(recipe or [], text)
+    config = load_recipe(recipes.find_recipe(name), [*text_settings, *(settings or ())], run=out if resume else None)
     if dump_recipe:
         typer.echo(recipes.dump_recipe(config), nl=False)
         return
@@ -82,6 +103,31 @@ def train(
         return
     plot_learning_curve(folder / METRICS, folder / "learning-curve.png")
     typer.echo(result.folder)
+
+
+def _text_settings(arguments: list[str], text: dict[str, str | None]) -> tuple[str, list[str]]:
+    """The recipe among the arguments, and the settings of its text; a shell may have expanded braces in its names.
+
+    A recipe that leaves its text open is named after the two languages.
+    """
+    from nmt import recipe as recipes
+
+    arguments = list(arguments)
+    values = {
+        key: value if key in ("source", "target") else rejoin_braces(value, arguments)
+        for key, value in text.items()
+        if value is not None
+    }
+    if len(arguments) > 1:
+        raise UsageError(f"There is one recipe, not {len(arguments)}: {' '.join(arguments)}.")
+    missing = [f"--{key}" for key in ("source", "target", "train", "valid") if key not in values]
+    if not arguments and missing:
+        raise UsageError(f"Give a recipe, or the text to train on: {', '.join(missing)} missing (`nmt train --help`).")
+    name = arguments[0] if arguments else "auto"
+    settings = {f"data.{key}": value for key, value in values.items()}
+    if not missing and recipes.leaves_data_open(recipes.find_recipe(name)):
+        settings["name"] = f"{values['source']}-{values['target']}"
+    return name, [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()]
 
 
 def average(

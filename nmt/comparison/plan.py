@@ -21,8 +21,9 @@ from typing import Any
 
 from nmt import __version__
 from nmt.errors import DataError, UsageError
-from nmt.recipe import Recipe, changed_keys, dump_recipe, find_recipe, load_recipe, shipped_recipes
+from nmt.recipe import Recipe, changed_keys, dump_recipe, find_recipe, shipped_recipes
 from nmt.runtime.files import write_content
+from nmt.training.auto import load_recipe
 from nmt.training.lock import lock_file, need_locks
 
 _MARK = ".comparison"

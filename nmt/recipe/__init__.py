@@ -19,6 +19,7 @@ from nmt.recipe.attention import (
     ScoreConfig,
     WindowConfig,
 )
+from nmt.recipe.choosing import Choice, Choose, SideProfile, TextProfile, choose_settings
 from nmt.recipe.data import CorpusConfig, DataConfig, FiltersConfig, Normalization, SubwordsConfig
 from nmt.recipe.loading import (
     EXAMPLE_DATA,
@@ -29,6 +30,7 @@ from nmt.recipe.loading import (
     load_recipe,
     parse_filters,
     parse_recipe,
+    recorded_choices,
 )
 from nmt.recipe.recurrent import (
     AttendThenUpdateConfig,
@@ -49,7 +51,7 @@ from nmt.recipe.recurrent import (
     UniformInitializationConfig,
     UpdateThenAttendConfig,
 )
-from nmt.recipe.schema import ModelConfig, Recipe, recipe_schema
+from nmt.recipe.schema import Chosen, ModelConfig, Recipe, recipe_schema
 from nmt.recipe.scoring import DecodingConfig, EvaluationConfig, ReportedDecoding, ReportedScore, Tokenizer
 from nmt.recipe.section import Section
 from nmt.recipe.shipped import find_recipe, recipe_title, shipped_recipes
@@ -86,6 +88,9 @@ __all__ = [
     "AttentionConfig",
     "AttentionalReadoutConfig",
     "Cell",
+    "Choice",
+    "Choose",
+    "Chosen",
     "ConcatScoreConfig",
     "ConstantScheduleConfig",
     "CorpusConfig",
@@ -131,9 +136,11 @@ __all__ = [
     "ScoreConfig",
     "Section",
     "SgdConfig",
+    "SideProfile",
     "StateReadoutConfig",
     "SubwordsConfig",
     "TanhReadoutConfig",
+    "TextProfile",
     "Tokenizer",
     "TrainingConfig",
     "TransformerModelConfig",
@@ -143,6 +150,7 @@ __all__ = [
     "WindowConfig",
     "change_decoding",
     "changed_keys",
+    "choose_settings",
     "dump_recipe",
     "find_recipe",
     "leaves_data_open",
@@ -152,5 +160,6 @@ __all__ = [
     "parse_yaml",
     "recipe_schema",
     "recipe_title",
+    "recorded_choices",
     "shipped_recipes",
 ]

@@ -1,7 +1,8 @@
 """Read recipes from YAML, with bases and overrides, and write them."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial, reduce
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from nmt.errors import UsageError
-from nmt.recipe.data import FiltersConfig
+from nmt.recipe.choosing import AUTO, Choice, Choose
+from nmt.recipe.data import DataConfig, FiltersConfig
 from nmt.recipe.messages import describe_errors, is_within, name_type
 from nmt.recipe.schema import Recipe
 from nmt.recipe.scoring import DecodingConfig
@@ -22,11 +24,14 @@ _LARGEST = 100_000
 """Maximum bytes of a recipe. Real ones have a few thousand, and parsing YAML is slow."""
 
 
-def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, based: bool = True) -> Recipe:
+def load_recipe(
+    name: str | Path, overrides: str | Iterable[str] = (), *, based: bool = True, choose: Choose | None = None
+) -> Recipe:
     """Load a recipe by file or shipped name, apply `a.b=value` overrides and validate it. Raises UsageError.
 
     A recipe with the key `base`, a file or the name of a shipped recipe, inherits all settings from it that it does not set
-    itself. With `based` false, `base` is an error and no other file is read.
+    itself. With `based` false, `base` is an error and no other file is read. A recipe with `chosen: auto` gets the settings that
+    `choose` chooses and it does not set itself; without `choose` it is an error.
     """
     path = as_path(name, "The recipe")
     if based and isinstance(name, str):
@@ -44,7 +49,50 @@ def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, based:
         raise UsageError(_missing_data(path))
     if _is_in_model_folder(path):
         _complete(tree)
+    if tree.get("chosen") == AUTO:
+        if choose is None:
+            raise UsageError(
+                f"{path}: the settings that follow from the text are not known here: train it with `nmt train`."
+            )
+        tree = _with_choices(tree, partial(choose, _validated(DataConfig, tree["data"], str(path), within=("data",))))
     return parse_recipe(tree, str(path), inherited)
+
+
+def _with_choices(tree: dict[str, Any], choose: Callable[[Mapping[str, Any]], list[Choice]]) -> dict[str, Any]:
+    """Fill in the settings that are chosen, but for those that the recipe says itself, and record which and why.
+
+    Of two choices of one setting, the later is taken.
+    """
+    del tree["chosen"]
+    own = dict(_leaves(tree))
+    chosen: dict[str, tuple[Any, str, str]] = {}
+    for choice in choose(own):
+        for key, value in choice.settings.items():
+            for leaf, leaf_value in _leaves({key: value}):
+                chosen[leaf] = leaf_value, key, choice.reason
+    others = [
+        key.removesuffix("kind")
+        for key, value in own.items()
+        if key in chosen and key.endswith(".kind") and value != chosen[key][0]
+    ]
+    reasons: dict[str, dict[str, None]] = {}
+    for leaf, (value, key, reason) in chosen.items():
+        is_said = any(is_within(leaf, said) or is_within(said, leaf) for said in own)
+        if not is_said and not leaf.startswith(tuple(others)):
+            *sections, last = leaf.split(".")
+            reduce(lambda section, name: section.setdefault(name, {}), sections, tree)[last] = value
+            reasons.setdefault(reason, {})[key] = None
+    return {**tree, "chosen": [{"settings": list(keys), "reason": reason} for reason, keys in reasons.items()]}
+
+
+def recorded_choices(path: Path) -> list[Choice]:
+    """What was chosen for the recipe of a model folder."""
+    recipe = load_recipe(path, based=False)
+    values = json.loads(recipe.model_dump_json())
+    return [
+        Choice({key: reduce(dict.__getitem__, key.split("."), values) for key in choice.settings}, choice.reason)
+        for choice in recipe.chosen
+    ]
 
 
 def _is_in_model_folder(path: Path) -> bool:
@@ -106,18 +154,18 @@ def _inherited(path: Path) -> dict[str, Path]:
     if "base" not in tree:
         return {}
     base = _base_file(path, tree["base"])
-    own = {*_dotted_keys(tree)}
-    of_base = dict.fromkeys(_dotted_keys(_read_file(base)), base) | _inherited(base)
+    own = dict(_leaves(tree))
+    of_base = dict.fromkeys(dict(_leaves(_read_file(base))), base) | _inherited(base)
     return {key: file for key, file in of_base.items() if key not in own}
 
 
-def _dotted_keys(tree: Mapping[str, Any], at: str = "") -> Iterator[str]:
-    """The dotted keys of all values that are not sections."""
+def _leaves(tree: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
+    """All values that are not sections, with their dotted keys."""
     for key, value in tree.items():
         if isinstance(value, dict):
-            yield from _dotted_keys(value, f"{at}{key}.")
+            yield from _leaves(value, f"{at}{key}.")
         else:
-            yield f"{at}{key}"
+            yield f"{at}{key}", value
 
 
 def _read_file(path: Path) -> dict[str, Any]:
@@ -201,8 +249,10 @@ def dump_recipe(recipe: Recipe) -> str:
 
 
 def changed_keys(recipe: Recipe, path: Path) -> list[str]:
-    """The dotted keys whose values differ from those of the recipe in a file, without what others reported."""
-    one, other = (json.loads(item.model_dump_json(exclude={"reported"})) for item in (recipe, load_recipe(path)))
+    """The dotted keys whose values differ from those of the recipe in a file, without what others reported and why."""
+    one, other = (
+        json.loads(item.model_dump_json(exclude={"reported", "chosen"})) for item in (recipe, load_recipe(path))
+    )
     return _differences(one, other)
 
 

@@ -5,8 +5,9 @@ Defaults of some settings follow from others. Values that contradict each other 
 
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from nmt.recipe.choosing import AUTO
 from nmt.recipe.data import DataConfig, SubwordsConfig
 from nmt.recipe.recurrent import RecurrentModelConfig
 from nmt.recipe.scoring import DecodingConfig, EvaluationConfig, ReportedScore
@@ -15,6 +16,14 @@ from nmt.recipe.training import TrainingConfig
 from nmt.recipe.transformer import TransformerModelConfig
 
 ModelConfig = Annotated[RecurrentModelConfig | TransformerModelConfig, BY_KIND, default_kind("recurrent")]
+
+
+class Chosen(Section):
+    """Settings that `nmt` chose because the recipe left them open, and why."""
+
+    settings: tuple[str, ...]
+    """Their dotted keys."""
+    reason: str
 
 
 class Recipe(Section):
@@ -31,6 +40,16 @@ class Recipe(Section):
     evaluation: EvaluationConfig = EvaluationConfig()
     reported: tuple[ReportedScore, ...] = ()
     """Scores of others on data.test, for `nmt reproduce`. A recipe does not inherit those of its base."""
+    chosen: tuple[Chosen, ...] = ()
+    """Which settings followed from the text, and why. A recipe file says `chosen: auto` to have all that it leaves open chosen."""
+
+    @model_serializer(mode="wrap")
+    def _without_empty(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out `chosen` if nothing was, as in recipes that say everything themselves."""
+        tree: dict[str, Any] = serialize(self)
+        if not self.chosen:
+            tree.pop("chosen", None)
+        return tree
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -70,5 +89,7 @@ def recipe_schema() -> dict[str, Any]:
     """The JSON Schema of a recipe file, for editors that complete and check YAML."""
     schema = Recipe.model_json_schema()
     schema["properties"]["base"] = {"type": "string", "description": "A recipe from which this one inherits."}
+    chosen = schema["properties"]["chosen"]
+    schema["properties"]["chosen"] = {"anyOf": [{"const": AUTO}, chosen], "description": chosen.pop("description")}
     schema["anyOf"] = [{"required": schema.pop("required")}, {"required": ["base"]}]
     return schema

@@ -24,13 +24,14 @@ from nmt.data.sampled import pairs_of
 from nmt.errors import DataError, NmtError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
-from nmt.recipe import Recipe, TrainingConfig, load_recipe
+from nmt.recipe import Recipe, TrainingConfig
 from nmt.runtime.arguments import as_path
 from nmt.runtime.device import as_device, check_precision, choose_precision, torch_defaults
 from nmt.runtime.progress import with_rate
 from nmt.runtime.wording import counted
 from nmt.text.subwords import Subwords
 from nmt.training.advice import TrainingSize, advise, overlap_warning, several_sentences_warning
+from nmt.training.auto import load_recipe
 from nmt.training.bad_updates import MAX_BAD_UPDATES, BadUpdate, Diverged, OutOfMemory
 from nmt.training.best import BestCheckpoints, Rank
 from nmt.training.checkpoint import State, has_state, save_state
@@ -118,8 +119,8 @@ def train(
         UsageError: an argument is invalid, or the folder holds a run already, is in use, or belongs to another recipe.
         Interrupted: a signal stopped the training; its state is saved.
     """
-    recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     folder, device = as_path(folder, "The run folder"), device_of_rank(as_device(device))
+    recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, run=folder if resume else None)
     with Stopping() as stopping:
         try:
             with _open_run(folder, device, resume=resume) as ranks:
@@ -568,6 +569,7 @@ class Trainer:
         yield split_tags_warning(data, bundle.source)
         yield self.start
         if self.is_new:
+            yield from (choice.reason for choice in self.recipe.chosen)
             yield overlap_warning(data, text)
             yield several_sentences_warning(text.train)
         yield from self.validator.introduction()

@@ -60,7 +60,7 @@ def test_a_title_is_what_stands_before_the_colon(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(shipped_recipes()))
 def test_every_recipe_parses_and_builds_its_model(name: str) -> None:
     path = shipped_recipes()[name]
-    recipe = load_recipe(path, [f"data={EXAMPLE_DATA}"] if leaves_data_open(path) else [])
+    recipe = load_recipe(path, [f"data={EXAMPLE_DATA}"] if leaves_data_open(path) else [], choose=lambda *_: [])
     with torch.device("meta"):  # the papers' models take a gigabyte
         model = build_model(recipe.model, source_size=recipe.subwords.size, target_size=recipe.subwords.size)
     assert sum(parameter.numel() for parameter in model.parameters()) > 0

@@ -1,0 +1,210 @@
+"""Settings that follow from the text: what `chosen: auto` fills in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nmt.recipe.data import DataConfig
+from nmt.runtime.wording import counted
+
+AUTO = "auto"
+"""The value of `chosen` that asks for choices."""
+
+
+@dataclass(frozen=True)
+class SideProfile:
+    """What one side of a training text is like."""
+
+    words: int
+    """Number of words, or of characters in text without spaces."""
+    types: int
+    """Number of different words."""
+    characters: int
+    alphabet: int
+    """Number of different characters."""
+    is_spaced: bool
+    """Whether there are spaces between words."""
+    unseen: float
+    """The share of the words of the validation text that are not among these."""
+
+    @property
+    def tokens(self) -> float:
+        """About how many subwords it has."""
+        return self.characters / (4.5 if self.is_spaced else 1.5)
+
+
+@dataclass(frozen=True)
+class TextProfile:
+    """What a training text is like, duplicates not counted, beside its validation text."""
+
+    pairs: int
+    duplicates: int
+    """Pairs that are there again."""
+    source: SideProfile
+    target: SideProfile
+    types: int
+    """Number of different words of both sides together."""
+    alphabet: int
+    """Number of different characters of both sides together."""
+    shared_letters: float
+    """The share of the letters of the target side that the source side uses too."""
+    longest: int
+    """Words, on the longer side, that only a hundredth of the pairs exceed."""
+
+    @property
+    def length(self) -> float:
+        """Target tokens per pair."""
+        return self.target.tokens / self.pairs
+
+    @property
+    def unseen(self) -> float:
+        """The larger share of unseen words of the two sides."""
+        return max(self.source.unseen, self.target.unseen)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings by dotted key, and why they have these values, in one sentence."""
+
+    settings: Mapping[str, Any]
+    reason: str
+
+
+Choose = Callable[[DataConfig, Mapping[str, Any]], list[Choice]]
+"""Chooses settings for a text, given those that the recipe says itself by dotted key."""
+
+
+def choose_settings(text: TextProfile, own: Mapping[str, Any]) -> list[Choice]:
+    """Choose settings that suit a text. The experiments behind the rules: recipes/NOTES.md, "Settings that follow from the text".
+
+    Args:
+        text: what the text is like.
+        own: the settings that the recipe says itself, by dotted key.
+    """
+    return [_filters(text), _subwords(text, own), _model(text, own), _training(text, own), _validation(text)]
+
+
+def _filters(text: TextProfile) -> Choice:
+    """Without duplicates, and with nearly all of the rest."""
+    most = min(max(_rounded(4 * text.longest, 50), 100), 300)
+    duplicates = f" ({counted(text.duplicates, 'duplicate')} left out)" if text.duplicates else ""
+    return Choice(
+        {"data.filters.duplicates": False, "data.filters.max_length": most},
+        f"Text: {counted(text.pairs, 'pair')}{duplicates}, of at most {most} tokens; 99 % have at most "
+        f"{counted(text.longest, 'word')}.",
+    )
+
+
+def _subwords(text: TextProfile, own: Mapping[str, Any]) -> Choice:
+    """One vocabulary if the languages share letters, as large as the tokens are still frequent."""
+    joint = own.get("subwords.joint", text.shared_letters >= 0.5)
+    sides = (text.source, text.target)
+    tokens, types, alphabet = (
+        (text.source.tokens + text.target.tokens, text.types, text.alphabet)
+        if joint
+        else (
+            min(side.tokens for side in sides),
+            min(side.types for side in sides),
+            max(side.alphabet for side in sides),
+        )
+    )
+    size = max([size for size in _VOCABULARIES if size * _OCCURRENCES <= tokens], default=_VOCABULARIES[0])
+    kind = own.get("subwords.kind", "bpe")
+    size = max(min(size, types + _SPECIAL), 0 if kind == "word" else alphabet + _SPECIAL)
+    return Choice(
+        {
+            "subwords.kind": kind,
+            "subwords.size": size,
+            "subwords.joint": joint,
+            "model.tie": "all" if joint else "target",
+        },
+        f"Subwords: {'one vocabulary' if joint else 'vocabularies'} of {counted(size, 'token')}, since "
+        f"{text.shared_letters:.0%} of the letters of the target are in the source too, and "
+        f"{text.unseen:.0%} of the words for validation are not in the training text.",
+    )
+
+
+def _model(text: TextProfile, own: Mapping[str, Any]) -> Choice:
+    """Wider for more and longer text, with less dropout for more."""
+    hidden = min(max(_rounded(128 * (text.target.tokens / 190e3 * text.length / 9) ** 0.4, 64), 128), 320)
+    embedding = own.get("model.embedding", 128 if hidden == 128 else 256)
+    dropout = next(rates for most, rates in _DROPOUT if text.target.tokens <= most)
+    return Choice(
+        {
+            "model.kind": "recurrent",
+            "model.embedding": embedding,
+            "model.embedding_scale": round(math.sqrt(embedding), 2),
+            "model.encoder.cell": "gru",
+            "model.encoder.hidden": hidden,
+            "model.attention.score.kind": "additive",
+            "model.attention.score.size": hidden,
+            "model.decoder.cell": "gru",
+            "model.decoder.order": {"kind": "attend-then-update", "conditional": True},
+            "model.decoder.readout.kind": "maxout",
+            "model.decoder.bridge": "mean",
+            "model.dropout": dropout,
+        },
+        f"Model: GRUs of {hidden} and {2 * hidden}, dropout up to {max(dropout.values())}, for about "
+        f"{_thousands(text.target.tokens)} target tokens, {text.length:.0f} per pair.",
+    )
+
+
+def _training(text: TextProfile, own: Mapping[str, Any]) -> Choice:
+    """More tokens for more and longer text, in a limited number of epochs."""
+    tokens = text.target.tokens
+    seen = 3.1e6 * (tokens / 190e3) ** (1 / 3) * (text.length / 9)
+    seen = min(max(seen, _FEWEST_EPOCHS * tokens), _MOST_EPOCHS * tokens)
+    batch, rate = next(values for most, *values in _BATCHES if tokens <= most)
+    updates = own.get("training.updates", max(_rounded(seen / batch, 100), 500))
+    return Choice(
+        {
+            **({} if "training.epochs" in own else {"training.epochs": 1000, "training.updates": updates}),
+            "training.batch_tokens": batch,
+            "training.optimizer": {"kind": "adam", "rate": rate},
+            "training.schedule": {"kind": "cosine", "warmup": max(updates // 15, 100), "final": 0.03},
+            "training.ema": 0.999,
+            "training.label_smoothing": 0.1,
+        },
+        f"Training: at most {counted(updates, 'update')} of {batch:,} tokens, about {updates * batch / tokens:.0f} epochs.",
+    )
+
+
+def _validation(text: TextProfile) -> Choice:
+    """By chrF where BLEU tells little apart: little text, or words of many forms."""
+    is_hard = text.pairs < _FEW_PAIRS or text.unseen > _MANY_UNSEEN
+    metric = "chrf" if is_hard else "bleu"
+    because = "with so little text or so many forms of words, BLEU tells models hardly apart"
+    return Choice(
+        {"training.validation": {"every": 250, "metrics": [metric], "keep_best": 3, "patience": 10}},
+        f"Validation: {'chrF' if is_hard else 'BLEU'} every 250 updates, stops after 10 without a better score"
+        f"{f'; {because}' if is_hard else ''}.",
+    )
+
+
+_VOCABULARIES = (500, 1000, 2000, 3000, 4000, 6000, 8000, 14_000)
+_SPECIAL = 260
+"""Tokens that are bytes, or begin and end sentences."""
+_OCCURRENCES = 11
+"""Least mean occurrences of a token."""
+_DROPOUT = (
+    (250e3, {"embedding": 0.3, "word": 0.2, "annotations": 0.3, "readout": 0.5}),
+    (700e3, {"embedding": 0.3, "word": 0.1, "annotations": 0.3, "readout": 0.4}),
+    (math.inf, {"embedding": 0.2, "word": 0.05, "annotations": 0.2, "readout": 0.3}),
+)
+"""Dropout by the most target tokens that it is for."""
+_BATCHES = ((250e3, 1024, 2e-3), (700e3, 1536, 1.5e-3), (math.inf, 2048, 1e-3))
+"""Tokens per batch and learning rate by the most target tokens that they are for."""
+_FEWEST_EPOCHS, _MOST_EPOCHS = 4, 60
+_FEW_PAIRS, _MANY_UNSEEN = 30_000, 0.2
+
+
+def _rounded(value: float, to: int) -> int:
+    """The nearest multiple."""
+    return round(value / to) * to
+
+
+def _thousands(number: float) -> str:
+    return f"{number / 1e3:,.0f} thousand"

@@ -1,0 +1,49 @@
+"""Load a recipe, and choose what it leaves open: from its text, from the model it starts from, or as the run it resumes did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from nmt import recipe as recipes
+from nmt.bundle.folder import RECIPE, Bundle
+from nmt.corpora.locators import load_normalized, load_training_corpus
+from nmt.data.profile import profile_text
+from nmt.recipe import Choice, DataConfig, Recipe, choose_settings
+from nmt.runtime.cache import expand_home
+
+
+def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, run: Path | None = None) -> Recipe:
+    """Load a recipe by file or shipped name, apply `a.b=value` overrides, and choose what it leaves open (`chosen: auto`).
+
+    Args:
+        name: the recipe.
+        overrides: settings to change.
+        run: the folder of a run to resume, whose choices stay.
+
+    Raises:
+        UsageError: the recipe cannot be used.
+        DataError: its text cannot be used.
+    """
+    return recipes.load_recipe(name, overrides, choose=partial(_choose, run))
+
+
+def _choose(run: Path | None, data: DataConfig, own: Mapping[str, Any]) -> list[Choice]:
+    if run is not None and (run / RECIPE).is_file():
+        return recipes.recorded_choices(run / RECIPE)
+    choices = choose_settings(profile_text(load_training_corpus(data), load_normalized(data, data.valid)), own)
+    start = own.get("training.pretrained.model") or own.get("training.pretrained")
+    if start is None:
+        return choices
+    return [*choices, *_as_pretrained(start, is_same=own.get("training.pretrained.subwords", "same") == "same")]
+
+
+def _as_pretrained(folder: str, *, is_same: bool) -> list[Choice]:
+    """The widths of the model to start from, and its subwords if they are used."""
+    start = Bundle.load(expand_home(folder), weights=False).recipe.model_dump(mode="json")
+    settings = {"model": {key: value for key, value in start["model"].items() if key != "dropout"}}
+    if is_same:
+        settings["subwords"] = start["subwords"]
+    return [Choice(settings, f"Start: as {folder}, whose weights it takes over.")]

@@ -1,0 +1,50 @@
+"""What the profile of a text counts."""
+
+import pytest
+
+from nmt.data import profile
+from nmt.data.columns import Column, collect
+from nmt.data.corpus import ParallelCorpus
+from nmt.data.profile import profile_text
+
+
+def corpus(*pairs: tuple[str, str], languages: tuple[str, str] = ("en", "de")) -> ParallelCorpus:
+    source, target = collect([tuple(map(list, zip(*pairs, strict=True)))], 2)
+    assert isinstance(source, Column)
+    return ParallelCorpus(source, target, "text", languages)
+
+
+PAIRS = [("a dog runs", "ein Hund rennt"), ("a dog runs", "ein Hund rennt"), ("a cat", "eine Katze schläft")]
+VALID = [("a dog sleeps", "ein Hund schläft"), ("the cat", "die Katze")]
+
+
+def test_duplicates_are_counted_once_and_unseen_words_among_those_for_validation() -> None:
+    text = profile_text(corpus(*PAIRS), corpus(*VALID))
+    assert (text.pairs, text.duplicates, text.longest) == (2, 1, 3)
+    assert (text.source.words, text.source.types, text.source.characters) == (5, 4, 15)
+    assert (text.target.words, text.target.types) == (6, 6)
+    assert text.source.unseen == pytest.approx(2 / 5)  # sleeps, the
+    assert text.target.unseen == pytest.approx(1 / 5)  # die
+    assert text.unseen == text.source.unseen
+
+
+def test_letters_are_shared_in_proportion_to_their_use() -> None:
+    text = profile_text(corpus(("ab", "ab ж"), ("c", "жж1.")), corpus(*VALID))
+    assert text.shared_letters == pytest.approx(2 / 5)
+
+
+def test_text_without_spaces_has_characters_as_words() -> None:
+    text = profile_text(
+        corpus(("a dog", "犬が走る。"), languages=("en", "ja")), corpus(("a", "犬"), languages=("en", "ja"))
+    )
+    assert (text.source.is_spaced, text.target.is_spaced) == (True, False)
+    assert text.target.words == 5
+    assert text.target.tokens == pytest.approx(5 / 1.5)
+
+
+def test_large_text_is_sampled_and_counted_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile, "SAMPLE", 100)
+    pairs = [(f"word{number} dog", f"Wort{number} Hund") for number in range(1000)]
+    text = profile_text(corpus(*pairs), corpus(*VALID))
+    assert text.pairs == 1000
+    assert text.source.words == 2000

@@ -1,0 +1,180 @@
+"""Settings that follow from a text make a valid recipe, whatever the text; what the recipe says itself stays."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.errors import UsageError
+from nmt.recipe import (
+    EXAMPLE_DATA,
+    Choice,
+    Recipe,
+    RecurrentModelConfig,
+    SideProfile,
+    TextProfile,
+    choose_settings,
+    dump_recipe,
+    load_recipe,
+    recorded_choices,
+)
+from tests.recipe.minimal import MINIMAL
+
+AUTO = f"chosen: auto\n{MINIMAL}"
+
+
+def side(words: int, **others: Any) -> SideProfile:
+    return SideProfile(
+        **{
+            "words": words,
+            "types": words // 4,
+            "characters": 5 * words,
+            "alphabet": 60,
+            "is_spaced": True,
+            "unseen": 0.1,
+            **others,
+        }
+    )
+
+
+def text(pairs: int, words: int = 10, **others: Any) -> TextProfile:
+    sides = {"source": side(words * pairs), "target": side(words * pairs)}
+    return TextProfile(
+        **{
+            "pairs": pairs,
+            "duplicates": 0,
+            **sides,
+            "types": words * pairs // 3,
+            "alphabet": 70,
+            "shared_letters": 1.0,
+            "longest": 3 * words,
+            **others,
+        }
+    )
+
+
+def chosen(path: Path, profile: TextProfile, *overrides: str) -> Recipe:
+    return load_recipe(path, overrides, choose=lambda _, own: choose_settings(profile, own))
+
+
+@pytest.fixture
+def auto(tmp_path: Path) -> Path:
+    path = tmp_path / "auto.yaml"
+    path.write_text(AUTO)
+    return path
+
+
+sides = st.builds(
+    SideProfile,
+    words=st.integers(1, 10**9),
+    types=st.integers(1, 10**7),
+    characters=st.integers(1, 10**10),
+    alphabet=st.integers(1, 10**4),
+    is_spaced=st.booleans(),
+    unseen=st.floats(0, 1),
+)
+profiles = st.builds(
+    TextProfile,
+    pairs=st.integers(1, 10**8),
+    duplicates=st.integers(0, 10**8),
+    source=sides,
+    target=sides,
+    types=st.integers(1, 10**7),
+    alphabet=st.integers(1, 10**4),
+    shared_letters=st.floats(0, 1),
+    longest=st.integers(0, 10**5),
+)
+
+
+@given(profiles)
+def test_every_text_gets_a_recipe_that_is_valid(profile: TextProfile) -> None:
+    choices = choose_settings(profile, {})
+    assert all(choice.settings and choice.reason.endswith(".") for choice in choices)
+    path = Path(__file__).parents[2] / "recipes/auto.yaml"
+    recipe = load_recipe(path, [f"data={EXAMPLE_DATA}"], choose=lambda *_: choices)
+    assert len(recipe.chosen) == len(choices)
+    updates, batch = recipe.training.updates or 0, recipe.training.batch_tokens
+    assert updates == 500 or (updates - 50) * batch <= 60 * profile.target.tokens
+    assert recipe.training.schedule.warmup < recipe.training.updates  # type: ignore[operator]
+
+
+def test_more_text_gets_more_of_everything_but_dropout_and_epochs(auto: Path) -> None:
+    recipes = [chosen(auto, text(pairs)) for pairs in (2_000, 10_000, 50_000, 250_000)]
+    models = [recipe.model for recipe in recipes if isinstance(recipe.model, RecurrentModelConfig)]
+    assert len(models) == len(recipes)
+    for values, grows in (
+        ([recipe.subwords.size for recipe in recipes], True),
+        ([model.encoder.hidden for model in models], True),
+        ([recipe.training.updates or 0 for recipe in recipes], True),
+        ([model.dropout.readout for model in models], False),
+    ):
+        assert values == sorted(values, reverse=not grows)
+        assert len({*values}) > 1
+
+
+def test_other_scripts_get_vocabularies_of_their_own(auto: Path) -> None:
+    same, other = (chosen(auto, text(10_000, shared_letters=share)) for share in (0.9, 0.1))
+    assert (same.subwords.joint, same.model.tie) == (True, "all")
+    assert (other.subwords.joint, other.model.tie) == (False, "target")
+
+
+def test_unseen_words_make_chrf_decide(auto: Path) -> None:
+    assert chosen(auto, text(200_000)).training.validation.metrics == ("bleu",)
+    assert chosen(auto, text(200_000, source=side(2_000_000, unseen=0.4))).training.validation.metrics == ("chrf",)
+    assert chosen(auto, text(5_000)).training.validation.metrics == ("chrf",)
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "subwords.joint=false",
+        "model.embedding=100",
+        "model.encoder.hidden=40",
+        "model.attention.score=general",
+        "model.kind=transformer",
+        "training.updates=7",
+        "training.epochs=2",
+        "training.optimizer={kind: sgd, rate: 0.5}",
+        "training.validation.patience=null",
+        "data.filters.max_length=17",
+    ],
+)
+def test_what_the_recipe_says_itself_stays_and_the_rest_fits_it(auto: Path, override: str) -> None:
+    key, _, value = override.partition("=")
+    recipe = chosen(auto, text(10_000), override)
+    plain = load_recipe(auto, [override, "chosen=[]"])
+    section, _, name = key.rpartition(".")
+    ours, theirs = recipe.model_dump(), plain.model_dump()
+    for part in section.split("."):
+        ours, theirs = ours[part], theirs[part]
+    assert ours[name] == theirs[name], value
+    if override == "training.epochs=2":
+        assert recipe.training.updates is None
+
+
+def test_choices_are_recorded_with_their_reasons_and_read_back(auto: Path, tmp_path: Path) -> None:
+    recipe = chosen(auto, text(10_000), "subwords.size=700")
+    assert recipe.subwords.size == 700
+    settings = [key for choice in recipe.chosen for key in choice.settings]
+    assert "subwords.size" not in settings
+    assert "subwords.joint" in settings
+    run = tmp_path / "recipe.yaml"
+    run.write_text(dump_recipe(recipe))
+    assert load_recipe(run) == recipe
+    again = load_recipe(auto, ["subwords.size=700"], choose=lambda *_: recorded_choices(run))
+    assert again == recipe
+    assert "chosen" not in dump_recipe(load_recipe(auto, ["chosen=[]"]))
+
+
+def test_what_is_to_be_chosen_is_an_error_where_no_text_is_read(auto: Path) -> None:
+    with pytest.raises(UsageError, match="follow from the text"):
+        load_recipe(auto)
+
+
+def test_a_chosen_section_does_not_replace_one_of_another_kind(auto: Path) -> None:
+    choice = Choice({"model.kind": "recurrent", "model.encoder.hidden": 32}, "Narrow.")
+    recipe = load_recipe(auto, ["model.kind=transformer"], choose=lambda *_: [choice])
+    assert recipe.model.kind == "transformer"
+    assert not recipe.chosen

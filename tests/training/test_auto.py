@@ -1,0 +1,133 @@
+"""`nmt train` without a recipe: settings follow from the text, are written with the run, and stay when it is resumed."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.recipe import load_recipe as read_recipe
+from nmt.training.auto import load_recipe
+from tests.commands import bad, good, nmt
+from tests.training.toy import recipe as toy_recipe
+from tests.training.toy import write_reversal
+
+TINY = [
+    option
+    for setting in ("embedding=16", "encoder.hidden=8", "attention.score.size=8")
+    for option in ("--set", f"model.{setting}")
+]
+SHORT = [*TINY, "--set", "subwords.kind=word", "--set", "training.updates=2", "--quiet"]
+TEXT = ["--source", "src", "--target", "tgt", "--train", "train.{src,tgt}", "--valid", "valid.{src,tgt}"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reversal")
+    write_reversal(folder, pairs=200, held_out=10)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(corpus: Path) -> Path:
+    return corpus / good(nmt("train", *TEXT, *SHORT, cwd=corpus)).strip()
+
+
+def test_a_run_is_named_after_its_languages_and_says_what_was_chosen(run: Path) -> None:
+    assert (run.parent.name, run.name) == ("runs", "src-tgt")
+    recipe = read_recipe(run / "recipe.yaml")
+    assert (recipe.training.updates, recipe.model.embedding, recipe.data.filters.duplicates) == (2, 16, False)
+    keys = [key for choice in recipe.chosen for key in choice.settings]
+    assert "subwords.size" in keys
+    assert not {"training.updates", "subwords.kind", "model.embedding"} & {*keys}
+    assert any("tokens" in choice.reason for choice in recipe.chosen)
+
+
+def test_braces_that_a_shell_has_expanded_make_the_same_recipe(corpus: Path, run: Path) -> None:
+    expanded = [
+        "--train",
+        "train.src",
+        "train.tgt",
+        "--source=src",
+        "--target=tgt",
+        "--valid",
+        "valid.src",
+        "valid.tgt",
+    ]
+    assert good(nmt("train", *expanded, *SHORT, "--dump-recipe", cwd=corpus)) == (run / "recipe.yaml").read_text()
+    behind = ["--source=src", "--target=tgt", "--train", "train.src", "--valid", "valid.src", "train.tgt", "valid.tgt"]
+    assert good(nmt("train", *behind, *SHORT, "--dump-recipe", cwd=corpus)) == (run / "recipe.yaml").read_text()
+
+
+def test_text_options_give_a_fixed_recipe_its_text(corpus: Path) -> None:
+    small = good(nmt("train", "small", *TEXT, "--dump-recipe", cwd=corpus))
+    assert "updates: 3000" in small
+    assert "name: src-tgt" in small
+    assert "valid: valid.{src,tgt}" in small
+
+
+def test_a_run_is_resumed_by_its_folder_alone_with_the_settings_it_has(corpus: Path, run: Path) -> None:
+    before = (run / "recipe.yaml").read_text()
+    good(nmt("train", "--resume", "-o", run, "--quiet", cwd=corpus))
+    assert (run / "recipe.yaml").read_text() == before
+    good(nmt("train", *TEXT, *SHORT, "--resume", "-o", run, cwd=corpus))
+    assert (run / "recipe.yaml").read_text() == before
+
+
+def test_choices_stay_when_a_run_is_resumed_though_its_text_would_now_give_others(
+    corpus: Path, run: Path, tmp_path: Path
+) -> None:
+    write_reversal(tmp_path, pairs=5000, held_out=10, longest=40)
+    data = f"data={{source: src, target: tgt, train: {tmp_path}/train, valid: {tmp_path}/valid}}"
+    fresh, resumed = (load_recipe("auto", [data, "subwords.kind=word"], run=folder) for folder in (None, run))
+    before = read_recipe(run / "recipe.yaml")
+    assert resumed.chosen == before.chosen
+    assert resumed.data.filters == before.data.filters != fresh.data.filters
+    assert resumed.training.schedule == before.training.schedule
+
+
+def test_a_model_to_start_from_gives_its_shapes_and_subwords(corpus: Path, run: Path) -> None:
+    data = f"data={{source: src, target: tgt, train: {corpus}/train, valid: {corpus}/valid}}"
+    start = read_recipe(run / "recipe.yaml")
+    same = load_recipe("auto", [data, f"training.pretrained={run}"])
+    assert same.model.model_copy(update={"dropout": start.model.dropout}) == start.model
+    assert same.subwords == start.subwords
+    new = load_recipe("auto", [data, f"training.pretrained={{model: {run}, subwords: new}}", "subwords.size=500"])
+    assert (new.model.embedding, new.subwords.kind, new.subwords.size) == (16, "bpe", 500)
+
+
+def test_the_log_says_what_was_chosen_before_it_says_how_training_goes(corpus: Path, tmp_path: Path) -> None:
+    ended = nmt("train", *TEXT, *SHORT[:-1], "-o", tmp_path / "run", cwd=corpus)
+    good(ended)
+    lines = ended.stderr.decode().splitlines()
+    reasons = [choice.reason for choice in read_recipe(tmp_path / "run/recipe.yaml").chosen]
+    assert lines[1 : 1 + len(reasons)] == reasons
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            [],
+            "Give a recipe, or the text to train on: --source, --target, --train, --valid missing (`nmt train --help`).",
+        ),
+        (["--source", "src", "--train", "train"], "Give a recipe, or the text to train on: --target, --valid missing"),
+        ([*TEXT, "small", "medium"], "There is one recipe, not 2: small medium."),
+        (["--resume", "-o", "nowhere"], "There is no run folder nowhere to resume."),
+    ],
+)
+def test_what_is_missing_or_too_much_is_said(arguments: list[str], sentence: str, corpus: Path) -> None:
+    assert sentence in bad(nmt("train", *arguments, cwd=corpus), 2)
+
+
+def test_text_that_is_not_there_is_an_error_of_the_data(corpus: Path) -> None:
+    text = [*TEXT[:4], "--train", "absent.{src,tgt}", "--valid", "valid.{src,tgt}"]
+    assert "There is no file absent.src" in bad(nmt("train", *text, cwd=corpus), 1)
+
+
+def test_a_recipe_of_ones_own_may_be_based_on_it(corpus: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    text = f"data: {{source: src, target: tgt, train: {corpus}/train, valid: {corpus}/valid}}"
+    mine.write_text(f"base: auto\nname: mine\n{text}\nmodel: {{dropout: 0.1}}\n")
+    recipe = load_recipe(mine)
+    assert recipe.chosen
+    assert recipe.model.dropout.readout == 0.1  # type: ignore[union-attr]
+    assert toy_recipe(corpus).chosen == ()

@@ -58,6 +58,13 @@ class Column(Sequence[str]):
             return self
         return collect(((change(batch),) for batch in self.batches()), 1)[0]
 
+    def take(self, rows: Sequence[int]) -> list[str]:
+        """The texts of these rows."""
+        import pyarrow as pa
+
+        texts: list[str] = self._chunks.take(pa.array(rows, pa.int64())).to_pylist()
+        return texts
+
     def rows_among(self, texts: Iterable[str]) -> list[int]:
         """The rows whose text is one of these, in order."""
         import pyarrow as pa

@@ -1,10 +1,13 @@
-"""Advice before training: a vocabulary or model that is too large, held-out text that is trained on, lines of several sentences."""
+"""Advice before training: a vocabulary or model too large, pairs repeated, held-out text trained on, lines of several sentences."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
+
+import numpy as np
 
 from nmt.corpora.locators import load_normalized
 from nmt.data.corpus import ParallelCorpus
@@ -25,6 +28,10 @@ _PRESETS = {"medium": 60_000, "small": 0}
 """Recipes whose widths to suggest, largest first, and the number of pairs from which each is suitable."""
 _NOTABLE_OVERLAP = 0.01
 """The share of common source sides from which on a held-out text is worth a warning."""
+_NOTABLE_REPETITION = 0.02
+"""The share of repeated pairs from which on it is worth a warning."""
+_COUNTED = 50_000
+"""Pairs up to which repetitions are counted; of a larger text, those of so many pairs are."""
 _SAMPLE = 500
 """Most lines that are searched for several sentences."""
 _NOTABLE_LINES = 0.2
@@ -146,6 +153,32 @@ def _held_out(data: DataConfig, text: TrainingText) -> Iterator[tuple[str, Paral
             yield "data.test", load_normalized(data, data.test, fetch=False)
         except DataError:
             return
+
+
+def duplicates_warning(data: DataConfig, train: ParallelCorpus) -> str | None:
+    """One sentence on the pairs of `data.train` that repeat an earlier one and are not filtered; None if these are few.
+
+    In a large text their share is estimated: of a pair that occurs m times, a share of 1 - 1/m is repetition.
+    """
+    if not data.filters.duplicates or not len(train):
+        return None
+    text, total = train.untagged, len(train)
+    rows = sorted(Random(1).sample(range(total), min(total, _COUNTED)))
+    pairs = list(zip(text.source.take(rows), text.target.take(rows), strict=True))
+    sides = (text.source.rows_among({one for one, _ in pairs}), text.target.rows_among({other for _, other in pairs}))
+    alike, counts = np.intersect1d(*sides, assume_unique=True).tolist(), Counter[tuple[str, str]]()
+    for start in range(0, len(alike), _COUNTED):
+        block = alike[start : start + _COUNTED]
+        counts.update(zip(text.source.take(block), text.target.take(block), strict=True))
+    share = sum(1 - 1 / counts[pair] for pair in pairs if all(pair)) / len(pairs)  # empty sides are left out anyway
+    if share < _NOTABLE_REPETITION:
+        return None
+    row, pair = max(zip(rows, pairs, strict=True), key=lambda item: all(item[1]) * counts[item[1]])
+    amount = f"{share:.0%}" if len(rows) < total else f"{round(share * total):,} ({share:.0%})"
+    return (
+        f"Warning: {amount} of the {total:,} pairs of data.train repeat another (such as line {row + 1:,}: "
+        f"{excerpt(pair[0], _WIDTH)}, {counts[pair]:,} times). data.filters.duplicates=false keeps one of each."
+    )
 
 
 def several_sentences_warning(train: ParallelCorpus) -> str | None:

@@ -30,11 +30,18 @@ from nmt.runtime.device import as_device, check_precision, choose_precision, tor
 from nmt.runtime.progress import with_rate
 from nmt.runtime.wording import counted
 from nmt.text.subwords import Subwords
-from nmt.training.advice import TrainingSize, advise, overlap_warning, several_sentences_warning
+from nmt.training.advice import (
+    TrainingSize,
+    advise,
+    duplicates_warning,
+    overlap_warning,
+    several_sentences_warning,
+)
 from nmt.training.auto import load_recipe
 from nmt.training.bad_updates import MAX_BAD_UPDATES, BadUpdate, Diverged, OutOfMemory
 from nmt.training.best import BestCheckpoints, Rank
 from nmt.training.checkpoint import State, has_state, save_state
+from nmt.training.conventions import convention_warnings
 from nmt.training.data_file import DataDescription, TextDescription
 from nmt.training.epoch import Epoch, ahead, plan_epoch
 from nmt.training.folder import check_text, check_weights, open_folder, resume_command, warn_of_changed_machine
@@ -571,7 +578,9 @@ class Trainer:
         if self.is_new:
             yield from (choice.reason for choice in self.recipe.chosen)
             yield overlap_warning(data, text)
+            yield duplicates_warning(data, text.train)
             yield several_sentences_warning(text.train)
+            yield from convention_warnings(text)
         yield from self.validator.introduction()
         size = TrainingSize(
             len(self.corpus), self.corpus.tokens, (len(bundle.source), len(bundle.target)), bundle.parameters

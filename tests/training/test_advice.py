@@ -1,5 +1,6 @@
 """Advice appears if the vocabulary or the model is too large for the corpus, and only then."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,12 @@ import torch
 
 from nmt.corpora.catalogue import local_file, lookup
 from nmt.corpora.locators import split_rows
+from nmt.data.columns import collect
+from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import encode_corpus
 from nmt.model.build import build_model
 from nmt.recipe import find_recipe, leaves_data_open, load_recipe, shipped_recipes
+from nmt.training import advice as advice_of_texts
 from nmt.training.advice import TrainingSize, advise
 from nmt.training.text import TrainingText
 from nmt.training.trainer import train
@@ -87,6 +91,32 @@ def test_advice_is_shown_once_at_the_start_of_a_run(tmp_path: Path, capsys: pyte
     assert "too much for" not in capsys.readouterr().err
     train(longer, tmp_path / "quiet", device=cpu, quiet=True)
     assert capsys.readouterr().err == ""
+
+
+def repeating(
+    pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, counted: int, **filters: bool
+) -> str | None:
+    monkeypatch.setattr(advice_of_texts, "_COUNTED", counted)
+    source, target = collect([[list(side) for side in zip(*pairs, strict=True)]], 2)
+    data = toy_recipe(Path("x")).data
+    data = data.model_copy(update={"filters": data.filters.model_copy(update=filters)})
+    return advice_of_texts.duplicates_warning(data, ParallelCorpus(source, target, "text", ("en", "de")))
+
+
+def test_repeated_pairs_are_counted_unless_a_filter_removes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [("a", "b"), ("a", "c"), ("yes", "ja"), ("", ""), ("", ""), ("yes", "ja"), ("d", "c"), ("yes", "ja")]
+    assert repeating(pairs, monkeypatch, 100) == (
+        "Warning: 2 (25%) of the 8 pairs of data.train repeat another (such as line 3: yes, 3 times). "
+        "data.filters.duplicates=false keeps one of each."
+    )
+    assert repeating(pairs, monkeypatch, 100, duplicates=False) is None
+    assert repeating([*pairs[:4], *((str(number), "x") for number in range(200))], monkeypatch, 1000) is None
+
+
+def test_the_share_of_repetition_in_a_large_text_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [(str(number // 3), "x") for number in range(2000)] + [(f"{number}!", "x") for number in range(1000)]
+    text = repeating(pairs, monkeypatch, 500) or ""
+    assert re.match(r"Warning: 4\d% of the 3,000 pairs .* 3 times\)", text), text
 
 
 def own_corpus(name: str) -> bool:

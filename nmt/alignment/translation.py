@@ -18,8 +18,9 @@ from nmt.alignment.token_weights import between_words, links_between_tokens, shi
 from nmt.alignment.weights import Alignment, Matrix
 from nmt.errors import DataError, UsageError
 from nmt.search.hypothesis import Hypothesis, no_alignment
-from nmt.text.inline import InlineText, LinkedWords, written
+from nmt.text.inline import InlineText, written
 from nmt.text.subwords import Subwords
+from nmt.text.unit_links import LinkedWords
 from nmt.text.words import WordsOfTokens, clean, words_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from nmt.alignment.extraction import AlignedPair
 from nmt.alignment.weights import AlignmentWeights
 from nmt.bundle.places import find_model, model_name
 from nmt.runtime.arguments import PrecisionName
-from nmt.text.inline import LinkedWords
+from nmt.text.unit_links import LinkedWords
 
 
 @dataclass(frozen=True)

@@ -11,25 +11,20 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import merge
-from itertools import groupby, pairwise, repeat, zip_longest
+from itertools import groupby, zip_longest
 from typing import Literal
 
 import regex
 
+from nmt.text.unit_links import CORE, STAND_INS, Interval, LinkedWords, Unit, UnitLinks, share_of, spans_of
+
 Kind = Literal["open", "close", "word", "mark"]
-Interval = tuple[int, int]
 
 _DEEPEST = 50
 """Most pairs inside one another; further tags count as single codes."""
 _LETTER = regex.compile(r"\p{L}")
-_STAND_INS = range(0xF0000, 0xFFFFE)
-"""Characters for private use: each stands for a code in a translation."""
-_IN_WORD = rf"[\p{{L}}\p{{M}}\p{{N}}{chr(_STAND_INS[0])}-{chr(_STAND_INS[-1])}]"
-_CORE = regex.compile(rf"{_IN_WORD}(?:.*{_IN_WORD})?", regex.DOTALL)
 _CLOSING = regex.compile(r"[.,;:!?…\"'\p{Pe}\p{Pf}]")
 _OPENING = regex.compile(r"[¿¡\"'\p{Ps}\p{Pi}]")
 
@@ -53,15 +48,6 @@ class Code:
 
 
 Piece = str | Code
-
-
-@dataclass(frozen=True)
-class LinkedWords:
-    """The words of a text and of its translation, and their links: pairs (source word, target word), from 0."""
-
-    source: Sequence[str]
-    target: Sequence[str]
-    links: AbstractSet[tuple[int, int]] = frozenset()
 
 
 def written(pieces: Iterable[Piece]) -> str:
@@ -287,180 +273,6 @@ def _look_around(point: _Point, events: list[_Event], left: int | None, right: i
         events[right] = str(after).lstrip()
 
 
-# --- words and links ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """A word without the punctuation beside it, or that punctuation."""
-
-    start: int
-    end: int
-    text: str
-    is_word: bool
-
-
-def _units(text: str, words: Sequence[str]) -> list[list[_Unit]]:
-    """The units of each word: punctuation before it, the word, punctuation after it, as far as there are any."""
-    return [list(_units_of(text, start, end)) for start, end in _spans(text, words)]
-
-
-def _units_of(text: str, start: int, end: int) -> Iterator[_Unit]:
-    core = _CORE.search(text, start, end)
-    cuts = (start, end) if core is None else (start, core.start(), core.end(), end)
-    for left, right in pairwise(cuts):
-        if left < right:
-            yield _Unit(left, right, text[left:right], core is not None and left == core.start())
-
-
-def _spans(text: str, words: Sequence[str]) -> list[Interval]:
-    """Where the words stand in the text; those that a model spells otherwise are taken to have equal shares of it."""
-    spans, end = list[Interval](), 0
-    for word in words:
-        start = text.find(word, end)
-        if start < 0:
-            break
-        end = start + len(word)
-        spans.append((start, end))
-    if len(spans) == len(words):
-        return spans
-    runs = [(match.start(), match.end()) for match in regex.finditer(r"\S+", text)]
-    return [runs[number * len(runs) // len(words)] for number in range(len(words))] if runs else []
-
-
-def _completed(links: AbstractSet[tuple[int, int]], source: int, target: int) -> set[tuple[int, int]]:
-    """The links, with words that have none linked beside their neighbors; the diagonal if there are no links at all."""
-    linked = {(left, right) for left, right in links if left < source and right < target}
-    if not linked and source and target:
-        diagonal = {(left, left * target // source) for left in range(source)}
-        return diagonal | {(right * source // target, right) for right in range(target)}
-    targets_of = defaultdict[int, list[int]](list)
-    for left, right in sorted(linked):
-        targets_of[left].append(right)
-    taken = {right for _, right in linked}
-    for step, words in ((1, range(source)), (-1, range(source - 1, -1, -1))):
-        for word in words:
-            if not targets_of[word]:
-                beside = [right + step for right in targets_of[word - step]]
-                free = [right for right in beside if 0 <= right < target and right not in taken][:1]
-                targets_of[word] += free
-                taken.update(free)
-    return {(left, right) for left, rights in targets_of.items() for right in rights}
-
-
-class _UnitLinks:
-    """Links between the units of a text and those of its translation."""
-
-    def __init__(self, plain: str, translation: str, words: LinkedWords) -> None:
-        source, target = _units(plain, words.source), _units(translation, words.target)
-        self.source, self.target = ([unit for word in side for unit in word] for side in (source, target))
-        self._source_starts, self._target_starts = (
-            [unit.start for unit in side] for side in (self.source, self.target)
-        )
-        self._source_ends = [unit.end for unit in self.source]
-        pairs = set[tuple[_Unit, _Unit]]()
-        for left, right in _completed(words.links, len(source), len(target)):
-            pairs.update(_linked_units(source[left], target[right]))
-        if self.source and self.target and not (self.source[-1].is_word or self.target[-1].is_word):
-            pairs.add((self.source[-1], self.target[-1]))
-        self.targets_of, self.sources_of = defaultdict[_Unit, list[_Unit]](list), defaultdict[_Unit, list[_Unit]](list)
-        for unit, other in sorted(pairs, key=lambda pair: (pair[0].start, pair[1].start)):
-            self.targets_of[unit].append(other)
-            self.sources_of[other].append(unit)
-        self._linked = [number for number, unit in enumerate(self.source) if unit in self.targets_of]
-
-    def between(self, start: int, end: int) -> list[_Unit]:
-        """The units of the source that lie at least partly between two places."""
-        return _between(self.source, self._source_starts, start, end)
-
-    def up_to(self, place: int, start: int) -> Iterator[tuple[int, _Unit]]:
-        """The linked units of the source that begin before a place and end after `start`, nearest first, and how far they are."""
-        number = bisect_left(self._source_starts, place)
-        for index in range(bisect_left(self._linked, number) - 1, -1, -1):
-            unit = self.source[self._linked[index]]
-            if unit.end <= start:
-                return
-            yield number - self._linked[index], unit
-
-    def after(self, place: int, end: int) -> Iterator[tuple[int, _Unit]]:
-        """The linked units of the source that end after a place and begin before `end`, nearest first, and how far they are."""
-        number = bisect_right(self._source_ends, place)
-        for index in range(bisect_left(self._linked, number), len(self._linked)):
-            unit = self.source[self._linked[index]]
-            if unit.start >= end:
-                return
-            yield self._linked[index] - number + 1, unit
-
-    def intervals(self, start: int, end: int) -> list[Interval]:
-        """The places of the translation that are linked to a stretch of the source; to its punctuation if it has no words."""
-        units = self.between(start, end)
-        units = [unit for unit in units if unit.is_word] or units
-        return sorted({_share(unit, other, start, end) for unit in units for other in self.targets_of[unit]})
-
-    def stretches(self, start: int, end: int, is_free: Callable[[int, int], bool]) -> list[Interval]:
-        """The free places that are linked to a stretch of the source, joined where nothing between them is linked."""
-        linked = {
-            (*_share(unit, other, start, end), other.is_word)
-            for unit in self.between(start, end)
-            for other in self.targets_of[unit]
-        }
-        joined: list[tuple[int, int, bool]] = []
-        for left, right, is_word in sorted(linked):
-            if not is_free(left, right):
-                continue
-            if joined and not self._is_linked(joined[-1][1], left):
-                first, last, has_word = joined.pop()
-                joined.append((first, max(last, right), has_word or is_word))
-            else:
-                joined.append((left, right, is_word))
-        return [(left, right) for left, right, has_word in joined if has_word]
-
-    def _is_linked(self, start: int, end: int) -> bool:
-        """Whether anything between two places of the translation is linked."""
-        return any(self.sources_of[unit] for unit in _between(self.target, self._target_starts, start, end))
-
-    def are_linked(self, place: int, other: int) -> bool:
-        """Whether a character of the source and one of the translation belong to units that are linked."""
-        units = self.between(place, place + 1)
-        return any(unit.start <= other < unit.end for source in units for unit in self.targets_of[source])
-
-    def target_at(self, place: int, step: int) -> _Unit | None:
-        """The first unit of the translation from a place on, or the last one up to it."""
-        number = bisect_left(self._target_starts, place) - (step < 0)
-        return self.target[number] if 0 <= number < len(self.target) else None
-
-
-def _between(units: Sequence[_Unit], starts: Sequence[int], start: int, end: int) -> list[_Unit]:
-    """The units that lie at least partly between two places."""
-    first = max(bisect_right(starts, start) - 1, 0)
-    return [unit for unit in units[first : bisect_left(starts, end)] if unit.end > start]
-
-
-def _linked_units(source: Sequence[_Unit], target: Sequence[_Unit]) -> Iterator[tuple[_Unit, _Unit]]:
-    """The units of two linked words that are linked: the words themselves, and the punctuation on the same side of both."""
-    if not (source and target):
-        return
-    number, other = (next((n for n, unit in enumerate(units) if unit.is_word), 0) for units in (source, target))
-    yield source[number], target[other]
-    if number and other:
-        yield source[0], target[0]
-    if number + 1 < len(source) and other + 1 < len(target):
-        yield source[-1], target[-1]
-
-
-def _share(unit: _Unit, other: _Unit, start: int, end: int) -> Interval:
-    """What of a target unit is linked to a stretch of the source: the same text if it is part of both, as in `X-Y`, else all."""
-    left, right = max(start - unit.start, 0), max(unit.end - end, 0)
-    if unit.text == other.text:
-        return other.start + left, other.end - right
-    part = unit.text[left : len(unit.text) - right]
-    place = other.text.find(part)
-    beside = other.text[place - 1 : place] + other.text[place + len(part) :][:1]
-    if unit.is_word and place >= 0 and not any(map(str.isalnum, beside)):
-        return other.start + place, other.start + place + len(part)
-    return other.start, other.end
-
-
 # --- kept words -----------------------------------------------------------------------------------------------------
 
 
@@ -476,10 +288,10 @@ def _with_stand_ins(
     stand_ins: dict[Code, str] = {}
     if not pairs:
         return translation, words, stand_ins
-    links = _UnitLinks(plain, translation, words)
+    links = UnitLinks(plain, translation, words)
     source, target = list(plain), list(translation)
     used = frozenset(source + target)
-    unused = (character for character in map(chr, _STAND_INS) if character not in used)
+    unused = (character for character in map(chr, STAND_INS) if character not in used)
     for pair, character in zip(pairs, unused, strict=False):
         stretches = links.stretches(
             pair.start, pair.end, lambda start, end: "".join(target[start:end]) == translation[start:end]
@@ -499,7 +311,7 @@ def _with_stand_ins(
 
 def _rewritten(text: str, letters: Sequence[str], words: Sequence[str]) -> list[str]:
     """The words of a text whose letters are replaced by others."""
-    return ["".join(letters[start:end]) for start, end in _spans(text, words)]
+    return ["".join(letters[start:end]) for start, end in spans_of(text, words)]
 
 
 def _overwrite(letters: list[str], interval: Interval, character: str) -> None:
@@ -543,7 +355,7 @@ class _Restoring:
 
     def __init__(self, plain: str, translation: str, words: LinkedWords) -> None:
         self._plain, self._translation = plain, translation
-        self._links = _UnitLinks(plain, translation, words)
+        self._links = UnitLinks(plain, translation, words)
 
     def pieces(self, pair: _Pair, start: int, end: int) -> Iterator[Piece]:
         """A stretch of the translation with the codes inside a pair."""
@@ -612,14 +424,14 @@ class _Restoring:
             end = share[1]
         return start, end
 
-    def _joining(self, unit: _Unit, pair: _Pair, *, is_edge: bool) -> Interval | None:
+    def _joining(self, unit: Unit, pair: _Pair, *, is_edge: bool) -> Interval | None:
         """What of a unit beside those of a pair belongs to the pair."""
         sources = self._links.sources_of[unit]
         if not (is_edge or (sources and not unit.is_word)):
             return None
         if any(source.end <= pair.start or pair.end <= source.start for source in sources):
             return None
-        shares = [_share(source, unit, pair.start, pair.end) for source in sources] or [(unit.start, unit.end)]
+        shares = [share_of(source, unit, pair.start, pair.end) for source in sources] or [(unit.start, unit.end)]
         return min(start for start, _ in shares), max(end for _, end in shares)
 
     def _point_place(self, point: _Point, parent: _Pair, bounds: Interval, taken: Sequence[Interval]) -> int:
@@ -638,30 +450,27 @@ class _Restoring:
             return bounds[0], 1
         if not point.is_word and point.place >= parent.visible[1]:
             return bounds[1], -1
-        sides = {-1: self._links.up_to(point.place, parent.start), 1: self._links.after(point.place, parent.end)}
         limits = {-1: (parent.start, point.place), 1: (point.place, parent.end)}
-        first = self._first_side(point)
-        near = (zip(sides[step], repeat(step)) for step in (first, -first))
-        for (_, unit), step in merge(*near, key=lambda each: each[0][0]):
-            if places := self._places_beside(unit, limits[step], step, bounds):
-                return (max(places) if step < 0 else min(places)), step
+        for unit, side in self._links.neighbors(point.place, (parent.start, parent.end), self._first_side(point)):
+            if places := self._places_beside(unit, limits[side], side, bounds):
+                return (max(places) if side < 0 else min(places)), side
         return bounds[1], -1
 
     def _first_side(self, point: _Point) -> int:
         """The side whose neighbor counts first: that of the word to which the codes are attached, else the next word."""
         before, after = self._plain[point.place - 1 : point.place], self._plain[point.place : point.place + 1]
-        if point.before is False and _CORE.match(before):
+        if point.before is False and CORE.match(before):
             return -1
         if point.after is False:
-            return 1 if _CORE.match(after) else -1
+            return 1 if CORE.match(after) else -1
         return -1 if point.before is False and not _OPENING.match(before) else 1
 
-    def _places_beside(self, unit: _Unit, limits: Interval, step: int, bounds: Interval) -> list[int]:
+    def _places_beside(self, unit: Unit, limits: Interval, step: int, bounds: Interval) -> list[int]:
         """The places after or before the translations of a unit; in other punctuation than that around the codes there is none."""
         start, end = max(unit.start, limits[0]), min(unit.end, limits[1])
         is_cut = end - start < unit.end - unit.start and not unit.is_word
         others = [other for other in self._links.targets_of[unit] if not is_cut or other.text == unit.text]
-        shares = [_share(unit, other, start, end) for other in others]
+        shares = [share_of(unit, other, start, end) for other in others]
         return [share[step < 0] for share in shares if bounds[0] <= share[0] and share[1] <= bounds[1]]
 
     def _point_pieces(self, points: Sequence[_Point], place: int, bounds: Interval) -> Iterator[Piece]:

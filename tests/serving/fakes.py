@@ -24,7 +24,7 @@ from nmt.serving.metrics import ServiceMetrics
 from nmt.serving.middleware import Access
 from nmt.serving.service import Limits, Service
 from nmt.serving.work import LineResult, LineTask, ModelDescription, ScoredLine, Setting
-from nmt.text.inline import LinkedWords
+from nmt.text.unit_links import LinkedWords
 
 MODELS = (
     ModelDescription("one", "one", "en", "de", alignment=True, beam_size=1, parameters=10),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.serving.texts import SplitText, split_html, split_lines
-from nmt.text.inline import LinkedWords
+from nmt.text.unit_links import LinkedWords
 
 
 def shouted(split: SplitText) -> str:

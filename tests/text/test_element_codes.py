@@ -5,7 +5,7 @@ from xml.etree.ElementTree import fromstring, tostring
 import pytest
 
 from nmt.text.element_codes import read_codes, write_codes
-from nmt.text.inline import LinkedWords
+from nmt.text.unit_links import LinkedWords
 
 PRE = '<ph id="7">&lt;img alt="<sub>dog</sub>"/&gt;</ph>'
 

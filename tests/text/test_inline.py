@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.text.inline import Code, InlineText, LinkedWords, Piece
+from nmt.text.inline import Code, InlineText, Piece
+from nmt.text.unit_links import LinkedWords
 
 
 def marked(text: str) -> InlineText:

@@ -9,7 +9,7 @@ import pytest
 
 from nmt.errors import DataError
 from nmt.serving.documents.docx import read_docx
-from nmt.text.inline import LinkedWords
+from nmt.text.unit_links import LinkedWords
 
 LANGUAGES = ("en", "de")
 UNSAFE = "The file declares entities or refers to other documents, which is not safe to read."

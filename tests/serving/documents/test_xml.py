@@ -6,7 +6,7 @@ from nmt.errors import DataError
 from nmt.serving.documents.document import InlineDocument
 from nmt.serving.documents.tmx import read_tmx
 from nmt.serving.documents.xliff import read_xliff
-from nmt.text.inline import LinkedWords
+from nmt.text.unit_links import LinkedWords
 
 LANGUAGES = ("en", "de")
 UNSAFE = "The file declares entities or refers to other documents, which is not safe to read."

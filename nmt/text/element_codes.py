@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nmt.text.inline import Code, InlineText, Piece
+from nmt.text.inline import Code, InlineText, Piece, kept_text
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -27,18 +27,22 @@ _NO_WORD_TYPES = frozenset({"image", "lb", "pb"})
 class _ElementCode(Code):
     """An element, or the start or end of one that has text."""
 
-    element: Element | None = None
-    has_text: bool = False
+    element: Element = field(kw_only=True)
+    has_text: bool = field(default=False, kw_only=True)
 
 
-def read_codes(element: Element) -> InlineText:
+def read_codes(element: Element, *, is_kept: bool = False) -> InlineText:
     """The content of a segment (`<source>`, `<seg>`) as text with inline codes.
 
     `<g>`, `<hi>`, `<mrk>` and `<pc>` are pairs around text, `<bpt>` with `<ept>`, `<bx>` with `<ex>`, `<sc>` with `<ec>` and `<sm>`
     with `<em>` are pairs too. Others are single codes with their content, and so is a `<mrk>` that is not to be translated; its
-    words are kept.
+    words are kept. Where one that is to be translated is inside, each text around it is kept.
+
+    Args:
+        element: the segment.
+        is_kept: whether only what says `translate="yes"` is to be translated.
     """
-    return InlineText(_pieces(element))
+    return InlineText(_pieces(element, is_kept=is_kept))
 
 
 def write_codes(element: Element, pieces: Iterable[Piece]) -> None:
@@ -48,43 +52,48 @@ def write_codes(element: Element, pieces: Iterable[Piece]) -> None:
     element.text = None
     path = [element]
     for piece in pieces:
-        if isinstance(piece, str):
-            _append_text(path[-1], piece)
-        elif isinstance(piece, _ElementCode) and piece.element is not None:
-            if not piece.has_text:
-                path[-1].append(_alone(piece.element))
-            elif piece.kind == "open":
-                child = element.makeelement(piece.element.tag, dict(piece.element.attrib))
-                path[-1].append(child)
-                path.append(child)
-            elif len(path) > 1:
-                path.pop()
+        if not isinstance(piece, _ElementCode):
+            _append_text(path[-1], piece if isinstance(piece, str) else piece.text)
+        elif not piece.has_text:
+            path[-1].append(_alone(piece.element))
+        elif piece.kind == "open":
+            child = element.makeelement(piece.element.tag, dict(piece.element.attrib))
+            path[-1].append(child)
+            path.append(child)
+        elif len(path) > 1:
+            path.pop()
 
 
-def _pieces(element: Element) -> Iterator[Piece]:
-    yield element.text or ""
+def _pieces(element: Element, *, is_kept: bool) -> Iterator[Piece]:
+    """The content of an element; with `is_kept`, text is not to be translated."""
+    yield from _text(element.text or "", is_kept=is_kept)
     for child in element:
-        yield from _codes(child, element)
-        yield child.tail or ""
+        yield from _codes(child, element, is_kept=is_kept)
+        yield from _text(child.tail or "", is_kept=is_kept)
 
 
-def _codes(child: Element, parent: Element) -> Iterator[Piece]:
+def _text(text: str, *, is_kept: bool) -> Iterator[Piece]:
+    return kept_text(text, text) if is_kept else iter([text])
+
+
+def _codes(child: Element, parent: Element, *, is_kept: bool) -> Iterator[Piece]:
     name = _local_name(child)
-    if name in _CONTAINERS and _is_protected(child):
-        yield _ElementCode("", element=child, words=InlineText(_pieces(child)).plain)
-        return
     if name in _CONTAINERS:
+        is_inner_kept = (is_kept or _is_protected(child)) and not _is_translated(child)
+        if is_inner_kept and not is_kept and not any(map(_is_translated, child.iter())):
+            yield _ElementCode("", element=child, words=InlineText(_pieces(child, is_kept=False)).plain)
+            return
         key = f"{id(child)}"
-        yield _ElementCode("", "open", key, child, has_text=True)
-        yield from _pieces(child)
-        yield _ElementCode("", "close", key, child, has_text=True)
+        yield _ElementCode("", "open", key, element=child, has_text=True)
+        yield from _pieces(child, is_kept=is_inner_kept)
+        yield _ElementCode("", "close", key, element=child, has_text=True)
         return
     kind: Kind = "mark" if name in _NO_WORDS or _type(child) in _NO_WORD_TYPES else "word"
     if name in _OPENINGS:
         kind = "open"
     elif name in _CLOSINGS:
         kind = "close"
-    yield _ElementCode("", kind, f"{id(parent)} {_OPENINGS.get(name, name)} {_number(child)}", child)
+    yield _ElementCode("", kind, f"{id(parent)} {_OPENINGS.get(name, name)} {_number(child)}", element=child)
 
 
 def _local_name(element: Element) -> str:
@@ -93,6 +102,10 @@ def _local_name(element: Element) -> str:
 
 def _is_protected(element: Element) -> bool:
     return element.get("translate") == "no" or element.get("mtype") == "protected"
+
+
+def _is_translated(element: Element) -> bool:
+    return element.get("translate") == "yes"
 
 
 def _type(element: Element) -> str | None:

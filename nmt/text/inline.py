@@ -55,6 +55,16 @@ def written(pieces: Iterable[Piece]) -> str:
     return "".join(piece if isinstance(piece, str) else piece.text for piece in pieces)
 
 
+def kept_text(text: str, words: str) -> Iterator[Piece]:
+    """A stretch of text that stays as it is, of which a model reads these words; white space around it is text."""
+    core = text.strip()
+    before, after = text.split(core) if core else (text, "")
+    yield " " * bool(before)
+    if core:
+        yield Code(core, words=words.strip())
+    yield " " * bool(after)
+
+
 class InlineText:
     """A text with inline codes.
 

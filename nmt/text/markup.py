@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape, unescape
 from typing import Literal
 
-from nmt.text.inline import Code, Kind, Piece
+from nmt.text.inline import Code, Kind, Piece, kept_text
 
 _BLOCKS = frozenset(
     """
@@ -44,16 +44,16 @@ class _Token:
     """Text, a tag, or an element that is not translated, as it is written.
 
     Attributes:
-        kind: `whole` is an element without end tag, or with its content.
+        kind: `whole` is an element without end tag, or with its content; `kept` is text that is not translated.
         name: of the element, in small letters; empty for text and comments.
-        is_opaque: whether the content is not translated.
+        translates: whether the content is to be translated; None if the element around it decides.
         words: the content without markup, if it is part of a sentence.
     """
 
     raw: str
-    kind: Literal["text", "open", "close", "whole"]
+    kind: Literal["text", "kept", "open", "close", "whole"]
     name: str = ""
-    is_opaque: bool = False
+    translates: bool | None = None
     words: str = ""
 
 
@@ -61,7 +61,7 @@ def html_blocks(text: str) -> Iterator[str | list[Piece]]:
     """The blocks of HTML, each as text and codes without entities, and markup between them as it is written.
 
     Scripts, code, and elements whose author says `translate="no"` or `notranslate` are codes with their content; the latter keep
-    words.
+    words. In an element that holds one with `translate="yes"`, tags are codes as elsewhere, and so is each text that stays.
     """
     run: list[_Token] = []
     for token in _elements(_tokens(text)):
@@ -86,7 +86,7 @@ def _block(run: list[_Token]) -> Iterator[str | list[Piece]]:
     if not visible:
         yield "".join(raw)
         return
-    pieces = list(map(_piece, run))
+    pieces = [piece for token in run for piece in _pieces(token)]
     first, last = run[0].raw, run[-1].raw
     if run[0].kind == "text":
         yield first[: len(first) - len(first.lstrip())]
@@ -98,15 +98,17 @@ def _block(run: list[_Token]) -> Iterator[str | list[Piece]]:
         yield last[len(last.rstrip()) :]
 
 
-def _piece(token: _Token) -> Piece:
+def _pieces(token: _Token) -> Iterator[Piece]:
     match token.kind:
         case "text":
-            return _text(token)
+            yield _text(token)
+        case "kept":
+            yield from kept_text(token.raw, _text(token))
         case "whole":
-            kind: Kind = "word" if token.is_opaque and token.name not in _RAW else "mark"
-            return Code(token.raw, kind, words=token.words)
+            kind: Kind = "word" if token.translates is False and token.name not in _RAW else "mark"
+            yield Code(token.raw, kind, words=token.words)
         case kind:
-            return Code(token.raw, kind, token.name)
+            yield Code(token.raw, kind, token.name)
 
 
 def _text(token: _Token) -> str:
@@ -139,21 +141,25 @@ def _tag(match: re.Match[str]) -> _Token:
     if match["slash"]:
         return _Token(match[0], "close", name)
     is_whole = name in _EMPTY or _SELF_CLOSING.search(match["attributes"]) is not None
-    return _Token(match[0], "whole" if is_whole else "open", name, name in _CODE or _is_kept(match["attributes"]))
+    return _Token(match[0], "whole" if is_whole else "open", name, _translates(name, match["attributes"]))
 
 
-def _is_kept(attributes: str) -> bool:
-    """Whether the attributes say that the content is not to be translated."""
-    if "translate" not in attributes.lower():
+def _translates(name: str, attributes: str) -> bool | None:
+    """Whether an element says that its content is to be translated; None if it says nothing."""
+    said = None
+    if "translate" in attributes.lower():
+        values = {match[1].lower(): (match[2] or "").strip("\"'") for match in _ATTRIBUTE.finditer(attributes)}
+        is_kept = "notranslate" in values.get("class", "").split()
+        said = False if is_kept else {"no": False, "yes": True, "": True}.get(values.get("translate", "-").lower())
+    if name in _CODE and (said is None or name in _RAW):
         return False
-    values = {match[1].lower(): (match[2] or "").strip("\"'") for match in _ATTRIBUTE.finditer(attributes)}
-    return values.get("translate", "").lower() == "no" or "notranslate" in values.get("class", "").split()
+    return said
 
 
 def _elements(tokens: Iterator[_Token]) -> Iterator[_Token]:
     """The tokens, with each element that is not translated as one; an element that does not end goes to the end of the text."""
     for token in tokens:
-        if token.kind != "open" or not token.is_opaque:
+        if token.kind != "open" or token.translates is not False:
             yield token
             continue
         parts, depth = [token], 1
@@ -163,6 +169,24 @@ def _elements(tokens: Iterator[_Token]) -> Iterator[_Token]:
                 depth += 1 if inner.kind == "open" else -1
             if depth == 0:
                 break
+        if any(part.kind == "open" and part.translates for part in parts):
+            yield from _partly_kept(parts)
+            continue
         is_inline = not any(part.name in _BLOCKS or part.name in _CODE for part in parts)
         words = "".join(_text(part) for part in parts if part.kind == "text") if is_inline else ""
-        yield _Token("".join(part.raw for part in parts), "whole", token.name, is_opaque=True, words=words)
+        yield _Token("".join(part.raw for part in parts), "whole", token.name, translates=False, words=words)
+
+
+def _partly_kept(parts: list[_Token]) -> Iterator[_Token]:
+    """The tokens of an element in which some is to be translated, and text that is not as `kept`."""
+    path: list[tuple[str, bool]] = []
+    for part in parts:
+        if part.kind == "text" and not path[-1][1]:
+            yield replace(part, kind="kept")
+            continue
+        yield part
+        if part.kind == "open":
+            path.append((part.name, path[-1][1] if part.translates is None else part.translates))
+        elif part.kind == "close" and any(name == part.name for name, _ in path[1:]):
+            while path.pop()[0] != part.name:
+                pass

@@ -102,6 +102,7 @@ MARKUP = [
     "</script>",
     " ",
     "<i translate=no>",
+    "<i translate=yes>",
     "</i>",
 ]
 
@@ -129,6 +130,24 @@ def test_elements_that_are_not_to_be_translated_are_kept_and_the_model_reads_the
     split = split_html(f"a {kept} f")
     assert [line.plain.split() for line in split.lines] == [["a", *words.split(), "f"]]
     assert shouted(split) == (f"F {kept} A" if words else f"{kept} F A")
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ('<b translate="no">x <i translate="yes">b c</i> y</b>', '<b translate="no">y <i translate="yes">C B</i> x</b>'),
+        ('a <b class=notranslate>x&amp; <u>y <i translate>b</i></u></b>', '<b class=notranslate><u><i translate>B</i> y</u> x&amp;</b> A'),
+        ('<div translate=no>x<p translate>a <u>z</u></p></div>', '<div translate=no>x<p translate><u>Z</u> A</p></div>'),
+        ('<p translate=no>x</p><p translate>a <u translate=no>z</u>', '<p translate=no>x</p><p translate><u translate=no>z</u> A'),
+        ('<code>x = <i translate="yes">a b</i></code>', '<code><i translate="yes">B A</i> x =</code>'),
+        ('<code translate="yes">a b</code>', '<code translate="yes">B A</code>'),
+        ('<script translate="yes">a b</script>', '<script translate="yes">a b</script>'),
+        ('<b translate=no>x <i>y</b> <i translate=yes>a', '<i translate=yes>A <b translate=no>x <i>y</b>'),
+        ('<b translate=no>x <u><i translate=yes>a</u> y</b>', '<b translate=no>y <u><i translate=yes>A</u> x</b>'),
+    ],
+)  # fmt: skip
+def test_what_is_to_be_translated_inside_what_is_not_is(text: str, result: str) -> None:
+    assert shouted(split_html(text)) == result
 
 
 @pytest.mark.parametrize("text", ['<p><b translate="no">a b</b> 2</p>', '<p><b translate="no">a b</b></p>'])

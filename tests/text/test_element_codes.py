@@ -1,5 +1,6 @@
 """Inline elements of XLIFF and TMX are put back into translations."""
 
+import re
 from xml.etree.ElementTree import fromstring, tostring
 
 import pytest
@@ -39,6 +40,25 @@ def reversed_words(content: str) -> str:
 )  # fmt: skip
 def test_elements_follow_their_words(content: str, expected: str) -> None:
     assert reversed_words(content) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("<no>X <yes>b c</yes> Y</no> d", "d <no>Y <yes>c b</yes> X</no>"),
+        ('<no>X <yes>b<ph id="1" /> c</yes></no>', '<no><yes>c b<ph id="1" /></yes> X</no>'),
+        ('<no>X <g id="1">Y <yes>b</yes></g></no>', '<no><g id="1"><yes>b</yes> Y</g> X</no>'),
+        ("a <no>X <yes>b <no>Y</no> c</yes></no>", "<no><yes>c <no>Y</no> b</yes> X</no> a"),
+    ],
+)
+def test_the_nearest_element_that_says_so_decides_what_is_translated(content: str, expected: str) -> None:
+    marks = (
+        re.sub("<(/?)(no|yes)>", lambda tag: "</mrk>" if tag[1] else f'<mrk translate="{tag[2]}">', text)
+        for text in (content, expected)
+    )
+    assert reversed_words(next(marks)) == next(marks)
+    text = read_codes(fromstring("<seg>a <mrk>b</mrk> <mrk translate='yes'>c</mrk></seg>"), is_kept=True)
+    assert [piece for piece in text.pieces if isinstance(piece, str) and piece.strip()] == ["c"]
 
 
 @pytest.mark.parametrize(

@@ -43,10 +43,14 @@ def read_xliff(content: bytes, languages: Languages) -> InlineDocument:
         check_languages(element.get(source_name), element.get(target_name), languages)
     sources = [source for segment in _segments(tree) if (source := _open_source(segment)) is not None]
     targets = [_new_target(source, languages[1]) for source in sources]
-    parts = [part for target in targets for part in _parts(target)]
+    parts = [
+        (part, not _is_translatable(source))
+        for source, target in zip(sources, targets, strict=True)
+        for part in _parts(target)
+    ]
 
     def write(translations: Sequence[Sequence[Piece]]) -> bytes:
-        for part, pieces in zip(parts, translations, strict=True):
+        for (part, _), pieces in zip(parts, translations, strict=True):
             write_segment(part, pieces)
         for source, target in zip(sources, targets, strict=True):
             _put(source, target)
@@ -56,12 +60,16 @@ def read_xliff(content: bytes, languages: Languages) -> InlineDocument:
                 element.set(target_name, languages[1])
         return write_xml(tree)
 
-    return InlineDocument(map(read_segment, parts), write)
+    return InlineDocument((read_segment(part, is_kept=is_kept) for part, is_kept in parts), write)
 
 
 def _segments(tree: _ElementTree) -> list[_Element]:
-    """What holds a source and its target, and is to be translated."""
-    return [element for element in elements_of(tree, "trans-unit", "segment") if _is_translatable(element)]
+    """What holds a source and its target, and is to be translated, or something in it."""
+    return [
+        element
+        for element in elements_of(tree, "trans-unit", "segment")
+        if _is_translatable(element) or any(each.get("translate") == "yes" for each in element.iterdescendants())
+    ]
 
 
 def _is_translatable(element: _Element) -> bool:

@@ -95,11 +95,11 @@ def unprotected(pieces: Iterable[Piece]) -> Iterator[Piece]:
             yield from group
 
 
-def read_segment(element: _Element) -> InlineText:
-    """The content of a segment of XLIFF or TMX. Raises DataError if it is too long."""
+def read_segment(element: _Element, *, is_kept: bool = False) -> InlineText:
+    """The content of a segment of XLIFF or TMX, see `read_codes`. Raises DataError if it is too long."""
     if len(list(islice(element.iter(), _MOST_PIECES))) == _MOST_PIECES:
         raise DataError(_TOO_LONG)
-    return protected(read_codes(element).pieces)
+    return protected(read_codes(element, is_kept=is_kept).pieces)
 
 
 def write_segment(element: _Element, pieces: Iterable[Piece]) -> None:

@@ -82,6 +82,15 @@ def test_xliff_2_says_that_segments_are_translated() -> None:
     assert written == expected
 
 
+def test_a_part_to_translate_of_a_unit_that_is_not_is_translated() -> None:
+    unit = '<segment><source>X {0} <mrk id="1" translate="yes">a <mrk id="2" translate="no">Y</mrk> b</mrk> Z</source>'
+    texts, written = filled(read_xliff(XLIFF_2.replace("<segment><source>d</source>", f"{unit}").encode(), LANGUAGES))
+    assert texts == ["a b", "X  a Y b Z"]
+    assert (
+        '<target>Z <mrk id="1" translate="yes">b <mrk id="2" translate="no">Y</mrk> a</mrk> X {0}</target>' in written
+    )
+
+
 def test_tmx_gets_variants_in_the_target_language() -> None:
     texts, written = filled(read_tmx(TMX.encode(), LANGUAGES))
     assert texts == ["a b c", "d & e"]

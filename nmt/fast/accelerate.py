@@ -15,8 +15,6 @@ from nmt.fast.attention import (
     DeferredAttendThenUpdate,
     DeferredAttention,
     DeferredConcatScore,
-    DeferredDotScore,
-    DeferredGeneralScore,
     DeferredUpdateThenAttend,
 )
 from nmt.fast.deferred import DeferredLinear
@@ -32,7 +30,7 @@ from nmt.model.decoder import AttendThenUpdate, Recurrence, UpdateThenAttend
 from nmt.model.dropout import Dropout
 from nmt.model.interface import device_of
 from nmt.model.output import OutputLayer
-from nmt.model.scores import AdditiveScore, ConcatScore, DotScore, GeneralScore
+from nmt.model.scores import AdditiveScore, ConcatScore
 
 ModelT = TypeVar("ModelT", bound=nn.Module)
 
@@ -43,8 +41,6 @@ TRAINING_TWINS: dict[type[nn.Module], type[nn.Module]] = {
     Recurrence: FastRecurrence,
     AdditiveScore: DeferredAdditiveScore,
     ConcatScore: DeferredConcatScore,
-    DotScore: DeferredDotScore,
-    GeneralScore: DeferredGeneralScore,
     Attention: DeferredAttention,
     AttendThenUpdate: DeferredAttendThenUpdate,
     UpdateThenAttend: DeferredUpdateThenAttend,

@@ -8,7 +8,6 @@ backwards, and the gradient of U is one product at the end. With a = W x + U s o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from nmt.fast.deferred import deferring, is_deferring, step_linear
-from nmt.fast.kernels import training as training_kernels
+from nmt.fast.kernels import training as kernels
 from nmt.model.cells import GruCell, dropped
 from nmt.model.decoder import Recurrence, RecurrentState
 
@@ -41,12 +39,8 @@ class FastGruCell(GruCell):
 
     @property
     def is_plain(self) -> bool:
-        """Whether there is no layer normalization, which `states` does not compute."""
+        """Whether there is no layer normalization, which `gru_states` does not compute."""
         return isinstance(self.norm_recurrent, nn.Identity)
-
-    def states(self, projected: Float[Tensor, "B T G"], start: Float[Tensor, "B H"]) -> Float[Tensor, "B T H"]:
-        """The states of all steps after `start`."""
-        return gru_states(projected, self.recurrent.weight, self.recurrent.bias, start)
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -59,53 +53,41 @@ class FastRecurrence(Recurrence):
         self, tokens: Float[Tensor, "B T G"], state: RecurrentState
     ) -> tuple[Float[Tensor, "B T H"], RecurrentState]:
         cell = self.cells[0]
-        if self.layers > 1 or state.masks is not None or not is_deferring():
+        if self.layers > 1 or state.masks is not None or not _trains_with_kernels(tokens):
             return super().all_steps(tokens, state)
         if not isinstance(cell, FastGruCell) or not cell.is_plain:
             return super().all_steps(tokens, state)
-        states = cell.states(tokens, state.hidden[:, 0])
+        states = gru_states(tokens, cell.recurrent.weight, cell.recurrent.bias, state.hidden[:, 0])
         return states, replace(state, hidden=states[:, -1:])
 
 
 class FastGru(nn.GRU):
-    """The layer step by step in training on a CPU, where the backward pass of PyTorch's own layer is slower."""
+    """The layer step by step in training, where the backward pass of PyTorch's own layer is slower."""
 
     def forward(self, values: Float[Tensor, "B S D"], hx: Tensor | None = None) -> tuple[Tensor, Tensor]:  # type: ignore[override] # no packed sequences
         weight, recurrent, bias, recurrent_bias = self.all_weights[0]
-        if hx is not None or not torch.is_grad_enabled():
+        if hx is not None or not _trains_with_kernels(recurrent):
             states, final = super().forward(values, hx)
             return states, final
-        projected = functional.linear(values, weight, bias)
-        with deferring():
-            start = projected.new_zeros(len(values), self.hidden_size)
-            states = gru_states(projected, recurrent, recurrent_bias, start)
+        start = recurrent.new_zeros(len(values), self.hidden_size)
+        states = gru_states(functional.linear(values, weight, bias), recurrent, recurrent_bias, start)
         return states, states[:, -1:].transpose(0, 1)
+
+
+def _trains_with_kernels(*tensors: Tensor) -> bool:
+    return torch.is_grad_enabled() and kernels.can_use(*tensors)
 
 
 def gru_gates(
     projected: Float[Tensor, "B G"], recurrent: Float[Tensor, "B G"], hidden: Float[Tensor, "B H"]
 ) -> Float[Tensor, "B H"]:
     """s' from W x, U s and s."""
-    if is_deferring():
-        node = _CompiledGates if training_kernels.can_use(projected, recurrent, hidden) else _Gates
-        return node.apply(projected, recurrent, hidden)  # type: ignore[no-any-return, no-untyped-call]
+    if _trains_with_kernels(projected, recurrent, hidden):
+        return _Gates.apply(projected, recurrent, hidden)  # type: ignore[no-any-return, no-untyped-call]
     width = hidden.shape[1]
     reset, update = torch.sigmoid(projected[:, : 2 * width] + recurrent[:, : 2 * width]).chunk(2, dim=1)
     new = torch.tanh(projected[:, 2 * width :] + reset * recurrent[:, 2 * width :])
     return torch.lerp(new, hidden, update)
-
-
-def unrolled(
-    projected: Float[Tensor, "B S G"],
-    step: Callable[[Float[Tensor, "B G"], Float[Tensor, "B H"]], Float[Tensor, "B H"]],
-    start: Float[Tensor, "B H"],
-) -> Float[Tensor, "B S H"]:
-    """s_1 to s_S from W x, a step and s_0."""
-    hidden, states = start.to(projected.dtype), []
-    for inputs in projected.unbind(1):
-        hidden = step(inputs, hidden)
-        states.append(hidden)
-    return torch.stack(states, 1)
 
 
 def gru_states(
@@ -114,51 +96,17 @@ def gru_states(
     bias: Float[Tensor, " G"],
     start: Float[Tensor, "B H"],
 ) -> Float[Tensor, "B S H"]:
-    """s_1 to s_S from W x, U, b and s_0, inside `deferring()`: one node of the graph if there are kernels."""
-    start = start.to(projected.dtype)
-    if training_kernels.can_use(projected, start):
-        return _CompiledStates.apply(projected, weight, bias, start)  # type: ignore[no-any-return, no-untyped-call]
-    return unrolled(
-        projected, lambda inputs, hidden: gru_gates(inputs, step_linear(hidden, weight, bias), hidden), start
-    )
+    """s_1 to s_S from W x, U, b and s_0, if there are kernels."""
+    return _States.apply(projected, weight, bias, start.to(projected.dtype))  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _Gates(torch.autograd.Function):
-    """One step, in PyTorch."""
-
-    @staticmethod
-    def forward(ctx: Any, projected: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
-        width = hidden.shape[1]
-        gates = torch.add(projected[:, : 2 * width], recurrent[:, : 2 * width]).sigmoid_()
-        reset, update = gates.chunk(2, dim=1)
-        new = torch.addcmul(projected[:, 2 * width :], reset, recurrent[:, 2 * width :]).tanh_()
-        ctx.save_for_backward(gates, new, recurrent, hidden)
-        return torch.lerp(new, hidden, update)
-
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, ...]:
-        gates, new, recurrent, hidden = ctx.saved_tensors
-        width, (reset, update) = hidden.shape[1], gates.chunk(2, dim=1)
-        d_hidden = upstream[0] * update
-        # Filled in place: a copy would take as long as the arithmetic.
-        d_projected = torch.empty_like(recurrent, dtype=new.dtype)
-        d_gates, d_new = d_projected[:, : 2 * width], d_projected[:, 2 * width :]
-        torch.ops.aten.tanh_backward.grad_input(upstream[0] - d_hidden, new, grad_input=d_new)
-        torch.mul(d_new, recurrent[:, 2 * width :], out=d_gates[:, :width])
-        torch.mul(upstream[0], hidden - new, out=d_gates[:, width:])
-        torch.ops.aten.sigmoid_backward.grad_input(d_gates, gates, grad_input=d_gates)
-        d_recurrent = d_projected.clone()
-        d_recurrent[:, 2 * width :] *= reset
-        return d_projected, d_recurrent, d_hidden
-
-
-class _CompiledGates(torch.autograd.Function):
-    """One step, by a kernel."""
+    """One step."""
 
     @staticmethod
     def forward(ctx: Any, projected: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
         following, saved = hidden.new_empty(hidden.shape), hidden.new_empty(len(hidden), 4, hidden.shape[1])
-        training_kernels.gru_step(projected, recurrent, None, hidden, following, saved)
+        kernels.gru_step(projected, recurrent, None, hidden, following, saved)
         ctx.save_for_backward(saved, hidden)
         return following
 
@@ -169,11 +117,11 @@ class _CompiledGates(torch.autograd.Function):
         batch, width = hidden.shape
         d_projected, d_recurrent = hidden.new_empty(2, batch, GATES * width)
         d_hidden = hidden.new_empty(batch, width)
-        training_kernels.gru_step_back(upstream.contiguous(), None, saved, hidden, d_projected, d_recurrent, d_hidden)
+        kernels.gru_step_back(upstream.contiguous(), None, saved, hidden, d_projected, d_recurrent, d_hidden)
         return d_projected, d_recurrent, d_hidden
 
 
-class _CompiledStates(torch.autograd.Function):
+class _States(torch.autograd.Function):
     """All steps: one product and one kernel each, in the backward pass too. The gradient of U is one product at the end.
 
     Saved tensors have the steps first, so that the rows of this product are contiguous.
@@ -188,7 +136,7 @@ class _CompiledStates(torch.autograd.Function):
         hidden[0] = start
         for step in range(steps):
             torch.mm(hidden[step], narrow.T, out=recurrent)
-            training_kernels.gru_step(projected[:, step], recurrent, bias, hidden[step], hidden[step + 1], saved[step])
+            kernels.gru_step(projected[:, step], recurrent, bias, hidden[step], hidden[step + 1], saved[step])
         ctx.save_for_backward(saved, hidden, narrow)
         return hidden[1:].transpose(0, 1)
 
@@ -201,7 +149,7 @@ class _CompiledStates(torch.autograd.Function):
         d_projected, d_recurrent = hidden.new_empty(batch, steps, gates), hidden.new_empty(steps, batch, gates)
         d_hidden = hidden.new_zeros(batch, width)
         for step in reversed(range(steps)):
-            training_kernels.gru_step_back(
+            kernels.gru_step_back(
                 upstream[:, step],
                 d_hidden,
                 saved[step],

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 
 from nmt.errors import UsageError
-from nmt.fast.gru import FastGruCell, gru_gates, unrolled
+from nmt.fast.gru import FastGruCell, gru_gates
 from nmt.fast.int8 import Int8Linear, has_int8_kernel
 from nmt.fast.kernels import decoding as kernels
 from nmt.fast.kernels.build import prepare_kernels
@@ -201,8 +201,11 @@ class PackedGru(nn.Module):
     def forward(self, values: Num[Tensor, "B S D"]) -> tuple[Float[Tensor, "B S N"], None]:
         """The states of all steps."""
         projected = self.input(values)
-        start = projected.new_zeros(len(values), projected.shape[2] // GruCell.gates)
-        return unrolled(projected, self._step, start), None
+        hidden, states = projected.new_zeros(len(values), projected.shape[2] // GruCell.gates), []
+        for inputs in projected.unbind(1):
+            hidden = self._step(inputs, hidden)
+            states.append(hidden)
+        return torch.stack(states, 1), None
 
     def _step(self, projected: Float[Tensor, "B G"], hidden: Float[Tensor, "B N"]) -> Float[Tensor, "B N"]:
         if self._panels is None:

@@ -17,8 +17,8 @@ from nmt.model.attention import Attention, AttentionMemory, AttentionOutput, Mul
 from nmt.model.scores import AdditiveScore
 
 
-class SharedAttention(Attention):
-    """Treats the hypotheses of a sentence as time steps, so that its memory is read once for all of them."""
+class SharingAttention(nn.Module):
+    """Treats the hypotheses of a sentence as time steps of an attention, so that its memory is read once for all of them."""
 
     def forward(
         self,
@@ -28,23 +28,17 @@ class SharedAttention(Attention):
         coverage: Float[Tensor, "N T S"] | None = None,
     ) -> AttentionOutput:
         if not isinstance(memory, SharedMemory) or memory.rows is None:
-            return super().forward(queries, positions, memory, coverage)
+            attended: AttentionOutput = super().forward(queries, positions, memory, coverage)
+            return attended
         return _to_hypotheses(super().forward(*_to_steps(queries, positions, memory, coverage)), memory)
 
 
-class SharedMultiHeadAttention(MultiHeadAttention):
-    """The same for several heads."""
+class SharedAttention(SharingAttention, Attention):
+    """One head."""
 
-    def forward(
-        self,
-        queries: Float[Tensor, "N T H"],
-        positions: Int[Tensor, "N T"],
-        memory: AttentionMemory,
-        coverage: Float[Tensor, "N T S"] | None = None,
-    ) -> AttentionOutput:
-        if not isinstance(memory, SharedMemory) or memory.rows is None:
-            return super().forward(queries, positions, memory, coverage)
-        return _to_hypotheses(super().forward(*_to_steps(queries, positions, memory, coverage)), memory)
+
+class SharedMultiHeadAttention(SharingAttention, MultiHeadAttention):
+    """Several heads."""
 
 
 def _to_steps(

@@ -56,9 +56,10 @@ def learned(model: TranslationModel[Any, Any], *, seed: int = 5) -> dict[str, Te
 
 def assert_near(ours: Tensor, exact: Tensor, share: float, name: str = "") -> None:
     """Equal but for a share of the largest number there is, or of a tenth."""
+    ours, exact = ours.detach().double(), exact.detach().double()
     torch.testing.assert_close(
-        ours.double(),
-        exact.double(),
+        ours,
+        exact,
         rtol=0,
         atol=share * max(float(exact.abs().amax()) if exact.numel() else 0.0, 0.1),
         msg=lambda text: f"{name}: {text}",

@@ -44,7 +44,7 @@ FACTORS: dict[str, list[Any]] = {
     "order": ["bahdanau", "bahdanau-conditional", "luong", "luong-feeding"],
     "cell": ["gru", "lstm"],
     "layers": [1, 2],
-    "readout": ["maxout", "tanh", "attentional"],
+    "readout": ["maxout", "tanh", "attentional", "state"],
     "layer_norm": [False, True],
     "direction": ["both", "forward", "reversed"],
     "bridge": ["backward", "final", "copy"],

@@ -90,7 +90,7 @@ def _both(*patches: Any) -> Iterator[None]:
 _TWINS, _PACKERS = "nmt.fast.accelerate:TRAINING_TWINS", "nmt.fast.pack:PACKERS"
 TRAINING_DROPS: dict[str, Patch] = {
     "all of `nmt.fast`": lambda: patch.dict("os.environ", {"NMT_FAST": "0"}),
-    "`gru_step`, `gru_step_back`": _without_kernels("nmt.fast.gru", "training_kernels"),
+    "`gru_step`, `gru_step_back`": _without_kernels("nmt.fast.gru", "kernels"),
     "`softmax_gradient`": _without_kernels("nmt.fast.loss", "kernels"),
     "`additive_attention`, its `_back`, `additive_keys_back`": _never("nmt.fast.attention.can_attend_additively"),
     "chunked cross-entropy": _without(_TWINS, "OutputLayer"),
@@ -98,7 +98,7 @@ TRAINING_DROPS: dict[str, Patch] = {
     "encoder layer (`FastGru`)": _without(_TWINS, "GRU"),
     "GRU cell and recurrence": _without(_TWINS, "GruCell", "Recurrence"),
     "deferred linear layers": _without(_TWINS, "Linear"),
-    "scores and attention": _without(_TWINS, "AdditiveScore", "GeneralScore", "Attention"),
+    "scores and attention": _without(_TWINS, "AdditiveScore", "Attention"),
 }
 SEARCH_DROPS: dict[str, Patch] = {
     "all of `nmt.fast`": lambda: patch.dict("os.environ", {"NMT_FAST": "0"}),

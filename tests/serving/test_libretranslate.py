@@ -1,6 +1,6 @@
 """What clients of LibreTranslate send, and what they make of the answers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlencode
 
@@ -8,12 +8,6 @@ import pytest
 
 from nmt.serving.work import LineResult, LineTask, Setting
 from tests.serving.fakes import MODELS, Running, decode, serving
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Running]:
-    with serving() as running:
-        yield running
 
 
 def test_a_json_request_and_a_form_get_the_same_answer(server: Running) -> None:

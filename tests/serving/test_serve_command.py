@@ -73,10 +73,23 @@ class Served:
             return str(answer.read().decode())
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        """Send a signal; returns the exit status and the rest of stderr."""
+        """Send a signal; returns the exit status and the rest of stderr. No process that decodes may outlive the server."""
+        decoders = self.decoders()
         self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=60)
+        wait_until(lambda: not any(_is_alive(decoder) for decoder in decoders))
         return self.process.returncode, errors
+
+    def decoders(self) -> list[str]:
+        """The numbers of the processes that decode; none where /proc does not tell."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return children.read_text().split() if children.exists() else []
+
+
+def _is_alive(number: str) -> bool:
+    """Whether a process runs; of one that has ended and was not waited for, the command line is empty."""
+    command = Path(f"/proc/{number}/cmdline")
+    return command.exists() and command.read_bytes() != b""
 
 
 @contextmanager
@@ -104,6 +117,8 @@ def test_the_api_http_and_the_command_line_agree(model: Path) -> None:
         texts = server.ask("/translate", {"q": LINES, **fields})
         text = server.ask("/translate", {"q": "\n".join(LINES), **fields})
         scored = server.ask("/score", {"q": LINES[0], "translation": by_command[0][-1]["text"], "target": "de"})
+        figures = 'nmt_lines_total{model="model"} 7.0', "nmt_batch_lines_sum 7.0"
+        wait_until(lambda: all(figure in server.read("/metrics") for figure in figures))
         status, errors = server.end()
     assert status == 0
     by_http = [lines[0]["hypotheses"] if lines else [] for lines in texts["lines"]]
@@ -117,13 +132,15 @@ def test_the_api_http_and_the_command_line_agree(model: Path) -> None:
                 assert one["log_probability"] == pytest.approx(other["log_probability"], abs=2e-4)
                 assert one["alignment"] == other["alignment"]["links"]
     assert text["translatedText"] == "\n".join(texts["translatedText"])
-    assert scored["log_probability"] == pytest.approx(_forced(model, LINES[0], by_command[0][-1]["text"]), abs=2e-4)
+    forced = toolkit.load(model, device="cpu").score((LINES[0], by_command[0][-1]["text"])).hypotheses[0]
+    assert scored["log_probability"] == pytest.approx(forced.log_probability, abs=2e-4)
     events = [json.loads(line) for line in errors.splitlines()]
-    assert [event["path"] for event in events] == ["/translate", "/translate", "/score"]
+    assert [event["path"] for event in events[:3]] == ["/translate", "/translate", "/score"]
 
 
-def _forced(model: Path, source: str, target: str) -> float:
-    return float(toolkit.load(model, device="cpu").score((source, target)).hypotheses[0].log_probability)
+@pytest.fixture(scope="module")
+def engine(model: Path) -> Engine:
+    return Engine(EngineOptions.of([model], "cpu"))
 
 
 def test_two_folders_of_one_name_are_told_apart(model: Path, tmp_path: Path) -> None:
@@ -137,15 +154,13 @@ def test_two_folders_of_one_name_are_told_apart(model: Path, tmp_path: Path) -> 
     assert unique(["a", "a-2", "a"], "-{}") == ["a", "a-2", "a-3"]
 
 
-def test_a_beam_narrower_than_the_list_is_refused(model: Path) -> None:
-    engine = Engine(EngineOptions.of([model], "cpu"))
+def test_a_beam_narrower_than_the_list_is_refused(engine: Engine) -> None:
     assert len(engine.run(Setting(0, n_best=2, beam_size=2), [LineTask("the cat")])[0]) == 2
     with pytest.raises(UsageError, match="n_best"):
         engine.run(Setting(0, n_best=3, beam_size=2), [LineTask("a dog")])
 
 
-def test_each_sentence_of_a_line_is_translated_by_itself(model: Path) -> None:
-    engine = Engine(EngineOptions.of([model], "cpu"))
+def test_each_sentence_of_a_line_is_translated_by_itself(engine: Engine) -> None:
     sentences = ["The cat sees a dog.", "A dog sees the cat."]
     [[line]] = engine.run(Setting(0), [LineTask(" ".join(sentences), aligned=True)])
     apart = engine.run(Setting(0), [LineTask(sentence) for sentence in sentences])
@@ -154,8 +169,7 @@ def test_each_sentence_of_a_line_is_translated_by_itself(model: Path) -> None:
     assert line.pair.alignment.source == tuple(" ".join(sentences).split())
 
 
-def test_what_is_too_long_is_not_scored_or_aligned(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(EngineOptions.of([model], "cpu"))
+def test_what_is_too_long_is_not_scored_or_aligned(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     long = LineTask("a " * 600, "a", aligned=True)
     short = LineTask("a dog", "a cat", aligned=True)
     results = engine.run(Setting(0, "score"), [long, short])
@@ -165,8 +179,7 @@ def test_what_is_too_long_is_not_scored_or_aligned(model: Path, monkeypatch: pyt
     assert engine.run(Setting(0, "score"), [short])[0][0].pair is None
 
 
-def test_a_known_translation_is_aligned_by_the_posterior(model: Path) -> None:
-    engine = Engine(EngineOptions.of([model], "cpu"))
+def test_a_known_translation_is_aligned_by_the_posterior(engine: Engine, model: Path) -> None:
     translator, pair = toolkit.load(model, device="cpu"), ("the cat sees a dog", "die Katze sieht einen Hund")
     expected: dict[AlignmentWeights, Translation] = {
         "posterior": translator.align(pair),
@@ -236,12 +249,6 @@ def test_the_key_comes_from_a_file_or_the_environment(
     )
 
 
-def test_messages(model: Path, tmp_path: Path) -> None:
-    alone = ["--port", "0", "--threads", "1"]
-    assert "no-model" in bad(nmt("serve", tmp_path / "no-model", *alone), 1)
-    assert "Choose others with --host and --port." in bad(nmt("serve", model, "--host", "192.0.2.1"), 1)
-
-
 def test_without_the_extra_a_sentence_says_what_to_install(model: Path) -> None:
     code = (
         "import sys; sys.modules['uvicorn'] = None; "
@@ -289,9 +296,9 @@ def test_an_error_in_a_batch_is_raised_and_the_process_goes_on(decoder: DecoderP
     assert decoder._started.process.pid == first
 
 
-def test_a_short_batch_is_decoded_beside_a_long_one(decoder: DecoderProcess, model: Path) -> None:
-    engine, setting = Engine(EngineOptions.of([model], "cpu")), Setting(0, n_best=2, beam_size=5)
-    long, short = [LineTask("a dog and a cat run " * 40, aligned=True)], [LineTask("the cat", aligned=True)]
+def test_a_short_batch_is_decoded_beside_a_long_one(decoder: DecoderProcess, engine: Engine) -> None:
+    setting = Setting(0, n_best=2, beam_size=5)
+    long, short = [LineTask("a dog and a cat run " * 20, aligned=True)], [LineTask("the cat", aligned=True)]
     with ThreadPoolExecutor(1) as thread:
         answer = thread.submit(decoder.run, setting, long)
         answers = [decoder.run(setting, short) for _ in range(3)]
@@ -338,25 +345,13 @@ def test_a_process_that_takes_too_long_is_replaced(decoder: DecoderProcess, monk
     assert decoder._started.process.pid != first
 
 
-def test_a_process_does_not_outlive_the_server(model: Path) -> None:
-    with served(model) as server:
-        children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
-        if not children.exists():
-            pytest.skip("needs Linux")
-        processes = [Path("/proc") / number for number in children.read_text().split()]
-        assert processes
-        server.process.kill()
-        server.process.wait()
-        wait_until(
-            lambda: not any((each / "cmdline").exists() and (each / "cmdline").read_bytes() for each in processes)
-        )
-
-
 @pytest.mark.usefixtures("forks")
 def test_what_cannot_be_loaded_is_said(model: Path, tmp_path: Path) -> None:
     before = threading.active_count()
     with pytest.raises(DataError, match="no-model"):
-        start_decoders(ProcessOptions(EngineOptions.of([tmp_path / "no-model"], "cpu")), 1)
+        serve([tmp_path / "no-model"], port=0, threads=1)
     with pytest.raises(UsageError, match="no-device"):
-        start_decoders(ProcessOptions(EngineOptions.of([model], "no-device")), 1)
+        serve([model], port=0, threads=1, device="no-device")
+    with pytest.raises(DataError, match=r"Choose others with --host and --port\.$"):
+        serve([model], host="192.0.2.1")
     assert threading.active_count() == before

@@ -4,13 +4,13 @@ import http.client
 import itertools
 import json
 import logging
+import re
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -24,12 +24,6 @@ from nmt.serving.work import LineResult, LineTask, Setting
 from tests.serving.fakes import MODELS, TOO_LONG, Running, decode, serving, wait_until
 
 SECRET = "zwölf Geheimnisse"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Running]:
-    with serving() as running:
-        yield running
 
 
 # --- what is ours ---------------------------------------------------------------------------------------------------
@@ -102,21 +96,21 @@ def test_the_openapi_document_has_every_path_of_the_api(server: Running) -> None
     for path, methods in document["paths"].items():
         for method in methods:
             assert server.ask(path, {} if method == "post" else None).status in ({400} if method == "post" else {200})
-    references = set(_references(document))
-    assert {f"#/components/schemas/{name}" for name in document["components"]["schemas"]} >= references
+    references = set(re.findall(r'"\$ref": "#/components/schemas/(\w+)"', json.dumps(document)))
+    assert document["components"]["schemas"].keys() >= references
     assert len(references) > 8
 
 
 def test_the_openapi_document_says_what_may_be_named() -> None:
-    document = openapi(MODELS[:1], "/mt")
-    assert document["servers"] == [{"url": "/mt"}]
-    schemas = document["components"]["schemas"]
-    by_target, by_model = schemas["Direction"]["anyOf"]
-    assert by_target["required"] == ["target"]
-    assert by_target["properties"]["target"] == {"const": "de"}
-    assert by_target["properties"]["source"] == {"enum": ["en", "auto", None, ""]}
-    assert by_model["required"] == ["model"]
-    assert by_model["properties"]["model"] == {"const": "one"}
+    schemas = openapi(MODELS[:1])["components"]["schemas"]
+    source, target = {"enum": ["en", "auto", None, ""]}, {"enum": ["de", None, ""]}
+    assert schemas["Direction"]["anyOf"] == [
+        {
+            "properties": {"target": {"const": "de"}, "model": {"enum": [None, ""]}, "source": source},
+            "required": ["target"],
+        },
+        {"properties": {"model": {"const": "one"}, "source": source, "target": target}, "required": ["model"]},
+    ]
     for name in ("Translate", "Score", "File"):
         assert schemas[f"{name}Input"]["allOf"][0] == {"$ref": "#/components/schemas/Direction"}
         assert schemas[f"{name}Form"]["allOf"][0] == {"$ref": "#/components/schemas/DirectionForm"}
@@ -135,23 +129,10 @@ def test_the_openapi_document_says_which_alignments_can_be_drawn() -> None:
 
 def test_the_openapi_document_says_how_wide_a_beam_must_be() -> None:
     _, *rules = openapi(MODELS)["components"]["schemas"]["TranslateForm"]["allOf"]
-    for hypotheses, rule in enumerate(rules, 2):
-        n_best, alternatives = (each["properties"] for each in rule["if"]["anyOf"])
-        assert n_best["n_best"]["minimum"] == hypotheses
-        assert alternatives["alternatives"]["minimum"] == hypotheses - 1
-        beam = rule["then"]["properties"]["beam_size"]
-        assert beam == {"anyOf": [{"type": "integer", "minimum": hypotheses}, {"enum": [""]}]}
-    assert hypotheses == 10
-
-
-def _references(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        yield from (item for key, item in value.items() if key == "$ref")
-        for item in value.values():
-            yield from _references(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _references(item)
+    assert len(rules) == 9
+    n_best, alternatives = (each["properties"] for each in rules[-1]["if"]["anyOf"])
+    assert (n_best["n_best"]["minimum"], alternatives["alternatives"]["minimum"]) == (10, 9)
+    assert rules[-1]["then"]["properties"]["beam_size"]["anyOf"][0] == {"type": "integer", "minimum": 10}
 
 
 def test_metrics_count_requests_by_path(server: Running) -> None:
@@ -161,6 +142,9 @@ def test_metrics_count_requests_by_path(server: Running) -> None:
     assert 'nmt_requests_total{path="other",status="404"}' in text
     assert 'nmt_request_seconds_bucket{le="+Inf",path="/translate"}' in text
     assert "nmt_queue_lines 0.0" in text
+    answer = server.ask("/metrics", Accept="application/openmetrics-text; version=1.0.0")
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    assert answer.body.endswith(b"# EOF\n")
 
 
 # --- refusals -------------------------------------------------------------------------------------------------------
@@ -286,11 +270,6 @@ def test_other_host_names_and_pages_of_other_sites_are_refused(server: Running) 
     assert server.ask("/translate", content, Origin="moz-extension://abc").status == 200
 
 
-def test_any_host_name_if_so_told() -> None:
-    with serving(access=Access(hosts=None)) as running:
-        assert running.ask("/", Host="translate.example").status == 200
-
-
 def test_the_key_is_needed_wherever_work_is_done() -> None:
     with serving(access=Access(api_key=SECRET)) as running:
         content = {"q": "a b", "translation": "c", "target": "de"}
@@ -306,9 +285,6 @@ def test_the_key_is_needed_wherever_work_is_done() -> None:
         assert running.ask("/health").status == running.ask("/languages").status == 200
         assert 'type="password"' in running.ask("/").body.decode()
         assert running.ask("/frontend/settings").json["keyRequired"] is True
-    with serving(access=Access(api_key="k")) as running:
-        assert running.ask("/translate", content, X_API_Key="k").status == 200
-        assert running.ask("/metrics", Authorization="Bearer k").status == 200
 
 
 def test_hostile_text_is_escaped_in_the_page_without_scripts(server: Running) -> None:
@@ -532,7 +508,3 @@ def test_an_address_in_use_is_one_sentence() -> None:
             bind("127.0.0.1", port)
     with pytest.raises(DataError, match=r"Cannot listen on no\.such\.host\.invalid, port 5000"):
         bind("no.such.host.invalid", 5000)
-
-
-def test_the_models_of_the_tests_have_two_of_a_direction() -> None:
-    assert [(model.source, model.target) for model in MODELS].count(("en", "de")) == 2

@@ -9,7 +9,7 @@ from nmt.cli import serving as command
 from nmt.errors import UsageError
 from nmt.serving.middleware import Access
 from nmt.serving.pages import ASSETS
-from tests.serving.fakes import Answer, serving
+from tests.serving.fakes import Answer, Running, serving
 
 CONTENT = {"q": "a b", "target": "de"}
 SITE = "https://mt.example.org"
@@ -47,19 +47,18 @@ def test_pages_of_any_site_may_use_the_server_if_so_told() -> None:
             assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, "*")
 
 
-def test_without_the_option_no_other_page_reads_answers() -> None:
-    with serving() as running:
-        assert "access-control-allow-origin" not in running.ask("/languages", Origin=SITE).headers
-        assert running.ask("/translate", method="OPTIONS", Origin=SITE).status == 405
-        refused = running.ask("/translate", CONTENT, Origin=SITE)
-        assert refused.json == {"error": "Pages of other sites may not use this server: --allow-origin adds a site."}
+def test_without_the_option_no_other_page_reads_answers(server: Running) -> None:
+    assert "access-control-allow-origin" not in server.ask("/languages", Origin=SITE).headers
+    assert server.ask("/translate", method="OPTIONS", Origin=SITE).status == 405
+    refused = server.ask("/translate", CONTENT, Origin=SITE)
+    assert refused.json == {"error": "Pages of other sites may not use this server: --allow-origin adds a site."}
 
 
-def test_the_page_itself_is_known_by_its_browser_where_a_proxy_changes_the_host() -> None:
-    with serving() as running:
-        for relation, status in {"same-origin": 200, "same-site": 403, "cross-site": 403}.items():
-            answer = running.ask("/translate", CONTENT, Origin=SITE, Sec_Fetch_Site=relation)
-            assert answer.status == status
+@pytest.mark.parametrize(("relation", "status"), [("same-origin", 200), ("same-site", 403), ("cross-site", 403)])
+def test_the_page_itself_is_known_by_its_browser_where_a_proxy_changes_the_host(
+    server: Running, relation: str, status: int
+) -> None:
+    assert server.ask("/translate", CONTENT, Origin=SITE, Sec_Fetch_Site=relation).status == status
 
 
 def test_the_server_lives_below_a_path() -> None:
@@ -74,9 +73,8 @@ def test_the_server_lives_below_a_path() -> None:
         assert 'path="/translate",status="200"} 3.0' in running.ask("/mt/metrics").body.decode()
 
 
-def test_links_of_the_page_are_relative() -> None:
-    with serving() as running:
-        page = running.ask("/").body.decode()
+def test_links_of_the_page_are_relative(server: Running) -> None:
+    page = server.ask("/").body.decode()
     links = re.findall(r'(?:href|src|action)="([^"]*)"', page)
     assert {"static/page.css", "static/page.js", "openapi.json", "./"} <= set(links)
     assert not [link for link in links if link.startswith("/")]

@@ -7,18 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.serving.texts import SplitText, split_html, split_lines
-from nmt.text.unit_links import LinkedWords
+from tests.serving.fakes import in_reverse
 
 
 def shouted(split: SplitText) -> str:
     """The text with its lines in capitals, words in reverse."""
-    translations = []
-    for line in split.lines:
-        words = line.plain.split()
-        links = {(number, len(words) - 1 - number) for number in range(len(words))}
-        translation = " ".join(reversed(words)).upper()
-        translations.append(split.write(line.restore(translation, LinkedWords(words, translation.split(), links))))
-    return split.join(translations)
+    translations = (
+        [piece.upper() if isinstance(piece, str) else piece for piece in in_reverse(line)] for line in split.lines
+    )
+    return split.join([split.write(pieces) for pieces in translations])
 
 
 def unchanged(split: SplitText) -> str:
@@ -88,26 +85,10 @@ def test_a_translation_cannot_bring_in_a_tag() -> None:
     assert split.join([split.write(line.restore("<script> x"))]) == "<p>&lt;script&gt; <b>x</b></p>"
 
 
-MARKUP = [
-    "a",
-    "<",
-    ">",
-    "<b>",
-    "</b>",
-    "<p>",
-    "</p>",
-    "<!--",
-    "-->",
-    "<script>",
-    "</script>",
-    " ",
-    "<i translate=no>",
-    "<i translate=yes>",
-    "</i>",
-]
+MARKUP = "a < > <b> </b> <p> </p> <!-- --> <script> </script> </i>".split()
 
 
-@given(st.lists(st.sampled_from(MARKUP)).map("".join))
+@given(st.lists(st.sampled_from([*MARKUP, " ", "<i translate=no>", "<i translate=yes>"])).map("".join))
 def test_any_markup_comes_back(text: str) -> None:
     same = unchanged(split_html(text)).replace("&lt;", "<").replace("&gt;", ">")
     assert same.split() == text.split()
@@ -160,26 +141,13 @@ def test_only_the_attributes_translate_and_class_say_so() -> None:
     assert line.plain == "a b e"
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        "<a ",
-        "<",
-        '<a ="',
-        "<a ='=\"",
-        "<!--",
-        "<script>",
-        "<i translate=no>",
-        "<i translate=no>x</i> y ",
-        "</b>",
-        "<b>x",
-        "<b>x</b>",
-        "&",
-    ],
-)
+TAGS = ["<a ", "<", '<a ="', "<a ='=\"", "<i translate=no>", "<i translate=no>x</i> y ", "<b>x", "<b>x</b>"]
+
+
+@pytest.mark.parametrize("part", [*TAGS, "<!--", "<script>", "</b>", "&"])
 def test_markup_of_any_kind_takes_linear_time(part: str) -> None:
     started = time.process_time()
-    split = split_html(part * (100_000 // len(part)))
+    split = split_html(part * (30_000 // len(part)))
     for line in split.lines:
         line.restore("x y")
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 
 import pytest
 
@@ -17,12 +16,6 @@ TMX = (
     '<tuv xml:lang="en"><seg>a <hi>b</hi></seg></tuv>%s</tu><tu><tuv xml:lang="fr"><seg>c</seg></tuv></tu></body></tmx>'
 )
 LONG_TMX = TMX.replace("%s", "").replace("a <", "a" * 5001 + " <").encode()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Running]:
-    with serving() as running:
-        yield running
 
 
 def upload(running: Running, name: str, content: bytes, **fields: str) -> Answer:

@@ -31,7 +31,7 @@ def test_every_format_has_a_file() -> None:
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def testdamaged_files_are_read_or_refused(suffix: str) -> None:
+def test_damaged_files_are_read_or_refused(suffix: str) -> None:
     generator = random.Random(1)
     read = 0
     for _ in range(300):

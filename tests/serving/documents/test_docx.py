@@ -9,7 +9,7 @@ import pytest
 
 from nmt.errors import DataError
 from nmt.serving.documents.docx import read_docx
-from nmt.text.unit_links import LinkedWords
+from tests.serving.fakes import in_reverse
 
 LANGUAGES = ("en", "de")
 UNSAFE = "The file declares entities or refers to other documents, which is not safe to read."
@@ -49,12 +49,8 @@ def part(text: str, name: str) -> str:
 def filled(content: bytes) -> tuple[list[str], dict[str, str]]:
     """What is to be translated, and the parts with the words of each text in reverse."""
     document = read_docx(content, LANGUAGES)
-    texts, translations = list(document.texts), []
-    for text in texts:
-        words = text.plain.split()
-        links = {(number, len(words) - 1 - number) for number in range(len(words))}
-        translations.append(text.restore(" ".join(reversed(words)), LinkedWords(words, words[::-1], links)))
-    with ZipFile(BytesIO(document.write(translations))) as archive:
+    texts = list(document.texts)
+    with ZipFile(BytesIO(document.write([in_reverse(text) for text in texts]))) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     assert parts["word/media/image1.png"] == b"\x89PNG"
     assert parts["[Content_Types].xml"] == b"<Types/>"

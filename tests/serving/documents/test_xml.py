@@ -6,7 +6,7 @@ from nmt.errors import DataError
 from nmt.serving.documents.document import InlineDocument
 from nmt.serving.documents.tmx import read_tmx
 from nmt.serving.documents.xliff import read_xliff
-from nmt.text.unit_links import LinkedWords
+from tests.serving.fakes import in_reverse
 
 LANGUAGES = ("en", "de")
 UNSAFE = "The file declares entities or refers to other documents, which is not safe to read."
@@ -50,12 +50,8 @@ TMX = """<?xml version='1.0' encoding='UTF-8'?>
 
 def filled(document: InlineDocument) -> tuple[list[str], str]:
     """What is to be translated, and the file with the words of each text in reverse."""
-    texts, translations = list(document.texts), []
-    for text in texts:
-        words = text.plain.split()
-        links = {(number, len(words) - 1 - number) for number in range(len(words))}
-        translations.append(text.restore(" ".join(reversed(words)), LinkedWords(words, words[::-1], links)))
-    return [text.plain for text in texts], document.write(translations).decode()
+    texts = list(document.texts)
+    return [text.plain for text in texts], document.write([in_reverse(text) for text in texts]).decode()
 
 
 def test_xliff_1_gets_targets_to_review() -> None:

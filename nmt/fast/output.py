@@ -150,7 +150,7 @@ class SearchLogProbs:
         return options.beam_size <= _FEW and self.readouts.dtype != torch.float64 and kernels.can_use(beam.log_probs)
 
     def top_candidates(self, beam: Beam, options: SearchOptions) -> Candidates:
-        """What `nmt.search.candidates.top_candidates` computes, without a table of [N V] numbers."""
+        """What `nmt.search.loop.Search.candidates` computes, without a table of [N V] numbers."""
         size, sentences = options.beam_size, beam.sentences
         chunks = (self._top(rows, size, options.forbid) for rows in self._chunks())
         log_probs, tokens = (torch.cat(parts) for parts in zip(*chunks, strict=True))

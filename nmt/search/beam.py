@@ -109,7 +109,9 @@ class Beam:
         state: Selectable,
         check_every: int,
     ) -> Beam | None:
-        """The beam of the candidates that stay live; None if none does. With `check_every`, others may stay too.
+        """The beam of the candidates that stay live; None if none does.
+
+        Others may stay too: with `check_every`, and in greedy search until `_COMPACT_AT` of the beam has ended.
 
         Args:
             candidates: those of a step from this beam.
@@ -120,7 +122,11 @@ class Beam:
         """
         width, rows_each = log_probs.shape[1], None
         if check_every == 1:
-            origins = self._live_candidates(log_probs)
+            origins = (log_probs > NEG_INF).flatten().nonzero().squeeze(1)
+            if width == 1 and len(origins) > (1 - _COMPACT_AT) * len(self.tokens):
+                origins = (
+                    self.sentences.segment_ids
+                )  # at log P = -inf, so nothing that continues an ended hypothesis counts
         else:
             is_due, rows_each = (self.time + 1) % check_every == 0, width
             remaining = (log_probs > NEG_INF).any(1).nonzero().squeeze(1) if is_due else self.sentences.present
@@ -142,13 +148,3 @@ class Beam:
             sources=sources,
             coverage=None if coverage is None else coverage.flatten(0, 1)[origins],
         )
-
-    def _live_candidates(self, log_probs: Float[Tensor, "B W"]) -> Int[Tensor, " M"]:
-        """The indices of the live candidates; in greedy search those of the whole beam until `_COMPACT_AT` of it has ended.
-
-        An ended hypothesis that stays has log-probability -inf, so nothing that continues it counts.
-        """
-        live = (log_probs > NEG_INF).flatten().nonzero().squeeze(1)
-        if log_probs.shape[1] == 1 and len(live) > (1 - _COMPACT_AT) * len(self.tokens):
-            return self.sentences.segment_ids
-        return live

@@ -43,37 +43,8 @@ class FinishedHypotheses:
     @cached_property
     def length_penalties(self) -> Float[Tensor, " L"]:
         """lp(y) of each length, from 0 to the largest maximum length."""
-        return self.penalties.length_penalties(self.longest, self.max_lengths.device)
-
-    def update(
-        self, candidates: Candidates, coverage: Float[Tensor, "B W S"] | None, first_node: int, time: int
-    ) -> Float[Tensor, "B W"]:
-        """Add the candidates that end; return the log-probabilities of those that stay live, -inf for all others.
-
-        None stays live in a sentence that is done: whose live candidates can no longer replace a finished hypothesis.
-
-        Args:
-            candidates: the candidates of a step.
-            coverage: the summed attention weights of each, for a coverage penalty.
-            first_node: the node of the step's first candidate.
-            time: the number of the step, from 0.
-        """
-        options, log_probs = self.options, candidates.log_probs
-        ended = (candidates.tokens == options.eos) & (log_probs > NEG_INF)
-        # On a CPU a look at the values is quick, and in most steps none ends.
-        if options.check_every > 1 or time + 1 >= self.shortest or bool(ended.any()):
-            is_last_step = self.max_lengths <= time + 1
-            mask = None if self.source_mask is None else self.source_mask[:, None, :]
-            scores = self.penalties.score(log_probs, time + 1, coverage, mask)
-            self.insert(scores, first_node=first_node, ended=ended, is_last_step=is_last_step)
-            log_probs = log_probs.masked_fill(ended | is_last_step[:, None], NEG_INF)
-        last_lengths: Tensor | int = self.max_lengths  # by which a live hypothesis is assumed to end
-        if options.horizon is not None:
-            length = time + 1 + options.horizon
-            last_lengths = length if length <= self.shortest else self.max_lengths.clamp(max=length)
-        bound = self.penalties.upper_bound(log_probs.amax(dim=1), last_lengths)
-        is_done = bound <= self.scores[:, -1]  # also if none is live
-        return log_probs.masked_fill(is_done[:, None], NEG_INF)
+        lengths = torch.arange(self.longest + 1, dtype=torch.float64, device=self.max_lengths.device)
+        return self.penalties.length_penalty(lengths).float()
 
     def insert(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -100,22 +100,13 @@ class Penalties:
             coverage: sum_i a_ij; needed only for a coverage penalty.
             source_mask: True at real positions; None if all are real.
         """
-        score = log_probability / self._length_penalty(length)
+        score = log_probability / self.length_penalty(length)
         if self.coverage == 0 or coverage is None:
             return score
         terms = coverage.clamp(COVERAGE_FLOOR, 1.0).log()
         if source_mask is not None:
             terms = terms.masked_fill(~source_mask, 0.0)
         return score + self.coverage * terms.sum(dim=-1)
-
-    def upper_bound(
-        self, log_probability: Float[Tensor, " B"], max_length: Int[Tensor, " B"] | int
-    ) -> Float[Tensor, " B"]:
-        """The best score that a live hypothesis can reach within `max_length` tokens.
-
-        Its log-probability can only fall, lp(y) grows with the length, and cp(x; y) is at most 0.
-        """
-        return log_probability / self._length_penalty(max_length)
 
     def joint_score(self, parts: Sequence[Hypothesis]) -> float:
         """The score of the concatenated hypotheses of a source's parts: one length penalty, summed coverage penalties."""
@@ -134,15 +125,13 @@ class Penalties:
             return 0.0
         return hypothesis.score - hypothesis.log_probability / self.length_penalty(hypothesis.length)
 
-    def length_penalty(self, length: int) -> float:
+    @overload
+    def length_penalty(self, length: int) -> float: ...
+    @overload
+    def length_penalty(self, length: Tensor) -> Tensor: ...
+    @overload
+    def length_penalty(self, length: Tensor | int) -> Tensor | float: ...
+    def length_penalty(self, length: Tensor | int) -> Tensor | float:
         """lp(y) for |y| tokens."""
-        return float(self._length_penalty(length))
-
-    def length_penalties(self, longest: int, device: torch.device) -> Float[Tensor, " L"]:
-        """lp(y) for each |y| from 0 to `longest`."""
-        lengths = torch.arange(longest + 1, dtype=torch.float64, device=device)
-        return torch.as_tensor(self._length_penalty(lengths)).float()
-
-    def _length_penalty(self, length: Tensor | int) -> Tensor | float:
         penalty: Tensor | float = ((5.0 + length) / 6.0) ** self.length
         return penalty

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from nmt.errors import UsageError
 from nmt.search.beam import Beam, Candidates, Selectable
-from nmt.search.candidates import IndexedLogProbs, top_candidates
+from nmt.search.candidates import IndexedLogProbs, top_tokens
 from nmt.search.finished import BackPointers, FinishedHypotheses
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.hypothesis import NEG_INF, Hypothesis
 from nmt.search.options import SearchOptions
 from nmt.search.sampling import sampled_candidates
 
@@ -137,10 +137,25 @@ class Search:
         return [drawn[start : start + samples] for start in range(0, len(drawn), samples)]
 
     def candidates(self, beam: Beam, log_probs: IndexedLogProbs, uniform: Float[Tensor, "B L"] | None) -> Candidates:
-        """The continuations of each sentence that a step keeps: the most probable ones, or a random one."""
-        if uniform is None:
-            return top_candidates(beam, log_probs, self.options)
-        return sampled_candidates(beam, log_probs, self.options, uniform)
+        """The continuations of each sentence that a step keeps: a random one, or the `beam_size` most probable ones.
+
+        These are among the best tokens of each hypothesis. Those that are pruned are left out. Ties go to the earlier hypothesis,
+        then to the lower id.
+        """
+        if uniform is not None:
+            return sampled_candidates(beam, log_probs, self.options, uniform)
+        options, sentences = self.options, beam.sentences
+        token_log_probs, ids = top_tokens(
+            log_probs, options.beam_size, options.forbid, breaks_ties=options.check_every == 1
+        )  # [N k]
+        totals = sentences.to_padded(beam.log_probs.unsqueeze(1) + token_log_probs, NEG_INF).flatten(1)  # [B K*k]
+        totals, order = totals.sort(dim=1, descending=True, stable=True)
+        totals, order = totals[:, : options.beam_size], order[:, : options.beam_size]
+        if options.prune is not None:
+            totals = totals.masked_fill(totals < totals[:, :1] - options.prune, NEG_INF)
+        rows = sentences.to_padded(torch.arange(len(ids), device=ids.device))  # [B K]: the hypotheses of each sentence
+        parents, ranks = rows.gather(1, order.div(ids.shape[1], rounding_mode="floor")), order % ids.shape[1]
+        return Candidates(parents, ids[parents, ranks], token_log_probs[parents, ranks], totals)
 
     def update_finished(
         self,
@@ -150,5 +165,31 @@ class Search:
         first_node: int,
         time: int,
     ) -> Float[Tensor, "B W"]:
-        """Collect the candidates that end; return the log-probabilities of those that stay live, -inf for all others."""
-        return finished.update(candidates, coverage, first_node, time)
+        """Collect the candidates that end; return the log-probabilities of those that stay live, -inf for all others.
+
+        None stays live in a sentence that is done: whose live candidates can no longer replace a finished hypothesis.
+
+        Args:
+            finished: what has ended before; it is changed.
+            candidates: the candidates of a step.
+            coverage: the summed attention weights of each, for a coverage penalty.
+            first_node: the node of the step's first candidate.
+            time: the number of the step, from 0.
+        """
+        options, penalties, log_probs = self.options, finished.penalties, candidates.log_probs
+        ended = (candidates.tokens == options.eos) & (log_probs > NEG_INF)
+        # On a CPU a look at the values is quick, and in most steps none ends.
+        if options.check_every > 1 or time + 1 >= finished.shortest or bool(ended.any()):
+            is_last_step = finished.max_lengths <= time + 1
+            mask = None if finished.source_mask is None else finished.source_mask[:, None, :]
+            scores = penalties.score(log_probs, time + 1, coverage, mask)
+            finished.insert(scores, first_node=first_node, ended=ended, is_last_step=is_last_step)
+            log_probs = log_probs.masked_fill(ended | is_last_step[:, None], NEG_INF)
+        last_lengths: Tensor | int = finished.max_lengths  # by which a live hypothesis is assumed to end
+        if options.horizon is not None:
+            length = time + 1 + options.horizon
+            last_lengths = length if length <= finished.shortest else finished.max_lengths.clamp(max=length)
+        # The best score that a live hypothesis can reach: log P can only fall, lp(y) grows with the length, and cp(x; y) <= 0.
+        bound = log_probs.amax(dim=1) / penalties.length_penalty(last_lengths)
+        is_done = bound <= finished.scores[:, -1]  # also if none is live
+        return log_probs.masked_fill(is_done[:, None], NEG_INF)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.errors import UsageError
 from nmt.search.beam import Beam, Candidates
-from nmt.search.candidates import IndexedLogProbs, by_id, row_chunks, top_tokens, without_forbidden
+from nmt.search.candidates import IndexedLogProbs, row_chunks, top_tokens, without_forbidden
 from nmt.search.hypothesis import NEG_INF
 from nmt.search.options import SearchOptions
 
@@ -77,8 +77,9 @@ def _sample_tokens(
 ) -> tuple[Float[Tensor, " N"], Int[Tensor, " N"]]:
     """Log-probability and id of one random token per row."""
     if options.top_k is not None:
-        best = by_id(*top_tokens(log_probs, options.top_k, options.forbid))
-        return _inverse_transform(*best, uniform, options.temperature, options.forbid)
+        values, ids = top_tokens(log_probs, options.top_k, options.forbid, breaks_ties=options.check_every == 1)
+        ids, order = ids.sort(dim=1)
+        return _inverse_transform(values.gather(1, order), ids, uniform, options.temperature, options.forbid)
     samples, start = [], 0
     for chunk in row_chunks(log_probs):
         ids = torch.arange(chunk.shape[1], device=chunk.device).expand_as(chunk)

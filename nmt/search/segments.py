@@ -54,29 +54,19 @@ class Segments:
         return segments
 
     @cached_property
-    def density(self) -> float:
-        """The share of the padded values that is not padding."""
-        return len(self.segment_ids) / max(self.count * self.width, 1)
-
-    @cached_property
     def _cells(self) -> Int[Tensor, " N"]:
         """The index of each row among the G * W padded ones."""
         return self.segment_ids * self.width + self.positions
 
     def to_padded(self, flat: Tensor, padding: float = 0.0) -> Tensor:
         """[N ...] -> [G W ...]."""
-        shape = (self.count, self.width, *flat.shape[1:])
-        if self.density == 1:
+        cells, shape = self.count * self.width, (self.count, self.width, *flat.shape[1:])
+        if len(flat) == cells:
             return flat.reshape(shape)
-        padded = flat.new_full((self.count * self.width, *flat.shape[1:]), padding)
+        padded = flat.new_full((cells, *flat.shape[1:]), padding)
         return padded.index_copy_(0, self._cells, flat).view(shape)
 
     def to_flat(self, padded: Tensor) -> Tensor:
         """[G W ...] -> [N ...]: the inverse of `to_padded`."""
         cells = padded.flatten(0, 1)
-        return cells if self.density == 1 else cells.index_select(0, self._cells)
-
-    def rows_at(self, columns: Int[Tensor, "G K"]) -> Int[Tensor, "G K"]:
-        """The indices of the rows in some columns of each padded segment; 0 where there is padding."""
-        rows = self.to_padded(torch.arange(len(self.segment_ids), device=columns.device))
-        return rows.gather(1, columns)
+        return cells if len(cells) == len(self.segment_ids) else cells.index_select(0, self._cells)

@@ -537,11 +537,8 @@ def test_looking_less_often_at_what_has_ended_changes_nothing(check_every: int, 
 
 
 @pytest.mark.parametrize("size", [1, 4])
-def test_values_are_read_back_only_where_the_search_looks_at_what_has_ended(
-    size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_are_read_back_only_where_the_search_looks_at_what_has_ended(size: int) -> None:
     """On a GPU: once every eighth step, and a few times at the end for the hypotheses themselves."""
-    monkeypatch.setattr("nmt.search.candidates.can_read_back", lambda values: False)
     counts = []
     for length in (8, 48):
         table, lengths = Table.random(3, batch=5, size=30), torch.full((5,), length)

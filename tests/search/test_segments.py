@@ -21,9 +21,3 @@ def test_padding_follows_each_segment_and_to_flat_drops_it(sizes: list[int]) -> 
         assert bool((segment[size:] == 7).all())
         start += size
     assert torch.equal(rows.to_flat(padded), values)
-    assert rows.density == pytest.approx(len(segment_ids) / max(len(sizes) * max(sizes), 1))
-
-
-def test_columns_of_padded_segments_map_to_flat_rows() -> None:
-    rows = Segments(torch.tensor([0, 0, 2, 2, 2]), 3)
-    assert rows.rows_at(torch.tensor([[1, 0, 0], [0, 0, 0], [2, 0, 1]])).tolist() == [[1, 0, 0], [0, 0, 0], [4, 2, 3]]

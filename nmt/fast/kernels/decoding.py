@@ -147,7 +147,7 @@ def update_finished(
 ) -> Float[Tensor, "B W"]:
     """Enter finished candidates into the pool of their sentence; return the totals of the live ones, -inf for all others.
 
-    What `nmt.search.finished.FinishedHypotheses.update` says in PyTorch; it changes `scores` and `nodes`.
+    What `nmt.search.loop.Search.update_finished` says in PyTorch; it changes `scores` and `nodes`.
 
     Args:
         totals: log-probabilities of the candidates, -inf where there is none.

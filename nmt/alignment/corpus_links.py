@@ -24,7 +24,7 @@ from nmt.alignment.statistical.aligner import HMMAligner
 from nmt.corpora.locators import split_rows
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus
-from nmt.data.flat import Flat, Lists, collect_lists, flatten
+from nmt.data.flat import Lists, collect_lists
 from nmt.data.lines import any_compression, read_lines
 from nmt.errors import DataError
 from nmt.runtime.cache import expand_home
@@ -51,7 +51,7 @@ class WordLinks:
     def of(cls, pairs: Iterable[Links]) -> WordLinks:
         """Store the links of each pair, in order."""
         source = iter(pairs)
-        blocks = (_flattened(block) for block in iter(lambda: list(islice(source, _BLOCK)), []))
+        blocks = (_stored(block) for block in iter(lambda: list(islice(source, _BLOCK)), []))
         return cls(*collect_lists(([block] for block in blocks), 1, np.int32))
 
     @cached_property
@@ -70,11 +70,10 @@ class WordLinks:
         return self.lists[[row]][0]
 
 
-def _flattened(block: Sequence[Links]) -> Flat:
-    """All links of some pairs, [links, 2], and the number of links of each."""
-    rows = [sorted(links) for links in block]
-    positions, _ = flatten(list(chain.from_iterable(rows)), np.int32)
-    return positions.reshape(-1, 2), np.fromiter(map(len, rows), np.int64, len(rows))
+def _stored(block: Sequence[Links]) -> Lists:
+    """The links of some pairs: for each [links, 2]."""
+    positions = Lists.of([list(chain.from_iterable(sorted(links))) for links in block], np.int32)
+    return Lists(positions.values.reshape(-1, 2), positions.starts // 2)
 
 
 class TokenLinks:

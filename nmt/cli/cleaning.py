@@ -74,7 +74,7 @@ def clean_corpus(
     filters = parse_filters(settings, "nmt corpora clean")
     paths = new_files(output, (source, target))
     corpus = load_corpus(locator, source=source, target=target)
-    report = FilterReport(filters=filters, unit="word")
+    report = FilterReport({}, filters, unit="word")
     with open_output(paths[0]) as first, open_output(paths[1]) as second:
         for pairs, counts in clean(corpus, filters):
             report += counts
@@ -87,7 +87,7 @@ def clean_corpus(
 
 
 def _print_counts(report: FilterReport) -> None:
-    removed = {report.reason(rule): count for rule, count in report.removed.items() if count}
+    removed = {report.reason(rule): count for rule, count in report.removed.items()}
     rows = {counted(report.total, "pair").split()[1]: report.total, **removed, "kept": report.kept}
     width = len(f"{report.total:,}")
     for name, count in rows.items():

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from nmt.data.flat import Lengths, Spool, flatten
+from nmt.data.flat import Lengths, Lists, Spool
 from nmt.runtime.files import in_temporary_folder
 from nmt.text.subwords import BOS, EOS, PAD
 
@@ -70,9 +70,10 @@ def make_batch(
 
 def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
     """Put sequences of ids into one tensor, padded with PAD on the right."""
-    ids, lengths = flatten(sequences, np.int64)
+    ids = Lists.of(sequences, np.int64)
+    lengths = np.diff(ids.starts)
     padded = np.full((len(lengths), lengths.max(initial=0)), PAD)
-    padded[np.arange(padded.shape[1]) < lengths[:, None]] = ids
+    padded[np.arange(padded.shape[1]) < lengths[:, None]] = ids.values
     return torch.from_numpy(padded)
 
 

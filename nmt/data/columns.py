@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from nmt.data.flat import Flat, Lists, collect_lists
+from nmt.data.flat import Lists, collect_lists
 
 if TYPE_CHECKING:  # imported where it is used, since translating reads lines but builds no column
     import pyarrow as pa
@@ -90,15 +90,12 @@ def collect(batches: Iterable[Sequence[list[str]]], sides: int) -> list[Column]:
         starts, values = map(pa.py_buffer, (lists.starts, lists.values))
         return Column(pa.chunked_array([pa.LargeStringArray.from_buffers(len(lists), starts, values)]))
 
-    return [
-        column(lists) for lists in collect_lists((list(map(_flatten, batch)) for batch in batches), sides, np.uint8)
-    ]
+    return [column(lists) for lists in collect_lists((list(map(_bytes, batch)) for batch in batches), sides, np.uint8)]
 
 
-def _flatten(texts: list[str]) -> Flat:
+def _bytes(texts: list[str]) -> Lists:
     """The bytes of texts."""
     import pyarrow as pa
 
     _, offsets, values = pa.array(texts, pa.large_string()).buffers()
-    starts = np.frombuffer(offsets, np.int64)
-    return np.frombuffer(values or b"", np.uint8), starts[1:] - starts[:-1]
+    return Lists(np.frombuffer(values or b"", np.uint8), np.frombuffer(offsets, np.int64))

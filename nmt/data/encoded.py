@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.corpus import ParallelCorpus
-from nmt.data.filters import RULES, FilterReport, first_occurrences, keep
-from nmt.data.flat import Lengths, Lists, flatten
-from nmt.data.id_file import VERSION, EncodedBatch, IdFile, open_ids, write_ids
+from nmt.data.filters import FilterReport, first_occurrences, keep
+from nmt.data.flat import Lengths, Lists
+from nmt.data.id_file import VERSION, IdTable, open_ids, write_ids
 from nmt.data.rules import TextRule, text_rules
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
@@ -29,7 +29,7 @@ from nmt.text.subwords import Subwords
 
 BATCH = 8_192
 """Lines that a process encodes at a time."""
-Watch = Callable[[Iterable[EncodedBatch]], Iterator[EncodedBatch]]
+Watch = Callable[[Iterable[IdTable]], Iterator[IdTable]]
 """Passes the batches on and shows how far encoding has come."""
 LOST = "A process that encodes text was killed, perhaps because memory ran out: end other programs, and start again."
 _log = logging.getLogger(__name__)
@@ -54,12 +54,12 @@ class EncodedPairs:
 class EncodedCorpus(EncodedPairs):
     """The filtered pairs of a corpus as ids, numbered from 0."""
 
-    def __init__(self, file: IdFile, corpus: ParallelCorpus, filters: FiltersConfig | None) -> None:
-        super().__init__(file.source, file.target)
-        self.report = _report(file, filters)
-        self.tokens = (len(file.source.values), len(file.target.values))
+    def __init__(self, ids: IdTable, corpus: ParallelCorpus, filters: FiltersConfig | None) -> None:
+        super().__init__(ids.source, ids.target)
+        self.report = FilterReport(ids.counts, filters)
+        self.tokens = (len(ids.source.values), len(ids.target.values))
         """Number of tokens of each side, without end marks."""
-        self.rows = file.rows
+        self.rows = ids.rows
         """The row of each pair in the unfiltered corpus."""
         self._corpus = corpus
 
@@ -131,7 +131,7 @@ def _fingerprint(
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
-def _open(path: Path) -> IdFile | None:
+def _open(path: Path) -> IdTable | None:
     """The content of a file; None if it does not exist or is damaged."""
     if not path.is_file():
         return None
@@ -142,12 +142,7 @@ def _open(path: Path) -> IdFile | None:
         return None
 
 
-def _report(file: IdFile, filters: FiltersConfig | None) -> FilterReport:
-    removed = {rule: file.counts.get(rule, 0) for rule in RULES}
-    return FilterReport.of(file.counts.get("kept", 0), removed, filters)
-
-
-def _make(path: Path, encoding: _Encoding, watch: Watch) -> IdFile:
+def _make(path: Path, encoding: _Encoding, watch: Watch) -> IdTable:
     """Write the file, to a temporary folder if necessary, and open it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +162,7 @@ def _make(path: Path, encoding: _Encoding, watch: Watch) -> IdFile:
     )
 
 
-def _written(path: Path, encoding: _Encoding, watch: Watch) -> IdFile | None:
+def _written(path: Path, encoding: _Encoding, watch: Watch) -> IdTable | None:
     """Encode the corpus to the file and open it."""
     with replacing(path) as beside, closing(encoding.batches()) as batches:
         write_ids(beside, watch(batches), encoding.dtype)
@@ -188,7 +183,7 @@ class _Encoding:
         self.dtype = id_type(*sides)
         self._first: npt.NDArray[np.bool_] | None = None
 
-    def batches(self) -> Generator[EncodedBatch]:
+    def batches(self) -> Generator[IdTable]:
         """All batches in order, whatever the number of processes. The processes end with the generator.
 
         Raises:
@@ -202,7 +197,7 @@ class _Encoding:
         with Workers(self._batch, processes, lost=LOST, computes=False) as workers:
             yield from chain.from_iterable(workers.map(groups))
 
-    def _batch(self, start: int) -> EncodedBatch:
+    def _batch(self, start: int) -> IdTable:
         """The batch that begins at a row of the corpus."""
         rows = slice(start, start + BATCH)
         texts = [list(side.part(rows)) for side in (self.corpus.source, self.corpus.target)]
@@ -211,9 +206,8 @@ class _Encoding:
         pairs = list(zip(*texts, strict=True)) if self.rules else ()
         first = None if self._first is None else self._first[rows]
         mask, report = keep(lengths[0], lengths[1], self.filters, first=first, pairs=pairs, rules=self.rules)
-        source, target = (flatten(list(compress(side, mask)), self.dtype) for side in ids)
-        counts = {"kept": report.kept, **{rule: count for rule, count in report.removed.items() if count}}
-        return EncodedBatch(np.flatnonzero(mask) + start, source, target, counts)
+        source, target = (Lists.of(list(compress(side, mask)), self.dtype) for side in ids)
+        return IdTable(np.flatnonzero(mask) + start, source, target, report.counts)
 
 
 def id_type(*sides: Subwords) -> npt.DTypeLike:

@@ -1,10 +1,11 @@
 """Filter training pairs by their lengths and their text, and remove duplicates."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from nmt.runtime.files import in_temporary_folder
 from nmt.runtime.wording import counted
 
 RULES = ("empty", "too_long", "ratio", "duplicate", "copy", "long_word", "letters", "script", "language")
-"""The rules, which are fields of `FilterReport`, in the order in which they apply."""
+"""The rules in the order in which they apply."""
 BATCH = 10_000
 """Lines that `clean` reads at a time."""
 _HASHES = 2**20
@@ -39,35 +40,26 @@ class FilterReport:
     """How many pairs were kept, and how many each rule removed; a pair counts for the first rule in `RULES` that it breaks.
 
     Attributes:
+        counts: how many pairs were `kept`, and how many each rule removed; what is 0 may be left out.
         filters: the limits that the rules had.
         samples: by rule, the first few pairs that it removed, if the text was at hand.
         unit: what lengths are measured in.
     """
 
-    kept: int = 0
-    empty: int = 0
-    too_long: int = 0
-    ratio: int = 0
-    duplicate: int = 0
-    copy: int = 0
-    long_word: int = 0
-    letters: int = 0
-    script: int = 0
-    language: int = 0
+    counts: Mapping[str, int]
     filters: FiltersConfig | None = None
     samples: Mapping[str, Sequence[RemovedPair]] = field(default_factory=dict)
     unit: str = "token"
 
-    @classmethod
-    def of(cls, kept: int, removed: Mapping[str, int], filters: FiltersConfig | None) -> "FilterReport":
-        """The report with these counts by rule."""
-        counts: dict[str, Any] = dict(removed)
-        return cls(kept, **counts, filters=filters)
+    @property
+    def kept(self) -> int:
+        """Number of pairs that no rule removed."""
+        return self.counts.get("kept", 0)
 
     @property
     def removed(self) -> dict[str, int]:
-        """The number of pairs that each rule removed, in the order of `RULES`."""
-        return {rule: getattr(self, rule) for rule in RULES}
+        """The number of pairs that each rule removed, in the order of `RULES`, without rules that removed none."""
+        return {rule: count for rule in RULES if (count := self.counts.get(rule, 0))}
 
     @property
     def total(self) -> int:
@@ -75,15 +67,13 @@ class FilterReport:
         return self.kept + sum(self.removed.values())
 
     def __add__(self, other: "FilterReport") -> "FilterReport":
-        counts = {rule: count + other.removed[rule] for rule, count in self.removed.items()}
         rules = self.samples.keys() | other.samples.keys()
         samples = {rule: [*self.samples.get(rule, ()), *other.samples.get(rule, ())][:_SAMPLES] for rule in rules}
-        total = FilterReport.of(self.kept + other.kept, counts, self.filters)
-        return replace(total, samples=samples, unit=self.unit)
+        return replace(self, counts=Counter(self.counts) + Counter(other.counts), samples=samples)
 
     def reason(self, rule: str) -> str:
         """What the pairs that a rule removed are: `longer than 100 tokens`."""
-        limits, one = self.filters or FiltersConfig(), self.removed[rule] == 1
+        limits, one = self.filters or FiltersConfig(), self.counts.get(rule) == 1
         return {
             "empty": "empty",
             "too_long": f"longer than {counted(limits.max_length, self.unit)}",
@@ -97,7 +87,7 @@ class FilterReport:
         }[rule]
 
     def __str__(self) -> str:
-        removed = ", ".join(f"{count:,} {self.reason(rule)}" for rule, count in self.removed.items() if count)
+        removed = ", ".join(f"{count:,} {self.reason(rule)}" for rule, count in self.removed.items())
         return f"kept {self.kept:,} of {counted(self.total, 'pair')}" + (f"; dropped {removed}" if removed else "")
 
 
@@ -129,13 +119,13 @@ def keep(
     removed = {} if filters is None else _removed(source_lengths, target_lengths, filters, first, pairs, rules)
     for rows in removed.values():
         mask[rows] = False
-    counts = {rule: len(rows) for rule, rows in removed.items()}
+    counts = {"kept": int(np.count_nonzero(mask)), **{rule: len(rows) for rule, rows in removed.items() if len(rows)}}
     samples = {
         rule: [RemovedPair(start + row + 1, *pairs[row]) for row in rows[:_SAMPLES].tolist()]
         for rule, rows in removed.items()
         if len(rows) and pairs
     }
-    return mask, replace(FilterReport.of(int(np.count_nonzero(mask)), counts, filters), samples=samples)
+    return mask, FilterReport(counts, filters, samples)
 
 
 def _removed(

@@ -21,8 +21,6 @@ from nmt.runtime.files import in_temporary_folder
 
 IN_MEMORY = 4 * 2**20
 """Bytes beyond which an array moves to a temporary file."""
-Flat = tuple[npt.NDArray[Any], npt.NDArray[np.int64]]
-"""Lists one after another: their values, [values] or [values, width], and the length of each list."""
 
 
 class Lists:
@@ -35,6 +33,13 @@ class Lists:
 
     def __init__(self, values: npt.NDArray[Any], starts: npt.NDArray[np.int64]) -> None:
         self.values, self.starts = values, starts
+
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[int]], dtype: npt.DTypeLike) -> Self:
+        """Store lists one after another."""
+        starts = np.zeros(len(lists) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, lists), np.int64, len(lists)), out=starts[1:])
+        return cls(np.fromiter(chain.from_iterable(lists), dtype, int(starts[-1])), starts)
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -111,19 +116,18 @@ class ListSpool:
         self._values.__exit__()
         self._starts.__exit__()
 
-    def append(self, lists: Flat) -> None:
+    def append(self, lists: Lists) -> None:
         """Add lists at the end."""
-        values, lengths = lists
-        self._values.append(values)
-        self._starts.append(self._end + np.cumsum(lengths))
-        self._end, self._width = self._end + len(values), values.shape[1:]
+        self._values.append(lists.values)
+        self._starts.append(self._end + lists.starts[1:])
+        self._end, self._width = self._end + len(lists.values), lists.values.shape[1:]
 
     def mapped(self) -> Lists:
         """All lists so far."""
         return Lists(self._values.mapped().reshape(self._end, *self._width), self._starts.mapped())
 
 
-def collect_lists(blocks: Iterable[Sequence[Flat]], sides: int, dtype: npt.DTypeLike) -> list[Lists]:
+def collect_lists(blocks: Iterable[Sequence[Lists]], sides: int, dtype: npt.DTypeLike) -> list[Lists]:
     """Collect lists of several sides, each of which has some of them in every block.
 
     Raises:
@@ -135,9 +139,3 @@ def collect_lists(blocks: Iterable[Sequence[Flat]], sides: int, dtype: npt.DType
             for spool, lists in zip(spools, block, strict=True):
                 spool.append(lists)
         return [spool.mapped() for spool in spools]
-
-
-def flatten(lists: Sequence[Sequence[int]], dtype: npt.DTypeLike) -> Flat:
-    """Store lists one after another."""
-    lengths = np.fromiter(map(len, lists), np.int64, len(lists))
-    return np.fromiter(chain.from_iterable(lists), dtype, int(lengths.sum())), lengths

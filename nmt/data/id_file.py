@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nmt.data.flat import Flat, Lists, ListSpool, Spool
+from nmt.data.flat import Lists, ListSpool, Spool
 from nmt.runtime.json_files import parse_json
 
 VERSION = 3
@@ -31,19 +31,19 @@ _INTACT = 0x2144DF1C
 
 
 @dataclass(frozen=True)
-class EncodedBatch:
-    """The pairs of some rows that pass the filters.
+class IdTable:
+    """The pairs of a corpus, or of a part of it, that pass the filters.
 
     Attributes:
-        rows: their rows.
-        source: their source ids.
-        target: their target ids.
-        counts: how many pairs were kept, and how many each rule removed, without rules that removed none.
+        rows: the row of each pair in the unfiltered corpus.
+        source: the source ids of each pair.
+        target: the target ids of each pair.
+        counts: how many pairs were kept, and how many each rule removed, as in a `FilterReport`.
     """
 
     rows: npt.NDArray[np.int64]
-    source: Flat
-    target: Flat
+    source: Lists
+    target: Lists
     counts: Mapping[str, int]
 
     @property
@@ -52,24 +52,7 @@ class EncodedBatch:
         return sum(self.counts.values())
 
 
-@dataclass(frozen=True)
-class IdFile:
-    """The content of a file.
-
-    Attributes:
-        source: the source ids of each pair.
-        target: the target ids of each pair.
-        rows: row of each pair in the unfiltered corpus.
-        counts: how many pairs were kept, and how many each rule removed.
-    """
-
-    source: Lists
-    target: Lists
-    rows: npt.NDArray[np.int64]
-    counts: Mapping[str, int]
-
-
-def write_ids(path: Path, batches: Iterable[EncodedBatch], dtype: npt.DTypeLike) -> None:
+def write_ids(path: Path, batches: Iterable[IdTable], dtype: npt.DTypeLike) -> None:
     """Write a file. The memory it takes does not depend on the number of pairs; until it is written, its folder holds it twice."""
     counts: Counter[str] = Counter()
     folder = path.parent
@@ -88,13 +71,13 @@ def write_ids(path: Path, batches: Iterable[EncodedBatch], dtype: npt.DTypeLike)
         file.write(_CHECKSUM.pack(checksum))
 
 
-def open_ids(path: Path) -> IdFile:
+def open_ids(path: Path) -> IdTable:
     """Map a file. Raises ValueError or OSError if it is damaged."""
     if _checksum(path) != _INTACT:
         raise ValueError("wrong checksum")
     record = pa.ipc.open_stream(pa.memory_map(str(path))).read_next_batch()
     source, target = (_lists(record.column(side)) for side in ("source", "target"))
-    return IdFile(source, target, record.column("row").to_numpy(), parse_json(record.schema.metadata[b"counts"]))
+    return IdTable(record.column("row").to_numpy(), source, target, parse_json(record.schema.metadata[b"counts"]))
 
 
 def _arrow(lists: Lists) -> pa.LargeListArray:

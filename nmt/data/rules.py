@@ -54,7 +54,7 @@ class TextRule(Protocol):
     """A rule on both sides of a pair. Its `repr` names all that it depends on, because encoded text is cached by it."""
 
     name: ClassVar[str]
-    """The field of `FilterReport` that counts what the rule removes."""
+    """What a `FilterReport` counts the removed pairs under."""
 
     def removes(self, source: str, target: str) -> bool:
         """Whether the pair breaks the rule."""

@@ -7,11 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice, product
 
-import numpy as np
 import numpy.typing as npt
 
 from nmt.data.encoded import LOST, EncodedCorpus, EncodedPairs, id_type
-from nmt.data.flat import Flat, collect_lists, flatten
+from nmt.data.flat import Lists, collect_lists
 from nmt.runtime.workers import Workers
 from nmt.text.subwords import Subwords
 
@@ -20,7 +19,7 @@ SHARD = 2**18
 _FEW = 4096
 """Pairs that this process segments alone, because starting others takes longer."""
 _LINES = 10_000
-Shard = tuple[Flat, Flat]
+Shard = tuple[Lists, Lists]
 """The source and the target ids of some pairs."""
 Watch = Callable[[Iterable[Shard]], Iterator[Shard]]
 """Passes shards on and shows how far sampling has come."""
@@ -71,17 +70,16 @@ class _Shards:
             for sides in workers.map(groups):
                 yield from zip(sides[::2], sides[1::2], strict=True)
 
-    def _side(self, task: tuple[int, int]) -> Flat:
+    def _side(self, task: tuple[int, int]) -> Lists:
         """Segment one side of the shard that begins at a pair."""
         start, side = task
         lines = self.corpus.lines(side, start, min(start + SHARD, len(self.corpus)))
         ids = self.sides[side].sample(lines, self.alpha, seed=self.seed + side + (start // SHARD << 64))
-        blocks = [flatten(block, self.dtype) for block in iter(lambda: list(islice(ids, _LINES)), [])]
-        values, lengths = (np.concatenate(part) for part in zip(*blocks, strict=True))
-        return values, lengths
+        blocks = iter(lambda: list(islice(ids, _LINES)), [])
+        [segmented] = collect_lists(([Lists.of(block, self.dtype)] for block in blocks), 1, self.dtype)
+        return segmented
 
 
 def pairs_of(shard: Shard) -> int:
     """Number of pairs of a shard."""
-    (_, lengths), _ = shard
-    return len(lengths)
+    return len(shard[0])

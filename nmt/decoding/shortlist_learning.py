@@ -13,7 +13,7 @@ import torch
 from nmt.alignment.statistical.ibm1 import learn_counts
 from nmt.alignment.statistical.word_pairs import Cells
 from nmt.data.encoded import EncodedPairs, id_type
-from nmt.data.flat import Flat, collect_lists, flatten
+from nmt.data.flat import Lists, collect_lists
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import DataError, UsageError
 from nmt.text.subwords import EOS, Subwords
@@ -67,17 +67,17 @@ class _Counts:
 
 def _encoded(
     pairs: Iterable[tuple[str, str]], source: Subwords, target: Subwords, counts: _Counts
-) -> Iterator[tuple[Flat, Flat]]:
+) -> Iterator[tuple[Lists, Lists]]:
     """The ids of both sides, block by block. Adds to the counts."""
     lines = iter(pairs)
     while block := list(islice(lines, _BLOCK)):
         sides = zip(*block, strict=True)
         sources, targets = (
-            flatten(subwords.encode_batch(side), np.int32)
+            Lists.of(subwords.encode_batch(side), np.int32)
             for subwords, side in zip((source, target), sides, strict=True)
         )
-        counts.frequencies += np.bincount(targets[0], minlength=len(target))
-        counts.cells += int(((sources[1] + 1) * targets[1]).sum())
+        counts.frequencies += np.bincount(targets.values, minlength=len(target))
+        counts.cells += int(((np.diff(sources.starts) + 1) * np.diff(targets.starts)).sum())
         yield sources, targets
 
 

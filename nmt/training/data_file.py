@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from nmt import __version__
 from nmt.data.corpus import ParallelCorpus
-from nmt.data.filters import RULES, FilterReport
+from nmt.data.filters import FilterReport
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
 from nmt.runtime.files import write_content
@@ -36,19 +36,17 @@ class TextDescription(BaseModel):
     @classmethod
     def of(cls, corpus: ParallelCorpus, report: FilterReport) -> TextDescription:
         """Describe a text and its filtering."""
-        removed = {rule: count for rule, count in report.removed.items() if count}
         return cls(
             locator=corpus.name,
             lines=len(corpus),
             fingerprint=corpus.fingerprint,
             kept=report.kept,
-            removed=removed,
+            removed=report.removed,
         )
 
     def report(self, filters: FiltersConfig) -> FilterReport:
         """The report of the filtering."""
-        counts = {rule: self.removed.get(rule, 0) for rule in RULES}
-        return FilterReport.of(self.kept, counts, filters)
+        return FilterReport({"kept": self.kept, **self.removed}, filters)
 
 
 class DataDescription(BaseModel):

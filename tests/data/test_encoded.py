@@ -21,7 +21,8 @@ from nmt.data import flat
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus, encode_corpus, id_type
 from nmt.data.filters import FilterReport
-from nmt.data.id_file import EncodedBatch, open_ids, write_ids
+from nmt.data.flat import Lists
+from nmt.data.id_file import IdTable, open_ids, write_ids
 from nmt.errors import DataError
 from nmt.recipe import FiltersConfig
 from nmt.text.subwords import Subwords
@@ -69,7 +70,7 @@ def test_the_pairs_that_pass_are_encoded(tmp_path: Path, subwords: Subwords) -> 
     encoded = encode_corpus(_corpus(tmp_path), subwords, subwords, FILTERS, tmp_path / "cache")
     expected = [tuple(subwords.encode(text) for text in PAIRS[row]) for row in KEPT]
     assert _rows(encoded) == expected
-    assert encoded.report == FilterReport(kept=3, empty=1, too_long=1, duplicate=1, filters=FILTERS)
+    assert encoded.report == FilterReport({"kept": 3, "empty": 1, "too_long": 1, "duplicate": 1}, FILTERS)
     assert len(encoded) == 3
     for side, lengths in enumerate((encoded.source_lengths, encoded.target_lengths)):
         assert lengths[:].dtype == np.int32
@@ -271,7 +272,7 @@ def test_several_processes_write_the_file_of_one(
     corpus, contents, encoders = _corpus(tmp_path, many()), [], []
     batch = encoding._Encoding._batch
 
-    def watched(self: encoding._Encoding, start: int) -> EncodedBatch:
+    def watched(self: encoding._Encoding, start: int) -> IdTable:
         result = batch(self, start)
         return replace(result, counts={**result.counts, f"by {os.getpid()}": 0})
 
@@ -338,7 +339,7 @@ def test_the_progress_counts_every_pair(tmp_path: Path, subwords: Subwords, monk
     monkeypatch.setattr(encoding, "BATCH", 30)
     counts = []
 
-    def watch(batches: Iterable[EncodedBatch]) -> Iterator[EncodedBatch]:
+    def watch(batches: Iterable[IdTable]) -> Iterator[IdTable]:
         for batch in batches:
             counts.append(batch.total)
             yield batch
@@ -348,10 +349,10 @@ def test_the_progress_counts_every_pair(tmp_path: Path, subwords: Subwords, monk
 
 
 def test_writing_takes_the_memory_of_a_few_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def batches() -> Iterator[EncodedBatch]:
+    def batches() -> Iterator[IdTable]:
         for start in range(0, 500_000, 5_000):
-            ones = np.ones(5_000, np.int64)
-            yield EncodedBatch(start + np.arange(5_000), (ones, ones), (ones, ones), {"kept": 5_000})
+            ones = Lists(np.ones(5_000, np.int64), np.arange(5_001))
+            yield IdTable(start + np.arange(5_000), ones, ones, {"kept": 5_000})
 
     monkeypatch.setattr(flat, "IN_MEMORY", 100_000)
     tracemalloc.start()

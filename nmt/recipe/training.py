@@ -105,12 +105,14 @@ class ValidationConfig(Section):
         Field(min_length=1, validation_alias=AliasChoices("metrics", "metric")),  # `metric` in recipes of 0.1
     ] = ("bleu",)
     """The metrics that select the best model, one name or a list: the first decides, the others break ties, and perplexity breaks the
-    rest. BLEU and chrF are computed by decoding the validation text, and compared with two decimals."""
+    rest. BLEU and chrF are computed by decoding the validation text, and compared with two decimals. BLEU below 1 is noise and counts
+    as 0; where BLEU is equal, chrF decides."""
     beam_size: BeamSize = 1
     patience: Size | None = 10
     """Stop after this many validations in a row without a better score; null never stops early."""
     keep_best: Size = 1
-    """How many of the best checkpoints to keep. If more than one, their average becomes the model if it validates better."""
+    """How many of the best checkpoints to keep. If more than one, their mean is validated at the end, as the last weights (with `ema`
+    their moving average) always are, and becomes the model if it is better than each of them."""
 
 
 class GuidedAlignmentConfig(Section):

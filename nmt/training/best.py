@@ -51,11 +51,6 @@ class BestCheckpoints:
         self.starts_anew = False
         """Whether the run had a best validation, but by other metrics."""
 
-    @property
-    def update(self) -> int | None:
-        """The update of the best validation; None before any."""
-        return self.checkpoints[0][1] if self.checkpoints else None
-
     def state_dict(self) -> dict[str, Any]:
         """The best validations, under the names that they have always had in the state."""
         return {"best": self.rank, "stale": self.stale, "kept": self.checkpoints, "metrics": self.metrics}
@@ -63,11 +58,15 @@ class BestCheckpoints:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The inverse of `state_dict`; but best and patience start anew if validation now compares other figures."""
         best = state.get("best")
-        if best is None or state["metrics"] != self.metrics:
+        if best is None or state.get("metrics") != self.metrics:
             self.starts_anew = best is not None
             return
         self.rank, self.stale = tuple(best), state.get("stale", 0)
-        self.checkpoints = [(tuple(rank), update) for rank, update in state.get("kept", [])]
+        self.checkpoints = [(tuple(rank), update) for rank, update in state.get("kept", []) if self._is_kept(update)]
+
+    def _is_kept(self, update: int) -> bool:
+        """Whether a checkpoint has its file, if it needs one; the run may have kept one checkpoint, the model, before."""
+        return self.run is None or self.count == 1 or checkpoint_file(self.run, update).is_file()
 
     def add(self, weights: Tensors, rank: Rank, update: int) -> bool:
         """Save validated weights as the model if they are the best so far, and as a checkpoint if they are among the best.
@@ -101,11 +100,9 @@ class BestCheckpoints:
 
     def mean(self) -> dict[str, Tensor] | None:
         """The mean of the best checkpoints; None unless there are several. Raises DataError if one is damaged."""
-        if self.run is None:
+        if self.run is None or len(self.checkpoints) < 2:
             return None
-        files = [checkpoint_file(self.run, update) for _, update in self.checkpoints]
-        files = [path for path in files if path.is_file()]  # `count` may have been 1 before
-        return mean_of_files(files) if len(files) > 1 else None
+        return mean_of_files([checkpoint_file(self.run, update) for _, update in self.checkpoints])
 
     def remove_others(self) -> None:
         """Remove checkpoints that are no longer among the best. Call it only after the state that says so is saved."""

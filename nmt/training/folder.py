@@ -10,7 +10,7 @@ import torch
 from nmt.bundle.folder import RECIPE, SOURCE, TARGET, check_folder
 from nmt.errors import DataError, UsageError
 from nmt.fast import arithmetic
-from nmt.recipe import Recipe, changed_keys, load_recipe
+from nmt.recipe import Recipe, changed_keys
 from nmt.runtime.files import remove_unfinished
 from nmt.training.best import BEST
 from nmt.training.checkpoint import State, Tensors, has_state, load_state
@@ -18,7 +18,6 @@ from nmt.training.data_file import DATA
 from nmt.training.launch import count_of_ranks, training_command
 from nmt.training.lock import LOCK
 from nmt.training.text import TrainingText
-from nmt.training.validation import describe_metrics
 
 _log = logging.getLogger(__name__)
 _DESCRIPTION = (RECIPE, SOURCE, TARGET)
@@ -63,12 +62,7 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, force: bool) -> S
         )
     for place in (folder, folder / BEST):
         remove_unfinished(place)
-    state = load_state(folder)
-    progress = state.progress
-    # Earlier versions stored no metrics, or spelled them otherwise.
-    metrics = progress.get("metrics") or describe_metrics(load_recipe(folder / RECIPE), progress.get("tokenizer"))
-    progress["metrics"] = [name.replace("tokeniser", "tokenizer") for name in metrics]
-    return state
+    return load_state(folder)
 
 
 def check_untrained(folder: Path) -> None:

@@ -72,7 +72,7 @@ class TrainingResult:
     Attributes:
         folder: the run folder.
         metric: the first validation metric.
-        best: its value in the best validation.
+        best: its value in the best validation; 0 for BLEU below 1.
         updates: number of updates.
         seconds: training time.
     """
@@ -182,6 +182,8 @@ class Progress:
     """Bad updates in total."""
     validated: int = 0
     """The last update that was validated."""
+    averaged: int = 0
+    """The update after which the mean of the best checkpoints was validated."""
     plateau: int = 0
     """Validations without improvement since the last reduction of the plateau schedule."""
     plateaus: int = 0
@@ -474,15 +476,16 @@ class Trainer:
         self.save()
 
     def _validate_mean(self) -> None:
-        """Save the mean of the best checkpoints as the model if it is better than each of them."""
-        mean = self.ranks.from_first(self.best.mean)
-        improved = False
+        """Save the mean of the best checkpoints as the model if it is better than each of them, and the state, that a run goes on from."""
+        mean = None if self.progress.averaged == self.progress.update else self.ranks.from_first(self.best.mean)
         if mean is not None:
             with use_weights(mean, self.train_step.weights):
                 record, rank = self._figures()
                 improved = self.best.improve(self.train_step.weights, rank)
             self._log_validation(record, improved=improved, note=f"mean of the best {len(self.best.checkpoints)}")
-        if self.settings.pretrained is not None and not improved and self.best.update == 0:
+            self.progress.averaged = self.progress.update
+            self.save()
+        if self.settings.pretrained is not None and self.best.checkpoints[:1] == [(self.best.rank, 0)]:
             self.log.show("No later model was better: the model is still the start (update 0).")
 
     def _figures(self) -> tuple[dict[str, Any], Rank]:

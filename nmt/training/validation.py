@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from nmt.errors import DataError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import MetricScore
 from nmt.fast import accelerate
-from nmt.recipe import Recipe
+from nmt.recipe import Recipe, ValidationConfig
 from nmt.runtime.device import Precision, autocast
 from nmt.runtime.wording import counted
 from nmt.training.bad_updates import Diverged
@@ -27,6 +28,9 @@ from nmt.training.parallel import ALONE, Ranks
 
 MAX_LOSS = 100.0
 """A loss in nats per token that shows divergence; that of uniform predictions is the logarithm of the vocabulary size."""
+
+LEAST_BLEU = 1.0
+"""BLEU from which on it orders validations. Below, a few n-grams more or less decide, not the translations."""
 
 MAX_LENGTH = 500
 """Most tokens per side of a pair in the loss, unless training reads longer ones: attention takes quadratic time. Translation
@@ -63,7 +67,8 @@ class Validator:
     @property
     def metrics(self) -> list[str]:
         """What the figures of a rank are; only ranks of the same figures can be compared."""
-        return describe_metrics(self.bundle.recipe, self.tokenizer)
+        labels = {**metrics.VALIDATION_SCORES, "bleu": f"BLEU (tokenizer {self.tokenizer}; below {LEAST_BLEU:g} as 0)"}
+        return [labels.get(name, name) for name in compared_metrics(self.settings.validation)]
 
     def introduction(self) -> Iterator[str]:
         """Lines for the log: the metrics, and warnings if BLEU does not suit the text or lines are too long."""
@@ -93,9 +98,12 @@ class Validator:
         return {"loss": loss, "perplexity": math.exp(loss), **figures, **({"signatures": signatures} if scores else {})}
 
     def rank(self, record: Mapping[str, Any]) -> Rank:
-        """The figures that order validations: the metrics of the recipe, then perplexity, negated where lower is better."""
-        names = [*self.settings.validation.metrics, "perplexity"]
-        return tuple(-record[name] if name == "perplexity" else round(record[name], 2) for name in names)
+        """The figures of `compared_metrics`, higher is better: perplexity is negated, and BLEU below `LEAST_BLEU` is 0."""
+        names = compared_metrics(self.settings.validation)
+        figures = {name: -record[name] if name == "perplexity" else round(record[name], 2) for name in names}
+        if figures.get("bleu", LEAST_BLEU) < LEAST_BLEU:
+            figures["bleu"] = 0.0
+        return tuple(figures.values())
 
     @torch.inference_mode()
     def _loss(self) -> float:
@@ -115,8 +123,8 @@ class Validator:
         return nll / total
 
     def _scores(self) -> dict[str, MetricScore]:
-        """The metrics of the recipe that compare translations."""
-        names = [name for name in self.settings.validation.metrics if name != "perplexity"]
+        """The metrics that compare translations."""
+        names = [name for name in compared_metrics(self.settings.validation) if name != "perplexity"]
         if not names:
             return {}
         translations, references = self._translations(), list(self.text.target)
@@ -141,11 +149,10 @@ class Validator:
         return translations
 
 
-def describe_metrics(recipe: Recipe, tokenizer: str | None) -> list[str]:
-    """The names of the figures that order the validations of a recipe, the most important first."""
-    labels = {**metrics.VALIDATION_SCORES, "bleu": f"BLEU (tokenizer {tokenizer})"}
-    names = dict.fromkeys([*recipe.training.validation.metrics, "perplexity"])
-    return [labels.get(name, name) for name in names]
+def compared_metrics(settings: ValidationConfig) -> list[str]:
+    """The metrics that order validations, the most important first: those of the recipe, chrF after BLEU, and perplexity."""
+    names = chain.from_iterable(("bleu", "chrf") if name == "bleu" else (name,) for name in settings.metrics)
+    return list(dict.fromkeys([*names, "perplexity"]))
 
 
 def usable_tokenizer(recipe: Recipe, previous: str | None) -> str:

@@ -496,7 +496,7 @@ def test_other_metrics_start_best_and_patience_anew(
     validations = [record for record in timeless(run) if record["kind"] == "valid"]
     assert validations[-2]["best"]
     later = [record["perplexity"] for record in validations[-2:]]
-    assert last["best"] == [-min(later)] * 2
+    assert last["best"] == [-min(later)]
     assert len(last["kept"]) == keep_best
     assert not files & set((run / "best").glob("*"))
     train(other, run, device=CPU, resume=True)
@@ -514,31 +514,46 @@ def test_old_checkpoints_stay_until_one_by_the_new_metric_is_saved(corpus: Path,
     assert files == {path.name: path.read_bytes() for path in [*(run / "best").iterdir(), run / WEIGHTS]}
 
 
-def test_a_state_of_an_earlier_version_has_the_metrics_of_its_recipe(
+def test_a_state_of_an_earlier_version_that_does_not_name_its_metrics_starts_best_anew(
     corpus: Path, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
     shutil.copytree(finished, run)
     state = load_state(run)
-    save_state(run, replace(state, progress={**state.progress, "metrics": None}))
-    shutil.copytree(run, tmp_path / "same")
-    train(plain(corpus), tmp_path / "same", device=CPU, resume=True)
-    assert "anew" not in capsys.readouterr().err
-    train(plain(corpus, validation={"metrics": "chrf"}), run, device=CPU, resume=True, force=True)
-    assert "Validation now compares chrF, then perplexity: best and patience start anew.\n" in capsys.readouterr().err
+    assert state.progress.pop("metrics")
+    save_state(run, state)
+    train(plain(corpus), run, device=CPU, resume=True)
+    assert "Validation now compares perplexity: best and patience start anew.\n" in capsys.readouterr().err
 
 
-def test_a_state_that_spells_its_metrics_as_earlier_versions_did_keeps_its_best(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_mean_of_the_best_is_validated_once_and_stays_the_model_until_a_later_one_is_better(
+    corpus: Path, two_best: tuple[Recipe, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, recipe = tmp_path / "run", plain(corpus, validation={"metrics": "bleu"})
+    run, (recipe, _) = tmp_path / "run", two_best
+    mean = 0.5  # a perplexity that only the first mean has
+    monkeypatch.setattr(
+        Validator, "rank", lambda _, record: (float(record["perplexity"] == mean), -record["perplexity"])
+    )
+    validate, calls = Validator.validate, 0
+
+    def count(self: Validator) -> dict[str, Any]:
+        nonlocal calls
+        calls += 1
+        record = validate(self)
+        return {**record, "perplexity": mean} if calls == 3 else record
+
+    monkeypatch.setattr(Validator, "validate", count)
     train(recipe, run, device=CPU, quiet=True)
-    state, before = load_state(run), outcome(run)
-    assert state.progress["metrics"] == ["BLEU (tokenizer 13a)", "perplexity"]
-    save_state(run, replace(state, progress={**state.progress, "metrics": ["BLEU (tokeniser 13a)", "perplexity"]}))
-    train(recipe, run, device=CPU, resume=True)
-    assert "anew" not in capsys.readouterr().err
-    assert outcome(run)[WEIGHTS] == before[WEIGHTS]
+    weights = outcome(run)[WEIGHTS]
+    assert calls == 3
+    assert load_state(run).progress["best"] == [1.0, -mean]
+    train(recipe, run, device=CPU, quiet=True, resume=True)
+    assert calls == 3
+    longer = plain(corpus, epochs=3, validation={"metrics": "perplexity", "keep_best": 2})
+    train(longer, run, device=CPU, quiet=True, resume=True)
+    assert calls == 5
+    assert outcome(run)[WEIGHTS] == weights
+    assert [record["best"] for record in timeless(run) if record["kind"] == "valid"][2:] == [True, False, False]
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: b"", lambda content: b"\xff" * 99])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -129,7 +128,7 @@ class App:
         answer = await _unless_gone(request, self._service.translate(item))
         request.scope["nmt"]["model"] = answer.model
         # Figures and alignments may be null, but parts that were not asked for are left out.
-        return _json({name: value for name, value in answer.model_dump().items() if value is not None})
+        return _json({name: value for name, value in answer if value is not None})
 
     async def _translate_file(self, request: Request) -> Response:
         with self._files.room():
@@ -137,7 +136,7 @@ class App:
             request.scope["nmt"].update(bytes=len(item.file.content))
             name = await _unless_gone(request, self._files.translate(item))
         address = request.base_url.replace(path=f"{self._root_path}/download_file/{name}")
-        return _json(FileOutput(translatedFileUrl=str(address)).model_dump())
+        return _json(FileOutput(translatedFileUrl=str(address)))
 
     async def _download_file(self, request: Request) -> Response:
         request.scope["nmt"]["path"] = "/download_file"  # the name is a secret
@@ -148,20 +147,20 @@ class App:
     async def _score(self, request: Request) -> Response:
         item = await self._read(request, ScoreInput)
         request.scope["nmt"].update(characters=len(item.q) + len(item.translation))
-        return _json((await _unless_gone(request, self._service.score(item))).model_dump())
+        return _json(await _unless_gone(request, self._service.score(item)))
 
     async def _detect(self, request: Request) -> Response:
         item = await self._read(request, DetectInput)
-        return _json([language.model_dump() for language in self._service.detect(item)])
+        return _json(self._service.detect(item))
 
     async def _languages(self, _: Request) -> Response:
-        return _json([language.model_dump() for language in self._service.languages()])
+        return _json(self._service.languages())
 
     async def _models(self, _: Request) -> Response:
-        return _json([asdict(model) for model in self._service.models])
+        return _json(self._service.models)
 
     async def _health(self, _: Request) -> Response:
-        return _json(HealthOutput(status="stopping" if self._is_stopping else "ok").model_dump())
+        return _json(HealthOutput(status="stopping" if self._is_stopping else "ok"))
 
     async def _settings(self, _: Request) -> Response:
         first = self._service.languages()[0]
@@ -280,9 +279,8 @@ def _header_key(request: Request) -> str | None:
     return None if key is None else key.encode("latin-1").decode("utf-8", "replace")  # as Starlette decodes headers
 
 
-def _json(content: Any) -> Response:
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Response(text.encode("utf-8", "replace"), media_type="application/json")
+def _json(content: object) -> Response:
+    return Response(to_json(content), media_type="application/json")
 
 
 def _asset(name: str) -> Endpoint:

@@ -76,7 +76,14 @@ async def _multipart(content_type: str, body: bytes) -> dict[str, str | list[str
         form = await parser.parse()
     except (KeyError, MultiPartException):
         raise RefusedError(400, "The multipart form cannot be read.") from None
-    fields = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+    fields = [
+        (
+            name,
+            value.encode("utf-8", "replace").decode(),
+        )  # of encodings such as unicode_escape, surrogates would be left
+        for name, value in form.multi_items()
+        if isinstance(value, str)
+    ]
     files = {
         name: SentFile(value.filename or "", await value.read())
         for name, value in form.multi_items()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic_core import to_json
 
 from nmt.alignment.extraction import AlignedPair
 from nmt.alignment.weights import AlignmentWeights
@@ -61,10 +62,10 @@ class Drawer:
             drawings = [drawing for drawing in drawings if drawing.pair.alignment.weights.size]
             if not drawings:
                 raise RefusedError(400, "There is nothing to draw: the translation is blank.")
+            model = self._service.models[self._service.choose(request.source, request.target, request.model)]
+            languages = model.source, model.target
             loop = asyncio.get_running_loop()
-            content = await loop.run_in_executor(
-                self._thread, _file, form, request.q, drawings, self._languages(request)
-            )
+            content = await loop.run_in_executor(self._thread, _file, form, request.q, drawings, languages)
             return content, PICTURES[form]
         finally:
             self._waiting -= 1
@@ -86,20 +87,15 @@ class Drawer:
             drawings.append(_ModelReading(self._service.models[index].name, line, weights))
         return drawings
 
-    def _languages(self, request: PictureInput) -> tuple[str, str]:
-        model = self._service.models[self._service.choose(request.source, request.target, request.model)]
-        return model.source, model.target
-
 
 def _file(form: Picture, source: str, drawings: Sequence[_ModelReading], languages: tuple[str, str]) -> bytes:
     match form:
         case "json":
             models = [
-                {"model": drawing.name, "weights": drawing.weights, **hypothesis_output(drawing.line).model_dump()}
+                {"model": drawing.name, "weights": drawing.weights, **dict(hypothesis_output(drawing.line))}
                 for drawing in drawings
             ]
-            text = json.dumps({"source": source, "models": models}, ensure_ascii=False, indent=1)
-            return text.encode("utf-8", "replace")
+            return to_json({"source": source, "models": models}, indent=1)
         case "html":
             return _page(drawings, languages)
         case _:

@@ -95,6 +95,11 @@ def test_a_multipart_form_is_read(server: Running) -> None:
     answer = server.ask("/translate", body=f"{body}{file}--x--\r\n".encode(), Content_Type=kind)
     assert answer.json == {"translatedText": "b a\r\nc", "model": "one"}
     assert server.ask("/", body=f"{body}--x--\r\n".encode(), Content_Type=kind).status == 200
+    surrogate = body.replace("a b", r"a \ud800 b")
+    answer = server.ask(
+        "/translate", body=f"{surrogate}--x--\r\n".encode(), Content_Type=f"{kind}; charset=unicode_escape"
+    )
+    assert answer.json["translatedText"] == "b ? a\r\nc"
 
 
 def test_a_query_string_is_read_and_the_body_counts_before_it(server: Running) -> None:

@@ -14,8 +14,8 @@ from nmt.corpora.sample.grammar.noun_phrases import Nominal
 from nmt.corpora.sample.grammar.phrases import NOTHING, Mark, Phrase, Plan, aligned, spell
 from nmt.corpora.sample.grammar.predicates import Tense
 from nmt.corpora.sample.lexicon import expressions, function_words, verbs
-from nmt.corpora.sample.lexicon.adjectives import ADJECTIVES, CHANGING, adjectives
 from nmt.corpora.sample.lexicon.function_words import Modal
+from nmt.corpora.sample.lexicon.nouns import ADJECTIVES, CHANGING, adjectives
 from nmt.corpora.sample.lexicon.verbs import Verb
 from nmt.corpora.sample.phrase_author import PEOPLE, PhraseAuthor, Subject
 

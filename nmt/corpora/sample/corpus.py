@@ -9,8 +9,8 @@ from typing import NamedTuple
 from nmt.corpora.sample.author import Author
 from nmt.corpora.sample.grammar.phrases import Combination, Example, Phrase, write
 
-SPLITS: tuple[str, ...] = ("train", "valid", "test")
 SIZES = {"train": 24_000, "valid": 500, "test": 1_000}
+SPLITS = tuple(SIZES)
 SEED = 1514
 RESERVED_ONE_IN = 12
 FAMILIAR = 8  # how often the training split must contain every word of a held-out sentence

@@ -10,9 +10,8 @@ from nmt.corpora.sample.grammar.numerals import clock, date, english_number, ger
 from nmt.corpora.sample.grammar.phrases import NOTHING, Mark, Phrase, Word, aligned
 from nmt.corpora.sample.grammar.predicates import Tense
 from nmt.corpora.sample.lexicon import expressions, function_words, verbs
-from nmt.corpora.sample.lexicon.adjectives import adjectives
 from nmt.corpora.sample.lexicon.function_words import Agreement, Case, Determiner, Modal
-from nmt.corpora.sample.lexicon.nouns import Noun, nouns
+from nmt.corpora.sample.lexicon.nouns import Noun, adjectives, nouns
 from nmt.corpora.sample.lexicon.verbs import Slots, Verb
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from nmt.corpora.sample.grammar import clauses, noun_phrases, numerals
 from nmt.corpora.sample.grammar.clauses import Clause
 from nmt.corpora.sample.grammar.noun_phrases import Nominal
 from nmt.corpora.sample.grammar.phrases import Phrase, aligned, write
-from nmt.corpora.sample.lexicon import adjectives, expressions, function_words, nouns, verbs
+from nmt.corpora.sample.lexicon import expressions, function_words, nouns, verbs
 
 # ----------------------------------------------------------------------------------- shorthand for building sentences
 
@@ -30,7 +30,7 @@ def plan(text: str) -> Nominal:
     words = words[1:] if determiner else words
     number = NUMBERS.get(words[0])
     words = words[1:] if number else words
-    adjective = adjectives.ADJECTIVES.get(words[0])
+    adjective = nouns.ADJECTIVES.get(words[0])
     noun = " ".join(words[1:] if adjective else words)
     return Nominal((PLURALS | SINGULARS)[noun], determiner, adjective, noun not in SINGULARS, number)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nmt.corpora.sample.grammar.phrases import NOTHING, Combination, Phrase, Words, fuse, punctuate, spell
+from nmt.corpora.sample.grammar.phrases import NOTHING, Combination, Phrase, Words, fuse, punctuate, translation
 from nmt.corpora.sample.grammar.predicates import Predicate, Tense, compound_predicate, simple_predicate
 from nmt.corpora.sample.lexicon.function_words import Agreement, Modal
 from nmt.corpora.sample.lexicon.verbs import Verb
@@ -106,9 +106,7 @@ def question(clause: Clause, word: Phrase = NOTHING) -> Phrase:
 def subordinate(conjunction: str, clause: Clause) -> Phrase:
     """Verb-last behind a conjunction: ``weil der Hund schläft``."""
     english, german = conjunction.split()
-    mark = object()
-    phrase = realize(clause, german, inverted=False, verb="last")
-    return Phrase(spell(english, mark), spell(german, mark)).then(phrase)
+    return translation(english, german).then(realize(clause, german, inverted=False, verb="last"))
 
 
 def complex_sentence(main: Phrase, dependent: Phrase) -> Phrase:
@@ -126,6 +124,4 @@ def coordination(conjunction: str, left: Phrase, right: Phrase) -> Phrase:
     """Join two main clauses; both languages have a comma before ``but`` -> ``aber``."""
     if conjunction.startswith("but"):
         left = left._replace(english=punctuate(left.english, ","), german=punctuate(left.german, ","))
-    english, german = conjunction.split()
-    mark = object()
-    return left.then(Phrase(spell(english, mark), spell(german, mark))).then(right)
+    return left.then(translation(*conjunction.split())).then(right)

@@ -3,11 +3,10 @@
 from typing import NamedTuple
 
 from nmt.corpora.sample.grammar.numerals import english_number, german_number
-from nmt.corpora.sample.grammar.phrases import Mark, Phrase, Word, Words, fuse, spell
+from nmt.corpora.sample.grammar.phrases import NOTHING, Mark, Phrase, Word, fuse, spell, translation
 from nmt.corpora.sample.lexicon import function_words
-from nmt.corpora.sample.lexicon.adjectives import Adjective
 from nmt.corpora.sample.lexicon.function_words import Case, Determiner, Endings, Preposition, Pronoun
-from nmt.corpora.sample.lexicon.nouns import Noun
+from nmt.corpora.sample.lexicon.nouns import Adjective, Noun
 
 
 class Nominal(NamedTuple):
@@ -48,17 +47,13 @@ def determine(nominal: Nominal, case: Case, negation: Mark | None) -> tuple[Phra
 
 def qualify(nominal: Nominal, case: Case, endings: Endings) -> Phrase:
     """Return number and adjective, the adjective inflected: ``two old`` -> ``zwei alte``."""
-    number, adjective = object(), object()
-    english: Words = ()
-    german: Words = ()
-    if nominal.number:
-        english, german = spell(english_number(nominal.number), number), spell(german_number(nominal.number), number)
-    if nominal.adjective is None:
-        return Phrase(english, german)
-    form = nominal.adjective.stem + endings[case, nominal.column]
-    combination = ("adjective", nominal.adjective.english, nominal.noun.english)
-    english += spell(nominal.adjective.english, adjective)
-    return Phrase(english, german + spell(form, adjective), (combination,))
+    number, adjective = nominal.number, nominal.adjective
+    phrase = translation(english_number(number), german_number(number)) if number else NOTHING
+    if adjective is None:
+        return phrase
+    form = adjective.stem + endings[case, nominal.column]
+    combination = ("adjective", adjective.english, nominal.noun.english)
+    return phrase.then(translation(adjective.english, form))._replace(combinations=(combination,))
 
 
 def name(nominal: Nominal, case: Case) -> Phrase:
@@ -82,8 +77,7 @@ def noun_phrase(nominal: Nominal, case: Case, negation: Mark | None = None) -> P
 def prepositional(preposition: Preposition, nominal: Nominal) -> Phrase:
     """Let a preposition govern its case and fuse with the article: ``in the garden`` -> ``im Garten``."""
     phrase = noun_phrase(nominal, preposition.case)
-    mark = object()
-    head = Phrase(spell(preposition.english, mark), spell(preposition.german, mark))
+    head = translation(preposition.english, preposition.german)
     contraction = function_words.CONTRACTIONS.get((preposition.german, phrase.german[0].text))
     if contraction is None:
         return head.then(phrase)
@@ -93,7 +87,6 @@ def prepositional(preposition: Preposition, nominal: Nominal) -> Phrase:
 
 def pronominal(pronoun: Pronoun, case: Case) -> Phrase:
     """``he`` -> ``er``; ``him`` -> ``ihn`` or ``ihm``."""
-    mark = object()
     english = pronoun.subject if case == "nom" else pronoun.object
     german = {"nom": pronoun.nom, "acc": pronoun.acc, "dat": pronoun.dat}[case]
-    return Phrase(spell(english, mark), spell(german, mark))
+    return translation(english, german)

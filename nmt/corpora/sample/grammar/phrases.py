@@ -41,6 +41,12 @@ def spell(text: str, *marks: Mark) -> Words:
     return (Word(text, frozenset(marks)),) if text else ()
 
 
+def translation(english: str, german: str) -> Phrase:
+    """Return a word of each language that translate each other; an empty text is no word."""
+    mark = object()
+    return Phrase(spell(english, mark), spell(german, mark))
+
+
 def fuse(text: str, *parts: Word) -> Words:
     """Return one word that stands for several: ``in`` and ``dem`` -> ``im``."""
     return (Word(text, frozenset().union(*(part.marks for part in parts))),)

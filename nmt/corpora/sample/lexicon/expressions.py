@@ -1,6 +1,6 @@
 """Fixed phrases: adverbs, times, conjunctions, numbers."""
 
-from nmt.corpora.sample.lexicon.entries import ENTRIES
+from nmt.corpora.sample.lexicon import ENTRIES
 from nmt.corpora.sample.lexicon.verbs import slots
 
 MANNERS: dict[str, str] = ENTRIES["manners"]

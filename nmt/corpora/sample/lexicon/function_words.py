@@ -1,9 +1,17 @@
 """The closed classes: endings, determiners, pronouns, modal verbs and prepositions."""
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from nmt.corpora.sample.lexicon import ENTRIES
 
 Case = Literal["nom", "acc", "dat"]
 Agreement = Literal["sg1", "sg3", "pl"]
+
+
+def _rows(text: str) -> list[Any]:
+    """Read entries of several words: ``"can kann können, must muss müssen"``."""
+    return [entry.split() for entry in text.split(",")]
+
 
 # ---------------------------------------------------------------------------------------------------------- endings
 
@@ -44,10 +52,8 @@ THIS = Determiner("this", "these", "dies", DER_WORD, WEAK)
 A = Determiner("a", "", "ein", EIN_WORD, MIXED)
 NO = Determiner("", "", "kein", EIN_WORD, MIXED)
 POSSESSIVES = tuple(
-    Determiner(english, english, stem, EIN_WORD, MIXED)
-    for english, stem in (("my", "mein"), ("his", "sein"), ("her", "ihr"), ("our", "unser"), ("their", "ihr"))
+    Determiner(english, english, stem, EIN_WORD, MIXED) for english, stem in _rows(ENTRIES["possessives"])
 )
-
 
 # --------------------------------------------------------------------------------------------------- pronouns, modals
 
@@ -63,16 +69,7 @@ class Pronoun(NamedTuple):
     agreement: Agreement
 
 
-PRONOUNS = {
-    pronoun.subject: pronoun
-    for pronoun in (
-        Pronoun("I", "me", "ich", "mich", "mir", "sg1"),
-        Pronoun("he", "him", "er", "ihn", "ihm", "sg3"),
-        Pronoun("she", "her", "sie", "sie", "ihr", "sg3"),
-        Pronoun("we", "us", "wir", "uns", "uns", "pl"),
-        Pronoun("they", "them", "sie", "sie", "ihnen", "pl"),
-    )
-}
+PRONOUNS = {row[0]: Pronoun(*row) for row in _rows(ENTRIES["pronouns"])}
 
 
 class Modal(NamedTuple):
@@ -81,15 +78,14 @@ class Modal(NamedTuple):
     english: str
     singular: str
     plural: str
-    negatable: bool
+
+    @property
+    def negatable(self) -> bool:
+        """Whether a negation has the same scope in both languages: *must not* forbids, *muss nicht* permits."""
+        return self.english != "must"
 
 
-MODALS = (
-    Modal("can", "kann", "können", True),
-    Modal("must", "muss", "müssen", False),
-    Modal("should", "soll", "sollen", True),
-    Modal("want", "will", "wollen", True),
-)
+MODALS = tuple(Modal(*row) for row in _rows(ENTRIES["modals"]))
 
 # ------------------------------------------------------------------------------------------------------ prepositions
 
@@ -102,26 +98,5 @@ class Preposition(NamedTuple):
     case: Case
 
 
-PREPOSITIONS = {
-    "in": Preposition("in", "in", "dat"),
-    "into": Preposition("into", "in", "acc"),
-    "at": Preposition("at", "an", "dat"),
-    "on": Preposition("on", "auf", "dat"),
-    "onto": Preposition("on", "auf", "acc"),
-    "under": Preposition("under", "unter", "dat"),
-    "behind": Preposition("behind", "hinter", "dat"),
-    "to": Preposition("to", "zu", "dat"),
-    "toward": Preposition("to", "nach", "dat"),
-    "from": Preposition("from", "aus", "dat"),
-    "with": Preposition("with", "mit", "dat"),
-    "for": Preposition("for", "für", "acc"),
-    "await": Preposition("for", "auf", "acc"),
-    "without": Preposition("without", "ohne", "acc"),
-}
-CONTRACTIONS = {
-    ("in", "dem"): "im",
-    ("in", "das"): "ins",
-    ("an", "dem"): "am",
-    ("zu", "dem"): "zum",
-    ("zu", "der"): "zur",
-}
+PREPOSITIONS = {name: Preposition(*row) for name, *row in _rows(ENTRIES["prepositions"])}
+CONTRACTIONS = {(preposition, article): fused for preposition, article, fused in _rows(ENTRIES["contractions"])}

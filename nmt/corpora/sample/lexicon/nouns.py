@@ -1,8 +1,9 @@
-"""Nouns by group, and the compounds that German makes of them."""
+"""Nouns by group, the compounds that German makes of them, and the adjectives that suit them."""
 
+from functools import cache
 from typing import NamedTuple
 
-from nmt.corpora.sample.lexicon.entries import ENTRIES
+from nmt.corpora.sample.lexicon import ENTRIES
 from nmt.corpora.sample.lexicon.function_words import Case
 
 
@@ -60,3 +61,24 @@ def nouns(names: str) -> tuple[Noun, ...]:
     """Return the nouns of groups (``food``) or by head (``cake``: also ``apple cake``), each once, in order."""
     keys = names.split()
     return tuple(noun for noun in NOUNS.values() if noun.group in keys or noun.english.split()[-1] in keys)
+
+
+class Adjective(NamedTuple):
+    """An adjective: its English form, German predicate form (``teuer``) and the stem that takes endings (``teur-``)."""
+
+    english: str
+    german: str
+    stem: str
+
+
+ADJECTIVES = {
+    words[0]: Adjective(words[0], words[1], words[-1])
+    for words in (entry.split() for entry in ENTRIES["adjectives"].split(","))
+}
+CHANGING = ("tired", "hungry", "happy", "sad", "ill")  # the adjectives that may be true today only
+
+
+@cache
+def adjectives(group: str) -> tuple[Adjective, ...]:
+    """Return the adjectives that go with a group of nouns."""
+    return tuple(ADJECTIVES[name] for name in ENTRIES["adjectives_of"].get(group, "").split())

@@ -1,8 +1,6 @@
 """Verbs with their principal parts, what they govern, and where and how they happen."""
 
-from typing import NamedTuple
-
-from nmt.corpora.sample.lexicon.entries import ENTRIES
+from nmt.corpora.sample.lexicon import ENTRIES
 from nmt.corpora.sample.lexicon.function_words import PREPOSITIONS, Agreement, Case, Preposition
 from nmt.corpora.sample.lexicon.nouns import Noun, nouns
 
@@ -15,28 +13,33 @@ def slots(text: str) -> Slots:
     return tuple((PREPOSITIONS[preposition], nouns(names)) for preposition, names in entries)
 
 
-class Verb(NamedTuple):
-    """A verb with its principal parts, what it governs, and the company that it keeps."""
+class Verb:
+    """A verb with its principal parts, what it governs, and the company that it keeps; `lexicon.yaml` explains the notation."""
 
-    base: str
-    third: str
-    participle: str
-    english_particle: str
-    infinitive: str
-    finite: str
-    auxiliary: str
-    german_participle: str
-    particle: str
-    human: bool
-    subjects: tuple[Noun, ...]
-    objects: tuple[Noun, ...]
-    case: Case
-    recipient: bool
-    complement: Slots
-    optional: bool
-    place: Slots
-    manner: tuple[str, ...]
-    perfect: bool
+    def __init__(
+        self,
+        english: str,
+        german: str,
+        objects: str = "",
+        *,
+        subjects: str = "name person family",
+        case: Case = "acc",
+        recipient: bool = False,
+        complement: str = "",
+        place: str = "",
+        manner: str = "",
+        perfect: bool = True,
+    ) -> None:
+        base, self.third, self.participle = english.split()
+        self.base, _, self.english_particle = base.partition("+")
+        infinitive, self.finite, self.auxiliary, self.german_participle = german.split()
+        self.particle, _, self.infinitive = infinitive.rpartition("+")
+        self.human = "person" in subjects.split()
+        self.subjects, self.objects = nouns(subjects), nouns(objects)
+        self.case: Case = case
+        self.complement, self.optional = slots(complement.strip("? ")), complement.startswith("?")
+        self.place, self.manner = slots(place), manner.split()
+        self.recipient, self.perfect = recipient, perfect
 
     @property
     def lemma(self) -> str:
@@ -49,37 +52,9 @@ class Verb(NamedTuple):
         return self.particle + self.german_participle
 
 
-def _verb(
-    english: str,
-    german: str,
-    objects: str = "",
-    *,
-    subjects: str = "name person family",
-    case: Case = "acc",
-    recipient: bool = False,
-    complement: str = "",
-    place: str = "",
-    manner: str = "",
-    perfect: bool = True,
-) -> Verb:
-    """Parse one verb; the notation is explained at the head of `lexicon.yaml`."""
-    base, third, participle = english.split()
-    infinitive, finite, auxiliary, german_participle = german.split()
-    base, _, english_particle = base.partition("+")
-    particle, _, infinitive = infinitive.rpartition("+")
-    optional, goal = complement.startswith("?"), slots(complement.strip("? "))
-    human = "person" in subjects.split()
-    return Verb(
-        base, third, participle, english_particle,
-        infinitive, finite, auxiliary, german_participle, particle,
-        human, nouns(subjects), nouns(objects), case, recipient,
-        goal, optional, slots(place), tuple(manner.split()), perfect,
-    )  # fmt: skip
-
-
-BE, HAVE, COST = (_verb(**ENTRIES["auxiliaries"][name]) for name in ("be", "have", "cost"))
-VERBS = tuple(_verb(**entry) for group in ENTRIES["verbs"].values() for entry in group)
-REPORTING = tuple(_verb(**entry) for entry in ENTRIES["reporting"])
+BE, HAVE, COST = (Verb(**ENTRIES["auxiliaries"][name]) for name in ("be", "have", "cost"))
+VERBS = tuple(Verb(**entry) for group in ENTRIES["verbs"].values() for entry in group)
+REPORTING = tuple(Verb(**entry) for entry in ENTRIES["reporting"])
 
 # Forms that no rule gives: everything else in the first person is the infinitive without -n, in the plural with it.
 FIRST_PERSON = {"sein": "bin", "wissen": "weiß"}

@@ -22,8 +22,10 @@ from tests.reference.settings import ATTENTIONS, CELLS, ORDERS, SWITCHES, small
 
 SIZE = 11
 DROPOUTS = ("embedding", "word", "annotations", "layers", "recurrent", "readout")
-ATTENTIONS_IN_ORDERS = [(*attention, order) for attention, order in zip(ATTENTIONS, cycle(ORDERS), strict=False)]
-"""Every attention, with the orders in turn."""
+ATTENTIONS_IN_TURN = [
+    (*attention, *others) for attention, *others in zip(ATTENTIONS, cycle(ORDERS), cycle(CELLS), strict=False)
+]
+"""Every attention, with the orders and the cells in turn."""
 
 
 def build(tree: dict[str, Any], *, seed: int = 1) -> RecurrentModel:
@@ -74,25 +76,24 @@ def test_the_model_implements_the_protocols_of_the_interface() -> None:
 # --- batches ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("score", "window", "order"), ATTENTIONS_IN_ORDERS)
-def test_a_sentence_gives_the_same_output_alone_and_in_a_batch(score: str, window: str, order: str) -> None:
+@pytest.mark.parametrize(("score", "window", "order", "cell"), ATTENTIONS_IN_TURN)
+def test_a_sentence_gives_the_same_output_alone_and_in_a_batch(score: str, window: str, order: str, cell: str) -> None:
     lengths, target_lengths = [3, 9, 1], [6, 2, 4]
     batch = random_batch(lengths, target_lengths)
-    attention: dict[str, Any] = {"score": score, "window": window, "coverage": score in ("additive", "concat")}
-    for cell, bridge in (("gru", "mean"), ("lstm", "final")):
-        model = random_model(small(**attention, order=order, cell=cell, layers=2, bridge=bridge))
-        losses = []
-        with torch.no_grad():
-            together = model(batch, 0.1)
-            for row, (length, size) in enumerate(zip(lengths, target_lengths, strict=True)):
-                single = batch_of([batch.source[row, :length].tolist()], [batch.target_out[row, :size].tolist()])
-                alone = model(replace(single, target_in=batch.target_in[row : row + 1, :size]), 0.1)
-                assert_close(together.token_log_probs[row, :size], alone.token_log_probs[0])
-                assert_close(together.alignment[row, :size, :length], alone.alignment[0])
-                losses.append(alone.loss)
-        assert_close(together.loss, torch.stack(losses).sum())
-        assert (together.token_log_probs[~batch.target_mask] == 0).all()
-        assert (together.alignment[(~batch.source_mask).unsqueeze(1).expand_as(together.alignment)] == 0).all()
+    coverage = score in ("additive", "concat")
+    model = random_model(small(score=score, window=window, coverage=coverage, order=order, cell=cell, layers=2))
+    losses = []
+    with torch.no_grad():
+        together = model(batch, 0.1)
+        for row, (length, size) in enumerate(zip(lengths, target_lengths, strict=True)):
+            single = batch_of([batch.source[row, :length].tolist()], [batch.target_out[row, :size].tolist()])
+            alone = model(replace(single, target_in=batch.target_in[row : row + 1, :size]), 0.1)
+            assert_close(together.token_log_probs[row, :size], alone.token_log_probs[0])
+            assert_close(together.alignment[row, :size, :length], alone.alignment[0])
+            losses.append(alone.loss)
+    assert_close(together.loss, torch.stack(losses).sum())
+    assert (together.token_log_probs[~batch.target_mask] == 0).all()
+    assert (together.alignment[(~batch.source_mask).unsqueeze(1).expand_as(together.alignment)] == 0).all()
 
 
 def test_without_smoothing_the_loss_is_the_negative_log_likelihood_of_the_targets() -> None:
@@ -146,22 +147,15 @@ def test_the_copy_bridge_gives_the_decoder_the_final_states_of_each_encoder_laye
 # --- steps and rows -----------------------------------------------------------------------------------------------
 
 STEPPED = [
-    small(score="additive", coverage=True, heads=2, window="local-p", cell="lstm", layers=2),
-    small(score="general", window="local-m", bridge="copy", layers=2, residual=True),
-    small(score="none", layer_norm=True),
+    small(score="additive", coverage=True, heads=2, window="local-p", cell="lstm", layers=2, order="bahdanau"),
+    small(score="general", window="local-m", bridge="copy", layers=2, residual=True, order="bahdanau-conditional"),
+    small(score="none", layer_norm=True, order="luong"),
+    small(score="concat", coverage=True, window="local-p", cell="lstm", layers=2, order="luong-feeding"),
 ]
+every_order = pytest.mark.parametrize("tree", STEPPED, ids=ORDERS)
 
 
-def in_every_order() -> list[Any]:
-    trees = [(number, order) for number in range(len(STEPPED)) for order in ORDERS]
-    return [pytest.param(in_order(STEPPED[number], order), id=f"{number}-{order}") for number, order in trees]
-
-
-def in_order(tree: dict[str, Any], order: str) -> dict[str, Any]:
-    return {**tree, "decoder": {**tree["decoder"], "order": ORDERS[order]}}
-
-
-@pytest.mark.parametrize("tree", in_every_order())
+@every_order
 def test_steps_of_hypotheses_that_share_a_sentence_equal_teacher_forcing(tree: dict[str, Any]) -> None:
     model, rows = random_model(tree), torch.tensor([0, 0, 1, 2])
     sources, targets = random_batch([8, 5, 1], [1, 1, 1]), random_batch([1] * 4, [4] * 4)
@@ -183,7 +177,7 @@ def test_steps_of_hypotheses_that_share_a_sentence_equal_teacher_forcing(tree: d
     assert_same_state(state, decoded.state)
 
 
-@pytest.mark.parametrize("tree", in_every_order())
+@every_order
 def test_selected_rows_continue_like_the_original_ones(tree: dict[str, Any]) -> None:
     model, everything = random_model(tree), torch.arange(3)
     batch = random_batch([5, 2, 4], [2, 2, 2])
@@ -201,8 +195,7 @@ def test_selected_rows_continue_like_the_original_ones(tree: dict[str, Any]) -> 
                 assert_same_state(step.state, whole.state.select(rows))
 
 
-@pytest.mark.parametrize("heads", [1, 2])
-@pytest.mark.parametrize("window", ["local-m", "local-p"])
+@pytest.mark.parametrize(("window", "heads"), [("local-m", 2), ("local-p", 1), ("local-p", 2)])
 def test_a_step_returns_the_centers_of_its_windows(window: str, heads: int) -> None:
     model = random_model(small(window=window, heads=heads, half_width=1, score="general"))
     batch = random_batch([8, 5, 1], [4, 4, 4])
@@ -233,8 +226,10 @@ def test_a_global_attention_has_no_centers() -> None:
 # --- coverage -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("switch", [name for name in SWITCHES if "coverage" in name])
+COVERING = [name for name in SWITCHES if "coverage" in name]
+
+
+@pytest.mark.parametrize(("switch", "order"), list(zip(COVERING, ORDERS, strict=True)))
 def test_coverage_is_the_sum_of_the_weights(switch: str, order: str) -> None:
     model, batch = build(switched(switch, order=order)), random_batch([8, 1, 4], [5, 5, 5])
     with torch.no_grad():
@@ -248,9 +243,9 @@ def test_coverage_is_the_sum_of_the_weights(switch: str, order: str) -> None:
         assert_close(decoded.alignment.sum(2), torch.ones(3, 5, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("switch", [name for name in SWITCHES if "coverage" not in name])
-def test_the_state_has_coverage_only_for_scores_that_read_it(switch: str) -> None:
-    assert decode(build(switched(switch)), random_batch([5, 3], [1, 1])).state.coverage is None
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_state_has_coverage_only_for_scores_that_read_it(order: str) -> None:
+    assert decode(build(small(order=order)), random_batch([5, 3], [1, 1])).state.coverage is None
 
 
 def test_coverage_changes_the_weights() -> None:
@@ -342,8 +337,7 @@ def token_log_probs(model: RecurrentModel, batch: Batch) -> Tensor:
         return model(batch).token_log_probs
 
 
-@pytest.mark.parametrize("dropout", DROPOUTS)
-@pytest.mark.parametrize("variational", [False, True])
+@pytest.mark.parametrize(("dropout", "variational"), list(zip(DROPOUTS * 2, cycle([False, True, True]), strict=False)))
 def test_each_dropout_acts_only_in_training(dropout: str, variational: bool) -> None:
     rates = dict.fromkeys(DROPOUTS, 0.0) | {dropout: 0.5}
     model = build(small(layers=2, annotation=16, dropout=rates | {"variational": variational}))

@@ -9,12 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import torch
-from jaxtyping import Float, Int, Int8, UInt8
+from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from nmt.fast.bucketing import with_bucketed_rows
 from nmt.fast.kernels import decoding as kernels
-from nmt.search.segments import Segments
 
 _MAX_LEVEL = 127
 """The largest integer of a quantized matrix; the smallest is its negative."""
@@ -46,19 +45,11 @@ class Int8Linear(nn.Linear):
         weight = linear.weight.detach()
         scales = weight.abs().amax(1).div_(_MAX_LEVEL).clamp_(min=torch.finfo(weight.dtype).tiny)
         quantized = (weight / scales.unsqueeze(1)).round_().to(torch.int8)
-        self._quantized, self._sums, self._scales = quantized, quantized.sum(1, dtype=torch.int32), scales
+        self.matrix = kernels.Int8Matrix(quantized, scales, self.bias)
         if has_int8_kernel():
-            self._product: _Product = partial(kernels.int8_product, self.panels_of_parts(1))
+            self._product: _Product = partial(kernels.int8_product, self.matrix.panels())
         else:
-            self._product = _OneDnn(quantized, scales, self.bias)
-
-    def panels_of(self, rows: Int[Tensor, " M"], segments: Segments) -> kernels.SegmentPanels:
-        """The outputs that each segment selects, for `kernels.int8_products_of_segments`."""
-        return kernels.panels_of_segments(self._quantized, self._sums, self._scales, self.bias, rows, segments)
-
-    def panels_of_parts(self, parts: int) -> kernels.Panels:
-        """The matrix in parts of equal height, for `kernels.int8_gru_step`."""
-        return kernels.panels_of(self._quantized, self._sums, self._scales, self.bias, parts)
+            self._product = _OneDnn(self.matrix)
 
     def forward(self, values: Float[Tensor, "... D"]) -> Float[Tensor, "... G"]:
         if values.dim() == 2:
@@ -81,10 +72,10 @@ def has_int8_kernel() -> bool:
 class _OneDnn:
     """The product by oneDNN. It has one scale for all rows of x, which is set to 1; the scales of the rows follow after it."""
 
-    def __init__(self, quantized: Int8[Tensor, "G D"], scales: Float[Tensor, " G"], bias: Tensor | None) -> None:
-        self.packed = torch.ops.onednn.qlinear_prepack(quantized, None)
-        self.scales, self.bias = scales, bias
-        self.zeros = torch.zeros(len(quantized), dtype=torch.long)
+    def __init__(self, matrix: kernels.Int8Matrix) -> None:
+        self.packed = torch.ops.onednn.qlinear_prepack(matrix.quantized, None)
+        self.scales, self.bias = matrix.scales, matrix.bias
+        self.zeros = torch.zeros(len(matrix.scales), dtype=torch.long)
         # Without VNNI pairs of products are summed in 16 bits, for which x' must have one bit less.
         self.max_level = _MAX_LEVEL if torch.cpu._is_vnni_supported() else _MAX_LEVEL // 2
 

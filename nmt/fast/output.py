@@ -117,7 +117,7 @@ def listed_output(
     listed = shared_ids.expand(sentences.count, -1), sentences.to_padded(own)
     tokens = torch.cat(listed, 1)
     if isinstance(linear, Int8Linear) and kernels.multiplies_int8():
-        return Listed(shared, OwnPanels(linear.panels_of(own, sentences)), tokens)
+        return Listed(shared, OwnPanels(linear.matrix.panels_of_segments(own, sentences)), tokens)
     dtype = linear.dtype if isinstance(linear, PackedLinear) else output.weight.dtype
     weight, bias = output.weight[own].to(dtype), output.bias[own].to(dtype)
     return Listed(shared, OwnWeights(sentences.to_padded(weight), sentences.to_padded(bias, float("-inf"))), tokens)

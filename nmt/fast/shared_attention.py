@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor, nn
 
 from nmt.fast.beam_memory import SharedMemory
 from nmt.fast.kernels import decoding as kernels
 from nmt.model.attention import Attention, AttentionMemory, AttentionOutput, MultiHeadAttention
+from nmt.model.readout import Readout
 from nmt.model.scores import AdditiveScore
 
 
@@ -122,3 +123,16 @@ class ProjectedAttention(Attention):
         coverage: Float[Tensor, "N T S"] | None = None,
     ) -> AttentionOutput:
         return self.attention(queries, positions, memory, coverage)
+
+
+class ProjectedReadout(Readout):
+    """h~_t = tanh(W_c [c_t; h_t]) from contexts already multiplied with their part of W_c, see `ProjectedAttention`."""
+
+    def __init__(self, state: nn.Linear) -> None:
+        super().__init__()
+        self.state = state
+
+    def forward(
+        self, hidden: Float[Tensor, "... H"], embedded: Num[Tensor, "... E"], context: Float[Tensor, "... R"]
+    ) -> Float[Tensor, "... R"]:
+        return torch.tanh(context + self.state(hidden))

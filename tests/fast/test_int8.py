@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -15,7 +13,7 @@ from nmt.fast.int8 import Int8Linear
 from nmt.fast.kernels import decoding as kernels
 from nmt.fast.linear import restricted
 from nmt.fast.output import PackedOutputLayer
-from nmt.fast.pack import Int8Recurrence
+from nmt.fast.packed_gru import Int8Recurrence
 from nmt.fast.recurrent import SearchModel
 from tests.fast.test_pack import MODELS, assert_close, model, outputs
 from tests.machine import needs_int8, needs_int8_kernel, needs_vnni
@@ -129,7 +127,7 @@ def test_fused_steps_equal_separate_products(name: str, monkeypatch: pytest.Monk
     packed = pack(plain, "int8")
     has_gru_decoder = MODELS[name].get("decoder", {}).get("cell") != "lstm"
     assert any(isinstance(part, Int8Recurrence) for part in packed.modules()) == has_gru_decoder
-    monkeypatch.setattr(sys.modules["nmt.fast.pack"], "has_int8_kernel", lambda: False)  # products have it still
+    monkeypatch.setattr("nmt.fast.packed_gru.has_int8_kernel", lambda: False)  # products have it still
     apart = pack(plain, "int8")
     assert not any(isinstance(part, Int8Recurrence) for part in apart.modules())
     assert_close(outputs(packed), outputs(apart))

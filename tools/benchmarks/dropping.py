@@ -105,9 +105,9 @@ SEARCH_DROPS: dict[str, Patch] = {
     "`additive_attention`, `exp_of_keys`": _without_kernels("nmt.fast.shared_attention", "kernels"),
     "`most_probable`, `best_continuations`": _without_kernels("nmt.fast.output", "kernels"),
     "`update_finished`": _without_kernels("nmt.fast.search", "kernels"),
-    "`int8_gru_step`": _never("nmt.fast.pack._has_gru_kernel"),
+    "`int8_gru_step`": _never("nmt.fast.packed_gru.has_gru_kernel"),
     "`int8_product`, `int8_gru_step`": lambda: _both(
-        _never("nmt.fast.pack._has_gru_kernel")(), _never("nmt.fast.int8.has_int8_kernel")()
+        _never("nmt.fast.packed_gru.has_gru_kernel")(), _never("nmt.fast.int8.has_int8_kernel")()
     ),
     "packed linear layers": _without(_PACKERS, "Linear", "ChunkedOutputLayer"),
     "packed encoder": _without(_PACKERS, "GRU"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int, Int8, Int32, UInt8
@@ -180,6 +180,12 @@ def quantize_rows(values: Float[Tensor, "N D"], max_level: int) -> tuple[UInt8[T
     return quantized, scales
 
 
+def multiplies_int8() -> bool:
+    """Whether there is a kernel for int8 products: it needs AVX-512 VNNI."""
+    kernels = library()
+    return kernels is not None and bool(call("multiplies_bytes", ()))
+
+
 @dataclass(frozen=True)
 class Panels:
     """An int8 matrix A', the scales s_g of its rows and a bias b_g in the layout of `int8_product`: 64 outputs side by side.
@@ -193,45 +199,6 @@ class Panels:
     scales: Float[Tensor, "P 64"]
     bias: Float[Tensor, "P 64"]
     outputs: int
-
-
-def multiplies_int8() -> bool:
-    """Whether there is a kernel for int8 products: it needs AVX-512 VNNI."""
-    kernels = library()
-    return kernels is not None and bool(call("multiplies_bytes", ()))
-
-
-def panels_of(
-    quantized: Int8[Tensor, "G D"],
-    sums: Int32[Tensor, " G"],
-    scales: Float[Tensor, " G"],
-    bias: Float[Tensor, " G"] | None,
-    parts: int = 1,
-) -> Panels:
-    """Lay out a matrix, the sums of its rows and their scales for `int8_product`.
-
-    With several parts of equal height, each has panels of its own: the gates of a GRU for `int8_gru_step`.
-    """
-    rows = torch.arange(len(quantized)).view(parts, -1)
-    padded = pad(rows, (0, -rows.shape[1] % _PANEL), value=-1).view(-1, _PANEL)
-    return replace(_laid_out(quantized, sums, scales, bias, padded), outputs=len(quantized))
-
-
-def _laid_out(
-    quantized: Int8[Tensor, "G D"],
-    sums: Int32[Tensor, " G"],
-    scales: Float[Tensor, " G"],
-    bias: Float[Tensor, " G"] | None,
-    rows: Int[Tensor, "P 64"],
-    padding: float = 0.0,
-) -> Panels:
-    """Panels of some rows of a matrix; row -1 is padding, whose bias is `padding`."""
-    panels = torch.empty(len(rows), -(-quantized.shape[1] // 4), _PANEL, 4, dtype=torch.int8)
-    call("lay_panels", (quantized.contiguous(), rows, panels), threads_for(panels.numel()))
-    sources, is_padding = rows.clamp(min=0), rows < 0
-    shifts, row_scales = (part[sources].masked_fill_(is_padding, 0) for part in (sums * 128, scales))
-    row_bias = scales.new_zeros(rows.shape) if bias is None else bias[sources]
-    return Panels(panels, shifts, row_scales, row_bias.masked_fill_(is_padding, padding), rows.numel())
 
 
 @dataclass(frozen=True)
@@ -254,21 +221,42 @@ class SegmentPanels:
         return replace(self, first=self.first[segments], count=self.count[segments])
 
 
-def panels_of_segments(
-    quantized: Int8[Tensor, "V D"],
-    sums: Int32[Tensor, " V"],
-    scales: Float[Tensor, " V"],
-    bias: Float[Tensor, " V"] | None,
-    rows: Int[Tensor, " M"],
-    segments: Segments,
-) -> SegmentPanels:
-    """Lay out for `int8_products_of_segments` what each segment selects of a matrix: `rows`, those of the first segment first."""
-    count = -(-segments.lengths // _PANEL)
-    first = count.cumsum(0) - count
-    places = rows.new_full((max(int(count.sum()), 1) * _PANEL,), -1)
-    places[first[segments.segment_ids] * _PANEL + segments.positions] = rows
-    panels = _laid_out(quantized, sums, scales, bias, places.view(-1, _PANEL), padding=-math.inf)
-    return SegmentPanels(replace(panels, outputs=segments.width), first, count)
+@dataclass(frozen=True)
+class Int8Matrix:
+    """A', the scales s_g of its rows, and a bias b_g: A_g = s_g A'_g to within rounding."""
+
+    quantized: Int8[Tensor, "G D"]
+    scales: Float[Tensor, " G"]
+    bias: Float[Tensor, " G"] | None
+
+    @cached_property
+    def shifts(self) -> Int32[Tensor, " G"]:
+        """128 sum A'_g."""
+        return self.quantized.sum(1, dtype=torch.int32) * 128
+
+    def panels(self, parts: int = 1) -> Panels:
+        """The layout for `int8_product`; with several parts of equal height, the gates of `int8_gru_step`, each has panels of its own."""
+        rows = torch.arange(len(self.quantized)).view(parts, -1)
+        padded = pad(rows, (0, -rows.shape[1] % _PANEL), value=-1).view(-1, _PANEL)
+        return replace(self._laid_out(padded), outputs=len(self.quantized))
+
+    def panels_of_segments(self, rows: Int[Tensor, " M"], segments: Segments) -> SegmentPanels:
+        """The layout for `int8_products_of_segments` of the rows that each segment selects, those of the first segment first."""
+        count = -(-segments.lengths // _PANEL)
+        first = count.cumsum(0) - count
+        places = rows.new_full((max(int(count.sum()), 1) * _PANEL,), -1)
+        places[first[segments.segment_ids] * _PANEL + segments.positions] = rows
+        panels = self._laid_out(places.view(-1, _PANEL), padding=-math.inf)
+        return SegmentPanels(replace(panels, outputs=segments.width), first, count)
+
+    def _laid_out(self, rows: Int[Tensor, "P 64"], padding: float = 0.0) -> Panels:
+        """Panels of some rows; row -1 is padding, whose bias is `padding`."""
+        panels = torch.empty(len(rows), -(-self.quantized.shape[1] // 4), _PANEL, 4, dtype=torch.int8)
+        call("lay_panels", (self.quantized.contiguous(), rows, panels), threads_for(panels.numel()))
+        sources, is_padding = rows.clamp(min=0), rows < 0
+        shifts, scales = (part[sources].masked_fill_(is_padding, 0) for part in (self.shifts, self.scales))
+        bias = self.scales.new_zeros(rows.shape) if self.bias is None else self.bias[sources]
+        return Panels(panels, shifts, scales, bias.masked_fill_(is_padding, padding), rows.numel())
 
 
 def int8_products_of_segments(

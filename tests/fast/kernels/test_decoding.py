@@ -278,7 +278,7 @@ def test_rows_too_small_for_a_scale_are_zero() -> None:
 def test_int8_product_equals_integer_arithmetic(rows: int, inputs: int, outputs: int) -> None:
     values, weight = torch.randn(rows, inputs + 1)[:, :inputs], torch.randint(-127, 128, (outputs, inputs))
     scales, bias = torch.rand(outputs), torch.randn(outputs)
-    panels = kernels.panels_of(weight.to(torch.int8), weight.sum(1, dtype=torch.int32), scales, bias)
+    panels = kernels.Int8Matrix(weight.to(torch.int8), scales, bias).panels()
     actual = kernels.int8_product(panels, values)
     rounded, row_scales = kernels.quantize_rows(values, 127)
     integers = (rounded.long() - 128) @ weight.T
@@ -291,17 +291,17 @@ def test_int8_product_equals_integer_arithmetic(rows: int, inputs: int, outputs:
 def test_products_of_segments_equal_single_products(sizes: list[int]) -> None:
     segments = Segments(torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)), len(sizes))
     weight = torch.randint(-127, 128, (40, 30)).to(torch.int8)
-    matrix = weight, weight.sum(1, dtype=torch.int32), torch.rand(40), torch.randn(40)
+    matrix = kernels.Int8Matrix(weight, torch.rand(40), torch.randn(40))
     rows = torch.randint(0, 40, (len(segments.segment_ids),))
     segment_ids = torch.arange(len(sizes)).repeat_interleave(torch.tensor([8, 3, 0, 1][: len(sizes)]))
     values = torch.randn(len(segment_ids), 30)
-    actual = kernels.int8_products_of_segments(kernels.panels_of_segments(*matrix, rows, segments), values, segment_ids)
+    actual = kernels.int8_products_of_segments(matrix.panels_of_segments(rows, segments), values, segment_ids)
     assert actual.shape == (len(segment_ids), max(sizes))
     for segment, size in enumerate(sizes):
         if size:
             own = rows[segments.segment_ids == segment]
-            quantized, sums, scales, bias = (part[own] for part in matrix)
-            alone = kernels.panels_of(quantized, sums, scales, bias)
+            assert matrix.bias is not None
+            alone = kernels.Int8Matrix(weight[own], matrix.scales[own], matrix.bias[own]).panels()
             assert torch.equal(
                 actual[segment_ids == segment, :size], kernels.int8_product(alone, values[segment_ids == segment])
             )
@@ -319,8 +319,8 @@ def test_fused_gru_step_equals_products_and_gates(rows: int, width: int, has_wor
     actual = kernels.int8_gru_step(
         table if has_word else None,
         ids if has_word else None,
-        (other.panels_of_parts(3), fed) if has_other else None,
-        recurrent.panels_of_parts(3),
+        (other.matrix.panels(3), fed) if has_other else None,
+        recurrent.matrix.panels(3),
         hidden,
     )
     projected = table[ids] if has_word else torch.zeros(rows, 3 * width)
@@ -338,7 +338,7 @@ def test_thread_count_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     logits = torch.randn(60, 900)
     weight = torch.randint(-127, 128, (200, 900), dtype=torch.int8)
     scales, has_int8 = torch.rand(200), kernels.multiplies_int8()
-    panels = kernels.panels_of(weight, weight.sum(1, dtype=torch.int32), scales, None) if has_int8 else None
+    panels = kernels.Int8Matrix(weight, scales, None).panels() if has_int8 else None
 
     def everything() -> list[Tensor]:
         actual = [*compiled(queries, keys, v, torch.ones(20, 9, dtype=torch.bool), h, segment_ids)]

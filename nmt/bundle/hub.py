@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 from nmt.errors import DataError, NmtError, UsageError
 from nmt.runtime.progress import is_watched
+from nmt.runtime.wording import reason
 
 logger = logging.getLogger(__name__)
 
@@ -168,6 +168,5 @@ def _is_connection(error: BaseException) -> bool:
 
 def _sentence(error: BaseException) -> str:
     """The message of an error in one line without a full stop; an error of the system without its number."""
-    text = getattr(error, "strerror", None) or " ".join(str(error).split())
-    place = f" {os.fspath(name)}" if isinstance(name := getattr(error, "filename", None), str) else ""
-    return f"{text.rstrip('.')}{place}" or type(error).__name__
+    place = f" {name}" if isinstance(name := getattr(error, "filename", None), str) else ""
+    return f"{reason(error)}{place}"

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from nmt.errors import DataError
 from nmt.runtime.files import write_content
 from nmt.runtime.json_files import read_json
+from nmt.runtime.wording import reason
 
 Progress = Callable[[str, int, int | None], None]
 """Called with the URL, the bytes received and the total number of bytes, if known."""
@@ -152,18 +153,14 @@ def _blocks_of(response: HTTPResponse) -> Iterator[bytes]:
         while block := response.read(_BLOCK):
             yield block
     except (OSError, HTTPException) as error:
-        raise _BrokenError(_reason(error)) from None
+        raise _BrokenError(reason(error)) from None
 
 
 def _failure(error: Exception) -> Exception:
     """The error for a connection that failed: whether another attempt is worth it depends on the reason."""
-    reason = getattr(error, "reason", error)
-    hopeless = isinstance(reason, (socket.gaierror, ssl.SSLCertVerificationError, ConnectionRefusedError))
-    return (DownloadError if hopeless else _BrokenError)(_reason(error))
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "reason", None) or error) or type(error).__name__
+    cause = getattr(error, "reason", error)
+    hopeless = isinstance(cause, (socket.gaierror, ssl.SSLCertVerificationError, ConnectionRefusedError))
+    return (DownloadError if hopeless else _BrokenError)(reason(error))
 
 
 def _version(response: HTTPResponse) -> _Version:

@@ -52,10 +52,13 @@ class SourceEntry(Section):
     @property
     def place(self) -> str:
         """Where the text is, in one line."""
-        if self.hub or self.sacrebleu:
-            return f"hf:{self.hub}" if self.hub else f"sacrebleu:{self.sacrebleu}"
         more = " and more" * (len(self.member) > 1)
-        return " ".join(self.url) + (f" ({self.member[0]}{more})" if self.member else "")
+        return self.locator or " ".join(self.url) + (f" ({self.member[0]}{more})" if self.member else "")
+
+    @property
+    def locator(self) -> str:
+        """The data set or test set as a locator; empty if it is addresses."""
+        return f"hf:{self.hub}" if self.hub else f"sacrebleu:{self.sacrebleu}" if self.sacrebleu else ""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -216,24 +219,13 @@ def read_entry(path: Path) -> CatalogueEntry:
 
 def _resolved(source: SourceEntry, values: Mapping[str, str]) -> Source:
     def fill(text: str) -> str:
-        return re.sub(r"\{(\w+)\}", lambda match: values[match[1]], text)
+        return text.format_map(values)
 
-    members = source.member or ("",)
+    of_file = {name: f"{{{name}}}" for name in ("split", "language", "code")}
     return Source(
-        place=_place(source, values),
-        parts=tuple((fill(url), fill(member)) for url in source.url for member in members),
-        locator=f"hf:{fill(source.hub)}"
-        if source.hub
-        else f"sacrebleu:{fill(source.sacrebleu)}"
-        if source.sacrebleu
-        else "",
+        place=source.place.format_map({**values, **of_file}),
+        parts=tuple((fill(url), fill(member)) for url in source.url for member in source.member or ("",)),
+        locator=fill(source.locator),
         column=fill(source.column) or values["language"],
         format=source.format,
     )
-
-
-def _place(source: SourceEntry, values: Mapping[str, str]) -> str:
-    place = source.place
-    for name in ("pair", "first", "second"):
-        place = place.replace(f"{{{name}}}", values[name])
-    return place

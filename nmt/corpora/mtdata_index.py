@@ -20,6 +20,7 @@ from nmt.data.tables import Pairs, one_line
 from nmt.errors import DataError, UsageError
 from nmt.runtime.cache import cache_folder
 from nmt.runtime.files import replacing
+from nmt.runtime.wording import reason
 from nmt.text.languages import is_swapped, language_code
 
 PREFIX = "mtdata:"
@@ -102,7 +103,7 @@ def _index() -> Any:
         with _unheard():
             from mtdata.index import INDEX
     except Exception as error:  # noqa: BLE001 -- unpickling raises any
-        raise DataError(f"mtdata cannot load its index: {_reason(error)}; remove {path}, and try again.") from None
+        raise DataError(f"mtdata cannot load its index: {reason(error)}; remove {path}, and try again.") from None
     return INDEX
 
 
@@ -186,8 +187,4 @@ def _pairs(entry: Any, paths: Sequence[Path]) -> Pairs:
             for row in Parser(list(paths), ext=entry.in_ext or entry.ext, ent=entry).read_segs(show_pbar=False):
                 yield row[0] or "", row[1] or ""
     except Exception as error:  # noqa: BLE001 -- its parsers raise any
-        raise SourceError(f"mtdata cannot read it ({_reason(error)})") from None
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise SourceError(f"mtdata cannot read it ({reason(error)})") from None

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.errors import DataError
-from nmt.runtime.wording import did_you_mean
+from nmt.runtime.wording import did_you_mean, reason
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -32,7 +32,7 @@ def sacrebleu_files(locator: str, source: str, target: str) -> tuple[Path, Path]
         raise DataError(f"sacreBLEU refused what it downloaded for {name}; the line above says why.") from None
     except Exception as error:  # noqa: BLE001 -- sacreBLEU has no errors of its own, and its parsers raise any
         raise DataError(
-            f"sacreBLEU cannot provide {locator}: {_reason(error)}; on a machine without a connection, copy the folder "
+            f"sacreBLEU cannot provide {locator}: {reason(error)}; on a machine without a connection, copy the folder "
             f"~/.sacrebleu of another, or name one with SACREBLEU."
         ) from None
     return (Path(first), Path(second)) if pair.startswith(f"{source}-") else (Path(second), Path(first))
@@ -63,8 +63,3 @@ def _test_set(locator: str, name: str, pair: str) -> Any:
 
 def _nearest(name: str, names: "Collection[str]") -> str:
     return did_you_mean(name, names, f"; it has {', '.join(names)}.")
-
-
-def _reason(error: Exception) -> str:
-    reason = getattr(error, "reason", None) or error
-    return " ".join(str(reason).split()).rstrip(".") or type(error).__name__

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from gzip import BadGzipFile
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from nmt.corpora.download import DownloadError, Progress, download
 from nmt.corpora.entries import Source, TextFormat
@@ -151,10 +151,4 @@ def _members(archive: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
     with tarfile.open(archive, "r|*") as pack:
         for entry in pack:
             if entry.isfile():
-                yield entry.name.removeprefix("./"), partial(_opened, pack, entry)
-
-
-def _opened(pack: tarfile.TarFile, entry: tarfile.TarInfo) -> IO[bytes]:
-    content = pack.extractfile(entry)
-    assert content is not None, "it is a file"
-    return content
+                yield entry.name.removeprefix("./"), cast(Callable[[], IO[bytes]], partial(pack.extractfile, entry))

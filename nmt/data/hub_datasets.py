@@ -11,6 +11,7 @@ from nmt.data.columns import collect
 from nmt.data.tables import ROWS, Batches, arrow_texts, one_line, read_table, suffix_among
 from nmt.errors import DataError
 from nmt.runtime.cache import expand_home
+from nmt.runtime.wording import reason
 
 
 def read_hub(locator: str, names: Sequence[str], *, advice: bool = True) -> Batches:
@@ -111,7 +112,7 @@ def _failure(error: Exception, locator: str, advice: bool) -> DataError:
 def _reason(error: Exception, advice: bool) -> str:
     """Why `datasets` failed, with advice if it was the connection."""
     first = error.__cause__ or error if type(error).__name__ == "DatasetGenerationError" else error
-    text = " ".join(str(first).split()).rstrip(".") or type(first).__name__
+    text = reason(first)
     if not isinstance(error, OSError) or isinstance(error, FileNotFoundError) or not advice:
         return f"{text}."
     return (

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from nmt.errors import DataError
+from nmt.runtime.wording import reason
 
 ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError)
 """What zipfile raises for damaged archives, unknown compressions (RuntimeError) and invalid names (ValueError)."""
@@ -33,7 +34,7 @@ class ArchiveMember:
                     raise DataError(f"{self} is encrypted: unpack the archive with its password, and name the files.")
                 return cast(BinaryIO, bundle.open(info))
         except ZIP_ERRORS as error:
-            raise DataError(f"Cannot read {self}: {_reason(error)}.") from None
+            raise DataError(f"Cannot read {self}: {reason(error)}.") from None
 
 
 def member_names(archive: Path) -> list[str]:
@@ -43,9 +44,4 @@ def member_names(archive: Path) -> list[str]:
             names = dict.fromkeys(info.filename for info in bundle.infolist())
             return [name for name in names if name and not name.endswith("/")]  # one without a name is no file
     except ZIP_ERRORS as error:
-        raise DataError(f"{archive} is damaged, or no zip archive: {_reason(error)}.") from None
-
-
-def _reason(error: Exception) -> str:
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return str(text).rstrip(".")
+        raise DataError(f"{archive} is damaged, or no zip archive: {reason(error)}.") from None

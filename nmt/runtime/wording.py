@@ -31,6 +31,17 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str = ".", *, cutof
     return otherwise if guess is None else f"; did you mean '{guess}'?"
 
 
+def reason(error: BaseException) -> str:
+    """What an error says, in one line without a full stop; the name of its type if it says nothing.
+
+    An error of a connection says its reason, one of the system what its number means.
+    """
+    text: object = error
+    if isinstance(error, OSError):
+        text = getattr(error, "reason", None) or error.strerror or error
+    return " ".join(str(text).split()).rstrip(".") or type(error).__name__
+
+
 def escaped(text: str) -> str:
     """A text with its non-printable characters escaped, which could steer a terminal."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

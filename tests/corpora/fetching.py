@@ -1,8 +1,11 @@
 """A server on this machine that misbehaves as servers do, and a catalogue of one corpus that it serves."""
 
+import io
 import json
 import socket
+import tarfile
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -98,6 +101,22 @@ def serving() -> Iterator[Server]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def packed(name: str, files: dict[str, bytes]) -> bytes:
+    """An archive, by its name a zip or a tar file."""
+    buffer = io.BytesIO()
+    if name.endswith("zip"):
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as bundle:
+            for path, content in files.items():
+                bundle.writestr(path, content)
+        return buffer.getvalue()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as pack:
+        for path, content in files.items():
+            info = tarfile.TarInfo(path)
+            info.size = len(content)
+            pack.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
 
 
 def entry(splits: dict[str, Any], name: str = "toy", **changes: Any) -> dict[str, Any]:

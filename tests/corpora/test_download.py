@@ -1,25 +1,34 @@
 """Downloads: continued where they stopped, started anew where they must be, and given up when there is no hope."""
 
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from nmt.corpora import download as module
 from nmt.corpora.download import ATTEMPTS, DownloadError, download
-from tests.corpora.fetching import Server, serving
+from tests.corpora.fetching import Server
 
 CONTENT = bytes(range(256)) * 1000
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(module, "WAIT", 0.001)
-    with serving() as state:
-        state.contents["/file.bin"] = CONTENT
-        yield state
+def server(server: Server) -> Server:
+    server.contents["/file.bin"] = CONTENT
+    return server
+
+
+@pytest.fixture(params=['"one"', 'W/"one"'], ids=["strong", "weak"])
+def interrupted(
+    request: pytest.FixtureRequest, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Server:
+    """A server whose connection broke after 70,000 bytes of the file; only a strong ETag is a condition for the rest."""
+    server.headers, server.cut["/file.bin"] = {"ETag": request.param}, [70_000]
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "ATTEMPTS", 1)
+        with pytest.raises(DownloadError, match=r"only 70,000 of 256,000 bytes came \(1 attempts\)"):
+            download(f"{server.address}/file.bin", tmp_path)
+    return server
 
 
 def parts(folder: Path) -> list[str]:
@@ -39,16 +48,10 @@ def test_a_broken_connection_is_continued(server: Server, tmp_path: Path, header
     assert parts(tmp_path) == ["file.bin"]
 
 
-def test_another_process_continues_what_one_has_left(server: Server, tmp_path: Path) -> None:
-    server.headers, server.cut["/file.bin"] = {"ETag": '"one"'}, [70_000]
-    server.broken["/file.bin"] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "ATTEMPTS", 1)
-        with pytest.raises(DownloadError, match=r"only 70,000 of 256,000 bytes came \(1 attempts\)"):
-            download(f"{server.address}/file.bin", tmp_path)
+def test_another_process_continues_what_one_has_left(interrupted: Server, tmp_path: Path) -> None:
     assert parts(tmp_path) == ["file.bin.part", "file.bin.part.json"]
-    assert download(f"{server.address}/file.bin", tmp_path).read_bytes() == CONTENT
-    assert server.requests[-1] == ("/file.bin", "bytes=70000-")
+    assert download(f"{interrupted.address}/file.bin", tmp_path).read_bytes() == CONTENT
+    assert interrupted.requests[-1] == ("/file.bin", "bytes=70000-")
 
 
 def test_a_server_without_ranges_sends_the_whole_again(server: Server, tmp_path: Path) -> None:
@@ -57,26 +60,12 @@ def test_a_server_without_ranges_sends_the_whole_again(server: Server, tmp_path:
     assert [byte_range for _, byte_range in server.requests] == [None, "bytes=200000-", "bytes=100-"]
 
 
-@pytest.mark.parametrize("condition", [True, False])
-def test_a_file_that_has_changed_is_fetched_anew(server: Server, tmp_path: Path, condition: bool) -> None:
-    other = CONTENT[::-1]
-    server.headers, server.cut["/file.bin"] = {"ETag": '"one"' if condition else 'W/"one"'}, [70_000]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "ATTEMPTS", 1)
-        with pytest.raises(DownloadError):
-            download(f"{server.address}/file.bin", tmp_path)
-    server.contents["/file.bin"], server.headers = other, {"ETag": '"two"' if condition else 'W/"two"'}
-    assert download(f"{server.address}/file.bin", tmp_path).read_bytes() == other
-
-
-def test_a_file_that_became_shorter_is_fetched_anew(server: Server, tmp_path: Path) -> None:
-    server.cut["/file.bin"] = [70_000]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "ATTEMPTS", 1)
-        with pytest.raises(DownloadError):
-            download(f"{server.address}/file.bin", tmp_path)
-    server.contents["/file.bin"] = b"short"
-    assert download(f"{server.address}/file.bin", tmp_path).read_bytes() == b"short"
+@pytest.mark.parametrize(("content", "etag"), [(CONTENT[::-1], '"two"'), (b"short", '"one"')])
+def test_a_file_that_has_changed_is_fetched_anew(
+    interrupted: Server, tmp_path: Path, content: bytes, etag: str
+) -> None:
+    interrupted.contents["/file.bin"], interrupted.headers = content, {"ETag": etag}
+    assert download(f"{interrupted.address}/file.bin", tmp_path).read_bytes() == content
 
 
 def test_an_overloaded_server_is_asked_again_but_not_for_ever(server: Server, tmp_path: Path) -> None:

@@ -1,11 +1,8 @@
 """Corpora of mtdata's index, with a stand-in of the package whose addresses are of a server on this machine."""
 
 import gzip
-import io
 import logging
 import sys
-import tarfile
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +15,7 @@ from nmt.corpora.locators import load_corpus
 from nmt.corpora.mtdata_index import fetch_mtdata
 from nmt.errors import DataError, UsageError
 from nmt.runtime.cache import cache_folder
-from tests.corpora.fetching import Server, serving
+from tests.corpora.fetching import Server, packed
 
 PAIRS = [("Hallo", "Hello"), ("Tür zu", "Close the door")]
 
@@ -87,65 +84,43 @@ class DatasetId:
         return name.replace("-de-en", "-deu-eng")
 
 
-def archived(suffix: str, files: dict[str, str]) -> bytes:
-    """A zip or a tar archive."""
-    content = io.BytesIO()
-    if suffix == "zip":
-        with zipfile.ZipFile(content, "w") as bundle:
-            for name, text in files.items():
-                bundle.writestr(name, text)
-        return content.getvalue()
-    with tarfile.open(fileobj=content, mode="w:gz") as pack:
-        for name, text in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(text.encode())
-            pack.addfile(info, io.BytesIO(text.encode()))
-    return content.getvalue()
-
-
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("NMT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr("nmt.corpora.download.WAIT", 0.0)
-    german, english = ("".join(f"{pair[side]}\n" for pair in PAIRS) for side in (0, 1))
-    sides = {"../../README": "no", "x/Text.de-en.de": german, "x/Text.de-en.en": english}
-    with serving() as state:
-        state.contents = {
-            "/t.tsv.gz": gzip.compress("".join(f"{one}\t{two}\n" for one, two in PAIRS).encode()),
-            "/t.zip": archived("zip", sides),
-            "/t.tgz": archived("tgz", sides),
-            "/t.de": german.encode(),
-            "/t.en": english.encode(),
-        }
-        inside = ["*.de", "x/*.en"]
-        at = state.address
-        entries = [
-            Entry(Did("G-tsv-1-deu-eng"), f"{at}/t.tsv.gz", "tsv.gz"),
-            Entry(Did("G-zip-1-deu-eng"), f"{at}/t.zip", "zip", inside, "txt"),
-            Entry(Did("G-tgz-1-deu-eng"), f"{at}/t.tgz", "tgz", inside, "txt"),
-            Entry(Did("G-two-1-deu-eng"), [f"{at}/t.de", f"{at}/t.en"], "txt"),
-            Entry(Did("G-other-1-deu-eng"), f"{at}/t.zip", "zip", ["*.de", "*.fr"], "txt"),
-            Entry(Did("G-broken-1-deu-eng"), f"{at}/t.de", "tsv.gz"),
-            Entry(Did("G-away-1-deu-eng"), f"{at}/none.zip", "zip", inside, "txt"),
-            Entry(
-                Did("G-hub-1-deu-eng"), "https://huggingface.co/datasets/a/b", "hfds", ["x"], "hfds", {"orig_id": "a/b"}
-            ),
-            Entry(Did("G-mono-1-deu"), f"{at}/t.de", "txt"),
-        ]
-        package, index, entry, parser = (
-            ModuleType(name) for name in ("mtdata", "mtdata.index", "mtdata.entry", "mtdata.parser")
-        )
-        contents: dict[ModuleType, dict[str, Any]] = {
-            package: {"cached_index_file": Path("/nowhere/mtdata.index.0.5.1.pkl")},
-            index: {"INDEX": Index(entries)},
-            entry: {"DatasetId": DatasetId},
-            parser: {"Parser": Parser},
-        }
-        for module, values in contents.items():
-            vars(module).update(values)
-            monkeypatch.setitem(sys.modules, module.__name__, module)
-        yield state
+def server(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    german, english = ("".join(f"{pair[side]}\n" for pair in PAIRS).encode() for side in (0, 1))
+    sides = {"../../README": b"no", "x/Text.de-en.de": german, "x/Text.de-en.en": english}
+    server.contents = {
+        "/t.tsv.gz": gzip.compress("".join(f"{one}\t{two}\n" for one, two in PAIRS).encode()),
+        "/t.zip": packed("zip", sides),
+        "/t.tgz": packed("tgz", sides),
+        "/t.de": german,
+        "/t.en": english,
+    }
+    inside = ["*.de", "x/*.en"]
+    at = server.address
+    entries = [
+        Entry(Did("G-tsv-1-deu-eng"), f"{at}/t.tsv.gz", "tsv.gz"),
+        Entry(Did("G-zip-1-deu-eng"), f"{at}/t.zip", "zip", inside, "txt"),
+        Entry(Did("G-tgz-1-deu-eng"), f"{at}/t.tgz", "tgz", inside, "txt"),
+        Entry(Did("G-two-1-deu-eng"), [f"{at}/t.de", f"{at}/t.en"], "txt"),
+        Entry(Did("G-other-1-deu-eng"), f"{at}/t.zip", "zip", ["*.de", "*.fr"], "txt"),
+        Entry(Did("G-broken-1-deu-eng"), f"{at}/t.de", "tsv.gz"),
+        Entry(Did("G-away-1-deu-eng"), f"{at}/none.zip", "zip", inside, "txt"),
+        Entry(Did("G-hub-1-deu-eng"), "https://huggingface.co/datasets/a/b", "hfds", ["x"], "hfds", {"orig_id": "a/b"}),
+        Entry(Did("G-mono-1-deu"), f"{at}/t.de", "txt"),
+    ]
+    package, index, entry, parser = (
+        ModuleType(name) for name in ("mtdata", "mtdata.index", "mtdata.entry", "mtdata.parser")
+    )
+    contents: dict[ModuleType, dict[str, Any]] = {
+        package: {"cached_index_file": Path("/nowhere/mtdata.index.0.5.1.pkl")},
+        index: {"INDEX": Index(entries)},
+        entry: {"DatasetId": DatasetId},
+        parser: {"Parser": Parser},
+    }
+    for module, values in contents.items():
+        vars(module).update(values)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    return server
 
 
 @pytest.mark.parametrize("kind", ["tsv", "zip", "tgz", "two"])

@@ -6,8 +6,7 @@ import io
 import json
 import logging
 import tarfile
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from nmt.corpora.catalogue import check
 from nmt.corpora.fetching import fetch, find
 from nmt.corpora.locators import load_corpus
 from nmt.errors import DataError
-from tests.corpora.fetching import Server, entry, serving, write_entry
+from tests.corpora.fetching import Server, entry, packed, write_entry
 
 ENGLISH, GERMAN = b"one\ntwo\nthree\n", "eins\nzwei\ngrün\n".encode()
 PAIRS = [("one", "eins"), ("two", "zwei"), ("three", "grün")]
@@ -26,42 +25,16 @@ DIGESTS = {"en": hashlib.sha256(ENGLISH).hexdigest(), "de": hashlib.sha256(GERMA
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setenv("NMT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("NMT_CORPORA", raising=False)
-    monkeypatch.setattr(download, "WAIT", 0.001)
+def server(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
     monkeypatch.setattr(catalogue, "FOLDER", tmp_path / "entries")
-    with serving() as state:
-        state.contents = {"/train.en": ENGLISH, "/train.de": GERMAN}
-        yield state
+    server.contents = {"/train.en": ENGLISH, "/train.de": GERMAN}
+    return server
 
 
-@pytest.fixture
-def cached(tmp_path: Path) -> Path:
-    return tmp_path / "cache" / "corpora" / "toy"
-
-
-def offer(tmp_path: Path, *sources: dict[str, Any], split: str = "train", **details: Any) -> None:
-    """Write the entry of `toy` with one split that has these sources."""
+def offer(tmp_path: Path, *sources: dict[str, Any], splits: Sequence[str] = ("train",), **details: Any) -> None:
+    """Write the entry of `toy` with splits that have these sources."""
     catalogue._entry.cache_clear()
-    write_entry(tmp_path / "entries", entry({split: {"sources": list(sources), **details}}))
-
-
-def packed(name: str, files: dict[str, bytes]) -> bytes:
-    """An archive, by its name a zip or a tar file."""
-    buffer = io.BytesIO()
-    if name.endswith(".zip"):
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as bundle:
-            for path, content in files.items():
-                bundle.writestr(path, content)
-        return buffer.getvalue()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as pack:
-        for path, content in files.items():
-            info = tarfile.TarInfo(path)
-            info.size = len(content)
-            pack.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
+    write_entry(tmp_path / "entries", entry({split: {"sources": list(sources), **details} for split in splits}))
 
 
 def loaded(split: str = "train") -> list[tuple[str, str]]:
@@ -185,20 +158,17 @@ def test_a_recorded_checksum_lets_other_sources_serve(server: Server, tmp_path: 
     assert gzip.decompress(find("toy", "train", "en").read_bytes()) == ENGLISH
 
 
-def test_sides_of_different_length_are_refused(server: Server, tmp_path: Path, cached: Path) -> None:
+def test_a_wrong_number_of_lines_is_refused(server: Server, tmp_path: Path, cached: Path) -> None:
+    offer(tmp_path, {"url": f"{server.address}/{{split}}.{{language}}"}, lines=1000)
+    with pytest.raises(DataError, match="it has 3 lines, not 1,000; get"):
+        find("toy", "train", "en")
+    assert list(cached.iterdir()) == []
     server.contents["/train.de"] = GERMAN + b"vier\n"
     offer(tmp_path, {"url": f"{server.address}/{{split}}.{{language}}"})
     find("toy", "train", "en")
     with pytest.raises(DataError, match="it has 4 lines, but another side of train has 3; get"):
         find("toy", "train", "de")
     assert not (cached / "train.de.gz").exists()
-
-
-def test_a_wrong_number_of_lines_is_refused(server: Server, tmp_path: Path, cached: Path) -> None:
-    offer(tmp_path, {"url": f"{server.address}/{{split}}.{{language}}"}, lines=1000)
-    with pytest.raises(DataError, match="it has 3 lines, not 1,000; get"):
-        find("toy", "train", "en")
-    assert list(cached.iterdir()) == []
 
 
 # --- archives ---------------------------------------------------------------------------------------------------
@@ -210,9 +180,7 @@ def test_an_archive_is_downloaded_once_for_all_its_files(
 ) -> None:
     files = {"./set/train.en": ENGLISH, "./set/train.de": GERMAN, "set/dev.en": b"a\n", "set/dev.de": b"b\n"}
     server.contents[f"/{name}"] = packed(name, {"../evil": b"x", "README": b"y", **files})
-    source = {"url": f"{server.address}/{name}", "member": "set/{split}.{language}"}
-    catalogue._entry.cache_clear()
-    write_entry(tmp_path / "entries", entry({split: {"sources": [source]} for split in ("train", "dev")}))
+    offer(tmp_path, {"url": f"{server.address}/{name}", "member": "set/{split}.{language}"}, splits=("train", "dev"))
     assert loaded() == PAIRS
     assert loaded("dev") == [("a", "b")]
     assert len(server.requests) == 1
@@ -308,9 +276,7 @@ def test_a_local_folder_serves_as_the_hub(server: Server, tmp_path: Path, monkey
 
 def test_fetch_takes_one_split(server: Server, tmp_path: Path, cached: Path) -> None:
     server.contents |= {"/dev.en": b"a\n", "/dev.de": b"b\n"}
-    catalogue._entry.cache_clear()
-    source = {"url": f"{server.address}/{{split}}.{{language}}"}
-    write_entry(tmp_path / "entries", entry({split: {"sources": [source]} for split in ("train", "dev")}))
+    offer(tmp_path, {"url": f"{server.address}/{{split}}.{{language}}"}, splits=("train", "dev"))
     assert fetch("toy", "dev") == [cached / "dev.en.gz", cached / "dev.de.gz"]
     with pytest.raises(DataError, match=r"The corpus toy has no split 'dve'; did you mean 'dev'\?"):
         fetch("toy", "dve")

@@ -1,8 +1,10 @@
 """Counts and figures as people read them."""
 
+from urllib.error import URLError
+
 import pytest
 
-from nmt.runtime.wording import counted, did_you_mean, perplexity
+from nmt.runtime.wording import counted, did_you_mean, perplexity, reason
 
 
 @pytest.mark.parametrize(
@@ -20,6 +22,19 @@ def test_a_noun_agrees_with_its_count(count: int, noun: str, expected: str) -> N
 
 def test_perplexity_has_two_decimals_whatever_its_size() -> None:
     assert [perplexity(value) for value in (1.0, 7.126, 12345.678)] == ["1.00", "7.13", "12,345.68"]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ValueError("two\nlines."), "two lines"),
+        (EOFError(), "EOFError"),
+        (FileNotFoundError(2, "No such file or directory", "x"), "No such file or directory"),
+        (URLError(ConnectionRefusedError(111, "Connection refused")), "[Errno 111] Connection refused"),
+    ],
+)
+def test_the_reason_of_an_error_is_one_line(error: Exception, expected: str) -> None:
+    assert reason(error) == expected
 
 
 def test_the_nearest_name_is_suggested_and_other_advice_where_none_is_near() -> None:

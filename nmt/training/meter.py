@@ -68,6 +68,7 @@ class Meter:
     def __init__(self) -> None:
         self.stats = LossStats()
         """Losses since the last line of the log."""
+        self.stats_since_validation = LossStats()
         self.seconds = 0.0
         """Training time in total, before and after each resumption."""
         self._last_tick = time.monotonic()
@@ -85,12 +86,14 @@ class Meter:
             "guidance": stats.alignment_loss,
             "guided": stats.linked_tokens,
         }
-        return {**losses, "seconds": self.seconds, "logged_at": self._logged_at}
+        since = {"nll": self.stats_since_validation.nll, "tokens": self.stats_since_validation.tokens}
+        return {**losses, "since_validation": since, "seconds": self.seconds, "logged_at": self._logged_at}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The inverse of `state_dict`."""
         numbers = (state.get(name, 0) for name in ("words", "nll", "guidance", "guided"))
         self.stats = LossStats(*numbers)
+        self.stats_since_validation = LossStats(**state.get("since_validation", {}))
         self.seconds = state.get("seconds", 0.0)
         self._logged_at = state.get("logged_at", self.seconds)
 
@@ -100,8 +103,9 @@ class Meter:
 
     def add(self, stats: LossStats) -> None:
         """Add an update that has just ended."""
-        self.stats.nll += stats.nll
-        self.stats.tokens += stats.tokens
+        for total in (self.stats, self.stats_since_validation):
+            total.nll += stats.nll
+            total.tokens += stats.tokens
         self.stats.alignment_loss += stats.alignment_loss
         self.stats.linked_tokens += stats.linked_tokens
         self._updates += 1  # the plain mean of the first `WINDOW` updates, after that an exponential one
@@ -129,6 +133,11 @@ class Meter:
         loss = stats.nll / stats.tokens
         alignment = {"alignment_loss": stats.alignment_loss / stats.linked_tokens} if stats.linked_tokens else {}
         return {"loss": loss, "perplexity": math.exp(min(loss, 100)), **alignment}
+
+    def since_validation(self) -> dict[str, float]:
+        """The training perplexity since the last call, if a token was trained on."""
+        stats, self.stats_since_validation = self.stats_since_validation, LossStats()
+        return {"train_perplexity": math.exp(min(stats.nll / stats.tokens, 100))} if stats.tokens else {}
 
     def times(self, updates_left: int, *, validate_every: float) -> dict[str, float]:
         """Target tokens per second without validation, the training time, and an estimate of the time left."""

@@ -53,6 +53,7 @@ from nmt.training.parallel import LostRank, Ranks, device_of_rank, open_ranks
 from nmt.training.pretrained import Pretrained, load_pretrained
 from nmt.training.scheduled_sampling import teacher_forcing_ratio
 from nmt.training.stopping import Stop, Stopping
+from nmt.training.symptoms import Symptoms
 from nmt.training.text import TrainingText
 from nmt.training.update import PreparedGroup, TrainStep
 from nmt.training.validation import Validator, usable_tokenizer
@@ -60,9 +61,6 @@ from nmt.training.yielding import Yielding
 
 SAVE_EVERY = 600.0
 """Seconds after which the state is saved even if no validation is due."""
-
-EXPLOSION = 10
-"""How many times the perplexity of the best validation shows that training diverged."""
 
 
 @dataclass(frozen=True)
@@ -201,8 +199,8 @@ class Progress:
 class Trainer:
     """One run: trains the model, validates it, logs and saves.
 
-    Each part keeps its own record, which `state_dict` collects: `progress`, `meter`, `best`, `log`, and `train_step`, which has the
-    weights.
+    Each part keeps its own record, which `state_dict` collects: `progress`, `meter`, `best`, `log`, `symptoms`, and `train_step`,
+    which has the weights.
     """
 
     def __init__(
@@ -263,7 +261,7 @@ class Trainer:
         self.pending: deque[PendingStats] = deque()
         """The updates whose losses have not been read: at most one, while a GPU computes it."""
         self.saved_at = time.monotonic()
-        self.says_divergence = True
+        self.symptoms = Symptoms(self.validator.copying, self.settings.schedule.warmup)
         if state is not None:
             self.load_state_dict(state)
         if ranks.is_first:
@@ -310,12 +308,7 @@ class Trainer:
             try:
                 self._begin()
                 self._train()
-                if self._is_out_of_patience():
-                    self.log.show(
-                        f"Training stops: the last {counted(self.best.stale, 'validation')} gave no better score "
-                        "(training.validation.patience)."
-                    )
-                self._validate_mean()
+                self._end()
             except Stop:
                 self._stop()
             except LostRank as lost:
@@ -364,6 +357,19 @@ class Trainer:
                         self.save()
                 else:
                     self._next_epoch()
+
+    def _end(self) -> None:
+        """Validate the mean of the best checkpoints, and say why training ended and what to know of the model."""
+        if self._is_out_of_patience():
+            self.log.show(
+                f"Training stops: the last {counted(self.best.stale, 'validation')} gave no better score "
+                "(training.validation.patience)."
+            )
+        self._validate_mean()
+        if warning := self.symptoms.worse_than_copying():
+            self.log.show(warning)
+        if self.settings.pretrained is not None and self.best.checkpoints[:1] == [(self.best.rank, 0)]:
+            self.log.show("No later model was better: the model is still the start (update 0).")
 
     def _prepared_groups(self) -> Generator[PreparedGroup]:
         """The batches of the remaining updates of the epoch, built while the update before is computed."""
@@ -470,8 +476,10 @@ class Trainer:
             record, rank = self._figures()
             improved = self.best.add(self.train_step.weights, rank, self.progress.update)
         self._update_plateau(improved=improved)
+        record |= {**self.meter.since_validation(), "update": self.progress.update}
         self._log_validation(record, improved=improved)
-        self._warn_if_diverged(record["perplexity"])
+        for sentence in self.symptoms.of_validation(record, improved=improved):
+            self.log.show(sentence)
         self.progress.validated = self.progress.update
         self.save()
 
@@ -482,11 +490,11 @@ class Trainer:
             with use_weights(mean, self.train_step.weights):
                 record, rank = self._figures()
                 improved = self.best.improve(self.train_step.weights, rank)
+            if improved:
+                self.symptoms.adopt(record)
             self._log_validation(record, improved=improved, note=f"mean of the best {len(self.best.checkpoints)}")
             self.progress.averaged = self.progress.update
             self.save()
-        if self.settings.pretrained is not None and self.best.checkpoints[:1] == [(self.best.rank, 0)]:
-            self.log.show("No later model was better: the model is still the start (update 0).")
 
     def _figures(self) -> tuple[dict[str, Any], Rank]:
         """The figures of the current weights and their rank. A signal raises Stop at once.
@@ -508,13 +516,6 @@ class Trainer:
         place = {"epoch": epoch, "update": self.progress.update, "seconds": self.meter.seconds}
         self.log.validated({**place, **record, "best": improved, **note})
 
-    def _warn_if_diverged(self, perplexity: float) -> None:
-        """Say once that the perplexity has exploded."""
-        best = self.best.rank
-        if self.says_divergence and best is not None and perplexity > EXPLOSION * -best[-1]:
-            self.log.show(f"{Diverged.verdict}: perplexity is above {EXPLOSION} times the best. {Diverged.advice}")
-            self.says_divergence = False
-
     def _update_plateau(self, *, improved: bool) -> None:
         """Count validations without improvement, and have a plateau schedule reduce the learning rate after `patience`."""
         progress, schedule = self.progress, self.settings.schedule
@@ -531,6 +532,7 @@ class Trainer:
             **self.meter.state_dict(),
             **self.best.state_dict(),
             **self.log.state_dict(),
+            **self.symptoms.state_dict(),
             "tokenizer": self.tokenizer,
         }
         return State(progress, self.text.fingerprints, **self.train_step.state_dict())
@@ -540,7 +542,7 @@ class Trainer:
         warn_of_changed_machine(state, self.folder, self.device)
         check_weights(state, self.train_step.weights, self.folder)
         self.train_step.load_state_dict(vars(state))
-        for part in (self.progress, self.meter, self.best, self.log):
+        for part in (self.progress, self.meter, self.best, self.log, self.symptoms):
             part.load_state_dict(state.progress)
         if self.best.starts_anew:
             self.progress.plateau = 0

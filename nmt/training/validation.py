@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -123,12 +124,25 @@ class Validator:
         return nll / total
 
     def _scores(self) -> dict[str, MetricScore]:
+        """The metrics that compare translations, if the recipe has any."""
+        return {} if not self._translation_metrics else self._scored(self._translations())
+
+    @cached_property
+    def copying(self) -> dict[str, float]:
+        """The scores of the untranslated source."""
+        return {name: score.score for name, score in self._scored(list(self.text.source)).items()}
+
+    @property
+    def _translation_metrics(self) -> list[str]:
         """The metrics that compare translations."""
-        names = [name for name in compared_metrics(self.settings.validation) if name != "perplexity"]
-        if not names:
-            return {}
-        translations, references = self._translations(), list(self.text.target)
-        return {name: metrics.score(translations, references, name, tokenize=self.tokenizer) for name in names}
+        return [name for name in compared_metrics(self.settings.validation) if name != "perplexity"]
+
+    def _scored(self, translations: list[str]) -> dict[str, MetricScore]:
+        references = list(self.text.target)
+        return {
+            name: metrics.score(translations, references, name, tokenize=self.tokenizer)
+            for name in self._translation_metrics
+        }
 
     def _translations(self) -> list[str]:
         bundle = self.bundle

@@ -53,13 +53,7 @@ class App:
     """The endpoints, around one service."""
 
     def __init__(self, service: Service, access: Access, *, root_path: str = "") -> None:
-        """Prepare it.
-
-        Args:
-            service: what translates.
-            access: who may use it.
-            root_path: where a proxy shows the server, such as `/mt`; empty without.
-        """
+        """Prepare it, for a proxy that shows the server at the root path, such as `/mt`, if there is one."""
         self._service, self._access, self._root_path = service, access, root_path
         self._drawer, self._files = Drawer(service), FileTranslator(service)
         self._most_bytes = _BYTES_PER_CHARACTER * service.limits.characters + _BODY_OVERHEAD

@@ -88,13 +88,10 @@ class DecoderProcess:
         """Wait until the models are loaded. Raises what loading raised, or LostDecoderError."""
         started = self._started
         try:
-            answer = _receive(started.ends[0], None)
+            description: EngineDescription = _receive(started.ends[0], None)
         finally:  # also if they are not: the next batch then fails, and has the process replaced
             for end in started.ends:
                 started.free.put(end)
-        if isinstance(answer, Exception):
-            raise answer
-        description: EngineDescription = answer
         return description
 
     def run(self, setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult]:
@@ -102,16 +99,14 @@ class DecoderProcess:
         started = self._started
         end = started.free.get()
         try:
-            end.send((setting, tasks))
-            answer = _receive(end, self._options.timeout)
-        except (LostDecoderError, OSError):
+            with suppress(OSError):  # then there is no answer
+                end.send((setting, tasks))
+            results: list[LineResult] = _receive(end, self._options.timeout)
+        except LostDecoderError:
             self._replace(started)
-            raise LostDecoderError from None
+            raise
         finally:
             started.free.put(end)
-        if isinstance(answer, Exception):
-            raise answer
-        results: list[LineResult] = answer
         return results
 
     def close(self) -> None:
@@ -139,11 +134,14 @@ class DecoderProcess:
 
 
 def _receive(end: Connection, timeout: float | None) -> Any:
-    """What a process answers. Raises LostDecoderError."""
+    """What a process answers. Raises what it raised, or LostDecoderError."""
+    answer: Any = LostDecoderError()
     with suppress(EOFError, OSError):
         if end.poll(timeout):
-            return end.recv()
-    raise LostDecoderError
+            answer = end.recv()
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 @contextmanager

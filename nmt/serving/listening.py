@@ -136,14 +136,7 @@ class HttpServer(uvicorn.Server):
         on_start: Callable[[], None] = lambda: None,
         on_stop: Callable[[], None] = lambda: None,
     ) -> None:
-        """Configure it.
-
-        Args:
-            app: what answers.
-            timeout: most seconds to finish what was accepted.
-            on_start: called once connections are taken.
-            on_stop: called when no more connections are taken.
-        """
+        """Configure it. `timeout` is in seconds, and for what was accepted before the signal."""
         config = uvicorn.Config(
             app,
             http=BoundedProtocol,

@@ -25,16 +25,7 @@ def run_server(
     root_path: str,
     on_start: Callable[[], None],
 ) -> bool:
-    """Load the models, then answer requests until a signal, and finish what was accepted.
-
-    Args:
-        listener: a bound socket.
-        decoding: how the processes that decode are started.
-        processes: their number.
-        limits: what the server takes.
-        access: from whom.
-        root_path: where a proxy shows the server; empty without.
-        on_start: called once it answers.
+    """Load the models, then answer requests at a bound socket until a signal, and finish what was accepted.
 
     Returns:
         Whether Ctrl-C ended it.

@@ -43,9 +43,7 @@ class SplitText:
 def split_lines(text: str, *, protects: bool = True) -> SplitText:
     r"""Cut a text into lines. Line ends (`\n` or `\r\n`) and blank lines are kept.
 
-    Args:
-        text: any text.
-        protects: whether addresses, placeholders and tags are inline codes.
+    If it protects them, addresses, placeholders and tags are inline codes.
     """
     make = protect if protects else lambda line: InlineText([line])
     return SplitText(tuple(make(part) if part.strip() else part for part in _LINE_END.split(text)))
@@ -54,9 +52,7 @@ def split_lines(text: str, *, protects: bool = True) -> SplitText:
 def split_html(text: str, *, protects: bool = True) -> SplitText:
     """Cut HTML into the texts of its blocks. Tags inside a block are inline codes; markup between blocks is kept.
 
-    Args:
-        text: any text.
-        protects: whether addresses and placeholders are inline codes too.
+    If it protects them, addresses and placeholders are inline codes too.
     """
     parts = (
         block if isinstance(block, str) else InlineText(_protected_html(block) if protects else block)

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from nmt.serving.documents.formats import FORMATS
 from nmt.serving.work import LineResult, LineTask, Setting
 from tests.serving.fakes import MODELS, Running, decode, serving
 
@@ -66,6 +67,8 @@ def test_languages_settings_detection_and_health(server: Running) -> None:
     assert server.ask("/detect", [("q", "hello")]).json == [{"language": "en", "confidence": 100}]
     settings = server.ask("/frontend/settings").json
     assert settings["charLimit"] == 5000
+    assert settings["filesTranslation"] is True
+    assert settings["supportedFilesFormat"] == list(FORMATS)
     assert settings["language"]["target"] == {"code": "de", "name": "German"}
     assert server.ask("/health").json == {"status": "ok"}
 

@@ -64,12 +64,6 @@ def test_two_files_have_names_of_their_own(server: Running) -> None:
     assert all(len(answer.rpartition("/")[2]) == 36 for answer in answers)
 
 
-def test_the_formats_are_named(server: Running) -> None:
-    settings = server.ask("/frontend/settings").json
-    assert settings["filesTranslation"] is True
-    assert settings["supportedFilesFormat"] == list(FORMATS)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "fields", "status", "sentence"),
     [
@@ -117,12 +111,6 @@ def test_the_key_is_needed_to_translate_and_the_name_to_fetch() -> None:
     with serving(access=Access(api_key="secret")) as running:
         assert upload(running, "a.txt", b"a").status == 403
         assert fetch(running, upload(running, "a.txt", b"a b", api_key="secret")).body == b"b a"
-
-
-def test_pages_of_other_sites_cannot_send_files(server: Running) -> None:
-    kind = "multipart/form-data; boundary=x"
-    answer = server.ask("/translate_file", body=b"--x--\r\n", Content_Type=kind, Origin="http://evil.example")
-    assert answer.status == 403
 
 
 def test_names_that_are_not_there(server: Running) -> None:

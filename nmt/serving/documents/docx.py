@@ -1,4 +1,4 @@
-"""InlineDocuments of Word (DOCX)."""
+"""Documents of Word (DOCX)."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def _pieces(parent: _Element, usual: bytes, numbers: Iterator[int]) -> Iterator[
                 yield _WordCode("", "close", name, "format")
             key, name = changed, f"format {next(numbers)}"
             if key != usual:
-                yield _WordCode("", "open", name, "format", _some(child_of(child, "rPr")))
+                yield _WordCode("", "open", name, "format", tuple(each for each in child if name_of(each) == "rPr"))
         if number in fields:
             end = fields[number] + 1
             yield _WordCode("", "word", elements=tuple(children[number:end]))
@@ -269,8 +269,9 @@ def _pieces(parent: _Element, usual: bytes, numbers: Iterator[int]) -> Iterator[
         yield _WordCode("", "close", name, "format")
 
 
-def _some(element: _Element | None) -> tuple[_Element, ...]:
-    return () if element is None else (element,)
+def _attribute(element: _Element, name: str) -> str:
+    """The value of an attribute, whatever its namespace; empty without."""
+    return next((value for key, value in element.attrib.items() if key.endswith(f"}}{name}")), "")
 
 
 def _run_pieces(run: _Element) -> Iterator[Piece]:
@@ -292,8 +293,7 @@ def _other(element: _Element) -> _WordCode:
     kinds: dict[str, Kind] = {"Start": "open", "End": "close"}
     for end, kind in kinds.items():
         if name.endswith(end):
-            number = next((value for key, value in element.attrib.items() if key.endswith("}id")), "")
-            return _WordCode("", kind, f"{name.removesuffix(end)} {number}", elements=(element,))
+            return _WordCode("", kind, f"{name.removesuffix(end)} {_attribute(element, 'id')}", elements=(element,))
     return _WordCode("", "word" if name in _WORDS else "mark", elements=(element,))
 
 
@@ -304,7 +304,7 @@ def _fields(children: Sequence[_Element]) -> dict[int, int]:
     for number, child in enumerate(children):
         for mark in child if name_of(child) == "r" else ():
             if name_of(mark) == "fldChar":
-                kind = next((value for key, value in mark.attrib.items() if key.endswith("}fldCharType")), "")
+                kind = _attribute(mark, "fldCharType")
                 if kind == "begin":
                     starts.append(number)
                 elif kind == "end" and starts:

@@ -80,7 +80,10 @@ def named(name: str) -> NamedCorpus:
     if family:
         pairs = ", ".join(family.pairs)
         raise DataError(f"{name} has one corpus per language pair: name one, as {name}-{family.pairs[0]} ({pairs}).")
-    raise DataError(f"There is no corpus '{name}' in the catalogue{_nearest_corpus(name)}")
+    nearest_name = did_you_mean(
+        _reversed_pair(name, names()) or name, names(), "; `nmt corpora list` shows what it has."
+    )
+    raise DataError(f"There is no corpus '{name}' in the catalogue{nearest_name}")
 
 
 def names() -> list[str]:
@@ -106,10 +109,6 @@ def nearest(locator: str) -> str:
     samples = ("sample:train", "sample:valid", "sample:test")
     name = _reversed_pair(locator, known) or locator
     return did_you_mean(name, [*known, *samples], "; `nmt corpora` lists what it has.", cutoff=0.75)
-
-
-def _nearest_corpus(name: str) -> str:
-    return did_you_mean(_reversed_pair(name, names()) or name, names(), "; `nmt corpora list` shows what it has.")
 
 
 def _reversed_pair(name: str, known: Collection[str]) -> str | None:

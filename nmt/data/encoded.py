@@ -8,6 +8,7 @@ import logging
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import chain, compress, pairwise, starmap
 from pathlib import Path
 
@@ -109,26 +110,13 @@ def encode_corpus(
         DataError: no pair passes the filters, or a process was killed.
         UsageError: a filter does not know one of the languages, or needs a package that is not installed.
     """
-    sides = (source_subwords, target_subwords)
     rules = () if filters is None else text_rules(filters, corpus.languages)
-    encoding = _Encoding(corpus, sides, filters, rules)
-    path = (cache or cache_folder()) / "encoded" / f"{_fingerprint(corpus, sides, filters, rules)}.arrow"
+    encoding = _Encoding(corpus, (source_subwords, target_subwords), filters, rules)
+    path = (cache or cache_folder()) / "encoded" / f"{encoding.fingerprint}.arrow"
     encoded = EncodedCorpus(_open(path) or _make(path, encoding, watch), corpus, filters)
     if not len(encoded):
         raise DataError(f"No pair of {corpus.name} passes the filters ({encoded.report}): relax data.filters.")
     return encoded
-
-
-def _fingerprint(
-    corpus: ParallelCorpus,
-    sides: tuple[Subwords, Subwords],
-    filters: FiltersConfig | None,
-    rules: Sequence[TextRule],
-) -> str:
-    """A hash of everything the ids depend on. A rule that is off has no part in it, so new rules leave old caches valid."""
-    limits = filters and filters.model_dump_json(include={"max_length", "max_ratio", "duplicates"})
-    parts = [VERSION, corpus.fingerprint, *(side.fingerprint for side in sides), limits, *map(repr, rules)]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def _open(path: Path) -> IdTable | None:
@@ -169,19 +157,28 @@ def _written(path: Path, encoding: _Encoding, watch: Watch) -> IdTable | None:
     return _open(path)
 
 
+@dataclass
 class _Encoding:
     """Encodes a corpus and filters it, batch by batch."""
 
-    def __init__(
-        self,
-        corpus: ParallelCorpus,
-        sides: tuple[Subwords, Subwords],
-        filters: FiltersConfig | None,
-        rules: Sequence[TextRule],
-    ) -> None:
-        self.corpus, self.sides, self.filters, self.rules = corpus, sides, filters, rules
-        self.dtype = id_type(*sides)
-        self._first: npt.NDArray[np.bool_] | None = None
+    corpus: ParallelCorpus
+    sides: tuple[Subwords, Subwords]
+    filters: FiltersConfig | None
+    rules: Sequence[TextRule]
+    _first: npt.NDArray[np.bool_] | None = None
+    """Where a pair is the first of its kind, if filters ask for that."""
+
+    @property
+    def dtype(self) -> npt.DTypeLike:
+        return id_type(*self.sides)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of everything the ids depend on. A rule that is off has no part in it, so new rules leave old caches valid."""
+        limits = self.filters and self.filters.model_dump_json(include={"max_length", "max_ratio", "duplicates"})
+        sides = (side.fingerprint for side in self.sides)
+        parts = [VERSION, self.corpus.fingerprint, *sides, limits, *map(repr, self.rules)]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
     def batches(self) -> Generator[IdTable]:
         """All batches in order, whatever the number of processes. The processes end with the generator.

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -76,18 +75,14 @@ def open_ids(path: Path) -> IdTable:
     if _checksum(path) != _INTACT:
         raise ValueError("wrong checksum")
     record = pa.ipc.open_stream(pa.memory_map(str(path))).read_next_batch()
-    source, target = (_lists(record.column(side)) for side in ("source", "target"))
+    columns = (record.column(side) for side in ("source", "target"))
+    source, target = (Lists(column.values.to_numpy(), column.offsets.to_numpy()) for column in columns)
     return IdTable(record.column("row").to_numpy(), source, target, parse_json(record.schema.metadata[b"counts"]))
 
 
 def _arrow(lists: Lists) -> pa.LargeListArray:
     """Lists as an Arrow array, not copied."""
     return pa.LargeListArray.from_arrays(pa.array(lists.starts), pa.array(lists.values))
-
-
-def _lists(array: Any) -> Lists:
-    """Lists of an Arrow array, not copied."""
-    return Lists(array.values.to_numpy(), array.offsets.to_numpy())
 
 
 def _checksum(path: Path) -> int:

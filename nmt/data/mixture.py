@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.columns import Column, collect
+from nmt.data.columns import Column
 from nmt.data.corpus import ParallelCorpus
 from nmt.recipe import DataConfig
 from nmt.runtime.wording import counted
@@ -26,10 +26,7 @@ def mix(parts: Sequence[ParallelCorpus], tags: Sequence[str | None]) -> Parallel
 
 
 def _tagged(lines: Column, tag: str) -> Column:
-    batches = (
-        [f"{tag} {line}" if line else "" for line in batch] for batch in lines.batches()
-    )  # filters drop empty lines
-    return collect(((batch,) for batch in batches), 1)[0]
+    return lines.mapped(lambda batch: [line and f"{tag} {line}" for line in batch])  # filters drop empty lines
 
 
 def split_tags_warning(data: DataConfig, source: Subwords) -> str | None:

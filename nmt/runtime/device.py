@@ -171,24 +171,18 @@ class _DefaultType:
 
     @contextmanager
     def fp32(self) -> Iterator[None]:
-        self._enter()
-        try:
-            yield
-        finally:
-            self._leave()
-
-    def _enter(self) -> None:
         with self._lock:
             if self._inside == 0:
                 self._outside = torch.get_default_dtype()
                 torch.set_default_dtype(torch.float32)
             self._inside += 1
-
-    def _leave(self) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                torch.set_default_dtype(self._outside)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    torch.set_default_dtype(self._outside)
 
 
 _default_type = _DefaultType()

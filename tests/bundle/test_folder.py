@@ -17,7 +17,7 @@ from nmt.bundle.folder import Bundle, load_tensors, save_tensors, weights_of
 from nmt.data.batching import make_batch
 from nmt.errors import DataError
 from nmt.recipe import Recipe, parse_recipe
-from nmt.runtime.files import sync, write_atomically
+from nmt.runtime.files import sync
 from nmt.text.subwords import Subwords
 
 TEXT = ["the dog sees a cat", "a cat sleeps", "the old dog sleeps here", "a dog and a cat"] * 3
@@ -188,20 +188,6 @@ def test_the_digest_is_that_of_the_file_and_must_be_there(tmp_path: Path) -> Non
 def test_saving_again_replaces_the_model_and_leaves_no_other_file(bundle: Bundle, folder: Path) -> None:
     bundle.save(folder)
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
-
-
-def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("old")
-
-    def fail(temporary: Path) -> None:
-        temporary.write_text("new, but not all of")
-        raise OSError(28, os.strerror(28))
-
-    with pytest.raises(DataError, match="No space left on device"):
-        write_atomically(path, fail)
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_full_disk_while_saving_leaves_the_old_model(bundle: Bundle, folder: Path) -> None:

@@ -156,7 +156,7 @@ def test_a_folder_may_end_in_zip(tmp_path: Path) -> None:
 
 
 def test_members_are_not_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = pack(tmp_path / "a.zip", {f"a.{code}": "x\n" * 2_000_000 for code in SIDES})
+    path = pack(tmp_path / "a.zip", {f"a.{code}": f"{'x' * 99}\n" * 20_000 for code in SIDES})
     read, lengths = zipfile.ZipExtFile.read1, []
 
     def read1(stream: zipfile.ZipExtFile, size: int | None) -> bytes:
@@ -165,6 +165,6 @@ def test_members_are_not_read_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
         return block
 
     monkeypatch.setattr(zipfile.ZipExtFile, "read1", read1)
-    assert len(load_corpus(path, source="en", target="de")) == 2_000_000
-    assert sum(lengths) == 8_000_000
+    assert len(load_corpus(path, source="en", target="de")) == 20_000
+    assert sum(lengths) == 4_000_000
     assert max(lengths) <= 2**20

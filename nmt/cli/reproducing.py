@@ -207,10 +207,10 @@ def _scored(
 ) -> Reproduction:
     import torch
 
-    from nmt.bundle.folder import Bundle
     from nmt.comparison.reported import measure_scores, measurements
     from nmt.comparison.reproduction import Reproduction, describe_text, training_record
     from nmt.comparison.smoke import describe_smoke
+    from nmt.decoding.loading import load
     from nmt.runtime.device import processor
 
     threads = torch.get_num_threads()
@@ -218,8 +218,9 @@ def _scored(
     return Reproduction(
         recipe=recipe.name,
         scores=measure_scores(
-            Bundle.load(run, device),
+            load(run, device),
             run,
+            recipe,
             text,
             measurements(recipe, text),
             processes=threads if device.type == "cpu" else 1,

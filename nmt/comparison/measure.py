@@ -14,18 +14,20 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from pydantic import TypeAdapter, ValidationError
 
 from nmt.alignment.error_rate import AlignmentErrorRate, error_rate
 from nmt.alignment.gold import aligned_text, gold_links
 from nmt.alignment.links import GoldLinks
 from nmt.alignment.translation import Translation
 from nmt.alignment.weights import Alignment, entropy
-from nmt.bundle.folder import WEIGHTS, Bundle
+from nmt.bundle.folder import WEIGHTS
 from nmt.comparison.lengths import Bucket, length_buckets
 from nmt.comparison.plan import Candidate
 from nmt.comparison.runs import records
 from nmt.corpora.locators import load_corpus
 from nmt.data.corpus import ParallelCorpus
+from nmt.decoding.loading import load_bundles
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.evaluation import metrics
@@ -109,12 +111,6 @@ class Figures:
     signatures: dict[str, str]
     fault: str | None = None
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Figures:
-        """The inverse of `dataclasses.asdict`."""
-        lengths = tuple(LengthScore(**item) for item in values["by_length"])
-        return cls(**{**values, "by_length": lengths})
-
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -169,8 +165,8 @@ def saved_figures(candidate: Candidate, text: HeldOut, machine: str) -> Figures 
     try:
         content = read_json(candidate.row)
         is_same = content["key"] == _key(candidate, text, machine) and candidate.translations.is_file()
-        return Figures.from_dict(content["figures"]) if is_same else None
-    except (DataError, KeyError, TypeError):  # the row is missing or damaged
+        return TypeAdapter(Figures).validate_python(content["figures"]) if is_same else None
+    except (DataError, KeyError, TypeError, ValidationError):  # the row is missing or damaged
         return None
 
 
@@ -178,13 +174,13 @@ def measure(
     candidate: Candidate, text: HeldOut, machine: str, *, device: torch.device, progress: WithProgress[Any]
 ) -> Figures:
     """Measure a trained model and save its row. Raises DataError if its folder cannot be used."""
-    bundle = Bundle.load(candidate.run, device)
-    translation = _translation_figures(bundle, candidate, text, progress)
+    [bundle] = load_bundles([candidate.run], device)
+    translator = Translator(bundle, decoding=candidate.recipe.decoding)
     figures = Figures(
         parameters=bundle.parameters,
         vocabulary=bundle.target.fingerprint,
-        **_reference_figures(bundle, candidate, text, progress),
-        **translation,
+        **_translation_figures(translator, candidate, text, progress),
+        **_reference_figures(translator, candidate.recipe, text, progress),
         **training_figures(candidate.run),
         trained_with=read_json(candidate.marker),
     )
@@ -219,11 +215,10 @@ def read_translations(path: Path) -> list[str]:
 
 
 def _translation_figures(
-    bundle: Bundle, candidate: Candidate, text: HeldOut, progress: WithProgress[Any]
+    translator: Translator, candidate: Candidate, text: HeldOut, progress: WithProgress[Any]
 ) -> dict[str, Any]:
     """BLEU, chrF, BLEU by length, and decoding speed."""
-    corpus, decoding = text.corpus, candidate.recipe.decoding
-    translator = Translator([bundle], decoding=decoding, alignments=False)
+    corpus, translator = text.corpus, translator.with_options(alignments=False)
     list(translator.stream(corpus.source[:: -(-len(corpus) // _WARM_UP)]))
     lines, seconds = fastest(
         lambda: [item.text for item in progress(translator.stream(corpus.source), "translating", len(corpus))]
@@ -264,22 +259,23 @@ def _length_score(bucket: Bucket, lines: Sequence[str], references: Sequence[str
 
 
 def _reference_figures(
-    bundle: Bundle, candidate: Candidate, text: HeldOut, progress: WithProgress[Any]
+    translator: Translator, recipe: Recipe, text: HeldOut, progress: WithProgress[Any]
 ) -> dict[str, Any]:
     """Perplexity, entropy and alignment error rates, by forced decoding of the references."""
-    translator = Translator([bundle], decoding=candidate.recipe.decoding)
     references = list(progress(translator.stream_scores(text.corpus.pairs()), "reading", len(text.corpus)))
     figures: dict[str, Any] = _perplexity(references)
     figures.update(dict.fromkeys(("entropy", "aer", "precision", "recall", "posterior_aer")))
-    if not candidate.recipe.model.has_attention:
+    if not recipe.model.has_attention:
         return figures
     alignments = [item.word_alignment() for item in references]
     figures["entropy"] = _mean_entropy(alignments)
     if text.gold is not None:
-        errors = forced_error_rate(translator, text.aligned, text.gold, progress=progress)
+        errors, posterior_errors = (
+            forced_error_rate(translator.with_options(posterior=posterior), text.aligned, text.gold, progress=progress)
+            for posterior in (False, True)
+        )
         figures.update(aer=errors.aer, precision=errors.precision, recall=errors.recall)
-        aligner = translator.with_options(posterior=True)
-        figures["posterior_aer"] = forced_error_rate(aligner, text.aligned, text.gold, progress=progress).aer
+        figures["posterior_aer"] = posterior_errors.aer
     return figures
 
 

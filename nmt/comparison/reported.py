@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.bundle.folder import Bundle
 from nmt.comparison.measure import HeldOut, WithProgress, forced_error_rate, tokenizer_of
 from nmt.decoding.translator import Translator
 from nmt.errors import UsageError
@@ -154,8 +153,9 @@ class ReproducedScore:
 
 
 def measure_scores(
-    bundle: Bundle,
+    translator: Translator,
     run: Path,
+    recipe: Recipe,
     text: HeldOut,
     wanted: Sequence[Measurement],
     *,
@@ -163,6 +163,8 @@ def measure_scores(
     progress: WithProgress[Any],
 ) -> list[ReproducedScore]:
     """Translate the test text in each way that is wanted, save the translations in the run folder, and score them.
+
+    Up to `processes` processes decode.
 
     Raises:
         DataError: the translations cannot be written, or a gold link lies beyond its sentences.
@@ -172,13 +174,14 @@ def measure_scores(
     scores = []
     for item in wanted:
         if item.decoding is None:
-            scores.append(_alignment_score(item, bundle, text, progress))
+            scores.append(_alignment_score(item, translator, text, progress))
             continue
         key = item.decoding, item.replace_unknown
         if key not in translations:
-            translations[key] = _translate(item, bundle, text, processes=processes, progress=progress)
+            own = translator.with_options(processes=processes, window=_WINDOW * processes)
+            translations[key] = _translate(item, own, text, progress)
             write_content(run / _file_of(item), "".join(f"{line}\n" for line in translations[key]))
-        scores.append(_text_score(item, bundle.recipe, translations[key], list(text.corpus.target)))
+        scores.append(_text_score(item, recipe, translations[key], list(text.corpus.target)))
     return scores
 
 
@@ -188,19 +191,14 @@ def _file_of(item: Measurement) -> str:
     return f"{TRANSLATIONS}/{words}.txt"
 
 
-def _translate(
-    item: Measurement, bundle: Bundle, text: HeldOut, *, processes: int, progress: WithProgress[Any]
-) -> list[str]:
-    translator = Translator(
-        [bundle],
+def _translate(item: Measurement, translator: Translator, text: HeldOut, progress: WithProgress[Any]) -> list[str]:
+    lines = translator.stream(
+        text.corpus.source,
         decoding=item.decoding,
         alignments=item.replace_unknown,
         replace_unknown={} if item.replace_unknown else None,
-        processes=processes,
-        window=_WINDOW * processes,
     )
-    lines = progress(translator.stream(text.corpus.source), item.way, len(text.corpus))
-    return [line.text for line in lines]
+    return [line.text for line in progress(lines, item.way, len(text.corpus))]
 
 
 def _text_score(item: Measurement, recipe: Recipe, lines: list[str], references: list[str]) -> ReproducedScore:
@@ -226,9 +224,11 @@ def _score_options(item: Measurement, recipe: Recipe) -> dict[str, Any]:
     return {"tokenize": tokenizer, "lowercase": item.scoring.startswith("lowercased")}
 
 
-def _alignment_score(item: Measurement, bundle: Bundle, text: HeldOut, progress: WithProgress[Any]) -> ReproducedScore:
+def _alignment_score(
+    item: Measurement, translator: Translator, text: HeldOut, progress: WithProgress[Any]
+) -> ReproducedScore:
     """The alignment error rate of the links of forced decoding, in percent."""
-    aligner = Translator([bundle], posterior=item.weights == "posterior")
+    aligner = translator.with_options(posterior=item.weights == "posterior")
     errors = forced_error_rate(aligner, text.aligned, text.gold or [], bootstrap=_RESAMPLES, progress=progress)
     low, high = errors.interval or (errors.aer, errors.aer)
     return _beside(item, 100 * errors.aer, 100 * low, 100 * high, str(errors))

@@ -35,16 +35,6 @@ def test_every_switch_in_some_order(switch: str, order: str) -> None:
     assert_agrees(small(**SWITCHES[switch], order=order), list(PADDED), list(TARGETS))
 
 
-@pytest.mark.parametrize("ratio", [0.25, 0.5, 1.5, 2.0])
-def test_every_ratio_of_the_monotonic_window(ratio: float) -> None:
-    assert_agrees(small(window="local-m", ratio=ratio, half_width=1), list(PADDED[:2]), [[2, 7, 1, 4, 5], [2, 3, 3, 0]])
-
-
-def test_one_source_token_and_one_target_token() -> None:
-    for order in ORDERS:
-        assert_agrees(small(order=order, layers=2), [[4]], [[2]])
-
-
 # --- attention to one position ------------------------------------------------------------------------------------
 
 ALONE = pairwise_cases(

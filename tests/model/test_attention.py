@@ -16,7 +16,6 @@ from nmt import recipe
 from nmt.model.attention import (
     Attention,
     AttentionMemory,
-    AttentionOutput,
     MultiHeadAttention,
     build_attention,
     masked_softmax,
@@ -27,9 +26,8 @@ from tests.model.models import mask_of, weights_of
 from tests.reference import attention as reference
 from tests.reference.settings import ATTENTIONS, SCORE_SIZES, small
 
-BATCH, SOURCE, ANNOTATION = 3, 7, 4
+BATCH, ANNOTATION = 3, 4
 LENGTHS = (7, 1, 3)
-SCORES = ("additive", "dot", "general", "concat", "location")
 COVERING = ("additive", "concat")
 STEPS = (0, 2, 7)
 
@@ -51,16 +49,14 @@ def window_of(**settings: Any) -> Window:
     return window
 
 
-def annotations_of(lengths: tuple[int, ...], annotation: int = ANNOTATION) -> Tensor:
+def annotations_of(lengths: tuple[int, ...]) -> Tensor:
     mask = mask_of(lengths)
-    return torch.randn(*mask.shape, annotation, dtype=torch.float64) * mask.unsqueeze(-1)
+    return torch.randn(*mask.shape, ANNOTATION, dtype=torch.float64) * mask.unsqueeze(-1)
 
 
-def remembered(
-    attention: Attention | MultiHeadAttention, lengths: tuple[int, ...] = LENGTHS, annotation: int = ANNOTATION
-) -> AttentionMemory:
-    whole = annotations_of(lengths, annotation)
-    return attention.build_memory(whole, mask_of(lengths), torch.randn(len(lengths), annotation, dtype=torch.float64))
+def remembered(attention: Attention | MultiHeadAttention, lengths: tuple[int, ...] = LENGTHS) -> AttentionMemory:
+    whole = annotations_of(lengths)
+    return attention.build_memory(whole, mask_of(lengths), torch.randn(len(lengths), ANNOTATION, dtype=torch.float64))
 
 
 def coverage_of(lengths: tuple[int, ...], steps: int) -> Tensor:
@@ -76,17 +72,6 @@ def queries_of(settings: dict[str, Any], rows: int = BATCH, steps: int = 1) -> T
 def positions_of(*steps: int, rows: int = BATCH) -> Tensor:
     """The same steps for every sentence."""
     return torch.tensor(steps).expand(rows, -1)
-
-
-def assert_same(actual: AttentionOutput, expected: AttentionOutput) -> None:
-    for ours, theirs in (
-        (actual.contexts, expected.contexts),
-        (actual.weights, expected.weights),
-        (actual.centers, expected.centers),
-    ):
-        assert (ours is None) == (theirs is None)
-        if ours is not None:
-            torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("heads", [1, 2])
@@ -175,37 +160,6 @@ def test_weights_are_a_distribution_over_the_real_tokens(
         torch.testing.assert_close(totals, torch.ones_like(totals), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("heads", [1, 2])
-@pytest.mark.parametrize(("score", "window"), ATTENTIONS)
-def test_several_queries_per_sentence_give_the_results_of_single_ones(score: str, window: str, heads: int) -> None:
-    settings = small(score=score, window=window, heads=1 if score == "none" else heads, coverage=score in COVERING)
-    attention, positions = attention_of(settings), torch.tensor([[0, 2, 7], [1, 3, 3], [2, 0, 9]])
-    memory, queries = remembered(attention), queries_of(settings, steps=3)
-    coverage = coverage_of(LENGTHS, 3) if score in COVERING else None
-    together = attention(queries, positions, memory, coverage)
-    for t in range(3):
-        step = slice(t, t + 1)
-        step_coverage = None if coverage is None else coverage[:, step]
-        alone = attention(queries[:, step], positions[:, step], memory, step_coverage)
-        centers = None if together.centers is None else together.centers[:, step]
-        assert_same(alone, AttentionOutput(together.contexts[:, step], together.weights[:, step], centers))
-
-
-@pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize("window", ["local-m", "local-p"])
-def test_a_window_as_wide_as_the_sentence_is_global_times_the_gaussian(score: str, window: str) -> None:
-    settings = small(score=score, window=window, half_width=SOURCE)
-    local, everywhere = attention_of(settings), attention_of(small(score=score))
-    everywhere.load_state_dict({name: value for name, value in local.state_dict().items() if "window" not in name})
-    memory, queries, positions = remembered(local), queries_of(settings), torch.tensor([[0], [2], [9]])
-    expected, attended = everywhere(queries, positions, memory).weights, local(queries, positions, memory)
-    if window == "local-p":
-        assert attended.centers is not None
-        away = torch.arange(SOURCE) - attended.centers
-        expected = expected * torch.exp(-(away**2) / (2 * (SOURCE / 2) ** 2))
-    torch.testing.assert_close(attended.weights, expected, rtol=0, atol=1e-12)
-
-
 def test_the_monotonic_window_moves_with_the_step_and_stops_at_the_last_token() -> None:
     settings = small(window="local-m", half_width=1)
     attention = attention_of(settings)
@@ -254,27 +208,6 @@ def test_negative_coverage_weights_lower_the_weight_of_covered_positions() -> No
     assert all(after[j] > before[j] for j in (0, 2, 3))
 
 
-@pytest.mark.parametrize("window", ["global", "local-m"])
-def test_the_heads_of_equal_projections_are_one_attention_on_each_share(window: str) -> None:
-    attention = attention_of(small(score="dot", window=window, heads=2))
-    assert isinstance(attention, MultiHeadAttention)
-    with torch.no_grad():
-        for projection in (attention.query, attention.annotation):
-            projection.weight.copy_(torch.eye(ANNOTATION))
-    whole, queries, positions = annotations_of(LENGTHS), queries_of(small(score="dot")), torch.tensor([[0], [1], [2]])
-    both = attention(queries, positions, attention.build_memory(whole, mask_of(LENGTHS), whole[:, 0]))
-    single, parts = attention_of(small(score="dot", window=window)), []
-    for share in (slice(0, 2), slice(2, 4)):
-        memory = single.build_memory(whole[..., share], mask_of(LENGTHS), whole[:, 0])
-        parts.append(single(queries[..., share], positions, memory))
-    first, second = parts
-    centers = None
-    if first.centers is not None and second.centers is not None:
-        centers = torch.cat([first.centers, second.centers], 2)
-    expected = torch.cat([first.contexts, second.contexts], 2), (first.weights + second.weights) / 2
-    assert_same(both, AttentionOutput(*expected, centers))
-
-
 def test_a_window_beyond_the_rows_of_a_location_score_gets_no_weight_and_finite_gradients() -> None:
     settings = small(score="location", window="local-m", half_width=1)  # W_a has 6 rows
     attention = attention_of(settings)
@@ -285,17 +218,6 @@ def test_a_window_beyond_the_rows_of_a_location_score_gets_no_weight_and_finite_
     attended.contexts.sum().backward()
     assert queries.grad is not None
     assert queries.grad.isfinite().all()
-
-
-@pytest.mark.parametrize("heads", [1, 2])
-@pytest.mark.parametrize("score", SCORES)
-def test_the_context_of_a_position_is_that_of_a_window_that_holds_it_alone(score: str, heads: int) -> None:
-    """In a sentence of one token, a window with D = 1 holds that token alone, with weight 1."""
-    settings = small(score=score, window="local-m", heads=heads)
-    attention = attention_of(settings)
-    memory = remembered(attention, (1, 1, 1))
-    attended = attention(queries_of(settings), positions_of(0), memory)
-    torch.testing.assert_close(attended.contexts, attention.position_contexts(memory), rtol=0, atol=1e-12)
 
 
 def test_the_softmax_is_stable_for_extreme_scores() -> None:

@@ -116,34 +116,6 @@ def test_the_model_keeps_no_state_between_batches() -> None:
     assert torch.equal(first.alignment, again.alignment)
 
 
-def test_without_attention_the_context_is_the_final_states_at_every_step() -> None:
-    model, batch = build(small(score="none")), random_batch([5, 3], [4, 4])
-    with torch.no_grad():
-        memory = model.encode(batch.source, batch.source_mask).attention
-        output = model(batch)
-    assert torch.equal(memory.summary[:, 2:], memory.annotations[:, 0, 2:])
-    assert torch.equal(memory.summary[0, :2], memory.annotations[0, 4, :2])
-    assert torch.equal(memory.summary[1, :2], memory.annotations[1, 2, :2])
-    assert (output.alignment == 0).all()
-
-
-@pytest.mark.parametrize("cell", CELLS)
-def test_the_copy_bridge_gives_the_decoder_the_final_states_of_each_encoder_layer(cell: str) -> None:
-    model, lengths = build(small(bridge="copy", layers=2, cell=cell)), torch.tensor([5, 3])
-    batch = random_batch([5, 3], [1, 1])
-    with torch.no_grad():
-        encoded = model.encoder(model.source_embedding(batch.source), batch.source_mask)
-        state = model.start(model.encode(batch.source, batch.source_mask))
-    assert torch.equal(state.hidden, encoded.final)
-    assert torch.equal(state.hidden[:, -1, :2], encoded.annotations[[0, 1], lengths - 1, :2])
-    assert torch.equal(state.hidden[:, -1, 2:], encoded.annotations[:, 0, 2:])
-    if cell == "lstm":
-        assert state.cell is not None
-        assert encoded.cell is not None
-        assert torch.equal(state.cell, encoded.cell)
-        assert (torch.tanh(state.cell).abs() >= state.hidden.abs()).all()  # s = o tanh(c), o < 1
-
-
 # --- steps and rows -----------------------------------------------------------------------------------------------
 
 STEPPED = [

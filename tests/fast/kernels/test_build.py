@@ -20,9 +20,8 @@ from nmt.fast.kernels import training as training_kernels
 from nmt.recipe import DecodingConfig
 from nmt.runtime.device import cpu_info
 from tests.decoding.test_translator import LINES, bundle
+from tests.fast.kernels.running import run_tests_of_kernels
 from tests.machine import needs, needs_compiler, needs_fast
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -282,11 +281,7 @@ def test_instruction_set_that_the_processor_lacks_is_refused(monkeypatch: pytest
 @pytest.mark.parametrize("name", compiling.INSTRUCTION_SETS)
 def test_kernels_for_each_instruction_set_pass_their_tests(name: str) -> None:
     """All tests of the kernels, compiled for an older processor than this one."""
-    tests = [str(Path(__file__).with_name(f"test_{module}.py")) for module in ("decoding", "training", "signatures")]
-    command = [sys.executable, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
-    ended = subprocess.run(
-        command, env=os.environ | {"NMT_NATIVE": name}, cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    ended = run_tests_of_kernels({"NMT_NATIVE": name})
     if f"NMT_NATIVE is {name}, but this processor has only" in ended.stdout:
         pytest.skip("the processor does not have it")
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]

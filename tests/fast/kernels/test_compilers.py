@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from nmt.fast.kernels.compiling import FLAGS, NATIVE, PROCESSOR, RELAXED, SOURCES, THREADS, flags_of
+from tests.fast.kernels.running import run_tests_of_kernels
 
-ROOT = Path(__file__).resolve().parents[3]
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
 SANITIZERS = "address,undefined,float-cast-overflow"
 
@@ -79,11 +78,7 @@ def test_sanitizers_report_nothing(tmp_path: Path) -> None:
         "ASAN_OPTIONS": "detect_leaks=0",
         "OMP_NUM_THREADS": "1",
     }
-    tests = [str(Path(__file__).with_name(f"test_{name}.py")) for name in ("decoding", "training", "signatures")]
-    command = [sys.executable, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
-    ended = subprocess.run(
-        command, env=os.environ | environment, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False
-    )
+    ended = run_tests_of_kernels(environment)
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
 
 

@@ -15,7 +15,7 @@ from nmt.cli.sharding import Shard
 from nmt.errors import UsageError
 from nmt.training import launch
 from nmt.training.trainer import train
-from tests.commands import NMT, ROOT, Forked, good, nmt, use_forks
+from tests.commands import NMT, ROOT, Forked, bad, good, nmt, use_forks
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
@@ -71,26 +71,6 @@ def test_only_the_first_of_more_parts_than_lines_has_the_header(folder: Path) ->
     assert "".join(parts) == good(nmt(*command, cwd=folder))
 
 
-def test_a_stream_has_no_shards(folder: Path) -> None:
-    ended = nmt("translate", "model", "--shard", "1/2", stdin=b"a\n", cwd=folder)
-    assert ended.returncode == 2
-    assert b"name a file with -i" in ended.stderr
-    assert ended.stderr.count(b"\n") == 1
-
-
-def test_several_processes_do_not_write_to_stdout(folder: Path) -> None:
-    ended = nmt("translate", "model", "-i", "text", cwd=folder, RANK="1", WORLD_SIZE="2")
-    assert ended.returncode == 2
-    assert b"name it with -o" in ended.stderr
-
-
-def test_each_process_needs_a_device_of_its_own(folder: Path) -> None:
-    command = ["translate", "model", "-i", "text", "-o", "out", "--devices", "cpu,cpu"]
-    ended = nmt(*command, cwd=folder, RANK="2", WORLD_SIZE="3")
-    assert ended.returncode == 2
-    assert b"--devices names 2 devices for 3 processes" in ended.stderr
-
-
 @pytest.mark.slow
 def test_torchrun_translates_in_parts_and_merges_them_in_order(folder: Path, tmp_path: Path) -> None:
     command = ["translate", "model", "-i", "text", "-q", "--format", "jsonl"]
@@ -117,19 +97,21 @@ def test_devices_translate_a_part_each_and_the_parts_are_merged(
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "rank", "sentence"),
     [
-        (["--devices", "0,1"], b"Cannot compute on cuda:0: "),
-        (["--devices", "cpu,abacus"], b"There is no device 'abacus'"),
-        (["--devices", ""], b"There is no device ''"),
-        (["--devices", "cpu,cpu"], b"name it with -o"),
-        (["--devices", "cpu,cpu", "--device", "cpu"], b"--devices says what --device would"),
-        (["--devices", "cpu,cpu", "--shard", "1/2"], b"--devices says what --shard would"),
+        ("--shard 1/2", "", "name a file with -i"),
+        ("-i text", "1/2", "name it with -o"),
+        ("-i text -o out --devices cpu,cpu", "2/3", "--devices names 2 devices for 3 processes"),
+        ("-i text --devices 0,1", "", "Cannot compute on cuda:0: "),
+        ("-i text --devices cpu,abacus", "", "There is no device 'abacus'"),
+        ("-i text --devices=", "", "There is no device ''"),
+        ("-i text --devices cpu,cpu", "", "name it with -o"),
+        ("-i text --devices cpu,cpu --device cpu", "", "--devices says what --device would"),
+        ("-i text --devices cpu,cpu --shard 1/2", "", "--devices says what --shard would"),
     ],
-    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_devices_are_a_sentence(folder: Path, options: list[str], sentence: bytes) -> None:
-    ended = nmt("translate", "model", "-i", "text", *options, cwd=folder)
-    assert ended.returncode == 2
-    assert sentence in ended.stderr
-    assert ended.stderr.count(b"\n") == 1
+def test_parts_that_cannot_be_are_a_sentence(folder: Path, options: str, rank: str, sentence: str) -> None:
+    """`rank` is the number of the process and how many torchrun has started."""
+    number, _, count = rank.partition("/")
+    processes = {"RANK": number, "WORLD_SIZE": count} if rank else {}
+    assert sentence in bad(nmt("translate", "model", *options.split(), stdin=b"a\n", cwd=folder, **processes), 2)

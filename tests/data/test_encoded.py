@@ -308,19 +308,6 @@ def test_a_process_that_is_killed_leaves_one_sentence_and_no_file(
     assert _files(tmp_path / "cache") == []
 
 
-@pytest.mark.usefixtures("small")
-def test_an_error_of_a_process_is_that_of_one(
-    tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*_: object, **__: object) -> None:
-        raise DataError("The text is not valid.")
-
-    monkeypatch.setattr(Subwords, "encode_batch", refused)
-    monkeypatch.setattr(encoding, "usable_cores", lambda: 2)
-    with pytest.raises(DataError, match=r"^The text is not valid\.$"):
-        encode_corpus(_corpus(tmp_path, many()), subwords, subwords, FILTERS, tmp_path / "cache")
-
-
 def test_a_large_vocabulary_takes_four_bytes_per_id(
     tmp_path: Path, subwords: Subwords, monkeypatch: pytest.MonkeyPatch
 ) -> None:

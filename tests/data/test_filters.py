@@ -59,17 +59,6 @@ def test_no_filters_keep_everything() -> None:
     assert str(report) == "kept 2 of 2 pairs"
 
 
-def test_without_a_ratio_empty_lines_are_no_problem() -> None:
-    mask, report = _keep([(0, 3), (0, 0), (50, 1)], FiltersConfig(max_ratio=None))
-    assert mask == [False, False, True]
-    assert str(report) == "kept 1 of 3 pairs; dropped 2 empty"
-
-
-def test_duplicates_stay_unless_the_filters_say_otherwise() -> None:
-    assert _keep([(2, 2)] * 2, FiltersConfig(duplicates=True), [True, False])[0] == [True, True]
-    assert _keep([(2, 2)] * 2, FiltersConfig(duplicates=False), [True, False])[0] == [True, False]
-
-
 def test_reports_add_up() -> None:
     filters = FiltersConfig(max_length=7)
     total = FilterReport({"kept": 1000, "empty": 1}, filters) + FilterReport(

@@ -150,7 +150,7 @@ def test_who_stops_asking_while_large_results_are_sent_waits_for_nothing() -> No
     def large(number: int) -> bytes:
         return bytes(2**22)
 
-    for _ in range(5):
+    for _ in range(3):
         workers = Workers(large, 2, lost=LOST)
         next(workers.map([[0] * 4, [1] * 4]))
         with pytest.raises(KeyboardInterrupt), workers:

@@ -93,6 +93,12 @@ def child_of(element: "Element", name: str) -> "Element | None":
     return next((child for child in element if local_name(child) == name), None)
 
 
+def child_text(element: "Element", name: str) -> str:
+    """The text of the first child of this name, as `text_of` reads it; empty if there is none."""
+    child = child_of(element, name)
+    return "" if child is None else text_of(child)
+
+
 def text_of(element: "Element") -> str:
     """The text inside an element and its markup, without the codes of the original format.
 

@@ -2,17 +2,13 @@
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from nmt.data.formats.elements import child_of, local_name, read_elements, text_of
+from nmt.data.formats.elements import child_text, local_name, read_elements
 from nmt.data.tables import Pairs
 from nmt.errors import DataError
 from nmt.runtime.archive_members import ArchiveMember
 from nmt.runtime.wording import counted
 from nmt.text.languages import best_match
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _NAMED = 10
@@ -37,14 +33,9 @@ def read_tmx(place: Path | ArchiveMember, languages: tuple[str, str]) -> Pairs:
             others |= dict.fromkeys(codes) if len(others) < _NAMED else {}
         else:
             count += 1
-            yield _segment(variants[source]), _segment(variants[target])
+            yield child_text(variants[source], "seg"), child_text(variants[target], "seg")
     if skipped and not count:
         languages_there = ", ".join([*others][:_NAMED]) or "no language"
         raise DataError(f"{place} has no unit in {' and '.join(languages)}, only in {languages_there}.")
     if skipped:
         _log.warning("%s: skipped %s where %s is missing.", place, counted(skipped, "unit"), " or ".join(languages))
-
-
-def _segment(variant: "Element") -> str:
-    segment = child_of(variant, "seg")
-    return "" if segment is None else text_of(segment)

@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.data.formats.elements import child_of, local_name, read_elements, text_of
+from nmt.data.formats.elements import child_of, child_text, local_name, read_elements
 from nmt.data.tables import Pairs
 from nmt.errors import DataError
 from nmt.runtime.archive_members import ArchiveMember
@@ -38,7 +38,7 @@ def read_xliff(place: Path | ArchiveMember, languages: tuple[str, str]) -> Pairs
         if swapped is None:
             raise DataError(f"{place} does not name its languages (source-language, or srcLang in version 2).")
         for holder in _segments(element):
-            source, target = (_side(holder, side) for side in ("source", "target"))
+            source, target = (child_text(holder, side) for side in ("source", "target"))
             if not target or _is_unfinished(holder) or element.get("translate") == "no":
                 skipped += 1
             else:
@@ -59,8 +59,3 @@ def _is_unfinished(segment: "Element") -> bool:
     target = child_of(segment, "target")
     states = [part.get("state", "").lower() for part in (segment, target) if part is not None]
     return any(state in ("new", "initial") or state.startswith("needs-") for state in states)
-
-
-def _side(segment: "Element", name: str) -> str:
-    side = child_of(segment, name)
-    return "" if side is None else text_of(side)

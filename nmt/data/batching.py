@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import overload
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from nmt.data.flat import Lengths, Lists, Spool
+from nmt.data.flat import Lengths, Spool
 from nmt.runtime.files import in_temporary_folder
 from nmt.text.subwords import BOS, EOS, PAD
 
@@ -70,10 +71,11 @@ def make_batch(
 
 def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "B S"]:
     """Put sequences of ids into one tensor, padded with PAD on the right."""
-    ids = Lists.of(sequences, np.int64)
-    lengths = np.diff(ids.starts)
+    lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
     padded = np.full((len(lengths), lengths.max(initial=0)), PAD)
-    padded[np.arange(padded.shape[1]) < lengths[:, None]] = ids.values
+    padded[np.arange(padded.shape[1]) < lengths[:, None]] = np.fromiter(
+        chain.from_iterable(sequences), np.int64, int(lengths.sum())
+    )
     return torch.from_numpy(padded)
 
 

@@ -46,11 +46,6 @@ def test_source_ends_with_eos_and_the_target_is_shifted_by_one() -> None:
     assert int(batch.target_mask.sum()) == 6
 
 
-def test_an_empty_side_is_its_end_mark() -> None:
-    batch = make_batch([([], [])])
-    assert (batch.source.tolist(), batch.target_in.tolist(), batch.target_out.tolist()) == ([[EOS]], [[BOS]], [[EOS]])
-
-
 ids = st.lists(st.integers(4, 30), max_size=9)
 
 
@@ -77,15 +72,6 @@ def test_moving_a_batch_moves_every_tensor_and_keeps_the_rows() -> None:
 # --- the plan of an epoch -----------------------------------------------------------------------------------------
 
 
-@given(lengths, st.integers(1, 300), st.integers(0, 2**32), st.integers(0, 50))
-def test_every_row_stands_in_one_batch_once(
-    pairs: list[tuple[int, int]], batch_tokens: int, seed: int, epoch: int
-) -> None:
-    batches = plan(pairs, batch_tokens=batch_tokens, seed=seed, epoch=epoch)
-    assert all(len(rows) for rows in batches)
-    assert sorted(int(row) for rows in batches for row in rows) == list(range(len(pairs)))
-
-
 @given(lengths, st.integers(1, 300), st.integers(0, 2**32))
 def test_a_batch_keeps_to_its_budget_unless_it_is_one_row(
     pairs: list[tuple[int, int]], batch_tokens: int, seed: int
@@ -95,18 +81,6 @@ def test_a_batch_keeps_to_its_budget_unless_it_is_one_row(
         if len(rows) > 1:
             assert len(rows) * longest_target <= batch_tokens
             assert len(rows) * longest_source <= 2 * batch_tokens
-
-
-def test_a_row_longer_than_the_budget_has_a_batch_of_its_own() -> None:
-    batches = plan([(3, 3), (4, 500), (3, 4), (500, 4)], batch_tokens=20)
-    assert sorted(sorted(rows.tolist()) for rows in batches) == [[0, 2], [1], [3]]
-
-
-@given(lengths, st.integers(0, 2**32), st.integers(0, 50))
-def test_the_plan_is_a_pure_function_of_seed_and_epoch(pairs: list[tuple[int, int]], seed: int, epoch: int) -> None:
-    np.random.seed(epoch)  # noqa: NPY002 -- the global generator must not matter
-    first, again = (plan(pairs, seed=seed, epoch=epoch) for _ in range(2))
-    assert [rows.tolist() for rows in first] == [rows.tolist() for rows in again]
 
 
 def realistic(rows: int = 29_000) -> tuple[np.ndarray, np.ndarray]:
@@ -178,6 +152,7 @@ def loop_plan(source: np.ndarray, target: np.ndarray, *, batch_tokens: int, seed
 def test_the_plan_is_that_of_a_loop(pairs: list[tuple[int, int]], batch_tokens: int, seed: int, epoch: int) -> None:
     source, target = (np.array([pair[side] for pair in pairs], dtype=np.int32) for side in (0, 1))
     settings: dict[str, Any] = {"batch_tokens": batch_tokens, "seed": seed, "epoch": epoch}
+    np.random.seed(epoch)  # noqa: NPY002 -- the global generator must not matter
     result = [rows.tolist() for rows in plan_batches(source, target, **settings)]
     assert result == loop_plan(source, target, **settings)
 

@@ -131,26 +131,37 @@ def _text_settings(arguments: list[str], text: dict[str, str | None]) -> tuple[s
 
 
 def average(
-    run: Annotated[Path, argument("Run folder with several checkpoints.", "RUN", default=False)],
-    output: Annotated[Path | None, option("New model folder.", "DIR", "--output", "-o", default="RUN-average")] = None,
+    run: Annotated[Path, argument("Run folder.", "RUN", default=False)],
+    output: Annotated[
+        Path | None, option("New model folder.", "DIR", "--output", "-o", default="RUN-average, or RUN-last")
+    ] = None,
     best: Annotated[
         int | None, option("How many of the best checkpoints to average.", "N", default="all", min=1)
     ] = None,
+    last: Annotated[
+        bool, option("Take the last weights, or their moving average if training.ema is set.", "", "--last")
+    ] = False,
 ) -> None:
-    """Average the weights of a run's best checkpoints into a new model.
+    """Average a run's best checkpoints, or take its last weights.
 
     Examples:
-      nmt average runs/bahdanau
       nmt average runs/bahdanau --best 3 -o models/mean-of-3
+      nmt average runs/bahdanau --last
 
     Details:
 
-    A run keeps as many checkpoints as the recipe's training.validation.keep_best says.
+    A run keeps as many checkpoints as the recipe's training.validation.keep_best says. Its last weights are those of the state,
+    which every validation saves, and every ten minutes do: also of a run that was killed or goes on.
     """
-    from nmt.training.best import average_run
+    from nmt.training.best import average_run, save_last
 
     set_up()
-    folder = output or Path(os.path.relpath(f"{run.resolve()}-average"))
-    count = average_run(run, folder, best=best)
-    typer.echo(f"Averaged {counted(count, 'checkpoint')}.", err=True)
+    if last and best is not None:
+        raise UsageError("--best and --last exclude each other: take the mean of the best weights, or the last ones.")
+    folder = output or Path(os.path.relpath(f"{run.resolve()}-{'last' if last else 'average'}"))
+    if last:
+        report = f"The weights after {counted(save_last(run, folder), 'update')}."
+    else:
+        report = f"Averaged {counted(average_run(run, folder, best=best), 'checkpoint')}."
+    typer.echo(report, err=True)
     typer.echo(folder)

@@ -148,28 +148,48 @@ def average_run(run: Path, output: Path, *, best: int | None = None) -> int:
         DataError: the run has no such checkpoints, or the folder cannot be written.
         UsageError: `output` exists, or `best` is out of range.
     """
-    if output.exists():
-        raise UsageError(f"{output} exists already: choose another folder.")
-    bundle = Bundle.load(run, weights=False)
     files = _stored_checkpoints(run)
     count = len(files) if best is None else best
     if not 1 <= count <= len(files):
         raise UsageError(f"--best must be between 1 and {len(files)}, the checkpoints that {run} kept, but is {count}.")
-    mean = mean_of_files(files[:count])
-    data = load_data_description(run)
+    _write_model(run, output, mean_of_files(files[:count]))
+    return count
+
+
+def save_last(run: Path, output: Path) -> int:
+    """Write a model folder with the last weights that a run has saved, or their moving average if it has one, atomically.
+
+    The run may have ended in any way, or go on.
+
+    Returns:
+        The number of updates that they have had.
+
+    Raises:
+        DataError: `run` is no run, or the folder cannot be written.
+        UsageError: `output` exists.
+    """
+    state = load_state(run)
+    _write_model(run, output, state.average or state.weights)
+    return int(state.progress["update"])
+
+
+def _write_model(run: Path, output: Path, weights: Tensors) -> None:
+    """Write a model folder with the recipe and subwords of a run and these weights, atomically."""
+    if output.exists():
+        raise UsageError(f"{output} exists already: choose another folder.")
+    bundle, data = Bundle.load(run, weights=False), load_data_description(run)
     unfinished = output.with_name(f".{output.name}.{os.getpid()}.new")
     try:
         bundle.save_description(unfinished)
         if data is not None:
             data.save(unfinished)
-        save_tensors(mean, unfinished / WEIGHTS)
+        save_tensors(weights, unfinished / WEIGHTS)
         unfinished.rename(output)
         sync(output.parent)
     except OSError as error:
         raise DataError(f"Cannot write {output}: {error.strerror or error}.") from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-    return count
 
 
 def _stored_checkpoints(run: Path) -> list[Path]:

@@ -660,6 +660,10 @@ def test_the_best_checkpoints_are_averaged_into_a_model(model: Path, tmp_path: P
     assert good(nmt("average", model, "-o", output)).strip() == str(output)
     assert sorted(path.name for path in output.iterdir()) == sorted([*FILES, "data.json"])
     assert "exists already" in bad(nmt("average", model, "-o", output), 2)
+    last = tmp_path / "last"
+    assert good(nmt("average", model, "--last", "-o", last)).strip() == str(last)
+    assert good(nmt("translate", last, stdin=b"a b\n")).count("\n") == 1
+    assert "exclude each other" in bad(nmt("average", model, "--last", "--best", "1"), 2)
 
 
 def test_info_says_what_a_model_is(model: Path) -> None:

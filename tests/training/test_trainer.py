@@ -14,14 +14,14 @@ import pytest
 import torch
 
 import nmt
-from nmt.bundle.folder import Bundle, load_tensors
+from nmt.bundle.folder import Bundle, load_tensors, weights_of
 from nmt.corpora.locators import load_corpus
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.text.subwords import Subwords
 from nmt.training import best
-from nmt.training.best import average_run
-from nmt.training.checkpoint import STATE
+from nmt.training.best import average_run, save_last
+from nmt.training.checkpoint import STATE, State, load_state
 from nmt.training.meter import PendingStats
 from nmt.training.optim import Clock
 from nmt.training.trainer import Interrupted, train
@@ -213,6 +213,29 @@ def test_a_mean_that_cannot_be_written_leaves_no_folder(
             average_run(run, tmp_path / "mean")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     assert average_run(run, tmp_path / "mean") == 2
+
+
+@pytest.mark.parametrize("ema", [None, 0.5])
+def test_the_last_weights_are_a_model_while_a_run_goes_on_that_has_none(
+    small: Path, tmp_path: Path, ema: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, update, states = tmp_path / "run", TrainStep.update, list[State]()
+
+    def look(self: TrainStep, group: PreparedGroup, clock: Clock) -> PendingStats:
+        if clock.update == 3:
+            assert not (run / "weights.safetensors").exists()
+            assert save_last(run, tmp_path / "last") == 3
+            states.append(load_state(run))
+        return update(self, group, clock)
+
+    monkeypatch.setattr(TrainStep, "update", look)
+    monkeypatch.setattr("nmt.training.trainer.SAVE_EVERY", 0.0)
+    train(toy_recipe(small, training={"ema": ema, "updates": 4}), run, device=CPU, quiet=True)
+    expected = states[0].average if ema else states[0].weights
+    for name, value in weights_of(Bundle.load(tmp_path / "last").model).items():
+        assert torch.equal(value, expected[name])
+    with pytest.raises(UsageError, match="exists already"):
+        save_last(run, tmp_path / "last")
 
 
 def test_the_mean_of_one_checkpoint_is_that_checkpoint(small: Path, tmp_path: Path) -> None:

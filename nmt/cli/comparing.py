@@ -7,14 +7,15 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nmt.cli.options import Device, Quiet, Split, argument, machine_option, option, set_up
+from nmt.cli.training_progress import TrainingProgress, say
 from nmt.errors import DataError, UsageError
-from nmt.runtime.progress import is_watched, with_progress
-from nmt.runtime.wording import counted, perplexity
+from nmt.runtime.progress import with_progress
+from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
     from nmt.comparison.measure import HeldOut
@@ -85,7 +86,8 @@ def compare(
         check_runs(candidates)
         text = HeldOut.load(candidates[0].recipe, split, aligned)  # fails before any work is done
         plan.write_recipes(candidates)
-        with _Watch(candidates, quiet=quiet) as watch:
+        trained = sum(candidate.marker.is_file() for candidate in candidates)
+        with TrainingProgress(len(candidates), trained, quiet=quiet) as watch:
             problems = train_all(candidates, share, watch, inherited=[lock])
         rows = _measured(candidates, problems, text, share, quiet=quiet)
         table = _table(rows, text, share, baseline)
@@ -120,7 +122,7 @@ def _measured(
         problem, figures = problems.get(candidate.name), None
         try:
             if problem is None and (figures := saved_figures(candidate, text, machine)) is None:
-                _say(f"{candidate.name}: measuring", quiet=quiet)
+                say(f"{candidate.name}: measuring", quiet=quiet)
                 watch = partial(progress, candidate.name)
                 figures = measure(candidate, text, machine, device=device, progress=watch)
         except (DataError, UsageError) as error:
@@ -165,79 +167,3 @@ def _write(table: Table, folder: Path) -> None:
             counts = [item.sentences for item in row.figures.by_length]
     if lines:
         plot_by_length(lines, buckets, counts, folder / "by-length.png")
-
-
-# --- progress ---------------------------------------------------------------------------------------------------
-
-
-def _say(line: str, *, quiet: bool) -> None:
-    if not quiet:
-        typer.echo(line, err=True)
-
-
-class _Watch:
-    """Shows the progress of trainings: a live line for each on a terminal, plain lines elsewhere, nothing if quiet."""
-
-    def __init__(self, candidates: Sequence[Candidate], *, quiet: bool) -> None:
-        self.quiet, self.count = quiet, len(candidates)
-        self.finished = sum(candidate.marker.is_file() for candidate in candidates)
-        self.live: Any = _bars() if is_watched(quiet=quiet) and self.finished < self.count else None
-        self.tasks: dict[str, Any] = {}
-        self.last: dict[str, str] = {}
-
-    def __enter__(self) -> Self:
-        if self.live is not None:
-            self.live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.live is not None:
-            self.live.stop()
-
-    def started(self, candidate: Candidate) -> None:
-        """A training was started or resumed."""
-        if self.live is None:
-            self._say(f"{candidate.name}: training")
-        else:
-            total = candidate.recipe.training.epochs
-            self.tasks[candidate.name] = self.live.add_task("", total=total, figures=[candidate.name, "starting"])
-
-    def moved(self, candidate: Candidate, records: Sequence[Any]) -> None:
-        """A training has logged new records."""
-        from nmt.training.log import validation_scores
-
-        for record in records:
-            is_validation = record["kind"] == "valid"
-            if is_validation:
-                scores = validation_scores(record) or f"ppl {perplexity(record['perplexity'])}"
-                self.last[candidate.name] = scores
-            figures = [f"epoch {record['epoch']}", self.last.get(candidate.name, ""), f"update {record['update']:,}"]
-            if self.live is not None:
-                epochs = record["epoch"] - (not is_validation)
-                self.live.update(self.tasks[candidate.name], completed=epochs, figures=[candidate.name, *figures])
-            elif is_validation:
-                self._say(f"{candidate.name}: {'  '.join(figures)}")
-
-    def ended(self, candidate: Candidate, problem: str | None) -> None:
-        """A training has finished or failed."""
-        if self.live is not None:
-            self.live.remove_task(self.tasks.pop(candidate.name))
-        self.finished += 1
-        outcome = "trained" if problem is None else f"failed: {problem} See {candidate.log}."
-        self._say(f"{candidate.name}: {outcome}  ({self.finished} of {self.count})")
-
-    def _say(self, line: str) -> None:
-        if self.live is not None:
-            self.live.console.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)
-        else:
-            _say(line, quiet=self.quiet)
-
-
-def _bars() -> Any:
-    from rich.console import Console
-    from rich.progress import TimeElapsedColumn
-
-    from nmt.runtime.display import fitting_progress
-
-    counts = "{task.completed}/{task.total}"
-    return fitting_progress(Console(stderr=True), counts=counts, time=TimeElapsedColumn(), transient=True)

@@ -76,13 +76,12 @@ class OverviewHelp(ReadableHelp):
     def _blocks(self, ctx: Any) -> Iterator[list[RenderableType]]:
         group: Any = self
         usage = f"Usage: {ctx.command_path} COMMAND ...   (`{ctx.command_path} COMMAND --help` explains a command)"
-        yield [_code(group.help), _code(usage)]
         width = max(map(len, group.commands))
-        rest: list[RenderableType] = []  # one block: the panels are told apart by their headings, not by empty lines
+        panels: list[RenderableType] = []  # one block: what is bold tells the panels apart, not empty lines
         for panel, commands in groupby(group.commands.values(), lambda command: command.rich_help_panel):
-            rest += [_styled(panel, "bold"), _table((_command_row(item) for item in commands), width)]
+            panels += [_styled(panel, "bold"), _table((_command_row(item) for item in commands), width)]
         options = "  ".join(", ".join(_names(option)) for option in group.get_params(ctx))
-        yield [*rest, _code(f"Options: {options}"), _code(group.epilog)]
+        yield [_code(group.help), _code(usage), *panels, _code(f"Options: {options}"), _code(group.epilog)]
 
 
 def _page_width() -> int:

@@ -1,34 +1,27 @@
 """`nmt train` and `nmt average`."""
 
-import json
 import os
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from nmt.cli.brace_expansion import rejoin_braces
-from nmt.cli.options import THE_RECIPES, Device, Processes, Quiet, Settings, Threads, argument, option, set_up
+from nmt.cli.options import Device, Processes, Quiet, Settings, Threads, argument, option, set_up
+from nmt.cli.text_options import RecipeArgument, SourceCode, TargetCode, TestText, TrainText, ValidText, named_recipe
 from nmt.errors import UsageError
 from nmt.runtime.cores import usable_cores
 from nmt.runtime.wording import counted
 from nmt.training.launch import count_of_ranks, launch, rank_of_process, ranks_on_this_machine
 
-_text = partial(option, panel="Text", default=THE_RECIPES)
-
 
 def train(
-    recipe: Annotated[
-        list[str] | None,
-        argument("YAML file, or a recipe that ships with nmt (`nmt recipe list`).", "RECIPE", default="auto"),
-    ] = None,
-    source: Annotated[str | None, _text("Source language, such as es.", "CODE")] = None,
-    target: Annotated[str | None, _text("Target language, such as gn.", "CODE")] = None,
-    train: Annotated[str | None, _text("Training text: data/train.{es,gn}, a table, a corpus.", "TEXT")] = None,
-    valid: Annotated[str | None, _text("Validation text.", "TEXT")] = None,
-    test: Annotated[str | None, _text("Text for `nmt evaluate`.", "TEXT")] = None,
+    recipe: RecipeArgument = None,
+    source: SourceCode = None,
+    target: TargetCode = None,
+    train: TrainText = None,
+    valid: ValidText = None,
+    test: TestText = None,
     settings: Settings = None,
     out: Annotated[
         Path | None, option("Run folder.", "DIR", "--out", "-o", default="runs/NAME, by the recipe's name")
@@ -74,7 +67,7 @@ def train(
         if not out.is_dir():
             raise UsageError(f"There is no run folder {out} to resume.")
         recipe = [str(out / RECIPE)]
-    name, text_settings = _text_settings(recipe or [], text)
+    name, text_settings = named_recipe(recipe, **text)
     config = load_recipe(recipes.find_recipe(name), [*text_settings, *(settings or ())], run=out if resume else None)
     if dump_recipe:
         typer.echo(recipes.dump_recipe(config), nl=False)
@@ -103,31 +96,6 @@ def train(
         return
     plot_learning_curve(folder / METRICS, folder / "learning-curve.png")
     typer.echo(result.folder)
-
-
-def _text_settings(arguments: list[str], text: dict[str, str | None]) -> tuple[str, list[str]]:
-    """The recipe among the arguments, and the settings of its text; a shell may have expanded braces in its names.
-
-    A recipe that leaves its text open is named after the two languages.
-    """
-    from nmt import recipe as recipes
-
-    arguments = list(arguments)
-    values = {
-        key: value if key in ("source", "target") else rejoin_braces(value, arguments)
-        for key, value in text.items()
-        if value is not None
-    }
-    if len(arguments) > 1:
-        raise UsageError(f"There is one recipe, not {len(arguments)}: {' '.join(arguments)}.")
-    missing = [f"--{key}" for key in ("source", "target", "train", "valid") if key not in values]
-    if not arguments and missing:
-        raise UsageError(f"Give a recipe, or the text to train on: {', '.join(missing)} missing (`nmt train --help`).")
-    name = arguments[0] if arguments else "auto"
-    settings = {f"data.{key}": value for key, value in values.items()}
-    if not missing and recipes.leaves_data_open(recipes.find_recipe(name)):
-        settings["name"] = f"{values['source']}-{values['target']}"
-    return name, [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()]
 
 
 def average(

@@ -8,11 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt import recipe as recipes
-from nmt.bundle.folder import RECIPE, Bundle
-from nmt.corpora.locators import load_normalized, load_training_corpus
-from nmt.data.profile import profile_text
 from nmt.recipe import Choice, DataConfig, Recipe, choose_settings
-from nmt.runtime.cache import expand_home
 
 
 def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, run: Path | None = None) -> Recipe:
@@ -31,6 +27,10 @@ def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, run: P
 
 
 def _choose(run: Path | None, data: DataConfig, own: Mapping[str, Any]) -> list[Choice]:
+    from nmt.bundle.folder import RECIPE  # not at the top: a recipe that leaves nothing open needs no torch
+    from nmt.corpora.locators import load_normalized, load_training_corpus
+    from nmt.data.profile import profile_text
+
     if run is not None and (run / RECIPE).is_file():
         return recipes.recorded_choices(run / RECIPE)
     choices = choose_settings(profile_text(load_training_corpus(data), load_normalized(data, data.valid)), own)
@@ -42,6 +42,9 @@ def _choose(run: Path | None, data: DataConfig, own: Mapping[str, Any]) -> list[
 
 def _as_pretrained(folder: str, *, is_same: bool) -> list[Choice]:
     """The widths of the model to start from, and its subwords if they are used."""
+    from nmt.bundle.folder import Bundle
+    from nmt.runtime.cache import expand_home
+
     start = Bundle.load(expand_home(folder), weights=False).recipe.model_dump(mode="json")
     settings = {"model": {key: value for key, value in start["model"].items() if key != "dropout"}}
     if is_same:

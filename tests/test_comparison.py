@@ -237,6 +237,10 @@ def test_figures_are_those_of_the_model_and_are_kept(trained: tuple[list[Candida
     assert sum(item.sentences for item in figures.by_length) == 40
     assert saved_figures(good, text, "here") == figures
     assert saved_figures(good, text, "elsewhere") is None
+    row = good.row.read_text()
+    good.row.write_text(row.replace('"updates": 8', '"updates": "many"'))
+    assert saved_figures(good, text, "here") is None
+    good.row.write_text(row)
     assert saved_figures(replace(good, recipe=other_beam(good)), text, "here") is None
     assert measure(blind, text, "here", device=torch.device("cpu"), progress=unshown).entropy is None
 
@@ -337,14 +341,25 @@ FIGURES = Figures(
 )
 
 
+def row(folder: Path, name: str, figures: Figures | None = FIGURES, **settings: Any) -> Row:
+    """A row of a recipe with these settings."""
+    return Row(Candidate(parse_recipe(tree(folder, name, **settings), "x"), folder), figures)
+
+
+def table_of(*rows: Row, **settings: Any) -> Table:
+    return Table(rows, "text", "links", "machine", "nmt compare", **settings)
+
+
 def table(corpus: Path, **settings: Any) -> Table:
     """A good row, a better one whose attention differs, and one that failed."""
-    one, two, three = (
-        Candidate(parse_recipe(tree(corpus, name, score=score), "x"), corpus)
-        for name, score in (("one", "general"), ("two", "additive"), ("three", "general"))
+    better = row(corpus, "two", replace(FIGURES, bleu=31.5, perplexity=7.0), score="additive")
+    failed = row(corpus, "three", None)
+    return table_of(
+        row(corpus, "one"),
+        replace(better, p_values={"BLEU": 0.01}),
+        replace(failed, problem="It diverged."),
+        **settings,
     )
-    rows = [Row(one, FIGURES), Row(two, replace(FIGURES, bleu=31.5, perplexity=7.0), p_values={"BLEU": 0.01})]
-    return Table([*rows, Row(three, None, "It diverged.")], "text", "links", "machine", "nmt compare", **settings)
 
 
 def test_the_table_lines_up_marks_the_best_and_tells_of_failures(corpus: Path) -> None:
@@ -363,26 +378,19 @@ def test_the_table_lines_up_marks_the_best_and_tells_of_failures(corpus: Path) -
 
 
 def test_worthless_translations_are_marked_and_never_best(corpus: Path) -> None:
-    one, two, three = (
-        Row(Candidate(parse_recipe(tree(corpus, name), "x"), corpus), figures)
-        for name, figures in (
-            ("one", FIGURES),
-            ("two", replace(FIGURES, bleu=31.0)),
-            ("three", replace(FIGURES, bleu=0.0, perplexity=1.0, sentences_per_second=1e4, fault="all are empty")),
-        )
-    )
-    text = Table([one, two, three], "text", "links", "machine", "nmt compare").markdown()
+    worthless = replace(FIGURES, bleu=0.0, perplexity=1.0, sentences_per_second=1e4, fault="all are empty")
+    one, two = row(corpus, "one"), row(corpus, "two", replace(FIGURES, bleu=31.0))
+    three = row(corpus, "three", worthless)
+    text = table_of(one, two, three).markdown()
     assert "**31.00**" in text
     assert "| three † |" in text
     assert "\n† three: all are empty.\n" in text
     assert not [line for line in text.splitlines() if line.startswith("| three") and "**" in line]
-    alone = Table([one, three], "text", "links", "machine", "nmt compare").markdown()
-    assert "**" not in alone
+    assert "**" not in table_of(one, three).markdown()
 
 
 def test_what_several_share_is_not_best(corpus: Path) -> None:
-    rows = [Row(Candidate(parse_recipe(tree(corpus, name), "x"), corpus), FIGURES) for name in ("one", "two")]
-    assert "**" not in Table(rows, "text", "links", "machine", "nmt compare").markdown()
+    assert "**" not in table_of(row(corpus, "one"), row(corpus, "two")).markdown()
 
 
 @pytest.mark.parametrize(
@@ -440,21 +448,19 @@ def test_the_json_holds_what_the_table_rounds(corpus: Path) -> None:
 
 
 def test_settings_that_differ_beside_the_attention_are_told(corpus: Path) -> None:
-    recipes = [parse_recipe(tree(corpus, name, epochs=epochs), "x") for name, epochs in (("one", 2), ("two", 3))]
-    rows = [Row(Candidate(recipe, corpus), FIGURES) for recipe in recipes]
-    text = Table(rows, "text", None, "machine", "nmt compare").markdown()
+    text = table_of(row(corpus, "one", epochs=2), row(corpus, "two", epochs=3)).markdown()
     assert "The recipes also differ in training.epochs." in text
     assert "Budget: 2 to 3 epochs, at most 8 updates, batches of 512 target tokens." in text
 
 
-def test_p_values_are_those_of_the_paired_test(corpus: Path, tmp_path: Path) -> None:
+def test_p_values_are_those_of_the_paired_test(tmp_path: Path) -> None:
     references = [f"the small dog number {i} sees a big cat" for i in range(30)]
     rows = []
     for name, lines in (("one", references), ("two", [line.replace("dog", "bird") for line in references])):
-        candidate = Candidate(parse_recipe(tree(corpus, name), "x"), tmp_path)
-        candidate.translations.parent.mkdir(exist_ok=True)
-        candidate.translations.write_text("".join(f"{line}\n" for line in lines))
-        rows.append(Row(candidate, FIGURES))
+        rows.append(row(tmp_path, name))
+        path = rows[-1].candidate.translations
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(f"{line}\n" for line in lines))
     one, two = with_p_values(rows, "two", references)
     assert one.p_values["BLEU"] < 0.05
     assert not two.p_values

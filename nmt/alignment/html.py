@@ -22,12 +22,12 @@ def as_html(source: str, hypotheses: Sequence[tuple[str, float]], matrix: str) -
     best, *others = hypotheses
     parts = [
         "<div>",
-        f'<div style="opacity:.75" dir="auto">{_text(source)}</div>',
-        f'<div dir="auto"><strong>{_text(best[0])}</strong> <small style="opacity:.75">{_score(best[1])}</small></div>',
+        f'<div style="opacity:.75" dir="auto">{escape(source)}</div>',
+        f'<div dir="auto"><strong>{escape(best[0])}</strong> <small style="opacity:.75">{_score(best[1])}</small></div>',
     ]
     if others:
         items = "".join(
-            f'<li dir="auto" value="{rank}">{_text(text)} <small style="opacity:.75">{_score(score)}</small></li>'
+            f'<li dir="auto" value="{rank}">{escape(text)} <small style="opacity:.75">{_score(score)}</small></li>'
             for rank, (text, score) in enumerate(others, start=2)
         )
         parts.append(f'<ol start="2" style="margin:0.25em 0">{items}</ol>')
@@ -39,9 +39,9 @@ def matrix_html(weights: np.ndarray, source: Sequence[str], target: Sequence[str
     targets, sources = weights.shape
     if not 0 < min(targets, sources) <= max(targets, sources) <= _MOST_WORDS:
         return ""
-    head = "".join(f'<th scope="col" style="{_COLUMN}">{_text(word)}</th>' for word in source)
+    head = "".join(f'<th scope="col" style="{_COLUMN}">{escape(word)}</th>' for word in source)
     rows = "".join(
-        f'<tr><th scope="row" style="{_ROW}">{_text(word)}</th>{"".join(_cells(row))}</tr>'
+        f'<tr><th scope="row" style="{_ROW}">{escape(word)}</th>{"".join(_cells(row))}</tr>'
         for word, row in zip(target, weights, strict=True)
     )
     caption = '<caption style="caption-side:bottom;text-align:left;opacity:.75">Weight of each source word for each target word</caption>'
@@ -53,10 +53,6 @@ def _cells(weights: np.ndarray) -> Iterator[str]:
     for weight in weights:
         number = f"{weight:.2f}" if weight >= _LEAST_WEIGHT else ""
         yield f'<td style="{_CELL};background:rgba(70,130,200,{0.8 * min(float(weight), 1):.2f})">{number}</td>'
-
-
-def _text(text: str) -> str:
-    return escape(text)
 
 
 def _score(score: float) -> str:

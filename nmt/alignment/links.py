@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nmt.errors import DataError, UsageError
+from nmt.errors import DataError
 from nmt.runtime.wording import counted
 
 Links = frozenset[tuple[int, int]]
@@ -31,13 +31,7 @@ def argmax_links(weights: ArrayLike, threshold: float | None = None) -> Links:
 
 
 def threshold_links(weights: ArrayLike, threshold: float) -> Links:
-    """Link all words whose weight reaches the threshold: {(j, i) : w_ij >= threshold}. A word may get many links or none.
-
-    Raises:
-        UsageError: the threshold is not in (0, 1].
-    """
-    if not 0 < threshold <= 1:
-        raise UsageError(f"A link threshold must lie above 0 and not above 1, but is {threshold}.")
+    """Link all words whose weight reaches the threshold: {(j, i) : w_ij >= threshold}. A word may get many links or none."""
     matrix = np.asarray(weights, dtype=np.float64)
     return frozenset((int(source), int(target)) for target, source in np.argwhere(matrix >= threshold))
 

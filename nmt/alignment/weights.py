@@ -59,14 +59,14 @@ def merge_to_words(
     target_word_of: Sequence[int],
     *,
     size: tuple[int, int] | None = None,
-    renormalize: bool = False,
 ) -> Matrix:
     """Merge weights between tokens into weights between words (Clark et al. 2019, section 4.1).
 
         W_mn = 1/|P_m|  sum_{i in P_m}  sum_{j in Q_n}  w_ij
 
     with P_m the tokens of target word m and Q_n those of source word n. Weights are summed over the source tokens of a word
-    and averaged over the target tokens, so rows that sum to 1 still do.
+    and averaged over the target tokens, so rows that sum to 1 still do. Weight on an end mark is dropped, so that a figure shows
+    a word whose weight is there as unaligned.
 
     Args:
         weights: [T S] between tokens, end marks included where the model has them.
@@ -74,8 +74,6 @@ def merge_to_words(
         target_word_of: word of each of the T target tokens; -1 is no word: its row is dropped.
         size: (target words, source words), needed where the last words may have no token; by default counted from the
             indices. A target word without tokens has a row of zeros.
-        renormalize: divide each row by its sum, so that it is a distribution again after columns were dropped. Off by
-            default, so that a figure shows a word whose weight is on the end mark as unaligned.
 
     Returns:
         [target words, source words].
@@ -91,7 +89,7 @@ def merge_to_words(
     rows = _membership(target_word_of, target_words)
     columns = _membership(source_word_of, source_words)
     merged: Matrix = (rows / np.maximum(rows.sum(axis=0), 1)).T @ matrix @ columns
-    return _rows_to_one(merged) if renormalize else merged
+    return merged
 
 
 def _membership(word_of: Sequence[int], words: int | None) -> Matrix:
@@ -104,26 +102,20 @@ def _membership(word_of: Sequence[int], words: int | None) -> Matrix:
     return np.asarray(indices == np.arange(count), dtype=np.float64)
 
 
-def _rows_to_one(matrix: Matrix) -> Matrix:
-    """Divide each row by its sum; rows of zeros stay."""
-    totals = matrix.sum(axis=1, keepdims=True)
-    scaled: Matrix = np.divide(matrix, totals, out=np.zeros_like(matrix), where=totals > 0)
-    return scaled
-
-
-def entropy(weights: ArrayLike, *, unit: Literal["nats", "bits"] = "nats") -> NDArray[np.float64]:
-    """The entropy of each target word's attention: H_i = - sum_j a_ij log a_ij, with the row scaled to sum to 1.
+def entropy(weights: ArrayLike) -> NDArray[np.float64]:
+    """The entropy of each target word's attention in nats: H_i = - sum_j a_ij log a_ij, with the row scaled to sum to 1.
 
     It is 0 if all weight is on one source word and log S if the row is uniform. A row of zeros has entropy 0.
 
     Args:
         weights: [T S], not negative.
-        unit: natural logarithm (nats) or base 2 (bits).
 
     Returns:
         [T]; its mean is the entropy of the matrix.
     """
-    rows = _rows_to_one(np.asarray(weights, dtype=np.float64))
+    matrix = np.asarray(weights, dtype=np.float64)
+    totals = matrix.sum(axis=1, keepdims=True)
+    rows = np.divide(matrix, totals, out=np.zeros_like(matrix), where=totals > 0)
     logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
     nats: NDArray[np.float64] = np.maximum(-(rows * logs).sum(axis=1), 0.0)
-    return nats / np.log(2) if unit == "bits" else nats
+    return nats

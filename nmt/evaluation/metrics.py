@@ -128,6 +128,19 @@ def bleu(hypotheses: Sequence[str], references: References, **options: Unpack[Me
     return score(hypotheses, references, "bleu", **options).score
 
 
+def sentence_bleu(
+    hypothesis: str, reference: str, *, language: str | None = None, tokenize: str | None = None
+) -> float:
+    """Smoothed BLEU of one sentence, with n-grams no longer than the hypothesis (Chen and Cherry 2014, method 3).
+
+    It finds sentences worth looking at, and is too coarse to compare systems. The tokenizer is that of `bleu`.
+    """
+    from sacrebleu import BLEU
+
+    metric = BLEU(effective_order=True, tokenize=choose_tokenizer(language, tokenize))
+    return float(metric.sentence_score(hypothesis, [reference]).score)
+
+
 def score(
     hypotheses: Sequence[str], references: References, metric: str, **options: Unpack[MetricOptions]
 ) -> MetricScore:

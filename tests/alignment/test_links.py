@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nmt.alignment.links import GoldLinks, argmax_links, check_within, flip, threshold_links
-from nmt.errors import DataError, UsageError
+from nmt.errors import DataError
 
 
 def test_argmax_links_take_the_leftmost_of_equals_and_skip_empty_rows() -> None:
@@ -15,8 +15,6 @@ def test_argmax_links_take_the_leftmost_of_equals_and_skip_empty_rows() -> None:
 
 def test_threshold_links_take_all_that_reach_it() -> None:
     assert threshold_links([[0.5, 0.5], [0.2, 0.8], [0.4, 0.4]], 0.5) == {(0, 0), (1, 0), (1, 1)}
-    with pytest.raises(UsageError, match="is 0"):
-        threshold_links([[1.0]], 0)
 
 
 def test_gold_counts_sure_links_as_possible_and_can_be_flipped() -> None:

@@ -61,14 +61,9 @@ def test_merging_agrees_with_loops_over_scattered_tokens() -> None:
     np.testing.assert_allclose(merge_to_words(weights, source_word_of, target_word_of), expected)
 
 
-def test_end_marks_are_dropped_and_their_weight_is_only_given_back_on_request() -> None:
+def test_end_marks_are_dropped_with_their_weight() -> None:
     weights = [[0.3, 0.3, 0.4], [0.0, 0.0, 1.0]]
     assert merge_to_words(weights, [0, 1, -1], [0, -1]).tolist() == [[0.3, 0.3]]
-    assert merge_to_words(weights, [0, 1, -1], [0, -1], renormalize=True).tolist() == [[0.5, 0.5]]
-
-
-def test_renormalizing_leaves_a_row_of_zeros_alone() -> None:
-    assert merge_to_words([[0.0, 1.0]], [0, -1], [0], renormalize=True).tolist() == [[0.0]]
 
 
 def test_words_without_tokens_get_rows_and_columns_of_zeros() -> None:
@@ -91,6 +86,5 @@ def test_indices_that_do_not_fit_are_refused(
 
 def test_entropy_of_hard_uniform_and_skewed_rows() -> None:
     rows = np.array([[1, 0, 0, 0], [0.25, 0.25, 0.25, 0.25], [0.5, 0.25, 0.125, 0.125], [0, 0, 0, 0]])
-    assert entropy(rows, unit="bits").tolist() == [0, 2, 1.75, 0]
-    assert entropy(rows)[1] == pytest.approx(log(4))
-    assert entropy([[0.2, 0.2]], unit="bits") == pytest.approx([1])  # scaled to sum to 1 first
+    assert entropy(rows).tolist() == pytest.approx([0, log(4), 1.75 * log(2), 0])
+    assert entropy([[0.2, 0.2]]) == pytest.approx([log(2)])  # scaled to sum to 1 first

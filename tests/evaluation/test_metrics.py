@@ -22,6 +22,7 @@ from nmt.evaluation.metrics import (
     format_comparison,
     format_scores,
     published_form,
+    sentence_bleu,
 )
 
 REFERENCES = [
@@ -272,3 +273,19 @@ def test_a_warning_says_when_letters_are_composed_in_one_text_alone() -> None:
         assert warning.startswith(f"The {name} spell letters in parts (not NFC) in 1 line, ")
     assert composition_warning(composed, composed) is None
     assert composition_warning(parts, parts) is None
+
+
+# --- single sentences ---------------------------------------------------------------------------------------------
+
+
+def test_bleu_of_a_sentence_is_100_for_the_reference_itself_however_short() -> None:
+    assert sentence_bleu("ein Hund", "ein Hund") == pytest.approx(100)
+    assert sentence_bleu("", "ein Hund") == 0
+
+
+def test_bleu_of_a_sentence_orders_translations_by_what_they_share_with_the_reference() -> None:
+    reference = "der alte Hund schläft heute hier"
+    near, far, none = (
+        sentence_bleu(text, reference) for text in ("der alte Hund schläft hier", "ein Hund sieht heute", "x y z")
+    )
+    assert 100 > near > far > none

@@ -6,8 +6,15 @@ from typing import Any
 import pytest
 
 from nmt.errors import UsageError
-from nmt.evaluation.metrics import bleu, bleu_warning, check_tokenizer, choose_tokenizer, compare, evaluate
-from nmt.evaluation.sentence import sentence_bleu
+from nmt.evaluation.metrics import (
+    bleu,
+    bleu_warning,
+    check_tokenizer,
+    choose_tokenizer,
+    compare,
+    evaluate,
+    sentence_bleu,
+)
 
 HYPOTHESES = ["ねこがいます。", "いぬはそとにいる。"]
 REFERENCES = ["ねこがいる。", "いぬがそとにいます。"]

@@ -277,16 +277,17 @@ def test_each_head_has_its_centers_and_unknown_ones_are_left_out(tmp_path: Path)
 
 
 def test_a_pdf_has_pages_as_large_as_what_is_on_them(tmp_path: Path) -> None:
-    small, large = Heatmap(random_alignment(), "one"), Heatmap(random_alignment(SOURCE * 2, TARGET * 2), "two")
-    plot_heatmaps([[small], [large], [small, small]], tmp_path / "a.pdf")
+    small, large = Heatmap(random_alignment(("a",), ("x",)), "one"), Heatmap(random_alignment(), "two")
+    pages = [[small], [large], [small, small]]
+    plot_heatmaps(pages, tmp_path / "a.pdf")
     sizes = page_sizes(tmp_path / "a.pdf")
     assert len(sizes) == 3
-    for page, size in zip([[small], [large], [small, small]], sizes, strict=True):
+    for page, size in zip(pages, sizes, strict=True):
         plot_heatmaps([page], tmp_path / "b.pdf")
         assert page_sizes(tmp_path / "b.pdf") == [size]
     assert len(set(sizes)) == 3
     first = (tmp_path / "a.pdf").read_bytes()
-    plot_heatmaps([[small], [large], [small, small]], tmp_path / "a.pdf")
+    plot_heatmaps(pages, tmp_path / "a.pdf")
     assert (tmp_path / "a.pdf").read_bytes() == first
 
 

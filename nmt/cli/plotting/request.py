@@ -44,7 +44,7 @@ class Request:
 
     def bleu(self, index: int, text: str, bundle: Bundle) -> float | None:
         """BLEU of a model's translation of a sentence; None without reference, or if the reference was forced."""
-        from nmt.evaluation.sentence import sentence_bleu
+        from nmt.evaluation.metrics import sentence_bleu
 
         if self.references is None or self.forced:
             return None

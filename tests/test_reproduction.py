@@ -173,7 +173,14 @@ def test_an_interrupted_run_goes_on_by_the_same_command(corpus: Path, tmp_path: 
 
 def test_a_smoke_run_does_every_step_and_warns(tmp_path: Path) -> None:
     """From the command line, with gold links for guidance and for the error rate."""
-    ended = nmt("reproduce", "quickstart", "--smoke", "--threads", "1", "-o", tmp_path / "run")
+    narrow = [
+        "model.embedding=16",
+        "model.encoder.hidden=16",
+        "model.decoder.hidden=32",
+        "model.decoder.readout.size=16",
+    ]
+    sets = [word for setting in narrow for word in ("--set", setting)]
+    ended = nmt("reproduce", "quickstart", "--smoke", "--threads", "1", "-o", tmp_path / "run", *sets)
     printed = good(ended)
     assert f"**A smoke run (400 train, 50 valid, 50 test pairs, {UPDATES} updates): its scores say nothing" in printed
     assert [(row["metric"], row["ours by"]) for row in rows(printed)] == [

@@ -49,13 +49,16 @@ def test_a_short_run_prints_the_table_and_draws(
 ) -> None:
     """Within this process, where torch has been imported already; in the slow suite with processes of its own."""
     monkeypatch.setattr(experiment, "ProcessPoolExecutor", lambda jobs, context: ThreadPoolExecutor(jobs))
+    monkeypatch.setattr(experiment, "TRAIN", 64)
+    monkeypatch.setattr(experiment, "VALID", 16)
+    monkeypatch.setattr(experiment, "TEST", 40)
     page, picture = tmp_path / "weights.html", tmp_path / "weights.png"
     options = ["--attention", "additive", "--seeds", 1, "--epochs", 1, "--jobs", 1, "-o", page, "-o", picture]
     output, errors = Inside(experiment.main, capsys, monkeypatch)(*options)
     kinds = [[objective, "additive", padding] for objective in ("colors", "animals") for padding in ("masked", "read")]
     rows = cells(output)
     assert [row[:3] for row in rows] == kinds
-    assert all(0 <= int(row[3]) <= 260 and 0 < float(row[4].rstrip("%")) <= 100 for row in rows)
+    assert all(0 <= int(row[3]) <= 40 and 0 < float(row[4].rstrip("%")) <= 100 for row in rows)
     assert len(errors.splitlines()) == 4
     assert len(re.findall("<article>", page.read_text(encoding="utf-8"))) == 20
     assert is_png(picture)

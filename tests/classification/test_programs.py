@@ -3,11 +3,16 @@
 import command_line
 import pytest
 
-from tests.classification.programs import run
+from tests.classification.programs import FOLDER
+from tests.commands import good, python
+
+BY_ITS_PATH = (
+    "import runpy, sys; del sys.argv[0]; sys.path.insert(0, {!r}); runpy.run_path(sys.argv[0], run_name='__main__')"
+)
 
 
 def test_a_program_runs_by_its_path() -> None:
-    output, _ = run("csv_labels.py", "--help")
+    output = good(python(BY_ITS_PATH.format(str(FOLDER)), FOLDER / "csv_labels.py", "--help"))
     assert "Learn the labels of texts" in output
     assert "--label COLUMN" in output
 

@@ -228,11 +228,13 @@ SIZES = [
     *("embedding", "encoder.hidden", "encoder.layers", "attention.score.size", "decoder.hidden", "decoder.layers"),
     "decoder.readout.size",
 ]
+WRONG: list[object] = [100, 2**16, 10**9, 10**30, -1, 2.5, "huge"]
 
 
 @pytest.mark.usefixtures("little_memory")
-@pytest.mark.parametrize("path", SIZES)
-@pytest.mark.parametrize("value", [100, 2**16, 10**9, 10**30, -1, 2.5, "huge"])
+@pytest.mark.parametrize(
+    ("path", "value"), [*zip(SIZES, WRONG, strict=True), *zip(SIZES, [*WRONG[3:], *WRONG[:3]], strict=True)]
+)
 def test_sizes_are_checked_before_memory_is_taken(folder: Path, path: str, value: object) -> None:
     change_recipe(folder, f"model.{path}", value)
     sentence = refusal(folder)

@@ -180,12 +180,18 @@ def test_accumulated_batches_give_the_gradient_of_one_large_batch(small: Path, t
         torch.testing.assert_close(value, summed[name], rtol=1e-4, atol=1e-6)
 
 
-def test_the_best_checkpoints_can_be_averaged(small: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    train(toy_recipe(small, training={"epochs": 4, "validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
-    assert len(list((run / "best").glob("*.safetensors"))) == 2
-    assert average_run(run, tmp_path / "mean") == 2
-    files = sorted((run / "best").glob("*.safetensors"))
+@pytest.fixture(scope="module")
+def two_best(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has kept two checkpoints."""
+    run = tmp_path_factory.mktemp("two_best") / "run"
+    train(toy_recipe(small, training={"epochs": 3, "validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
+    return run
+
+
+def test_the_best_checkpoints_can_be_averaged(two_best: Path, tmp_path: Path) -> None:
+    assert average_run(two_best, tmp_path / "mean") == 2
+    files = sorted((two_best / "best").glob("*.safetensors"))
+    assert len(files) == 2
     one, two, mean = (
         load_tensors(files[0]),
         load_tensors(files[1]),
@@ -195,24 +201,21 @@ def test_the_best_checkpoints_can_be_averaged(small: Path, tmp_path: Path) -> No
         torch.testing.assert_close(mean[name], (one[name] + two[name]) / 2)
     Bundle.load(tmp_path / "mean")
     with pytest.raises(UsageError, match="between 1 and 2"):
-        average_run(run, tmp_path / "other", best=3)
+        average_run(two_best, tmp_path / "other", best=3)
 
 
 def test_a_mean_that_cannot_be_written_leaves_no_folder(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    two_best: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = tmp_path / "run"
-    train(toy_recipe(small, training={"epochs": 2, "validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
-
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
         patched.setattr(best, "save_tensors", full)
         with pytest.raises(DataError, match=r"Cannot write .*mean: No space left on device\."):
-            average_run(run, tmp_path / "mean")
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    assert average_run(run, tmp_path / "mean") == 2
+            average_run(two_best, tmp_path / "mean")
+    assert list(tmp_path.iterdir()) == []
+    assert average_run(two_best, tmp_path / "mean") == 2
 
 
 @pytest.mark.parametrize("ema", [None, 0.5])
@@ -238,13 +241,11 @@ def test_the_last_weights_are_a_model_while_a_run_goes_on_that_has_none(
         save_last(run, tmp_path / "last")
 
 
-def test_the_mean_of_one_checkpoint_is_that_checkpoint(small: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    train(toy_recipe(small, training={"validation": {"keep_best": 2}}), run, device=CPU, quiet=True)
-    average_run(run, tmp_path / "mean", best=1)
-    [best] = [record["update"] for record in records(run, "valid") if record["best"] and "note" not in record][-1:]
+def test_the_mean_of_one_checkpoint_is_that_checkpoint(two_best: Path, tmp_path: Path) -> None:
+    average_run(two_best, tmp_path / "mean", best=1)
+    [best] = [record["update"] for record in records(two_best, "valid") if record["best"] and "note" not in record][-1:]
     stored, mean = (
-        load_tensors(run / "best" / f"{best:08}.safetensors"),
+        load_tensors(two_best / "best" / f"{best:08}.safetensors"),
         load_tensors(tmp_path / "mean/weights.safetensors"),
     )
     assert all(torch.equal(stored[name], mean[name]) for name in stored)

@@ -398,11 +398,13 @@ def test_each_reported_score_is_in_the_tables_of_results(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(name for name, path in shipped_recipes().items() if not leaves_data_open(path)))
+@pytest.mark.parametrize("name", sorted(shipped_recipes()))
 def test_every_shipped_recipe_passes_a_smoke_run(
     name: str, corpora: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """On its own text if that is at hand, else on the embedded sample; from random weights, since its parent is not at hand."""
+    if leaves_data_open(shipped_recipes()[name]):
+        pytest.skip("has no corpus of its own")
     monkeypatch.setenv("NMT_CORPORA", str(corpora))
     recipe = load_recipe(shipped_recipes()[name])
     data = recipe.data

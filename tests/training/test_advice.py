@@ -121,10 +121,7 @@ def test_the_share_of_repetition_in_a_large_text_is_estimated(monkeypatch: pytes
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=() if name == "quickstart" else pytest.mark.slow)
-        for name in sorted(shipped_recipes())
-    ],
+    [pytest.param(name, marks=() if name == "quickstart" else pytest.mark.slow) for name in sorted(shipped_recipes())],
 )
 def test_no_shipped_recipe_is_too_large_for_its_own_corpus(
     name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

@@ -410,8 +410,9 @@ def test_every_shipped_recipe_passes_a_smoke_run(
     data = recipe.data
     options = [] if recipe.training.pretrained is None else ["--set", "training.pretrained=null"]
     try:
-        for locator in (*(item.corpus for item in data.corpora), data.valid, data.test or data.valid):
-            load_corpus(locator, source=data.source, target=data.target, fetch=False)
+        for text in (*data.corpora, *data.texts(data.valid), *data.texts(data.test)):
+            source, target = data.direction(text)
+            load_corpus(text.corpus, source=source, target=target, fetch=False)
     except DataError:
         settings = {"source": "en", "target": "de", "train": "sample:train", "valid": "sample:valid"}
         for key, value in {**settings, "test": "sample:test"}.items():

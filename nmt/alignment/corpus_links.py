@@ -166,7 +166,8 @@ def _after_tags(links: Iterable[Links], corpus: ParallelCorpus) -> Iterator[Link
     """Move links to the places that source words have after the tag of their part of a mixture."""
     split = splits_of(corpus)[0]
     words = chain.from_iterable(
-        repeat(len(split(tag)) if tag else 0, len(part)) for part, tag in zip(corpus.parts, corpus.tags, strict=True)
+        repeat(sum(len(split(tag)) for tag in tags), len(part))
+        for part, tags in zip(corpus.parts, corpus.tags, strict=True)
     )
     for own, offset in zip(links, words if any(corpus.tags) else repeat(0), strict=False):
         yield frozenset((i + offset, j) for i, j in own) if offset else own

@@ -154,12 +154,11 @@ def _fetch(recipe: Recipe) -> None:
     from nmt.corpora.locators import split_rows
 
     data = recipe.data
-    locators = [text for text in (*(item.corpus for item in data.corpora), data.valid, data.test) if text]
-    places = [catalogue.split_name(split_rows(text)[0]) for text in locators]
     with showing_downloads() as show:
-        for corpus, split in filter(None, places):
-            for language in (data.source, data.target):
-                fetching.find(corpus, split, language, progress=show)
+        for text in (*data.corpora, *data.texts(data.valid), *data.texts(data.test)):
+            if place := catalogue.split_name(split_rows(text.corpus)[0]):
+                for language in data.direction(text):
+                    fetching.find(*place, language, progress=show)
 
 
 def _train(recipe: Recipe, run: Path, machine: _Machine, *, quiet: bool) -> None:

@@ -154,10 +154,15 @@ class HeldOut:
 def load_held_out(recipe: Recipe, split: str) -> ParallelCorpus:
     """The text of `test`, `valid` or a locator. Raises UsageError if the recipe names no test text, and DataError."""
     data = recipe.data
-    locator = {"test": data.test, "valid": data.valid}.get(split, split)
-    if locator is None:
+    texts = data.texts({"test": data.test, "valid": data.valid}.get(split, split))
+    if not texts:
         raise UsageError("The recipe names no data.test: give --split valid or the locator of a corpus.")
-    return load_corpus(locator, source=data.source, target=data.target)
+    if len(texts) > 1:
+        raise UsageError(
+            f"data.{split} has {len(texts)} texts, and this takes one: name it, as in --split {texts[0].corpus}."
+        )
+    source, target = data.direction(texts[0])
+    return load_corpus(texts[0].corpus, source=source, target=target)
 
 
 def saved_figures(candidate: Candidate, text: HeldOut, machine: str) -> Figures | None:

@@ -66,7 +66,7 @@ def _first_of_each(mixture: Sequence[dict[str, Any]], count: int) -> list[dict[s
 def _vocabulary_size(config: SubwordsConfig, text: TrainingText) -> int:
     """A vocabulary size that a small training text allows."""
     sides: list[Iterable[str]] = [text.train.untagged.source, text.train.target]
-    base = _SPECIAL + (_BYTES if config.byte_fallback else 0) + len({*text.train.tags} - {None})
+    base = _SPECIAL + (_BYTES if config.byte_fallback else 0) + len({*chain.from_iterable(text.train.tags)})
     return base + min(_units(config, lines) for lines in ([chain(*sides)] if config.joint else sides))
 
 

@@ -4,7 +4,7 @@ The text is not changed.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,7 @@ from nmt.data.mixture import mix
 from nmt.data.sides import refuse_swapped_languages, refuse_swapped_scripts
 from nmt.data.tables import ROWS, Batches, in_batches
 from nmt.errors import DataError
-from nmt.recipe import DataConfig
+from nmt.recipe import DataConfig, HeldOutText, TextConfig
 from nmt.runtime.archive_members import ArchiveMember
 from nmt.runtime.arguments import as_path, refuse_address
 from nmt.runtime.wording import counted
@@ -66,16 +66,26 @@ def load_corpus(locator: str | Path, *, source: str, target: str, fetch: bool = 
 
 
 def load_training_corpus(data: DataConfig) -> ParallelCorpus:
-    """Load and normalize `data.train`: one corpus, or the concatenation of several. Raises DataError like `load_corpus`."""
-    if isinstance(data.train, str):
-        return load_normalized(data, data.train)
-    parts = [load_normalized(data, item.corpus) for item in data.train]
-    return mix(parts, [item.tag for item in data.train])
+    """Load and normalize `data.train`: one corpus, or the mixture of several. Raises DataError like `load_corpus`."""
+    return _mixed(data, data.train, data.corpora)
 
 
-def load_normalized(data: DataConfig, locator: str, *, fetch: bool = True) -> ParallelCorpus:
-    """Load a corpus in the languages and the normal form of a recipe. Raises DataError like `load_corpus`."""
-    corpus = load_corpus(locator, source=data.source, target=data.target, fetch=fetch)
+def load_text(data: DataConfig, text: HeldOutText, *, fetch: bool = True) -> ParallelCorpus:
+    """Load and normalize `data.valid` or `data.test`, as a mixture if there are several. Raises DataError like `load_corpus`."""
+    return _mixed(data, text, data.texts(text), fetch=fetch)
+
+
+def _mixed(data: DataConfig, value: object, texts: Sequence[TextConfig], *, fetch: bool = True) -> ParallelCorpus:
+    """Texts of a recipe in its normal form with their tags; a single corpus without any is no mixture."""
+    tags = list(map(data.tags, texts))
+    parts = [_normalized(data, text, fetch=fetch) for text in texts]
+    return parts[0] if isinstance(value, str) and not any(tags) else mix(parts, tags)
+
+
+def _normalized(data: DataConfig, text: TextConfig, *, fetch: bool) -> ParallelCorpus:
+    """A text in its languages and the normal form of a recipe."""
+    source, target = data.direction(text)
+    corpus = load_corpus(text.corpus, source=source, target=target, fetch=fetch)
     refuse_swapped_languages(corpus)
     return corpus.normalized(Normalizer(data.normalization))
 

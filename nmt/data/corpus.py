@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
+from itertools import accumulate
 
 from nmt.data.columns import Column
 from nmt.text.normalization import Normalizer
@@ -18,11 +19,11 @@ class ParallelCorpus:
     target: Column
     name: str
     languages: tuple[str, str]
-    """Language codes of source and target."""
+    """Language codes of source and target; those of the first part of a mixture."""
     parts: tuple["ParallelCorpus", ...] = ()
     """What a mixture consists of, in order and without tags; empty if this is no mixture."""
-    tags: tuple[str | None, ...] = ()
-    """The word before every source line of each part, if any."""
+    tags: tuple[tuple[str, ...], ...] = ()
+    """The words before every source line of each part."""
     as_read: "ParallelCorpus | None" = None
     """The same pairs before they were normalized; None if they have not been."""
 
@@ -44,16 +45,31 @@ class ParallelCorpus:
     @cached_property
     def untagged(self) -> "ParallelCorpus":
         """The same pairs without the tags of a mixture."""
-        return self._concatenated(self.parts) if any(self.tags) else self
+        return _concatenated(self.parts) if any(self.tags) else self
+
+    @cached_property
+    def directions(self) -> dict[tuple[str, str], "ParallelCorpus"]:
+        """The pairs of each source and target language of a mixture, with their tags."""
+        numbers: dict[tuple[str, str], list[int]] = {}
+        for number, part in enumerate(self.parts or [self]):
+            numbers.setdefault(part.languages, []).append(number)
+        if len(numbers) == 1:
+            return dict.fromkeys(numbers, self)
+        ends = list(accumulate(map(len, self.parts), initial=0))
+        return {
+            languages: replace(
+                _concatenated([self.parts[number] for number in own]),
+                source=Column.concatenated(self.source.part(slice(ends[number], ends[number + 1])) for number in own),
+                parts=tuple(self.parts[number] for number in own),
+                tags=tuple(self.tags[number] for number in own),
+            )
+            for languages, own in numbers.items()
+        }
 
     @cached_property
     def original(self) -> "ParallelCorpus":
         """The same pairs as they were read: not normalized, and without the tags of a mixture."""
-        return self._concatenated([part.original for part in self.parts]) if self.parts else self.as_read or self
-
-    def _concatenated(self, parts: Sequence["ParallelCorpus"]) -> "ParallelCorpus":
-        sources, targets = zip(*((part.source, part.target) for part in parts), strict=True)
-        return ParallelCorpus(Column.concatenated(sources), Column.concatenated(targets), self.name, self.languages)
+        return _concatenated([part.original for part in self.parts]) if self.parts else self.as_read or self
 
     @cached_property
     def fingerprint(self) -> str:
@@ -63,3 +79,11 @@ class ParallelCorpus:
             for batch in side.batches():
                 digest.update(json.dumps(batch).encode())
         return digest.hexdigest()
+
+
+def _concatenated(parts: Sequence[ParallelCorpus]) -> ParallelCorpus:
+    """The pairs of several corpora, in the languages of the first."""
+    source, target = (
+        Column.concatenated(side) for side in zip(*((part.source, part.target) for part in parts), strict=True)
+    )
+    return ParallelCorpus(source, target, " + ".join(part.name for part in parts), parts[0].languages)

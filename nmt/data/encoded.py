@@ -110,8 +110,7 @@ def encode_corpus(
         DataError: no pair passes the filters, or a process was killed.
         UsageError: a filter does not know one of the languages, or needs a package that is not installed.
     """
-    rules = () if filters is None else text_rules(filters, corpus.languages)
-    encoding = _Encoding(corpus, (source_subwords, target_subwords), filters, rules)
+    encoding = _Encoding(corpus, (source_subwords, target_subwords), filters)
     path = (cache or cache_folder()) / "encoded" / f"{encoding.fingerprint}.arrow"
     encoded = EncodedCorpus(_open(path) or _make(path, encoding, watch), corpus, filters)
     if not len(encoded):
@@ -157,6 +156,10 @@ def _written(path: Path, encoding: _Encoding, watch: Watch) -> IdTable | None:
     return _open(path)
 
 
+_Task = tuple[slice, Sequence[TextRule]]
+"""Rows to encode, and the rules on their text."""
+
+
 @dataclass
 class _Encoding:
     """Encodes a corpus and filters it, batch by batch."""
@@ -164,9 +167,16 @@ class _Encoding:
     corpus: ParallelCorpus
     sides: tuple[Subwords, Subwords]
     filters: FiltersConfig | None
-    rules: Sequence[TextRule]
     _first: npt.NDArray[np.bool_] | None = None
     """Where a pair is the first of its kind, if filters ask for that."""
+
+    def __post_init__(self) -> None:
+        parts = self.corpus.parts or [self.corpus]
+        self.parts = [(len(part), self._rules(part.languages)) for part in parts]
+        """The number of pairs of each part of a mixture, and the rules on its text."""
+
+    def _rules(self, languages: tuple[str, str]) -> Sequence[TextRule]:
+        return () if self.filters is None else text_rules(self.filters, languages)
 
     @property
     def dtype(self) -> npt.DTypeLike:
@@ -176,9 +186,11 @@ class _Encoding:
     def fingerprint(self) -> str:
         """A hash of everything the ids depend on. A rule that is off has no part in it, so new rules leave old caches valid."""
         limits = self.filters and self.filters.model_dump_json(include={"max_length", "max_ratio", "duplicates"})
+        is_mixture = len(self.parts) > 1 and any(rules for _, rules in self.parts)
+        rules = [repr(self.parts)] if is_mixture else map(repr, self.parts[0][1])
         sides = (side.fingerprint for side in self.sides)
-        parts = [VERSION, self.corpus.fingerprint, *sides, limits, *map(repr, self.rules)]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+        content = json.dumps([VERSION, self.corpus.fingerprint, *sides, limits, *rules])
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
 
     def batches(self) -> Generator[IdTable]:
         """All batches in order, whatever the number of processes. The processes end with the generator.
@@ -189,22 +201,30 @@ class _Encoding:
         if self.filters and not self.filters.duplicates:
             self._first = first_occurrences(self.corpus.pairs(), len(self.corpus))
         processes = usable_cores()
-        starts = range(0, len(self.corpus), BATCH)
-        groups = (starts[first : first + 2 * processes] for first in range(0, len(starts), 2 * processes))
+        tasks = list(self._tasks())
+        groups = (tasks[first : first + 2 * processes] for first in range(0, len(tasks), 2 * processes))
         with Workers(self._batch, processes, lost=LOST, computes=False) as workers:
             yield from chain.from_iterable(workers.map(groups))
 
-    def _batch(self, start: int) -> IdTable:
-        """The batch that begins at a row of the corpus."""
-        rows = slice(start, start + BATCH)
+    def _tasks(self) -> Iterator[_Task]:
+        """Batches of rows of the same part of a mixture."""
+        end = 0
+        for count, rules in self.parts:
+            start, end = end, end + count
+            yield from ((slice(first, min(first + BATCH, end)), rules) for first in range(start, end, BATCH))
+
+    def _batch(self, task: _Task) -> IdTable:
+        """A batch of consecutive rows."""
+        rows, rules = task
         texts = [list(side.part(rows)) for side in (self.corpus.source, self.corpus.target)]
         ids = [subwords.encode_batch(side, threads=1) for subwords, side in zip(self.sides, texts, strict=True)]
         lengths = [np.fromiter(map(len, side), np.int32, len(side)) for side in ids]
-        pairs = list(zip(*texts, strict=True)) if self.rules else ()
+        plain = self.corpus.untagged
+        pairs = list(zip(plain.source.part(rows), plain.target.part(rows), strict=True)) if rules else ()
         first = None if self._first is None else self._first[rows]
-        mask, report = keep(lengths[0], lengths[1], self.filters, first=first, pairs=pairs, rules=self.rules)
+        mask, report = keep(lengths[0], lengths[1], self.filters, first=first, pairs=pairs, rules=rules)
         source, target = (Lists.of(list(compress(side, mask)), self.dtype) for side in ids)
-        return IdTable(np.flatnonzero(mask) + start, source, target, report.counts)
+        return IdTable(np.flatnonzero(mask) + rows.start, source, target, report.counts)
 
 
 def id_type(*sides: Subwords) -> npt.DTypeLike:

@@ -12,9 +12,9 @@ from nmt.runtime.wording import counted
 from nmt.text.subwords import Subwords
 
 
-def mix(parts: Sequence[ParallelCorpus], tags: Sequence[str | None]) -> ParallelCorpus:
-    """Concatenate corpora. Source lines get the tag of their corpus, if it has one; text without a tag is not copied."""
-    sources = [_tagged(part.source, tag) if tag else part.source for part, tag in zip(parts, tags, strict=True)]
+def mix(parts: Sequence[ParallelCorpus], tags: Sequence[tuple[str, ...]]) -> ParallelCorpus:
+    """Concatenate corpora. Source lines get the tags of their corpus; text without tags is not copied."""
+    sources = [_tagged(part.source, own) if own else part.source for part, own in zip(parts, tags, strict=True)]
     return ParallelCorpus(
         Column.concatenated(sources),
         Column.concatenated(part.target for part in parts),
@@ -25,13 +25,13 @@ def mix(parts: Sequence[ParallelCorpus], tags: Sequence[str | None]) -> Parallel
     )
 
 
-def _tagged(lines: Column, tag: str) -> Column:
-    return lines.mapped(lambda batch: [line and f"{tag} {line}" for line in batch])  # filters drop empty lines
+def _tagged(lines: Column, tags: Sequence[str]) -> Column:
+    return lines.mapped(lambda batch: [line and " ".join([*tags, line]) for line in batch])  # filters drop empty lines
 
 
 def split_tags_warning(data: DataConfig, source: Subwords) -> str | None:
     """A warning if given subwords split a tag into several tokens; those that are trained with the mixture never do."""
-    tags = dict.fromkeys(item.tag for item in data.corpora if item.tag)
+    tags = dict.fromkeys(tag for item in data.corpora for tag in data.tags(item))
     split = [f"{tag} ({counted(len(source.encode(tag)), 'token')})" for tag in tags if len(source.encode(tag)) > 1]
     if not split:
         return None

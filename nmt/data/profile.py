@@ -19,6 +19,7 @@ SAMPLE = 200_000
 
 def profile_text(train: ParallelCorpus, valid: ParallelCorpus) -> TextProfile:
     """What a training text is like, duplicates not counted, beside its validation text."""
+    train, valid = train.untagged, valid.untagged
     rows = range(0, len(train), max(-(-len(train) // SAMPLE), 1))
     pairs = dict.fromkeys((train.source[row], train.target[row]) for row in rows)
     share = len(train) / len(rows)

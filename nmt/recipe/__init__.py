@@ -20,7 +20,17 @@ from nmt.recipe.attention import (
     WindowConfig,
 )
 from nmt.recipe.choosing import Choice, Choose, SideProfile, TextProfile, choose_settings
-from nmt.recipe.data import CorpusConfig, DataConfig, FiltersConfig, Normalization, SubwordsConfig
+from nmt.recipe.data import (
+    CorpusConfig,
+    DataConfig,
+    Direction,
+    FiltersConfig,
+    HeldOutText,
+    Normalization,
+    SubwordsConfig,
+    TextConfig,
+    text_name,
+)
 from nmt.recipe.loading import (
     EXAMPLE_DATA,
     change_decoding,
@@ -99,6 +109,7 @@ __all__ = [
     "DecoderConfig",
     "DecodingConfig",
     "DefaultInitializationConfig",
+    "Direction",
     "DotScoreConfig",
     "DropoutConfig",
     "EncoderConfig",
@@ -110,6 +121,7 @@ __all__ = [
     "GlobalWindowConfig",
     "GuidedAlignmentConfig",
     "HalvingScheduleConfig",
+    "HeldOutText",
     "InitializationConfig",
     "InverseSigmoidDecayConfig",
     "InverseSqrtScheduleConfig",
@@ -140,6 +152,7 @@ __all__ = [
     "StateReadoutConfig",
     "SubwordsConfig",
     "TanhReadoutConfig",
+    "TextConfig",
     "TextProfile",
     "Tokenizer",
     "TrainingConfig",
@@ -162,4 +175,5 @@ __all__ = [
     "recipe_title",
     "recorded_choices",
     "shipped_recipes",
+    "text_name",
 ]

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
+    ConfigDict,
     Discriminator,
     Field,
     SerializerFunctionWrapHandler,
@@ -48,16 +49,36 @@ def _from_locator(value: object) -> object:
     return {"corpus": value} if isinstance(value, str) else value
 
 
-class CorpusConfig(Section):
-    """A corpus of a mixture; its locator alone has weight 1 and no tag."""
+_Language = Annotated[str, Field(pattern=r"^[^\s<>{},/\\\u2581]+$", max_length=30)]
+
+
+class TextConfig(Section):
+    """A corpus with its languages; its locator alone has those of `data.source` and `data.target`."""
+
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
     corpus: str
     """Its locator."""
+    source: _Language | None = Field(None, alias="from")
+    """Language code of its source side. Default: data.source."""
+    target: _Language | None = Field(None, alias="to")
+    """Language code of its target side. Default: data.target."""
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out languages that are not said, as in recipes of one pair of languages."""
+        tree: dict[str, Any] = serialize(self)
+        return {key: value for key, value in tree.items() if value is not None or key not in ("from", "to")}
+
+
+class CorpusConfig(TextConfig):
+    """A corpus of a mixture; its locator alone has weight 1 and no tag."""
+
     weight: Ratio = 1.0
     """How often an epoch shows each pair: 2 twice, 0.5 half of the pairs, and the other half in the next epoch."""
     tag: Annotated[str, Field(pattern=r"^<[^\s<>\u2581]+>$", max_length=40)] | None = None
     """A word in angle brackets that is put before every source line, such as `<BT>` for back-translated text (Caswell et al. 2019).
-    It is one token of the subwords that are trained. Validation and test text get no tag."""
+    It is one token of the subwords that are trained. Validation and test text get no such tag."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -71,21 +92,32 @@ class CorpusConfig(Section):
 
 
 def _one_or_several(value: object) -> str | None:
-    """Which alternative of `data.train` a value is meant for."""
+    """Which alternative a value of `data.train`, `valid` or `test` is meant for."""
     if isinstance(value, str):
         return "locator"
     return "mixture" if isinstance(value, list | tuple) and value else None
 
 
-_CorpusOfMixture = Annotated[CorpusConfig, BeforeValidator(_from_locator, json_schema_input_type=str | CorpusConfig)]
-_TrainingCorpus = Annotated[
-    Annotated[str, Tag("locator")] | Annotated[tuple[_CorpusOfMixture, ...], Tag("mixture")],
-    Discriminator(
+def _alternatives(keys: str) -> Discriminator:
+    return Discriminator(
         _one_or_several,
         custom_error_type="mixture",
-        custom_error_message="It is a locator, or a list of locators and sections {corpus, weight, tag}",
-    ),
+        custom_error_message=f"It is a locator, or a list of locators and sections {{{keys}}}",
+    )
+
+
+_CorpusOfMixture = Annotated[CorpusConfig, BeforeValidator(_from_locator, json_schema_input_type=str | CorpusConfig)]
+_TrainingText = Annotated[
+    Annotated[str, Tag("locator")] | Annotated[tuple[_CorpusOfMixture, ...], Tag("mixture")],
+    _alternatives("corpus, from, to, weight, tag"),
 ]
+_TextOfPair = Annotated[TextConfig, BeforeValidator(_from_locator, json_schema_input_type=str | TextConfig)]
+HeldOutText = Annotated[
+    Annotated[str, Tag("locator")] | Annotated[tuple[_TextOfPair, ...], Tag("mixture")],
+    _alternatives("corpus, from, to"),
+]
+Direction = tuple[str, str]
+"""The codes of a source and a target language."""
 
 
 class DataConfig(Section):
@@ -95,17 +127,19 @@ class DataConfig(Section):
     """
 
     source: str
-    """Language code of the source side, as in file names and columns."""
+    """Language code of the source side, as in file names and columns. Default: the first `from` of `train`."""
     target: str
-    """Language code of the target side."""
-    train: _TrainingCorpus
-    """A corpus, or a mixture: a list of locators and of sections such as `{corpus: LOCATOR, weight: 2, tag: "<BT>"}`."""
+    """Language code of the target side. Default: the first `to` of `train`."""
+    train: _TrainingText
+    """A corpus, or a mixture: a list of locators and of sections such as `{corpus: LOCATOR, weight: 2, tag: "<BT>"}`. With `to: gn` in
+    any of them the model has several target languages: `<2gn>` is put before the source lines of all text in it (Johnson et al. 2017)."""
     temperature: Annotated[float, Field(ge=1, le=1000)] | None = None
     """Mix in proportion to lines^(1/T) instead of by weights, in epochs as long as all corpora together (Arivazhagan et al. 2019,
     4.2): 1 takes every pair once, 5 is common for many languages, 1000 is almost uniform."""
-    valid: str
-    test: str | None = None
-    """Held-out text for `nmt evaluate`; not used in training."""
+    valid: HeldOutText
+    """A corpus, or a list of locators and of sections such as `{corpus: LOCATOR, to: gn}`: the mean over the languages counts."""
+    test: HeldOutText | None = None
+    """Held-out text for `nmt evaluate`, of the same form; not used in training."""
     normalization: Normalization = "nfc"
     """Form of all text that the model reads and learns to write, also when it translates: Unicode's canonical composition (nfc), with
     plain spaces and without soft hyphens and invisible marks; nfkc also replaces full-width letters, ligatures and the like; none only
@@ -116,6 +150,34 @@ class DataConfig(Section):
     def corpora(self) -> tuple[CorpusConfig, ...]:
         """The training corpora, of which there is one unless they are mixed."""
         return (CorpusConfig(corpus=self.train),) if isinstance(self.train, str) else self.train
+
+    @staticmethod
+    def texts(value: str | tuple[TextConfig, ...] | None) -> tuple[TextConfig, ...]:
+        """The texts of `valid` or `test`."""
+        return (TextConfig(corpus=value),) if isinstance(value, str) else value or ()
+
+    def direction(self, text: TextConfig) -> Direction:
+        """The languages of a text."""
+        return text.source or self.source, text.target or self.target
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The pairs of languages that the model is trained on, in the order of their corpora."""
+        return tuple(dict.fromkeys(map(self.direction, self.corpora)))
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The languages that the model translates to."""
+        return tuple(dict.fromkeys(target for _, target in self.directions))
+
+    def tags(self, text: TextConfig) -> tuple[str, ...]:
+        """The words before every source line of a text: the tag of its target language, and its own."""
+        own = text.tag if isinstance(text, CorpusConfig) else None
+        return tuple(filter(None, (self.language_tag(self.direction(text)[1]), own)))
+
+    def language_tag(self, target: str) -> str | None:
+        """The word that has a source line translated to a language, such as `<2gn>`; None if no line has one."""
+        return f"<2{target}>" if any(corpus.target for corpus in self.corpora) else None
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -131,7 +193,18 @@ class DataConfig(Section):
                 f"temperature {self.temperature:g} and the weight {weighted.weight:g} of {weighted.corpus} both say how often pairs "
                 "are shown: leave one out",
             )
+        self._check_held_out()
         return self
+
+    def _check_held_out(self) -> None:
+        for key, texts in (("valid", self.texts(self.valid)), ("test", self.texts(self.test))):
+            for text in texts:
+                if (target := self.direction(text)[1]) not in self.targets:
+                    raise ContradictionError(
+                        (key, "train"),
+                        f"{key} is to be translated to {target}, but train teaches to translate to "
+                        f"{' and '.join(self.targets)} alone: leave {text.corpus} out, or train on this language too",
+                    )
 
     @model_serializer(mode="wrap")
     def _without_temperature(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -140,6 +213,11 @@ class DataConfig(Section):
         if tree.get("temperature", 0) is None:
             del tree["temperature"]
         return tree
+
+
+def text_name(text: HeldOutText | None) -> str:
+    """The locators of `valid` or `test`, as the name of the text."""
+    return " + ".join(item.corpus for item in DataConfig.texts(text))
 
 
 class SubwordsConfig(Section):

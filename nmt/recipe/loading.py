@@ -49,6 +49,7 @@ def load_recipe(
         raise UsageError(_missing_data(path))
     if _is_in_model_folder(path):
         _complete(tree)
+    _take_first_languages(tree.get("data"))
     if tree.get("chosen") == AUTO:
         if choose is None:
             raise UsageError(
@@ -103,6 +104,15 @@ def _complete(tree: dict[str, Any]) -> None:
     """Set what a model was trained with before there was a setting for it."""
     if isinstance(data := tree.get("data"), dict):
         data.setdefault("normalization", "none")
+
+
+def _take_first_languages(data: object) -> None:
+    """Take the first `from` and `to` of the corpora for a `source` and `target` that are not set."""
+    train = data.get("train") if isinstance(data, dict) else None
+    for section in train if isinstance(train, list) else ():
+        for key, name in (("source", "from"), ("target", "to")):
+            if isinstance(data, dict) and isinstance(section, dict) and name in section:
+                data.setdefault(key, section[name])
 
 
 EXAMPLE_DATA = (

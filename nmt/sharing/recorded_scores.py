@@ -15,7 +15,7 @@ from typing import Any
 
 from nmt.errors import DataError
 from nmt.evaluation.metrics import VALIDATION_SCORES
-from nmt.recipe import Recipe
+from nmt.recipe import Recipe, text_name
 from nmt.runtime.json_files import parse_json, read_bounded
 from nmt.training.log import METRICS, best_validation, read_validations
 
@@ -88,7 +88,7 @@ def _reproduced(content: dict[str, Any], recipe: Recipe) -> Iterator[RecordedSco
         return
     for score in content["scores"]:
         is_alignment = score["metric"] == "AER"
-        text = str(content["aligned"] if is_alignment else recipe.data.test)
+        text = str(content["aligned"]) if is_alignment else text_name(recipe.data.test)
         signature = "" if is_alignment else str(score["signature"])
         interval = float(score["low"]), float(score["high"])
         yield RecordedScore(text, str(score["metric"]), float(score["ours"]), str(score["way"]), signature, interval)
@@ -104,7 +104,7 @@ def _validated(folder: Path, recipe: Recipe) -> Iterator[RecordedScore]:
             signature = record.get("signatures", {}).get(key)
             if key in record and signature:
                 value = float(record[key])
-                yield RecordedScore(recipe.data.valid, name, value, way, str(signature), is_validation=True)
+                yield RecordedScore(text_name(recipe.data.valid), name, value, way, str(signature), is_validation=True)
     except (ValueError, TypeError, AttributeError, OverflowError):
         raise DataError(
             f"{folder / METRICS} is damaged: the best validation must have a number for each metric."

@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from nmt.corpora.locators import load_normalized
+from nmt.corpora.locators import load_text
 from nmt.data.corpus import ParallelCorpus
 from nmt.errors import DataError
 from nmt.recipe import DataConfig, Recipe
@@ -121,7 +121,7 @@ class Overlap:
     @classmethod
     def of(cls, held_out: ParallelCorpus, train: ParallelCorpus) -> Overlap:
         """Compare two texts. It takes the memory of the held-out text, however large the training text is."""
-        train = train.untagged
+        train, held_out = train.untagged, held_out.untagged
         rows = train.source.rows_among(set(held_out.source))
         pairs = {(train.source[row], train.target[row]) for row in rows}
         sources = {source for source, _ in pairs}
@@ -150,7 +150,7 @@ def _held_out(data: DataConfig, text: TrainingText) -> Iterator[tuple[str, Paral
     yield "data.valid", text.valid
     if data.test is not None:
         try:
-            yield "data.test", load_normalized(data, data.test, fetch=False)
+            yield "data.test", load_text(data, data.test, fetch=False)
         except DataError:
             return
 

@@ -28,12 +28,12 @@ def load_recipe(name: str | Path, overrides: str | Iterable[str] = (), *, run: P
 
 def _choose(run: Path | None, data: DataConfig, own: Mapping[str, Any]) -> list[Choice]:
     from nmt.bundle.folder import RECIPE  # not at the top: a recipe that leaves nothing open needs no torch
-    from nmt.corpora.locators import load_normalized, load_training_corpus
+    from nmt.corpora.locators import load_text, load_training_corpus
     from nmt.data.profile import profile_text
 
     if run is not None and (run / RECIPE).is_file():
         return recipes.recorded_choices(run / RECIPE)
-    choices = choose_settings(profile_text(load_training_corpus(data), load_normalized(data, data.valid)), own)
+    choices = choose_settings(profile_text(load_training_corpus(data), load_text(data, data.valid)), own)
     start = own.get("training.pretrained.model") or own.get("training.pretrained")
     if start is None:
         return choices

@@ -94,17 +94,22 @@ class Finding:
 
 
 def convention_warnings(text: TrainingText) -> Iterator[str]:
-    """A sentence for each side and each convention that training and validation text follow differently."""
-    train, valid = text.train.untagged, text.valid
-    sides = zip(train.languages, (train.source, train.target), (valid.source, valid.target), strict=True)
-    for language, *columns in sides:
-        samples = [_sampled(column) for column in columns]
-        yield from _difference(samples, (_TOKENIZATION,), language)
-        yield from _difference(samples, _CASE, language)
+    """A sentence for each side and each convention that training and validation text of a pair of languages follow differently."""
+    for languages, held_out in text.valid.directions.items():
+        if languages not in text.train.directions:
+            continue
+        train, valid = text.train.directions[languages].untagged, held_out.untagged
+        names = (train.name, valid.name) if len(text.valid.directions) > 1 else ("data.train", "data.valid")
+        for language, *columns in zip(
+            languages, (train.source, train.target), (valid.source, valid.target), strict=True
+        ):
+            samples = [_sampled(column) for column in columns]
+            yield from _difference(samples, names, (_TOKENIZATION,), language)
+            yield from _difference(samples, names, _CASE, language)
 
 
 def _difference(
-    samples: list[list[tuple[int, str]]], conventions: tuple[Convention, ...], language: str
+    samples: list[list[tuple[int, str]]], names: tuple[str, str], conventions: tuple[Convention, ...], language: str
 ) -> Iterator[str]:
     """A sentence on the first of the conventions that the texts follow differently, if there is one."""
     for convention in conventions:
@@ -112,8 +117,8 @@ def _difference(
         if min(train.lines, valid.lines) >= _FEWEST and abs(train.share - valid.share) >= _NOTABLE:
             more = train.share > valid.share
             yield (
-                f"Warning: {train.share:.0%} of the lines in {language} {convention.description} in data.train "
-                f"{train.example(follows=more)}, {valid.share:.0%} in data.valid {valid.example(follows=not more)}. {convention.advice}"
+                f"Warning: {train.share:.0%} of the lines in {language} {convention.description} in {names[0]} "
+                f"{train.example(follows=more)}, {valid.share:.0%} in {names[1]} {valid.example(follows=not more)}. {convention.advice}"
             )
             return
 

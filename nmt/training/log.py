@@ -88,6 +88,8 @@ class Log:
         """Log a validation."""
         self._write({"kind": "valid", **record})
         self.show(_validation_line(record))
+        for name, figures in record.get("languages", {}).items():
+            self.show(f"valid  {name}  ppl {perplexity(figures['perplexity'])}  {validation_scores(figures)}".rstrip())
         self.last_validation = validation_scores(record) or f"valid ppl {perplexity(record['perplexity'])}"
 
     def advance(self, record: Record) -> None:
@@ -144,6 +146,20 @@ def read_validations(folder: Path) -> list[dict[str, Any]]:
 def best_validation(records: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """The record of the best validation, that of the weights; None if there is none."""
     return next((record for record in reversed(records) if record.get("best")), None)
+
+
+def best_of_each_language(folder: Path, metric: str) -> str | None:
+    """One sentence on the best validation of each pair of languages by a metric; None if the run has one pair."""
+    best: dict[str, tuple[float, int]] = {}
+    sign = -1 if metric == "perplexity" else 1
+    for record in read_validations(folder):
+        for name, figures in record.get("languages", {}).items():
+            if name not in best or sign * figures[metric] > sign * best[name][0]:
+                best[name] = figures[metric], record["update"]
+    if not best:
+        return None
+    values = (f"{name} {value:.2f} (update {update:,})" for name, (value, update) in best.items())
+    return f"Best of each language, {VALIDATION_SCORES.get(metric, metric)}: {', '.join(values)}."
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from nmt.alignment.corpus_links import WordLinks, load_links
-from nmt.corpora.locators import load_normalized, load_training_corpus
+from nmt.corpora.locators import load_text, load_training_corpus
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.rules import text_rules
 from nmt.recipe import Recipe
@@ -31,8 +31,9 @@ class TrainingText:
             UsageError: a filter does not know one of the languages, or needs a package that is not installed.
         """
         data = recipe.data
-        text_rules(data.filters, (data.source, data.target))  # before minutes are spent on subwords
-        train, valid = load_training_corpus(data), load_normalized(data, data.valid)
+        for languages in data.directions:  # before minutes are spent on subwords
+            text_rules(data.filters, languages)
+        train, valid = load_training_corpus(data), load_text(data, data.valid)
         guided = recipe.training.guided_alignment
         return cls(train, valid, None if guided is None else load_links(guided.links, train, source=data.source))
 
@@ -54,7 +55,7 @@ class TrainingText:
                 lines, kind=config.kind, size=config.size, byte_fallback=byte_fallback, seed=recipe.seed, tags=tags
             )
 
-        text, tags = self.train.untagged, list(dict.fromkeys(tag for tag in self.train.tags if tag))
+        text, tags = self.train.untagged, list(dict.fromkeys(chain.from_iterable(self.train.tags)))
         if config.joint:
             joint = train(chain(text.source, text.target), tags)
             return joint, joint

@@ -46,7 +46,7 @@ from nmt.training.data_file import DataDescription, TextDescription
 from nmt.training.epoch import Epoch, ahead, plan_epoch
 from nmt.training.folder import check_text, check_weights, open_folder, resume_command, warn_of_changed_machine
 from nmt.training.lock import lock_folder
-from nmt.training.log import Log
+from nmt.training.log import Log, best_of_each_language
 from nmt.training.meter import LossStats, Meter, PendingStats
 from nmt.training.optim import Clock, rate_factor, use_weights
 from nmt.training.parallel import LostRank, Ranks, device_of_rank, open_ranks
@@ -56,7 +56,7 @@ from nmt.training.stopping import Stop, Stopping
 from nmt.training.symptoms import Symptoms
 from nmt.training.text import TrainingText
 from nmt.training.update import PreparedGroup, TrainStep
-from nmt.training.validation import Validator, usable_tokenizer
+from nmt.training.validation import Validator, compared_metrics, usable_tokenizer
 from nmt.training.yielding import Yielding
 
 SAVE_EVERY = 600.0
@@ -268,7 +268,7 @@ class Trainer:
             self.bundle.save_description(folder)
             DataDescription(
                 train=TextDescription.of(self.text.train, self.corpus.report),
-                valid=TextDescription.of(self.text.valid, self.validator.corpus.report),
+                valid=TextDescription.of(self.text.valid, self.validator.report),
             ).save(folder)
 
     def _subwords(
@@ -368,6 +368,8 @@ class Trainer:
         self._validate_mean()
         if warning := self.symptoms.worse_than_copying():
             self.log.show(warning)
+        if best_of_each := best_of_each_language(self.folder, compared_metrics(self.settings.validation)[0]):
+            self.log.show(best_of_each)
         if self.settings.pretrained is not None and self.best.checkpoints[:1] == [(self.best.rank, 0)]:
             self.log.show("No later model was better: the model is still the start (update 0).")
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from itertools import chain
+from operator import add
+from statistics import fmean
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from nmt.bundle.folder import Bundle
 from nmt.data.batching import cut, make_batch
 from nmt.data.corpus import ParallelCorpus
-from nmt.data.encoded import encode_corpus
+from nmt.data.encoded import EncodedCorpus, encode_corpus
+from nmt.data.filters import FilterReport
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation import metrics
@@ -38,8 +43,39 @@ MAX_LENGTH = 500
 splits longer lines."""
 
 
+@dataclass(frozen=True)
+class _Text:
+    """Held-out text of one pair of languages.
+
+    Attributes:
+        name: its languages, as in `es-gn`.
+        text: the pairs.
+        ids: the pairs as ids.
+        rows: the pairs whose loss is computed.
+        tokenizer: sacreBLEU's, for BLEU.
+    """
+
+    name: str
+    text: ParallelCorpus
+    ids: EncodedCorpus
+    rows: npt.NDArray[np.intp]
+    tokenizer: str
+
+    @classmethod
+    def of(cls, text: ParallelCorpus, bundle: Bundle, tokenizer: str, *, longest: int) -> _Text:
+        """Encode a text. Raises DataError if no pair has so few tokens that its loss can be computed."""
+        ids = encode_corpus(text, bundle.source, bundle.target, None)
+        rows = np.flatnonzero(np.maximum(ids.source_lengths[:], ids.target_lengths[:]) <= longest)
+        if not len(rows):
+            raise DataError(
+                f"No pair of {text.name} has at most {longest:,} tokens per side, for the perplexity of the validation: "
+                "split its lines, or raise data.filters.max_length."
+            )
+        return cls("-".join(text.languages), text, ids, rows, tokenizer)
+
+
 class Validator:
-    """Validates the model of a bundle, with its current weights, on one text."""
+    """Validates the model of a bundle, with its current weights, on a text, or on one of each pair of languages."""
 
     def __init__(
         self,
@@ -51,49 +87,61 @@ class Validator:
         device: torch.device,
         ranks: Ranks = ALONE,
     ) -> None:
-        self.bundle, self.text, self.precision, self.device, self.ranks = bundle, text, precision, device, ranks
-        self.tokenizer = tokenizer
-        self.settings = bundle.recipe.training
-        self.corpus = encode_corpus(text, bundle.source, bundle.target, None)
-        self.max_length = max(MAX_LENGTH, bundle.recipe.data.filters.max_length)
-        longer = np.maximum(self.corpus.source_lengths[:], self.corpus.target_lengths[:])
-        self.rows = np.flatnonzero(longer <= self.max_length)
-        """The pairs whose loss is computed."""
-        if not len(self.rows):
-            raise DataError(
-                f"No pair of {text.name} has at most {self.max_length:,} tokens per side, for the perplexity of the validation: "
-                "split its lines, or raise data.filters.max_length."
+        self.bundle, self.precision, self.device, self.ranks = bundle, precision, device, ranks
+        self.settings, data = bundle.recipe.training, bundle.recipe.data
+        self.max_length = max(MAX_LENGTH, data.filters.max_length)
+        self.texts = [
+            _Text.of(
+                part,
+                bundle,
+                tokenizer if target == data.target else language_tokenizer(bundle.recipe, target),
+                longest=self.max_length,
             )
+            for (_, target), part in text.directions.items()
+        ]
+
+    @property
+    def report(self) -> FilterReport:
+        """How many pairs there are."""
+        return reduce(add, (text.ids.report for text in self.texts))
 
     @property
     def metrics(self) -> list[str]:
         """What the figures of a rank are; only ranks of the same figures can be compared."""
-        labels = {**metrics.VALIDATION_SCORES, "bleu": f"BLEU (tokenizer {self.tokenizer}; below {LEAST_BLEU:g} as 0)"}
+        tokenizers = "/".join(dict.fromkeys(text.tokenizer for text in self.texts))
+        labels = {**metrics.VALIDATION_SCORES, "bleu": f"BLEU (tokenizer {tokenizers}; below {LEAST_BLEU:g} as 0)"}
         return [labels.get(name, name) for name in compared_metrics(self.settings.validation)]
 
     def introduction(self) -> Iterator[str]:
         """Lines for the log: the metrics, and warnings if BLEU does not suit the text or lines are too long."""
-        yield f"Validation compares {', then '.join(self.metrics)}."
-        if long := len(self.corpus) - len(self.rows):
+        means = f" (means of {', '.join(text.name for text in self.texts)})" if len(self.texts) > 1 else ""
+        yield f"Validation compares {', then '.join(self.metrics)}{means}."
+        if long := sum(len(text.ids) - len(text.rows) for text in self.texts):
             pairs = counted(long, "validation pair")
             yield f"Warning: the perplexity leaves out {pairs} of more than {self.max_length:,} tokens on a side."
-        has_bleu = "bleu" in self.settings.validation.metrics
-        if has_bleu and (warning := metrics.bleu_warning(self.text.target, self.tokenizer)):
-            yield f"Warning: {warning}"
+        for text in self.texts if "bleu" in self.settings.validation.metrics else ():
+            if warning := metrics.bleu_warning(text.text.target, text.tokenizer):
+                yield f"Warning: {warning}"
 
     def validate(self) -> dict[str, Any]:
         """Loss, perplexity, and the metrics of the recipe with their signatures. Leaves the model in evaluation mode.
 
+        Of several pairs of languages, the mean of each, and `languages` with the figures of each pair.
         With several ranks, each computes its share of the text, and all return the same.
 
         Raises:
             Diverged: the loss is not a number, or above `MAX_LOSS`.
         """
         self.bundle.model.eval()
-        loss = self._loss()
+        records = {text.name: self._figures(text) for text in self.texts}
+        return _mean(records) if len(records) > 1 else records[self.texts[0].name]
+
+    def _figures(self, text: _Text) -> dict[str, Any]:
+        """The figures of a text."""
+        loss = self._loss(text)
         if not loss < MAX_LOSS:
             raise Diverged(f"the loss of the validation text is {loss:.3g} nats per token")
-        scores = self._scores()
+        scores = self._scores(text)
         figures = {name: score.score for name, score in scores.items()}
         signatures = {name: score.signature for name, score in scores.items()}
         return {"loss": loss, "perplexity": math.exp(loss), **figures, **({"signatures": signatures} if scores else {})}
@@ -107,11 +155,11 @@ class Validator:
         return tuple(figures.values())
 
     @torch.inference_mode()
-    def _loss(self) -> float:
+    def _loss(self, text: _Text) -> float:
         """Negative log-likelihood per target token, in nats, of the pairs that are not too long."""
-        corpus, model = self.corpus, accelerate(self.bundle.model)
+        corpus, model = text.ids, accelerate(self.bundle.model)
         sources, targets = corpus.source_lengths[:] + 1, corpus.target_lengths[:] + 1
-        order = self.rows[np.argsort(targets[self.rows], kind="stable")]
+        order = text.rows[np.argsort(targets[text.rows], kind="stable")]
         starts = cut(sources[order], targets[order], self.settings.batch_tokens)
         nll, tokens = 0.0, 0
         for rows in self.ranks.share(np.split(order, starts[1:-1])):
@@ -123,28 +171,29 @@ class Validator:
         nll, total = self.ranks.sum((nll, tokens))
         return nll / total
 
-    def _scores(self) -> dict[str, MetricScore]:
+    def _scores(self, text: _Text) -> dict[str, MetricScore]:
         """The metrics that compare translations, if the recipe has any."""
-        return {} if not self._translation_metrics else self._scored(self._translations())
+        return {} if not self._translation_metrics else self._scored(text, self._translations(text.text))
 
     @cached_property
     def copying(self) -> dict[str, float]:
         """The scores of the untranslated source."""
-        return {name: score.score for name, score in self._scored(list(self.text.source)).items()}
+        scores = [self._scored(text, list(text.text.untagged.source)) for text in self.texts]
+        return {name: fmean(each[name].score for each in scores) for name in scores[0]}
 
     @property
     def _translation_metrics(self) -> list[str]:
         """The metrics that compare translations."""
         return [name for name in compared_metrics(self.settings.validation) if name != "perplexity"]
 
-    def _scored(self, translations: list[str]) -> dict[str, MetricScore]:
-        references = list(self.text.target)
+    def _scored(self, text: _Text, translations: list[str]) -> dict[str, MetricScore]:
+        references = list(text.text.target)
         return {
-            name: metrics.score(translations, references, name, tokenize=self.tokenizer)
+            name: metrics.score(translations, references, name, tokenize=text.tokenizer)
             for name in self._translation_metrics
         }
 
-    def _translations(self) -> list[str]:
+    def _translations(self, text: ParallelCorpus) -> list[str]:
         bundle = self.bundle
         decoding = bundle.recipe.decoding.model_copy(update={"beam_size": self.settings.validation.beam_size})
         translator = Translator.of(
@@ -155,12 +204,30 @@ class Validator:
             precision=self.precision,
             alignments=False,
         )
-        lines = self.ranks.share(range(len(self.text)))
-        own = [translation.text for translation in translator.stream(self.text.source[line] for line in lines)]
-        translations = [""] * len(self.text)
+        lines = self.ranks.share(range(len(text)))
+        own = [translation.text for translation in translator.stream(text.source[line] for line in lines)]
+        translations = [""] * len(text)
         for rank, texts in enumerate(self.ranks.gather(own)):
             translations[rank :: self.ranks.count] = texts
         return translations
+
+
+def _mean(records: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The mean of each figure, perplexity being that of the mean loss, and the figures themselves."""
+    first = next(iter(records.values()))
+    means = {
+        name: fmean(record[name] for record in records.values())
+        for name in first
+        if name not in ("perplexity", "signatures")
+    }
+    signatures = {
+        name: " / ".join(dict.fromkeys(record["signatures"][name] for record in records.values()))
+        for name in first.get("signatures", ())
+    }
+    figures = {
+        name: math.exp(means["loss"]) if name == "perplexity" else means[name] for name in first if name != "signatures"
+    }
+    return {**figures, **({"signatures": signatures} if signatures else {}), "languages": dict(records)}
 
 
 def compared_metrics(settings: ValidationConfig) -> list[str]:
@@ -177,5 +244,11 @@ def usable_tokenizer(recipe: Recipe, previous: str | None) -> str:
     """
     tokenizer = metrics.choose_tokenizer(recipe.data.target, recipe.evaluation.tokenize or previous)
     if "bleu" in recipe.training.validation.metrics:
-        metrics.check_tokenizer(tokenizer)
+        for each in (tokenizer, *(language_tokenizer(recipe, target) for target in recipe.data.targets[1:])):
+            metrics.check_tokenizer(each)
     return tokenizer
+
+
+def language_tokenizer(recipe: Recipe, target: str) -> str:
+    """sacreBLEU's tokenizer for translations to a language: that of the recipe, else that of the language."""
+    return metrics.choose_tokenizer(target, recipe.evaluation.tokenize)

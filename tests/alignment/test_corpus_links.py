@@ -93,7 +93,7 @@ def test_links_count_the_words_of_the_text_as_it_was_read(folder: Path, tags: tu
     (folder / "text.align").write_text("0-0 0-1 1-2\n0-0 1-0 2-1\n")
     corpus = corpus_of(folder).normalized(Normalizer())
     if tags:
-        corpus = mix([corpus], tags)
+        corpus = mix([corpus], [tags])
     links = load_links(f"{folder}/text.align", corpus, source="en")
     expected = [[0, 0], [0, 1], [1, 0], [1, 1], [2, 2]], [[0, 0], [1, 1]]
     shift = len(tags)

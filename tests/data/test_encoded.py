@@ -272,8 +272,8 @@ def test_several_processes_write_the_file_of_one(
     corpus, contents, encoders = _corpus(tmp_path, many()), [], []
     batch = encoding._Encoding._batch
 
-    def watched(self: encoding._Encoding, start: int) -> IdTable:
-        result = batch(self, start)
+    def watched(self: encoding._Encoding, task: encoding._Task) -> IdTable:
+        result = batch(self, task)
         return replace(result, counts={**result.counts, f"by {os.getpid()}": 0})
 
     monkeypatch.setattr(encoding._Encoding, "_batch", watched)

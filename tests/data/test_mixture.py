@@ -34,39 +34,39 @@ def ranges(*sizes: int) -> list[range]:
 
 
 def test_the_text_is_the_concatenation_with_tags() -> None:
-    mixed = mix([corpus("a", 2), corpus("b", 1), corpus("a", 1)], [None, "<BT>", None])
+    mixed = mix([corpus("a", 2), corpus("b", 1), corpus("a", 1)], [(), ("<BT>",), ()])
     plain = [("a 0", "0 a"), ("a 1", "1 a"), ("b 0", "0 b"), ("a 0", "0 a")]
     assert list(mixed.untagged.pairs()) == plain
     plain[2] = ("<BT> b 0", "0 b")
     assert list(mixed.pairs()) == plain
     assert (mixed.name, mixed.languages) == ("a + b + a", ("en", "de"))
-    untagged = mix([corpus("a", 2)], [None])
+    untagged = mix([corpus("a", 2)], [()])
     assert untagged.untagged is untagged
 
 
 def test_an_empty_line_gets_no_tag_so_that_filters_see_it() -> None:
     source, target = collect([(["", "a"], ["x", "y"])], 2)
-    mixed = mix([ParallelCorpus(source, target, "a", ("en", "de"))], ["<BT>"])
+    mixed = mix([ParallelCorpus(source, target, "a", ("en", "de"))], [("<BT>",)])
     assert list(mixed.source) == ["", "<BT> a"]
 
 
 def test_the_fingerprint_depends_on_texts_tags_and_order_alone() -> None:
     a, b = corpus("a", 3), corpus("b", 2)
     mixtures = [
-        mix([a, b], [None, None]),
-        mix([b, a], [None, None]),
-        mix([a, b], [None, "<BT>"]),
-        mix([a, b], ["<BT>", None]),
-        mix([a, b], [None, "<X>"]),
-        mix([a, a], [None, None]),
+        mix([a, b], [(), ()]),
+        mix([b, a], [(), ()]),
+        mix([a, b], [(), ("<BT>",)]),
+        mix([a, b], [("<BT>",), ()]),
+        mix([a, b], [(), ("<X>",)]),
+        mix([a, a], [(), ()]),
     ]
     assert len({mixed.fingerprint for mixed in mixtures}) == len(mixtures)
-    assert mix([a], [None]).fingerprint == a.fingerprint
+    assert mix([a], [()]).fingerprint == a.fingerprint
 
 
 def test_text_without_a_tag_is_not_copied() -> None:
     a, b = corpus("a", 1000), corpus("b", 1000)
-    mixed = mix([a, b], [None, "<BT>"])
+    mixed = mix([a, b], [(), ("<BT>",)])
 
     def places(column: Any) -> set[int]:
         return {buffer.address for chunk in column._chunks.chunks for buffer in chunk.buffers() if buffer}

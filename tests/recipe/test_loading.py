@@ -174,3 +174,48 @@ def test_a_contradiction_of_the_base_is_called_one(minimal: Path, tmp_path: Path
     model = load_recipe(grandchild, ["model.decoder.readout=tanh"]).model
     assert isinstance(model, RecurrentModelConfig)
     assert model.decoder.readout.size == 64
+
+
+# --- many languages ---------------------------------------------------------------------------------------------
+
+LANGUAGES = """
+name: many
+data:
+  train: [{corpus: a, from: es, to: gn}, {corpus: b, to: bzd, weight: 2, tag: "<BT>"}, c]
+  valid: [{corpus: d, to: bzd}, e]
+"""
+
+
+def test_corpora_name_their_languages_and_the_first_ones_are_those_of_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "many.yaml"
+    path.write_text(LANGUAGES)
+    recipe = load_recipe(path)
+    data = recipe.data
+    assert (data.source, data.target) == ("es", "gn")
+    assert data.directions == (("es", "gn"), ("es", "bzd"))
+    assert list(map(data.tags, data.corpora)) == [("<2gn>",), ("<2bzd>", "<BT>"), ("<2gn>",)]
+    assert list(map(data.tags, data.texts(data.valid))) == [("<2bzd>",), ("<2gn>",)]
+    dumped = dump_recipe(recipe)
+    assert "to: bzd" in dumped
+    path.write_text(dumped)
+    assert load_recipe(path) == recipe
+
+
+def test_a_recipe_of_one_pair_of_languages_says_none_of_its_corpora(minimal: Path) -> None:
+    recipe = load_recipe(minimal, ["data.train=[a, b]"])
+    assert list(map(recipe.data.tags, recipe.data.corpora)) == [(), ()]
+    assert "from:" not in dump_recipe(recipe)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["data.valid=[{corpus: d, to: nah}]"],
+        ["data.test=[{corpus: d, to: nah}]"],
+        ["data.target=nah", "data.valid=e", "data.train=[{corpus: a, from: es, to: gn}, {corpus: b, to: bzd}]"],
+    ],
+)
+def test_text_in_a_language_that_is_not_trained_is_refused(tmp_path: Path, settings: list[str]) -> None:
+    path = tmp_path / "many.yaml"
+    path.write_text(LANGUAGES)
+    assert "is to be translated to nah, but train teaches to translate to gn and bzd alone" in refusal(path, *settings)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from nmt.bundle.folder import RECIPE
-from nmt.corpora.locators import load_normalized, load_training_corpus
+from nmt.corpora.locators import load_text, load_training_corpus
 from nmt.recipe import DataConfig, Normalization, dump_recipe, load_recipe
 from nmt.text.normalization import Normalizer
 
@@ -95,9 +95,9 @@ def test_corpora_are_normalized_by_the_recipe(tmp_path: Path) -> None:
     train = ({"corpus": locators[0], "tag": "<T>"}, locators[1])
     data = DataConfig.model_validate({"source": "en", "target": "de", "train": train, "valid": locators[0]})
     assert list(load_training_corpus(data)) == [("<T> a dog", "ein Hund"), ("two dogs", "zwei Hunde")]
-    assert list(load_normalized(data, data.valid)) == [("a dog", "ein Hund")]
+    assert list(load_text(data, data.valid)) == [("a dog", "ein Hund")]
     raw = data.model_copy(update={"normalization": "none"})
-    assert list(load_normalized(raw, data.valid)) == [("a\u00a0dog", "ein Hund")]
+    assert list(load_text(raw, data.valid)) == [("a\u00a0dog", "ein Hund")]
 
 
 def test_models_from_before_the_setting_have_none(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def write(folder: Path, name: str, pairs: list[tuple[str, str]]) -> None:
 
 def warning(folder: Path, test: str | None) -> str | None:
     data = recipe(folder).data.model_copy(update={"test": test})
-    texts = [load_corpus(name, source="src", target="tgt") for name in (str(data.train), data.valid)]
+    texts = [load_corpus(name, source="src", target="tgt") for name in (str(data.train), str(data.valid))]
     return overlap_warning(data, TrainingText(texts[0], texts[1]))
 
 

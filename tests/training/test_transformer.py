@@ -85,7 +85,7 @@ def test_a_line_alone_is_that_line_in_a_batch(run: Path) -> None:
 
 
 def test_it_joins_an_ensemble_with_a_recurrent_model(recipe: Recipe, run: Path, tmp_path: Path) -> None:
-    recurrent = toy_recipe(Path(recipe.data.valid).parent, training={"updates": 5})
+    recurrent = toy_recipe(Path(str(recipe.data.valid)).parent, training={"updates": 5})
     nmt.train(recurrent, tmp_path / "recurrent", quiet=True, device="cpu")
     both = nmt.load([run, tmp_path / "recurrent"], "cpu", decoding={"beam_size": 3})
     assert [translation.source for translation in both.translate(LINES)] == LINES

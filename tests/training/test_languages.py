@@ -1,0 +1,146 @@
+"""Many languages in one model: a tag says which one to write, each is validated, and a user never sees the tag."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.corpora.locators import load_text, load_training_corpus
+from nmt.data.encoded import encode_corpus
+from nmt.errors import DataError
+from nmt.recipe import FiltersConfig, Recipe, load_recipe
+from nmt.text.subwords import Subwords
+from nmt.training.conventions import convention_warnings
+from nmt.training.log import best_of_each_language, read_validations
+from nmt.training.text import TrainingText
+from nmt.training.trainer import train
+from tests.training.toy import recipe as toy_recipe
+from tests.training.toy import write_reversal
+
+TARGETS = ("rev", "cpy")
+
+
+def languages(folder: Path, **sections: Any) -> Recipe:
+    """A toy recipe for letters to the reversed letters (rev) and to the letters themselves (cpy)."""
+    entries = {
+        split: [{"corpus": f"{folder}/{split}", "to": code} for code in TARGETS] for split in ("train", "valid", "test")
+    }
+    data = {"source": "src", "target": "rev", **entries, **sections.pop("data", {})}
+    subwords = {"kind": "word", "size": 14, "byte_fallback": False}
+    return toy_recipe(folder, data=data, **{"subwords": subwords, **sections})
+
+
+def write_languages(folder: Path, pairs: int = 1500) -> None:
+    """Write train, valid and test.{src,rev,cpy}."""
+    write_reversal(folder, pairs=pairs)
+    for split in ("train", "valid"):
+        (folder / f"{split}.tgt").rename(folder / f"{split}.rev")
+        (folder / f"{split}.cpy").write_text((folder / f"{split}.src").read_text())
+    for code in ("src", *TARGETS):
+        (folder / f"test.{code}").write_text((folder / f"valid.{code}").read_text())
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("languages")
+    write_languages(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(corpora: Path) -> Path:
+    """A model of both languages."""
+    recipe = languages(corpora, training={"epochs": 4, "validation": {"metrics": ["chrf"]}})
+    return train(recipe, corpora / "run", device="cpu", quiet=True).folder
+
+
+# --- text -------------------------------------------------------------------------------------------------------
+
+
+def test_every_text_has_the_tag_of_its_target_language_before_other_tags(corpora: Path) -> None:
+    back = {"corpus": f"{corpora}/train", "to": "cpy", "tag": "<BT>"}
+    plain = {"corpus": f"{corpora}/train"}
+    recipe = languages(corpora, data={"train": [back, plain]})
+    text, line = TrainingText.load(recipe), (corpora / "train.src").read_text().splitlines()[0]
+    assert text.train.source[0] == f"<2cpy> <BT> {line}"
+    assert text.train.source[1500] == f"<2rev> {line}"
+    assert text.train.untagged.source[1500] == line
+    source, _ = text.subwords(languages(corpora, subwords={"kind": "word", "size": 15, "byte_fallback": False}))
+    assert source.tokens(source.encode(text.train.source[0])[:2]) == ["▁<2cpy>", "▁<BT>"]
+    one = load_text(recipe.data, f"{corpora}/valid")
+    assert one.source[0].startswith("<2rev> ")
+
+
+def test_source_languages_alone_need_no_tag(corpora: Path) -> None:
+    (corpora / "train.oth").write_text((corpora / "train.src").read_text())
+    parts = [{"corpus": f"{corpora}/train", "from": code} for code in ("src", "oth")]
+    valid = f"{corpora}/valid"
+    corpus = load_training_corpus(languages(corpora, data={"train": parts, "valid": valid, "test": valid}).data)
+    assert corpus.tags == ((), ())
+    assert list(corpus.directions) == [("src", "rev"), ("oth", "rev")]
+
+
+def test_filters_of_languages_are_those_of_each_corpus(tmp_path: Path) -> None:
+    """Japanese is right on the side of ja and wrong on that of de; a copy is one in spite of its tag."""
+    (tmp_path / "a.en").write_text("a dog\n" * 3)
+    (tmp_path / "a.de").write_text("ein Hund\n犬がいる\na dog\n")
+    (tmp_path / "b.en").write_text("a dog\n" * 2)
+    (tmp_path / "b.ja").write_text("ein Hund\n犬がいる\n")
+    parts = [{"corpus": f"{tmp_path}/{name}", "to": code} for name, code in (("a", "de"), ("b", "ja"))]
+    valid = {"corpus": f"{tmp_path}/a", "to": "de"}
+    recipe = languages(tmp_path, data={"source": "en", "target": "de", "train": parts, "valid": [valid], "test": None})
+    text = load_training_corpus(recipe.data)
+    subwords = Subwords.train([*text.source, *text.target], kind="char", size=300, byte_fallback=True)
+    encoded = encode_corpus(text, subwords, subwords, FiltersConfig(scripts=True, copies=False))
+    assert encoded.rows.tolist() == [0, 4]
+    assert encoded.report.removed == {"copy": 1, "script": 2}
+
+
+def test_swapped_sides_are_noticed_in_each_language(tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_text("a dog\n" * 20)
+    (tmp_path / "a.de").write_text("ein Hund\n" * 20)
+    (tmp_path / "b.en").write_text("犬がいる\n" * 20)
+    (tmp_path / "b.ja").write_text("a dog\n" * 20)
+    parts = [{"corpus": f"{tmp_path}/{name}", "to": code} for name, code in (("a", "de"), ("b", "ja"))]
+    data = {"source": "en", "target": "de", "train": parts, "valid": f"{tmp_path}/a", "test": None}
+    with pytest.raises(DataError, match=r"The sides of .*/b are swapped: its en side is in ja"):
+        TrainingText.load(languages(tmp_path, data=data))
+
+
+def test_conventions_are_compared_within_a_language(corpora: Path, tmp_path: Path) -> None:
+    write_languages(tmp_path, pairs=40)
+    recipe = languages(tmp_path)
+    assert not list(convention_warnings(TrainingText.load(recipe)))
+    (tmp_path / "valid.cpy").write_text((tmp_path / "valid.cpy").read_text().upper())
+    [warning] = convention_warnings(TrainingText.load(recipe))
+    assert f"in cpy have no upper-case letter in {tmp_path}/train" in warning
+
+
+# --- training ---------------------------------------------------------------------------------------------------
+
+
+def test_each_language_is_validated_and_the_mean_selects(run: Path) -> None:
+    records = read_validations(run)
+    for record in records:
+        figures = record["languages"]
+        assert list(figures) == ["src-rev", "src-cpy"]
+        assert record["chrf"] == pytest.approx(sum(item["chrf"] for item in figures.values()) / 2)
+        assert record["loss"] == pytest.approx(sum(item["loss"] for item in figures.values()) / 2)
+    best = max(records, key=lambda record: record["chrf"])
+    assert next(record["best"] for record in records if record["update"] == best["update"])
+    for figures in best["languages"].values():  # without the tag nobody could tell which one is wanted
+        assert figures["chrf"] > 60
+
+
+def test_the_best_of_each_language_is_told(run: Path) -> None:
+    sentence = best_of_each_language(run, "chrf")
+    assert sentence is not None
+    for name in ("src-rev", "src-cpy"):
+        value, update = max((item["languages"][name]["chrf"], item["update"]) for item in read_validations(run))
+        assert f"{name} {value:.2f} (update {update:,})" in sentence
+
+
+def test_the_recipe_of_the_model_tells_all_languages(run: Path, corpora: Path) -> None:
+    data = load_recipe(run / "recipe.yaml").data
+    assert data.directions == (("src", "rev"), ("src", "cpy"))
+    assert data == languages(corpora).data

@@ -21,6 +21,8 @@ Precision = Literal["fp32", "bf16", "fp16"]
 """Precision of matrix products in training."""
 DecodingPrecision = Literal["fp32", "bf16", "fp16", "int8"]
 """Precision of matrix products in decoding."""
+PRODUCT_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+"""Environment variables: how many compiled products oneDNN and PyTorch keep."""
 _DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES: dict[DecodingPrecision, torch.dtype] = {
     "fp32": torch.float32,
@@ -28,6 +30,16 @@ DTYPES: dict[DecodingPrecision, torch.dtype] = {
     "fp16": torch.float16,
     "int8": torch.int8,
 }
+
+
+def bound_compiled_products() -> None:
+    """Have PyTorch keep few of the matrix products that oneDNN compiles, in bf16 on a CPU, unless the environment says how many.
+
+    oneDNN compiles one for each shape. It and PyTorch keep 1,024 each, in training a gigabyte and more; but there, shapes hardly
+    return after an update. The first product of a process fixes the numbers.
+    """
+    for cache in PRODUCT_CACHES:
+        os.environ.setdefault(cache, "128")
 
 
 def choose_device(name: str) -> torch.device:

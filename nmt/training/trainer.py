@@ -26,7 +26,13 @@ from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
 from nmt.recipe import Recipe, TrainingConfig
 from nmt.runtime.arguments import as_path
-from nmt.runtime.device import as_device, check_precision, choose_precision, torch_defaults
+from nmt.runtime.device import (
+    as_device,
+    bound_compiled_products,
+    check_precision,
+    choose_precision,
+    torch_defaults,
+)
 from nmt.runtime.progress import with_rate
 from nmt.runtime.wording import counted
 from nmt.text.subwords import Subwords
@@ -125,6 +131,7 @@ def train(
         Interrupted: a signal stopped the training; its state is saved.
     """
     folder, device = as_path(folder, "The run folder"), device_of_rank(as_device(device))
+    bound_compiled_products()
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, run=folder if resume else None)
     with Stopping() as stopping:
         try:

@@ -27,6 +27,7 @@ from nmt.cli.options import (
     SourceText,
     TargetText,
     Threads,
+    To,
     build_translator,
     links_destination,
     load_models,
@@ -52,6 +53,7 @@ def align(
     model: Model,
     source: SourceText,
     target: TargetText,
+    to: To = None,
     output: LinksOutput = None,
     form: Annotated[LinksFormat, option("pharaoh, naacl, json or npz; see Details.", "NAME", "--format")] = "pharaoh",
     level: Annotated[Literal["words", "tokens"], option("words, or tokens (subwords).", "NAME")] = "words",
@@ -104,10 +106,9 @@ def align(
 
     Each pair gives a line `i-j ...`: source word i, target word j, from 0; empty if a side is blank or too long. Words are
     split at spaces; in Chinese, Japanese or Thai they are tokens. naacl writes `line i j S`, from 1; json and npz add words and
-    weights. --layer and --head imply attention. --extract: argmax links each target word to its best source word; threshold
-    links what reaches --threshold; mutual normalizes over target words too. Default: mutual; for attention argmax, or
-    threshold if guided. --symmetrize: intersection, union, grow-diag-final-and (default for attention); mean or geometric
-    (default for posterior) mean of weights.
+    weights. --extract: argmax links each target word to its best source word; threshold links what reaches --threshold; mutual
+    normalizes over target words too. Default: mutual; for attention argmax, or threshold if guided. --symmetrize: intersection,
+    union, grow-diag-final-and (for attention), mean or geometric (for posterior).
     """
     set_up(quiet=quiet, threads=threads)
     destination = links_destination(output, gold)
@@ -129,7 +130,7 @@ def align(
 
     total = count_pairs(source, target)
     gold_links = read_gold_links(gold, total, gold_order)
-    bundles = _load([model] if reverse is None else [model, reverse], device, level=level)
+    bundles, targets = _load([model] if reverse is None else [model, reverse], device, to, level=level)
     bundles = choose_attention(bundles, layer, head)
     fitting = fitting_extraction(bundles[0].recipe, posterior=posterior)
     extraction = Extraction(
@@ -137,7 +138,8 @@ def align(
     )
     options: dict[str, Any] = {"precision": precision, "batch_tokens": batch_tokens, "posterior": posterior}
     forward, *backward = (
-        ForcedAligner(bundle, build_translator([bundle], **options), level, shift) for bundle in bundles
+        ForcedAligner(bundle, build_translator([bundle], to=language, **options), level, shift)
+        for bundle, language in zip(bundles, targets, strict=True)
     )
     aligned = align_pairs(arriving_pairs(source, target), forward, *backward, extraction=extraction, longest=max_length)
     is_hidden = quiet or (destination == STANDARD and sys.stdout is not None and sys.stdout.isatty())
@@ -150,20 +152,25 @@ def align(
         typer.echo(str(error_rate(links, gold_links, bootstrap=bootstrap)))
 
 
-def _load(folders: Sequence[Path], device: str, *, level: str) -> list[Bundle]:
-    """Load the model and that of --reverse. Raises UsageError if they do not fit, DataError if one has no attention."""
+def _load(folders: Sequence[Path], device: str, to: str | None, *, level: str) -> tuple[list[Bundle], list[str]]:
+    """Load the model and that of --reverse, and the target language of each.
+
+    Raises UsageError if they do not fit, DataError if one has no attention.
+    """
+    from nmt.bundle.languages import choose_direction, describe_directions
+
     bundles = load_models(folders, device, attending=True)
+    source, target = choose_direction(bundles[0].recipe.data, to)
     for forward, backward in pairwise(bundles):
-        one, other = forward.recipe.data, backward.recipe.data
-        if (one.source, one.target) != (other.target, other.source):
+        if (target, source) not in backward.recipe.data.directions:
             raise UsageError(
-                f"{folders[1]} translates {other.source} to {other.target}, but the reverse of {folders[0]} must "
-                f"translate {one.target} to {one.source}."
+                f"{folders[1]} translates {describe_directions(backward.recipe.data)}, but the reverse of {folders[0]} must "
+                f"translate {target} to {source}."
             )
         sides = [(forward.source, backward.target), (forward.target, backward.source)]
         if level == "tokens" and any(mine.fingerprint != theirs.fingerprint for mine, theirs in sides):
             raise UsageError(f"{folders[1]} cuts words into other tokens than {folders[0]}: leave out --level tokens.")
-    return bundles
+    return bundles, [target, source][: len(bundles)]
 
 
 def _check_gold(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, TypedDict
@@ -24,6 +23,7 @@ from nmt.cli.options import (
     ReplaceUnknown,
     Split,
     Threads,
+    To,
     argument,
     build_translator,
     load_models,
@@ -45,6 +45,7 @@ def evaluate(
         argument("Models (folder, .zip, hf:owner/name), scored as an ensemble; or --hyp.", "MODEL", default=False),
     ] = None,
     split: Split = "test",
+    to: To = None,
     hyp: Annotated[
         Path | None, option("Translations to score; - is stdin.", "FILE", "--hyp", default="the model's")
     ] = None,
@@ -93,9 +94,10 @@ def evaluate(
     approximate randomization.
     The default tokenizer is zh for Chinese, ja-mecab for Japanese, ko-mecab for Korean (char if MeCab is not installed),
     else 13a. A locator names a corpus, such as data/test.{en,de} or multi30k/val.
+    Several texts have a row each, and the mean.
 
     Text with gold links also gets the AER of the attention on the references: the sample, `hansards-en-fr/gold.trial`, or
-    text with a Pharaoh file (`test.align` beside `test.en` and `test.fr`).
+    text with a Pharaoh file (`test.align` beside `test.en`).
     """
     set_up(quiet=quiet, threads=threads)
     from nmt.comparison.translation_scores import Evaluation
@@ -118,25 +120,26 @@ def evaluate(
         raise UsageError("--language is that of --hyp; that of what a MODEL writes is known: leave it out.")
     else:
         from nmt.comparison.evaluation import evaluate as evaluate_model
-        from nmt.comparison.measure import load_held_out
+        from nmt.comparison.measure import held_out_texts
 
         bundles = load_models(models, device)
-        corpus = load_held_out(bundles[0].recipe, split)
+        texts = held_out_texts(bundles[0].recipe, split, to)
         translator = build_translator(
             bundles,
             precision=precision,
             batch_tokens=batch_tokens,
             decoding={"beam_size": beam_size, "length_penalty": length_penalty, "horizon": horizon, "prune": prune},
             replace_unknown=unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown),
+            to=to,
         )
         result = evaluate_model(
             translator,
-            corpus,
-            baseline=_matching(baseline, len(corpus), corpus.name) if baseline else None,
+            texts,
+            baseline=_matching(baseline, len(texts[0]), texts[0].name) if baseline else None,
             progress=partial(with_progress, quiet=quiet),
             **scoring,
         )
-        result = replace(result, system=" + ".join(map(str, models)))
+        result = result.of_system(" + ".join(map(str, models)))
     typer.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2) if as_json else str(result))
     if output is not None:
         write_lines(output, result.translations)

@@ -50,6 +50,7 @@ def argument(text: str, metavar: str | None = None, *, default: str | bool = Tru
     return typer.Argument(help=text, metavar=metavar, show_default=default)
 
 
+To = Annotated[str | None, option("Target language, of a model with several.", "CODE", "--to", default="the only one")]
 Model = Annotated[Path, argument("Model: a folder, a .zip or hf:owner/name.", "MODEL", default=False)]
 SourceText = Annotated[
     Path, option("Source text, one sentence per line; - is stdin.", "FILE", "--source", "-s", default=False)

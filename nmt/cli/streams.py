@@ -21,7 +21,7 @@ from nmt.runtime.files import completing, keep_mode, replacing
 from nmt.runtime.wording import counted
 
 if TYPE_CHECKING:
-    from nmt.recipe import DataConfig
+    from nmt.recipe import Direction
 
 logger = logging.getLogger(__name__)
 
@@ -74,13 +74,13 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
         yield stream
 
 
-def input_file(path: Path, data: DataConfig) -> Path:
+def input_file(path: Path, direction: Direction) -> Path:
     """The file to read: the source side of a test set such as `sacrebleu:wmt14/en-de`, else the path itself."""
     if not str(path).startswith("sacrebleu:"):
         return path
     from nmt.corpora.sacrebleu_sets import sacrebleu_files
 
-    return sacrebleu_files(str(path), data.source, data.target)[0]
+    return sacrebleu_files(str(path), *direction)[0]
 
 
 @contextmanager

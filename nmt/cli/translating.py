@@ -38,6 +38,7 @@ from nmt.cli.options import (
     SourceText,
     TargetText,
     Threads,
+    To,
     argument,
     build_translator,
     load_models,
@@ -65,14 +66,14 @@ from nmt.training.launch import count_of_ranks, launch, rank_of_process
 
 if TYPE_CHECKING:
     from nmt.alignment.links import Links
-    from nmt.bundle.folder import Bundle
     from nmt.decoding.translator import Translation
+    from nmt.recipe import Direction
     from nmt.search.sampling import Sampling
 
 logger = logging.getLogger(__name__)
 
 OutputFormat = Literal["text", "tsv", "jsonl"]
-_sampling_option = partial(option, panel="Sampling")
+_sampling_option = partial(option, panel="Search")
 _NOTHING = "-inf", ""
 """Score and text of a missing translation in an n-best list."""
 
@@ -87,6 +88,7 @@ def translate(
     output: Annotated[
         Path, option("File to write; .gz, .xz, .zst and .bz2 compress.", "FILE", "--output", "-o", default="stdout")
     ] = STANDARD,
+    to: To = None,
     form: Annotated[
         OutputFormat, option("text, tsv (a table) or jsonl (an object per line).", "NAME", "--format")
     ] = "text",
@@ -175,7 +177,10 @@ def translate(
     part = Shard.of_rank() if shard is None else Shard.parse(shard)
     quiet = quiet or (shard is None and part.number > 1)
     set_up(quiet=quiet, threads=threads)
+    from nmt.bundle.languages import choose_direction
+
     bundles = load_models(models, device)
+    direction = choose_direction(bundles[0].recipe.data, to)
     if alignments is not None:
         need_attention(bundles[0], models[0])
     has_attention = bundles[0].recipe.model.has_attention
@@ -200,15 +205,16 @@ def translate(
         sampling=sampling,
         split_sentences=split_sentences,
         protect=protect,
+        to=to,
         window=1 if window is None and is_terminal(source) else window,  # a typed line is translated at once
     )
-    language = bundles[0].recipe.data.source
-    source = input_file(source, bundles[0].recipe.data)
+    language, _ = direction
+    source = input_file(source, direction)
     with ExitStack() as stack:
         outputs = [output] if links_path is None else [output, links_path]
         place = stack.enter_context(merging([] if shard else outputs))
         if is_typed and not quiet:
-            _greet(models, bundles[0])
+            _greet(models, direction)
         texts = typed_lines(f"{escaped(language)}> ") if is_typed else stack.enter_context(open_texts(source, language))
         text_file = stack.enter_context(open_output(place(output), keep_part=True))
         links_file = links_path and stack.enter_context(open_output(place(links_path), keep_part=True))
@@ -247,11 +253,11 @@ def _own_device(devices: str, device: str, shard: str | None, output: Path) -> s
     return names[rank_of_process()]
 
 
-def _greet(models: Sequence[Path], bundle: Bundle) -> None:
+def _greet(models: Sequence[Path], direction: Direction) -> None:
     """Say what a terminal is for now."""
-    data, names = bundle.recipe.data, " and ".join(map(str, models))
+    source, target = map(escaped, direction)
     typer.echo(
-        f"{names}: {escaped(data.source)} to {escaped(data.target)}. Type a line to translate it; Ctrl-D ends.",
+        f"{' and '.join(map(str, models))}: {source} to {target}. Type a line to translate it; Ctrl-D ends.",
         err=True,
     )
 
@@ -359,6 +365,7 @@ def score(
     model: Model,
     source: SourceText,
     target: TargetText,
+    to: To = None,
     normalize: Annotated[bool, option("Divide by the number of tokens, end mark included.", "", "--normalize")] = False,
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -380,7 +387,7 @@ def score(
     set_up(quiet=quiet, threads=threads)
     pairs = arriving_pairs(source, target)
     translator = build_translator(
-        load_models([model], device), precision=precision, batch_tokens=batch_tokens, alignments=False
+        load_models([model], device), precision=precision, batch_tokens=batch_tokens, alignments=False, to=to
     )
     summary = _print_scores(translator.stream_scores(pairs), normalize=normalize)
     if not quiet:

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ from nmt.alignment.links import GoldLinks
 from nmt.alignment.translation import Translation
 from nmt.alignment.weights import Alignment, entropy
 from nmt.bundle.folder import WEIGHTS
+from nmt.bundle.languages import choose_direction
 from nmt.comparison.lengths import Bucket, length_buckets
 from nmt.comparison.plan import Candidate
 from nmt.comparison.runs import records
@@ -136,14 +138,15 @@ class HeldOut:
             UsageError: the recipe has no test text, or the text given for alignments has no gold links.
             DataError: a text cannot be read, or the numbers of lines and links differ.
         """
-        data, corpus = recipe.data, load_held_out(recipe, split)
-        with_links = aligned or aligned_text(data, corpus.name)
-        gold = gold_links(with_links, source=data.source) if with_links else None
+        corpus = load_held_out(recipe, split)
+        source, target = corpus.languages
+        with_links = aligned or aligned_text(recipe.data, corpus.name)
+        gold = gold_links(with_links, source=source) if with_links else None
         if aligned and gold is None:
             raise UsageError(f"--aligned {aligned}: no gold links are known for this text; put them in a .align file.")
         other = corpus
         if with_links and with_links != corpus.name:
-            other = load_corpus(with_links, source=data.source, target=data.target)
+            other = load_corpus(with_links, source=source, target=target)
         if gold is not None and len(gold) != len(other):
             raise DataError(
                 f"{other.name} has {counted(len(other), 'sentence pair')}, but gold links of {len(gold):,}."
@@ -152,17 +155,36 @@ class HeldOut:
 
 
 def load_held_out(recipe: Recipe, split: str) -> ParallelCorpus:
-    """The text of `test`, `valid` or a locator. Raises UsageError if the recipe names no test text, and DataError."""
-    data = recipe.data
-    texts = data.texts({"test": data.test, "valid": data.valid}.get(split, split))
-    if not texts:
-        raise UsageError("The recipe names no data.test: give --split valid or the locator of a corpus.")
+    """The only text of `test` or `valid`, or that of a locator. Raises UsageError if there is none or are several, and DataError."""
+    texts = held_out_texts(recipe, split, None)
     if len(texts) > 1:
         raise UsageError(
-            f"data.{split} has {len(texts)} texts, and this takes one: name it, as in --split {texts[0].corpus}."
+            f"data.{split} has {len(texts)} texts, and this takes one: name it, as in --split {texts[0].name}."
         )
-    source, target = data.direction(texts[0])
-    return load_corpus(texts[0].corpus, source=source, target=target)
+    return texts[0]
+
+
+def held_out_texts(recipe: Recipe, split: str, to: str | None) -> list[ParallelCorpus]:
+    """The texts of `test` or `valid`, or that of a locator. With `to`, those in a target language alone.
+
+    Raises:
+        UsageError: the recipe names no test text, or none in this language, or does not tell the language of a locator.
+        DataError: a text cannot be read.
+    """
+    data = recipe.data
+    of_recipe = {"test": data.texts(data.test), "valid": data.texts(data.valid)}
+    if split in of_recipe:
+        wanted = None if to is None else choose_direction(data, to)[1]
+        named = [(text.corpus, data.direction(text)) for text in of_recipe[split]]
+        places = [(corpus, direction) for corpus, direction in named if wanted in (None, direction[1])]
+        if named and not places:
+            raise UsageError(f"data.{split} has no text in {wanted}: give the locator of a corpus as --split.")
+    else:
+        known = next((text for text in chain(*of_recipe.values()) if text.corpus == split and to is None), None)
+        places = [(split, choose_direction(data, to) if known is None else data.direction(known))]
+    if not places:
+        raise UsageError("The recipe names no data.test: give --split valid or the locator of a corpus.")
+    return [load_corpus(corpus, source=source, target=target) for corpus, (source, target) in places]
 
 
 def saved_figures(candidate: Candidate, text: HeldOut, machine: str) -> Figures | None:
@@ -180,7 +202,7 @@ def measure(
 ) -> Figures:
     """Measure a trained model and save its row. Raises DataError if its folder cannot be used."""
     [bundle] = load_bundles([candidate.run], device)
-    translator = Translator(bundle, decoding=candidate.recipe.decoding)
+    translator = Translator(bundle, decoding=candidate.recipe.decoding, to=text.corpus.languages[1])
     figures = Figures(
         parameters=bundle.parameters,
         vocabulary=bundle.target.fingerprint,

@@ -27,6 +27,8 @@ class Evaluation:
         scores: BLEU, chrF and TER, with signatures and confidence intervals.
         comparisons: the same scores beside those of a baseline, with p-values.
         alignment: error rate of the attention on the references; None for text without gold links.
+        languages: source and target language; none if they are not known.
+        texts: the evaluation of each text, if these scores are the means of several.
     """
 
     text: str
@@ -36,6 +38,25 @@ class Evaluation:
     scores: tuple[MetricScore, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     alignment: AlignmentErrorRate | None = None
+    languages: tuple[str, str] | None = None
+    texts: tuple[Evaluation, ...] = ()
+
+    @classmethod
+    def mean(cls, texts: Sequence[Evaluation]) -> Evaluation:
+        """The evaluations of several texts, and the means of their scores, which have no intervals."""
+        scores = zip(*(text.scores for text in texts), strict=True)
+        return cls(
+            " + ".join(text.text for text in texts),
+            texts[0].system,
+            [line for text in texts for line in text.translations],
+            [[line for text in texts for line in text.references[0]]],
+            tuple(metrics.mean_score(each) for each in scores),
+            texts=tuple(texts),
+        )
+
+    def of_system(self, name: str) -> Evaluation:
+        """The same, with another name of what translated."""
+        return replace(self, system=name, texts=tuple(text.of_system(name) for text in self.texts))
 
     @property
     def bleu(self) -> MetricScore:
@@ -53,6 +74,9 @@ class Evaluation:
         return self.scores[2]
 
     def __str__(self) -> str:
+        if self.texts:
+            rows = {"-".join(text.languages or ()): text.scores for text in self.texts}
+            return metrics.format_rows({**rows, "mean": self.scores})
         lines = [metrics.format_scores(self.scores)]
         lines += [] if self.alignment is None else [str(self.alignment)]
         lines += ["", metrics.format_comparison(self.comparisons)] if self.comparisons else []
@@ -67,6 +91,8 @@ class Evaluation:
             "scores": list(map(asdict, self.scores)),
             "comparison": list(map(asdict, self.comparisons)),
             "alignment": None if self.alignment is None else asdict(self.alignment),
+            **({"languages": list(self.languages)} if self.languages else {}),
+            **({"texts": [text.to_dict() for text in self.texts]} if self.texts else {}),
         }
 
     def scored(

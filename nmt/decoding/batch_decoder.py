@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -59,7 +59,9 @@ class BatchDecoder:
         posterior: bool,
         unknown: UnknownWords | None,
         sampling: Sampling | None = None,
+        tags: Sequence[Sequence[int]] = (),
     ) -> None:
+        """Prepare the search. The tokens of `tags`, for each member, come before those of every source; alignments leave them out."""
         self.ensemble = ensemble
         self.target = target
         self.decoding = decoding
@@ -67,6 +69,7 @@ class BatchDecoder:
         self.posterior = posterior
         self.unknown = unknown
         self.sampling = sampling
+        self.tags = tags or [()] * len(ensemble.models)
         self.penalties = Penalties(decoding.length_penalty, decoding.coverage_penalty)
         self.beam_size = decoding.beam_size if sampling is None else n_best
         self.searching = pack_search(Search(self._search_options()))
@@ -115,13 +118,16 @@ class BatchDecoder:
     ) -> list[TranslationHypothesis]:
         sentences, targets = zip(*pairs, strict=True)
         with self.ensemble.evaluating(), threads_for(sum(map(len, targets))):
-            sources = [[sentence.ids[member] for sentence in sentences] for member in range(len(sentences[0].ids))]
+            sources = [
+                [(*tag, *sentence.ids[member]) for sentence in sentences] for member, tag in enumerate(self.tags)
+            ]
             forced = self.ensemble.force(sources, targets)
             totals = forced.token_log_probs.sum(dim=1)
             lengths = torch.tensor([len(target) + 1 for target in targets], device=totals.device)
             mask = self._sources(sentences)[0] != PAD
             scores = self.penalties.score(totals, lengths, forced.alignment.sum(dim=1), mask).tolist()
             alignment = (self.ensemble.posterior(sources, targets) if posterior else forced.alignment).cpu()
+            alignment = alignment[:, :, len(self.tags[0]) :]
         log_probs = forced.token_log_probs.tolist()
         return [
             TranslationHypothesis(
@@ -144,9 +150,16 @@ class BatchDecoder:
         start = self.ensemble.step, self.ensemble.start(memory), memory, torch.tensor(lengths)
         mask = sources[0] != PAD
         if self.sampling is None:
-            return self.searching.run(*start, source_mask=mask)
+            return self._untagged(self.searching.run(*start, source_mask=mask))
         uniform = self.sampling.uniform([sentence.place for sentence in sentences], self.n_best, max(lengths))
-        return self.searching.sample(*start, source_mask=mask, uniform=uniform.to(self.ensemble.device))
+        return self._untagged(self.searching.sample(*start, source_mask=mask, uniform=uniform.to(self.ensemble.device)))
+
+    def _untagged(self, n_best_lists: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
+        """The hypotheses with alignments to what the user wrote alone."""
+        if not self.tags[0]:
+            return n_best_lists
+        tag = len(self.tags[0])
+        return [[replace(item, alignment=item.alignment[:, tag:]) for item in n_best] for n_best in n_best_lists]
 
     def _text(self, sentence: SourceSentence, hypothesis: Hypothesis) -> str:
         if self.unknown is None:
@@ -176,9 +189,9 @@ class BatchDecoder:
 
     def _sources(self, sentences: Sequence[SourceSentence]) -> list[Int[Tensor, "B _S"]]:
         """The padded source of each member, with end marks."""
-        members = range(len(sentences[0].ids))
         return [
-            pad([[*sentence.ids[member], EOS] for sentence in sentences]).to(self.ensemble.device) for member in members
+            pad([[*tag, *sentence.ids[member], EOS] for sentence in sentences]).to(self.ensemble.device)
+            for member, tag in enumerate(self.tags)
         ]
 
 

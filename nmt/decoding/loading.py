@@ -86,6 +86,7 @@ def load(
             come back by the alignment. Words, links and the alignment (the posterior in such a line) are between the words that
             the model read. A line without letters stays as it is. Default: False.
         sampling: draw translations at random in this way. Default: None, beam search.
+        to: the language to translate to, of a model with several (`to="gn"`). Default: None, the only one.
 
     Raises:
         DataError: a folder is not a model or is damaged or cannot be downloaded, or the target vocabularies differ.

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from nmt import recipe
 from nmt.alignment.extraction import Extraction, fitting_extraction
+from nmt.bundle.languages import choose_direction
 from nmt.errors import DataError, UsageError
 from nmt.model.interface import TranslationModel
 from nmt.runtime.arguments import described
@@ -59,6 +60,22 @@ def own_normalizer(member: Member) -> Normalizer:
     """What brings text into the form that it was trained on."""
     own = own_recipe(member)
     return Normalizer("none" if own is None else own.data.normalization)
+
+
+def is_tagged(member: Member) -> bool:
+    """Whether its source lines begin with the tag of the target language."""
+    own = own_recipe(member)
+    return own is not None and own.data.language_tag("") is not None
+
+
+def language_tag(member: Member, to: str | None) -> list[int]:
+    """The tokens that have it translate to a language. Raises UsageError as `choose_direction` does."""
+    own = own_recipe(member)
+    if own is None:
+        return []
+    _, target = choose_direction(own.data, to)
+    tag = own.data.language_tag(target)
+    return [] if tag is None else member.source.encode(tag)
 
 
 def own_extraction(member: Member, *, posterior: bool) -> Extraction:

@@ -47,6 +47,7 @@ class CallOptions(TypedDict, total=False):
     processes: int
     split_sentences: bool
     protect: bool
+    to: str | None
 
 
 class Options(CallOptions, total=False):
@@ -76,12 +77,15 @@ class TranslationSettings:
     processes: int = 1
     split_sentences: bool = False
     protect: bool = False
+    to: str | None = None
 
     def __post_init__(self) -> None:
         counts = {name: getattr(self, name) for name in _COUNTS}
         check_counts(counts if self.batch_tokens is None else counts | {"batch_tokens": self.batch_tokens})
         check_flags({name: getattr(self, name) for name in _FLAGS})
         _check_lexicon(self.replace_unknown)
+        if self.to is not None and not isinstance(self.to, str):
+            raise UsageError(f"to must be the code of a language, such as 'gn', but is {described(self.to)}.")
 
     @property
     def weights(self) -> AlignmentWeights | None:

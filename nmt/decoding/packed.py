@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.members import Member, checked_members, own_decoding, own_normalizer
+from nmt.decoding.members import Member, checked_members, is_tagged, language_tag, own_decoding, own_normalizer
 from nmt.decoding.options import TranslationSettings, as_shortlist, check_attention
 from nmt.decoding.shortlist import Shortlist
 from nmt.model.interface import device_of
@@ -55,15 +55,24 @@ class PackedModels:
             check_precision(decoding_precision, member.model, device)
         ensemble = Ensemble(
             [member.model for member in checked],
-            same_source=len({member.source.fingerprint for member in checked}) == 1,
+            same_source=len({(member.source.fingerprint, is_tagged(member)) for member in checked}) == 1,
             precision=decoding_precision,
             shortlist=as_shortlist(shortlist, first.source, first.target),
         )
         settings = TranslationSettings(own_decoding(first))
         return cls(checked, tuple(map(own_normalizer, checked)), ensemble, settings, chooses_attention)
 
+    def tags(self, to: str | None) -> list[list[int]]:
+        """The tokens before a source line by which each member translates to a language.
+
+        Raises UsageError if a member does not translate to it, or to several languages and none is named.
+        """
+        return [language_tag(member, to) for member in self.members]
+
     def changed(self, options: Mapping[str, Any]) -> PackedModels:
         """The same models with some options of `nmt.load` changed. Raises UsageError."""
         settings = self.settings.changed(options)
+        if settings.to is not None:
+            self.tags(settings.to)
         check_attention(posterior=settings.posterior, is_chosen=self.chooses_attention)
         return replace(self, settings=settings)

@@ -166,7 +166,13 @@ class Translator:
             posterior=settings.posterior,
             unknown=None if lexicon is None else UnknownWords(member.source, member.target, lexicon),
             sampling=settings.sampling,
+            tags=[] if self._is_undecided else self._models.tags(settings.to),
         )
+
+    @property
+    def _is_undecided(self) -> bool:
+        """Whether the language to translate to must still be named."""
+        return self.recipe is not None and len(self.recipe.data.targets) > 1 and self._settings.to is None
 
     def _reader_of(self, weights: AlignmentWeights) -> WordReader:
         member, posterior = self._members[0], weights == "posterior"
@@ -183,6 +189,11 @@ class Translator:
         """The recipe of the (first) model; None for a model without a folder."""
         return own_recipe(self._members[0])
 
+    @property
+    def to(self) -> str | None:
+        """The language that was chosen to translate to; None if none was."""
+        return self._settings.to
+
     def with_options(self, **options: Unpack[CallOptions]) -> Translator:
         """The same models with some options changed, at once: nothing is loaded or packed again.
 
@@ -190,6 +201,13 @@ class Translator:
             UsageError: an option does not exist or is out of range.
         """
         return type(self)(self._models.changed(options)) if options else self
+
+    def _called(self, options: CallOptions) -> Translator:
+        """This translator for a call. Raises UsageError, also if it is not known to which language it is to translate."""
+        translator = self.with_options(**options)
+        if translator._is_undecided:
+            self._models.tags(None)  # says which languages there are
+        return translator
 
     def __reduce__(self) -> tuple[Callable[..., Translator], tuple[Any, ...]]:
         """Pickle how to load the models, and the options, so that another process loads the models itself.
@@ -266,7 +284,7 @@ class Translator:
         Raises:
             UsageError: `lines` is neither, a line is not a str, or an option does not exist or is out of range.
         """
-        translator = self.with_options(**options)
+        translator = self._called(options)
         if isinstance(lines, str):
             [translation] = translator._translate([lines], first_line)
             return translation
@@ -287,7 +305,7 @@ class Translator:
         Args and errors are those of `translate`.
         """
         items = arriving_items(lines, as_line, "stream takes an iterable of lines, each a str")
-        return self.with_options(**options)._translate(items, first_line)
+        return self._called(options)._translate(items, first_line)
 
     @overload
     def score(self, pairs: Pair, *, show_progress: bool = False, **options: Unpack[CallOptions]) -> Translation: ...
@@ -319,7 +337,7 @@ class Translator:
             UsageError: `pairs` is neither, an id is a special token or beyond the vocabulary, or an option is wrong.
             DataError: the model's probabilities are nan.
         """
-        translator = self.with_options(**options)
+        translator = self._called(options)
         if is_pair(pairs):
             [translation] = translator._score([as_pair(1, pairs)])
             return translation
@@ -332,7 +350,7 @@ class Translator:
         Args and errors are those of `score`.
         """
         items = arriving_items(pairs, as_pair, "stream_scores takes an iterable of pairs (source, target)")
-        return self.with_options(**options)._score(items)
+        return self._called(options)._score(items)
 
     @overload
     def align(self, pairs: Pair, *, show_progress: bool = False, **options: Unpack[CallOptions]) -> Translation: ...

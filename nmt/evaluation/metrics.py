@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from unicodedata import is_normalized
 
@@ -243,6 +244,20 @@ def compare(
 def format_scores(scores: Iterable[MetricScore]) -> str:
     """Format one score per line, with aligned columns: `BLEU    34.52 ± 1.03  nrefs:1|bs:1000|...`."""
     return "\n".join(in_columns([(score.metric, _figure(score), score.signature) for score in scores]))
+
+
+def mean_score(scores: Sequence[MetricScore]) -> MetricScore:
+    """The mean of the scores of several texts, each of equal weight."""
+    first, signatures = scores[0], dict.fromkeys(score.signature for score in scores)
+    mean, lines = fmean(score.score for score in scores), sum(score.sentences for score in scores)
+    return MetricScore(first.metric, mean, " / ".join(signatures), lines)
+
+
+def format_rows(rows: Mapping[str, Sequence[MetricScore]]) -> str:
+    """Format one line per text with its scores, a header, and the signatures of the last row below."""
+    last = rows[[*rows][-1]]
+    table = [("", *(score.metric for score in last)), *((name, *map(_figure, scores)) for name, scores in rows.items())]
+    return "\n".join([*in_columns(table), "", *in_columns([(score.metric, score.signature) for score in last])])
 
 
 def format_comparison(comparisons: Iterable[Comparison]) -> str:

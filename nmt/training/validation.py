@@ -196,16 +196,11 @@ class Validator:
     def _translations(self, text: ParallelCorpus) -> list[str]:
         bundle = self.bundle
         decoding = bundle.recipe.decoding.model_copy(update={"beam_size": self.settings.validation.beam_size})
-        translator = Translator.of(
-            bundle.model,
-            bundle.source,
-            bundle.target,
-            decoding=decoding,
-            precision=self.precision,
-            alignments=False,
+        translator = Translator(
+            [bundle], decoding=decoding, precision=self.precision, alignments=False, to=text.languages[1]
         )
-        lines = self.ranks.share(range(len(text)))
-        own = [translation.text for translation in translator.stream(text.source[line] for line in lines)]
+        lines, sources = self.ranks.share(range(len(text))), text.untagged.source
+        own = [translation.text for translation in translator.stream(sources[line] for line in lines)]
         translations = [""] * len(text)
         for rank, texts in enumerate(self.ranks.gather(own)):
             translations[rank :: self.ranks.count] = texts

@@ -5,15 +5,19 @@ from typing import Any
 
 import pytest
 
+import nmt
 from nmt.corpora.locators import load_text, load_training_corpus
 from nmt.data.encoded import encode_corpus
-from nmt.errors import DataError
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError, UsageError
 from nmt.recipe import FiltersConfig, Recipe, load_recipe
 from nmt.text.subwords import Subwords
 from nmt.training.conventions import convention_warnings
 from nmt.training.log import best_of_each_language, read_validations
 from nmt.training.text import TrainingText
 from nmt.training.trainer import train
+from tests.commands import bad, good
+from tests.commands import nmt as command
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
@@ -144,3 +148,103 @@ def test_the_recipe_of_the_model_tells_all_languages(run: Path, corpora: Path) -
     data = load_recipe(run / "recipe.yaml").data
     assert data.directions == (("src", "rev"), ("src", "cpy"))
     assert data == languages(corpora).data
+
+
+# --- translation ------------------------------------------------------------------------------------------------
+
+LINE = "a b c d"
+
+
+@pytest.fixture(scope="module")
+def translator(run: Path) -> Translator:
+    return nmt.load(run, "cpu")
+
+
+def test_the_language_to_translate_to_is_named(translator: Translator) -> None:
+    assert translator.translate(LINE, to="rev").text == "d c b a"
+    assert translator.translate([LINE], to="cpy")[0].text == LINE
+    assert translator.with_options(to="REV").translate(LINE).text == "d c b a"
+    right, wrong = (translator.score((LINE, "d c b a"), to=to).score for to in ("rev", "cpy"))
+    assert right > wrong
+
+
+@pytest.mark.parametrize("call", ["translate", "stream", "score", "stream_scores", "align"])
+def test_one_sentence_names_the_languages_where_none_is_chosen(translator: Translator, call: str) -> None:
+    item = LINE if call in ("translate", "stream") else (LINE, LINE)
+    with pytest.raises(UsageError, match="translates to rev and cpy: say to which one, as in --to rev"):
+        getattr(translator, call)([item])
+    with pytest.raises(UsageError, match="translates to rev and cpy, not to fr"):
+        getattr(translator, call)([item], to="fr")
+
+
+@pytest.mark.parametrize("posterior", [False, True])
+def test_words_links_and_alignments_have_no_tag(translator: Translator, posterior: bool) -> None:
+    translation = translator.translate(LINE, to="rev", posterior=posterior, n_best=2, beam_size=2)
+    assert translation.source_words == ("a", "b", "c", "d")
+    assert translation.token_alignment().source == ("▁a", "▁b", "▁c", "▁d")
+    for item in translation.hypotheses:
+        assert item.alignment.shape == (len(item.ids) + item.finished, 5)
+        assert "<2" not in item.text
+    forced = translator.align((LINE, "d c b a"), to="rev")
+    assert forced.alignment.shape == (4, 4)
+    assert forced.links == {(0, 3), (1, 2), (2, 1), (3, 0)}
+
+
+def test_long_lines_have_the_tag_in_each_part(translator: Translator) -> None:
+    assert (
+        translator.translate("a b c . d e f .", to="cpy", max_source=4).text
+        == translator.translate("a b c .", to="cpy").text + " " + translator.translate("d e f .", to="cpy").text
+    )
+
+
+def test_an_unknown_word_is_never_replaced_by_the_tag(translator: Translator) -> None:
+    assert "<2" not in translator.translate("a x b", to="cpy", replace_unknown={}).text
+
+
+def test_an_ensemble_reads_the_tag_of_each_model(run: Path, corpora: Path) -> None:
+    files = {f"{side}_model": f"{run}/{side}.model" for side in ("source", "target")}
+    single = toy_recipe(
+        corpora,
+        data={"source": "src", "target": "rev", "train": f"{corpora}/train", "valid": f"{corpora}/valid"},
+        subwords={"kind": "word", "size": 14, **files},
+        training={"updates": 2, "validation": {"metrics": ["perplexity"]}},
+    )
+    models = [run, train(single, corpora / "single", device="cpu", quiet=True).folder]
+    translation = nmt.load(models, "cpu", to="rev").translate(LINE)
+    assert translation.text == "d c b a"
+    assert translation.alignment.shape == (4, 4)
+    with pytest.raises(UsageError, match="translates to rev, not to cpy"):
+        nmt.load(models, "cpu", to="cpy")
+
+
+# --- commands ---------------------------------------------------------------------------------------------------
+
+
+def test_the_commands_take_the_language(run: Path, corpora: Path, tmp_path: Path) -> None:
+    valid, turned = corpora / "valid.src", corpora / "valid.rev"
+    text = good(command("translate", run, "--to", "rev", "-i", valid, "--format", "jsonl", "-q"))
+    assert "<2" not in text
+    assert good(command("score", run, "--to", "rev", "-s", valid, "-t", turned, "-q")).count("\n") == 60
+    links = good(command("align", run, "--to", "rev", "-s", valid, "-t", turned, "--format", "json", "-q"))
+    assert "<2" not in links
+    good(command("plot", run, LINE, "--to", "rev", "-o", tmp_path / "page.html", "-q"))
+    assert "2rev" not in (tmp_path / "page.html").read_text()
+    for arguments in (["translate", run], ["score", run, "-s", valid, "-t", turned], ["plot", run, LINE]):
+        assert "say to which one, as in --to rev" in bad(command(*arguments), 2)
+
+
+def test_evaluate_prints_a_row_per_language_and_the_mean(run: Path, corpora: Path) -> None:
+    output = good(command("evaluate", run, "--bootstrap", "0", "-q"))
+    assert [line.split()[0] for line in output.splitlines()[1:4]] == ["src-rev", "src-cpy", "mean"]
+    result = nmt.evaluate(run, bootstrap=0, device="cpu")
+    rows = [each.chrf.score for each in result.texts]
+    assert result.chrf.score == pytest.approx(sum(rows) / 2)
+    assert min(rows) > 60
+    assert [each["languages"] for each in result.to_dict()["texts"]] == [["src", "rev"], ["src", "cpy"]]
+    one = nmt.evaluate(run, bootstrap=0, device="cpu", to="cpy")
+    assert one.chrf.score == pytest.approx(rows[1])
+    assert not one.texts
+    named = nmt.evaluate(run, f"{corpora}/train[:50]", bootstrap=0, device="cpu", to="rev")
+    assert named.references[0] == (corpora / "train.rev").read_text().splitlines()[:50]
+    with pytest.raises(UsageError, match="say to which one"):
+        nmt.evaluate(run, f"{corpora}/train[:50]", bootstrap=0, device="cpu")

@@ -21,6 +21,7 @@ def write_page(
     output: Path, request: Request, models: Sequence[tuple[str, Bundle, Translator]], *, quiet: bool
 ) -> None:
     """Align the sentences by each model and write the page. Blank sentences are left out."""
+    from nmt.bundle.languages import choose_direction
     from nmt.plotting.explorer import Explored, explorer_page
 
     columns = [
@@ -37,10 +38,12 @@ def write_page(
             sentences.append(Explored(row + 1, readings, reference, request.gold[row] if request.gold else None))
     if not sentences:
         raise DataError("There are no sentences to explore: all lines are blank.")
-    data = models[0][1].recipe.data
     names = [name for name, _, _ in models]
     page = explorer_page(
-        sentences, names, title="Alignments: " + " and ".join(names), languages=(data.source, data.target)
+        sentences,
+        names,
+        title="Alignments: " + " and ".join(names),
+        languages=choose_direction(models[0][1].recipe.data, request.to),
     )
     with open_output(output) as stream:
         stream.write(page.encode())

@@ -17,6 +17,7 @@ from nmt.cli.options import (
     Model,
     Quiet,
     Threads,
+    To,
     argument,
     build_translator,
     load_models,
@@ -47,6 +48,7 @@ def plot(
     source: Annotated[
         Path | None, option("Sentences, one per line; - is stdin.", "FILE", "--input", "-i", default="none")
     ] = None,
+    to: To = None,
     target: Annotated[str | None, option("Align this translation of SENTENCE.", "TEXT", default="the model's")] = None,
     reference: Annotated[
         Path | None, option("Reference translations, for BLEU.", "FILE", "--reference", "-r", default="none")
@@ -95,7 +97,7 @@ def plot(
     Details:
 
     Rows are target words, columns source words, colors attention weights from 0 to 1. Several sentences become panels of a
-    .png or .svg (25 at most), pages of a .pdf, or an .html page to explore in a browser without network.
+    .png or .svg (25 at most), pages of a .pdf, or an .html page to explore.
 
     The model translates, unless --target, or --reference with --force, gives the translations. Gold links are orange
     squares, dashed where only possible; diamonds mark the centers of local attention. Scripts such as Chinese and Japanese need
@@ -125,14 +127,19 @@ def plot(
         raise UsageError("--head all is for pictures: a page shows one alignment of each sentence by each model.")
     ranks = range(n_best) if rank is None else range(rank - 1, rank)
     request = read_request(
-        sentences or [], source, target=target, reference=reference, gold=gold, force=force, posterior=posterior
+        sentences or [], source, to=to, target=target, reference=reference, gold=gold, force=force, posterior=posterior
     )
     _check_ranks(n_best, rank, forced=request.forced)
     _check_count(request, output, ranks=len(ranks))
     bundles = load_models(folders, device, attending=True)
     views = _named(folders, bundles, layer, head) if page else _views(bundles[0], layer, head)
     _check_count(request, output, ranks=len(ranks), heads=len(views))
-    settings: dict[str, Any] = {"n_best": ranks.stop, "posterior": posterior, "decoding": {"beam_size": beam_size}}
+    settings: dict[str, Any] = {
+        "n_best": ranks.stop,
+        "posterior": posterior,
+        "decoding": {"beam_size": beam_size},
+        "to": to,
+    }
     if head == _ALL:  # the coverage penalty reads the attention, so each head would get a translation of its own
         settings["decoding"]["coverage_penalty"] = 0.0
     if not page:  # the centers of a window need the whole sentence, so a picture does not split long ones

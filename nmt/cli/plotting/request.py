@@ -28,6 +28,7 @@ class Request:
         forced: whether to align the references rather than translations by the model.
         gold: gold links between sources and references; None if there are none.
         posterior: whether to show the posterior alignment rather than the attention.
+        to: the language to translate to; None for the only one.
     """
 
     sources: list[str]
@@ -35,6 +36,7 @@ class Request:
     forced: bool = False
     gold: list[GoldLinks] | None = None
     posterior: bool = False
+    to: str | None = None
 
     def __post_init__(self) -> None:
         for name, lines in (("reference translations", self.references), ("lines of gold links", self.gold)):
@@ -44,12 +46,13 @@ class Request:
 
     def bleu(self, index: int, text: str, bundle: Bundle) -> float | None:
         """BLEU of a model's translation of a sentence; None without reference, or if the reference was forced."""
+        from nmt.bundle.languages import choose_direction
         from nmt.evaluation.metrics import sentence_bleu
 
         if self.references is None or self.forced:
             return None
-        data, evaluation = bundle.recipe.data, bundle.recipe.evaluation
-        return sentence_bleu(text, self.references[index], language=data.target, tokenize=evaluation.tokenize)
+        _, target = choose_direction(bundle.recipe.data, self.to)
+        return sentence_bleu(text, self.references[index], language=target, tokenize=bundle.recipe.evaluation.tokenize)
 
     def error_rate(self, index: int, links: Links) -> float | None:
         """Alignment error rate of links between words; None without gold links."""
@@ -75,6 +78,7 @@ def read_request(
     gold: Path | None,
     force: bool,
     posterior: bool,
+    to: str | None = None,
 ) -> Request:
     """Read the sentences from the command line or from files. Raises UsageError or DataError."""
     from nmt.alignment.link_files import read_gold
@@ -90,7 +94,7 @@ def read_request(
     references = _lines(reference) if reference is not None else None if target is None else [target]
     forced = force or target is not None or gold is not None
     gold_links = None if gold is None else read_gold(gold, len(sources))
-    return Request(sources, references, forced, gold_links, posterior)
+    return Request(sources, references, forced, gold_links, posterior, to)
 
 
 def _lines(path: Path) -> list[str]:

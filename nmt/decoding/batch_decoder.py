@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from nmt import recipe
 from nmt.alignment.translation import TranslationHypothesis
 from nmt.alignment.weights import AlignmentWeights
 from nmt.data.batching import pad
 from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.options import TranslationSettings
 from nmt.decoding.unknown import UnknownWords
 from nmt.fast import pack_search
 from nmt.runtime.device import threads_for, torch_defaults
@@ -52,65 +52,72 @@ class BatchDecoder:
     def __init__(
         self,
         ensemble: Ensemble,
+        source: Subwords,
         target: Subwords,
-        *,
-        decoding: recipe.DecodingConfig,
-        n_best: int,
-        posterior: bool,
-        unknown: UnknownWords | None,
-        sampling: Sampling | None = None,
-        tags: Sequence[Sequence[int]] = (),
+        settings: TranslationSettings,
+        tags: Sequence[Sequence[int]],
     ) -> None:
-        """Prepare the search. The tokens of `tags`, for each member, come before those of every source; alignments leave them out."""
-        self.ensemble = ensemble
-        self.target = target
-        self.decoding = decoding
-        self.n_best = n_best
-        self.posterior = posterior
-        self.unknown = unknown
-        self.sampling = sampling
-        self.tags = tags or [()] * len(ensemble.models)
-        self.penalties = Penalties(decoding.length_penalty, decoding.coverage_penalty)
-        self.beam_size = decoding.beam_size if sampling is None else n_best
-        self.searching = pack_search(Search(self._search_options()))
+        """Prepare to decode.
 
-    def _search_options(self) -> SearchOptions:
-        """How to search, or to sample: each sample is a beam of its own."""
-        decoding, device, draws = self.decoding, self.ensemble.device, self.sampling or Sampling()
-        return SearchOptions(
-            beam_size=1 if self.sampling else decoding.beam_size,
-            n_best=1 if self.sampling else self.n_best,
-            length_penalty=decoding.length_penalty,
-            coverage_penalty=decoding.coverage_penalty,
-            horizon=decoding.horizon,
-            prune=decoding.prune,
-            temperature=draws.temperature,
-            top_k=draws.top_k,
-            bos=BOS,
-            eos=EOS,
-            forbid=(PAD, BOS),
-            device=device,
-            check_every=1 if device.type == "cpu" else CHECK_EVERY,
-        )
+        Args:
+            ensemble: the models.
+            source, target: the subwords of the first member.
+            settings: how to translate.
+            tags: the tokens before every source, for each member; alignments leave them out.
+        """
+        self.ensemble, self.target, self.settings, self.tags = ensemble, target, settings, tags
+        decoding, lexicon = settings.decoding, settings.replace_unknown
+        self.unknown = None if lexicon is None else UnknownWords(source, target, lexicon)
+        self.penalties = Penalties(decoding.length_penalty, decoding.coverage_penalty)
+        self.beam_size = decoding.beam_size if settings.sampling is None else settings.n_best
+        self.searching = pack_search(Search(_search_options(settings, ensemble.device)))
 
     @torch_defaults()
     def search(self, sentences: Sequence[SourceSentence]) -> list[list[TranslationHypothesis]]:
         """The hypotheses of each sentence: the best ones, best first, or random samples."""
-        tokens = self.beam_size * sum(sentence.length for sentence in sentences)
-        with self.ensemble.evaluating(), threads_for(tokens):
-            n_best_lists = self._search(sentences)
-        alignments = self._alignments(sentences, n_best_lists)
-        return [
-            [
-                TranslationHypothesis.of(hypothesis, text=self._text(sentence, hypothesis), alignment=alignment)
-                for hypothesis, alignment in zip(n_best, own_alignments, strict=True)
+        ensemble, settings = self.ensemble, self.settings
+        with ensemble.evaluating(), threads_for(self.beam_size * sum(sentence.length for sentence in sentences)):
+            sources = [
+                pad([[*tag, *sentence.ids[member], EOS] for sentence in sentences]).to(ensemble.device)
+                for member, tag in enumerate(self.tags)
             ]
-            for sentence, n_best, own_alignments in zip(sentences, n_best_lists, alignments, strict=True)
-        ]
+            memory = ensemble.encode(sources)
+            # 10 and the end mark more
+            lengths = [int(settings.decoding.max_ratio * len(sentence.ids[0])) + 11 for sentence in sentences]
+            start = ensemble.step, ensemble.start(memory), memory, torch.tensor(lengths)
+            mask = sources[0] != PAD
+            if settings.sampling is None:
+                n_best_lists = self.searching.run(*start, source_mask=mask)
+            else:
+                places = [sentence.place for sentence in sentences]
+                uniform = settings.sampling.uniform(places, settings.n_best, max(lengths))
+                n_best_lists = self.searching.sample(*start, source_mask=mask, uniform=uniform.to(ensemble.device))
+        if self.tags[0]:
+            first = len(self.tags[0])
+            n_best_lists = [
+                [replace(item, alignment=item.alignment[:, first:]) for item in each] for each in n_best_lists
+            ]
+        results = []
+        for sentence, n_best, alignments in zip(
+            sentences, n_best_lists, self._alignments(sentences, n_best_lists), strict=True
+        ):
+            texts = [
+                self.target.decode(item.ids)
+                if self.unknown is None
+                else self.unknown.text(sentence.text, sentence.ids[0], item)
+                for item in n_best
+            ]
+            results.append(
+                [
+                    TranslationHypothesis.of(item, text=clean(text), alignment=alignment)
+                    for item, text, alignment in zip(n_best, texts, alignments, strict=True)
+                ]
+            )
+        return results
 
     def force(self, pairs: Sequence[tuple[SourceSentence, Sequence[int]]]) -> list[TranslationHypothesis]:
         """Forced decoding of known targets, which are ids without special tokens."""
-        return self._force(pairs, posterior=self.posterior)
+        return self._force(pairs, posterior=self.settings.posterior)
 
     @torch_defaults()
     def _force(
@@ -124,8 +131,7 @@ class BatchDecoder:
             forced = self.ensemble.force(sources, targets)
             totals = forced.token_log_probs.sum(dim=1)
             lengths = torch.tensor([len(target) + 1 for target in targets], device=totals.device)
-            mask = self._sources(sentences)[0] != PAD
-            scores = self.penalties.score(totals, lengths, forced.alignment.sum(dim=1), mask).tolist()
+            scores = self.penalties.score(totals, lengths, forced.alignment.sum(dim=1), forced.source_mask).tolist()
             alignment = (self.ensemble.posterior(sources, targets) if posterior else forced.alignment).cpu()
             alignment = alignment[:, :, len(self.tags[0]) :]
         log_probs = forced.token_log_probs.tolist()
@@ -142,30 +148,6 @@ class BatchDecoder:
             for row, (sentence, target, total) in enumerate(zip(sentences, targets, totals.tolist(), strict=True))
         ]
 
-    def _search(self, sentences: Sequence[SourceSentence]) -> list[list[Hypothesis]]:
-        sources = self._sources(sentences)
-        # 10 and the end mark more
-        lengths = [int(self.decoding.max_ratio * len(sentence.ids[0])) + 11 for sentence in sentences]
-        memory = self.ensemble.encode(sources)
-        start = self.ensemble.step, self.ensemble.start(memory), memory, torch.tensor(lengths)
-        mask = sources[0] != PAD
-        if self.sampling is None:
-            return self._untagged(self.searching.run(*start, source_mask=mask))
-        uniform = self.sampling.uniform([sentence.place for sentence in sentences], self.n_best, max(lengths))
-        return self._untagged(self.searching.sample(*start, source_mask=mask, uniform=uniform.to(self.ensemble.device)))
-
-    def _untagged(self, n_best_lists: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
-        """The hypotheses with alignments to what the user wrote alone."""
-        if not self.tags[0]:
-            return n_best_lists
-        tag = len(self.tags[0])
-        return [[replace(item, alignment=item.alignment[:, tag:]) for item in n_best] for n_best in n_best_lists]
-
-    def _text(self, sentence: SourceSentence, hypothesis: Hypothesis) -> str:
-        if self.unknown is None:
-            return clean(self.target.decode(hypothesis.ids))
-        return clean(self.unknown.text(sentence.text, sentence.ids[0], hypothesis))
-
     def _alignments(
         self, sentences: Sequence[SourceSentence], n_best_lists: Sequence[Sequence[Hypothesis]]
     ) -> list[list[Float[Tensor, "_T _S"]]]:
@@ -177,26 +159,34 @@ class BatchDecoder:
             if sentence.weights == "posterior"
         ]
         forced = iter(self._force(pairs, posterior=True) if pairs else [])
-        return [
-            [
-                next(forced).alignment[: len(hypothesis.alignment)]
-                if sentence.weights == "posterior"
-                else _attention(sentence, hypothesis)
-                for hypothesis in n_best
-            ]
-            for sentence, n_best in zip(sentences, n_best_lists, strict=True)
-        ]
-
-    def _sources(self, sentences: Sequence[SourceSentence]) -> list[Int[Tensor, "B _S"]]:
-        """The padded source of each member, with end marks."""
-        return [
-            pad([[*tag, *sentence.ids[member], EOS] for sentence in sentences]).to(self.ensemble.device)
-            for member, tag in enumerate(self.tags)
-        ]
+        alignments: list[list[Tensor]] = []
+        for sentence, n_best in zip(sentences, n_best_lists, strict=True):
+            match sentence.weights:
+                case "posterior":
+                    alignments.append([next(forced).alignment[: len(item.alignment)] for item in n_best])
+                case "attention":
+                    columns = len(sentence.ids[0]) + 1
+                    alignments.append([item.alignment[:, :columns].clone() for item in n_best])
+                case None:
+                    alignments.append([item.alignment[:0, :0] for item in n_best])
+        return alignments
 
 
-def _attention(sentence: SourceSentence, hypothesis: Hypothesis) -> Float[Tensor, "_T _S"]:
-    """The attention of a hypothesis; [0 0] if it is not wanted."""
-    if sentence.weights is None:
-        return hypothesis.alignment[:0, :0]
-    return hypothesis.alignment[:, : len(sentence.ids[0]) + 1].clone()
+def _search_options(settings: TranslationSettings, device: torch.device) -> SearchOptions:
+    """How to search, or to sample: each sample is a beam of its own."""
+    decoding, draws = settings.decoding, settings.sampling or Sampling()
+    return SearchOptions(
+        beam_size=1 if settings.sampling else decoding.beam_size,
+        n_best=1 if settings.sampling else settings.n_best,
+        length_penalty=decoding.length_penalty,
+        coverage_penalty=decoding.coverage_penalty,
+        horizon=decoding.horizon,
+        prune=decoding.prune,
+        temperature=draws.temperature,
+        top_k=draws.top_k,
+        bos=BOS,
+        eos=EOS,
+        forbid=(PAD, BOS),
+        device=device,
+        check_every=1 if device.type == "cpu" else CHECK_EVERY,
+    )

@@ -95,6 +95,8 @@ class ForcedOutput:
     token_log_probs: Float[Tensor, "B T"]
     """log p(y_t | y_<t, x)."""
     alignment: Float[Tensor, "B T S"]
+    source_mask: Bool[Tensor, "B S"]
+    """Of the first member."""
 
 
 class Ensemble:
@@ -171,13 +173,14 @@ class Ensemble:
             sources: for each member, the source ids of each sentence, without special marks.
             targets: the target ids of each sentence, without special marks.
         """
-        log_probs, alignments = [], []
+        log_probs, alignments, masks = [], [], []
         for model, source in zip(self.models, sources, strict=True):
             batch = make_batch(list(zip(source, targets, strict=True))).to(self.device)
             output = model(batch)
             log_probs.append(output.token_log_probs)
             alignments.append(output.alignment.float() * batch.target_mask[:, :, None])
-        return ForcedOutput(_log_mean_exp(log_probs), _mean(alignments[: self._aligning]))
+            masks.append(batch.source_mask)
+        return ForcedOutput(_log_mean_exp(log_probs), _mean(alignments[: self._aligning]), masks[0])
 
     def posterior(
         self, sources: Sequence[Sequence[Sequence[int]]], targets: Sequence[Sequence[int]]

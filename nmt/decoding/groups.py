@@ -13,10 +13,13 @@ _WINDOW_CHARACTERS = 300_000
 """Most characters per group of lines, to bound its memory: alignments grow with the square of a line's length."""
 
 
-def read_ahead(items: Iterable[ItemT | Pause], count: int, *, size: Callable[[ItemT], int]) -> Iterator[list[ItemT]]:
+def read_ahead(
+    items: Iterable[ItemT | Pause], count: int, *, size: Callable[[ItemT], int], first: int = 1
+) -> Iterator[tuple[int, list[ItemT]]]:
     """Group consecutive items: up to `count`, or fewer if their sizes add up to 300,000 characters or the input pauses.
 
-    A full group is yielded before the next item is read, and an empty one before waiting for input.
+    Yields the number of the first item, counted from `first`, with each group. A full group is yielded before the next item is
+    read, and an empty one before waiting for input.
     """
     group: list[ItemT] = []
     characters = 0
@@ -25,9 +28,9 @@ def read_ahead(items: Iterable[ItemT | Pause], count: int, *, size: Callable[[It
             group.append(item)
             characters += size(item)
         if len(group) == count or characters >= _WINDOW_CHARACTERS or (item is PAUSE and group):
-            yield group
-            group, characters = [], 0
+            yield first, group
+            first, group, characters = first + len(group), [], 0
         if item is PAUSE:
-            yield []
+            yield first, []
     if group:
-        yield group
+        yield first, group

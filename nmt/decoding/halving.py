@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import torch
@@ -16,12 +17,12 @@ ResultT = TypeVar("ResultT")
 logger = logging.getLogger(__name__)
 
 
+@dataclass
 class Halving(Generic[TaskT, ResultT]):
     """A function that decodes batches, and halves those that do not fit into memory, with one warning."""
 
-    def __init__(self, decode: Callable[[Sequence[TaskT]], Sequence[ResultT]]) -> None:
-        self.decode = decode
-        self.has_warned = False
+    decode: Callable[[Sequence[TaskT]], Sequence[ResultT]]
+    has_warned: bool = False
 
     def __call__(self, tasks: Sequence[TaskT]) -> Sequence[ResultT]:
         """The result of each task. Raises DataError if a single one does not fit."""

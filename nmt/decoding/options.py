@@ -8,7 +8,6 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeGuard, TypeVar
 
-from nmt.alignment.weights import AlignmentWeights
 from nmt.data.pauses import PAUSE, Pause
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.unknown import Lexicon
@@ -86,16 +85,6 @@ class TranslationSettings:
         _check_lexicon(self.replace_unknown)
         if self.to is not None and not isinstance(self.to, str):
             raise UsageError(f"to must be the code of a language, such as 'gn', but is {described(self.to)}.")
-
-    @property
-    def weights(self) -> AlignmentWeights | None:
-        """What alignments hold; None if there are none."""
-        return ("posterior" if self.posterior else "attention") if self.alignments else None
-
-    @property
-    def beam_size(self) -> int:
-        """Hypotheses per sentence that are decoded at a time."""
-        return self.decoding.beam_size if self.sampling is None else self.n_best
 
     def changed(self, options: Mapping[str, Any]) -> TranslationSettings:
         """The same settings but for some options. Raises UsageError for one that does not exist or is out of range."""

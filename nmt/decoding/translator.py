@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import tee
+from itertools import count, islice, starmap, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
@@ -39,7 +38,6 @@ from nmt.decoding.options import (
 from nmt.decoding.packed import PackedModels
 from nmt.decoding.parts import join, join_ranked, split_text
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.unknown import UnknownWords
 from nmt.errors import DataError, UsageError
 from nmt.fast.bucketing import largest_bucket_within
 from nmt.model.interface import AttendsToPositions, TranslationModel
@@ -88,11 +86,12 @@ _ForcedTask = tuple[SourceSentence, Sequence[int]]
 
 @dataclass(frozen=True)
 class _TaskWindow(Generic[ItemT, TaskT]):
-    """Consecutive items with their line numbers, and their decoding tasks with lengths in tokens."""
+    """Consecutive items with their line numbers, and their decoding tasks with source texts and lengths in tokens."""
 
     numbers: range
     items: Sequence[ItemT]
     tasks: Sequence[TaskT]
+    texts: Sequence[str]
     lengths: Sequence[int]
 
 
@@ -156,23 +155,13 @@ class Translator:
         self._models = members.changed(options)
         self._members, self._ensemble = self._models.members, self._models.ensemble
         self._settings = settings = self._models.settings
-        self._reader = self._reader_of("posterior" if settings.posterior else "attention")
-        member, lexicon = self._members[0], settings.replace_unknown
-        self._decoder = BatchDecoder(
-            self._ensemble,
-            member.target,
-            decoding=settings.decoding,
-            n_best=settings.n_best,
-            posterior=settings.posterior,
-            unknown=None if lexicon is None else UnknownWords(member.source, member.target, lexicon),
-            sampling=settings.sampling,
-            tags=[] if self._is_undecided else self._models.tags(settings.to),
-        )
-
-    @property
-    def _is_undecided(self) -> bool:
+        weights: AlignmentWeights = "posterior" if settings.posterior else "attention"
+        self._weights, self._reader = weights if settings.alignments else None, self._reader_of(weights)
+        self._is_undecided = self.recipe is not None and len(self.recipe.data.targets) > 1 and settings.to is None
         """Whether the language to translate to must still be named."""
-        return self.recipe is not None and len(self.recipe.data.targets) > 1 and self._settings.to is None
+        tags = [[] for _ in self._members] if self._is_undecided else self._models.tags(settings.to)
+        member = self._members[0]
+        self._decoder = BatchDecoder(self._ensemble, member.source, member.target, settings, tags)
 
     def _reader_of(self, weights: AlignmentWeights) -> WordReader:
         member, posterior = self._members[0], weights == "posterior"
@@ -200,11 +189,11 @@ class Translator:
         Raises:
             UsageError: an option does not exist or is out of range.
         """
-        return type(self)(self._models.changed(options)) if options else self
+        return type(self)(self._models.changed(options))
 
     def _called(self, options: CallOptions) -> Translator:
         """This translator for a call. Raises UsageError, also if it is not known to which language it is to translate."""
-        translator = self.with_options(**options)
+        translator = self.with_options(**options) if options else self
         if translator._is_undecided:
             self._models.tags(None)  # says which languages there are
         return translator
@@ -409,41 +398,28 @@ class Translator:
         return translation.plot(path, title=title, gold=gold, style=style, font=font, dpi=dpi)
 
     def _translate(self, lines: Iterable[str | Pause], first_line: int = 1) -> Iterator[Translation]:
-        windows = (
-            self._line_tasks(numbers, [line.rstrip("\r\n") for line in part])
-            for numbers, part in self._read(lines, len, first_line)
-        )
+        windows = starmap(self._line_tasks, read_ahead(lines, self._settings.window, size=len, first=first_line))
         usual = _BATCH_TOKENS if self._ensemble.device.type == "cpu" else _GPU_BATCH_TOKENS
-        size = (self._settings.batch_tokens or usual) // self._settings.beam_size
-        with self._warning_of_unseen() as unseen:
-            for window, results in self._decode(windows, self._decoder.search, size):
-                unseen.add(sentence.text for sentence in window.tasks)
-                yield from self._translations(window, results)
+        size = (self._settings.batch_tokens or usual) // self._decoder.beam_size
+        for window, results in self._decode(windows, self._decoder.search, size):
+            failures = 0
+            for line in window.items:
+                source_ids = tuple(index for sentence in line.sentences for index in sentence.ids[0])
+                parts = [next(results) for _ in line.sentences]
+                hypotheses = tuple(parts[0]) if len(parts) == 1 else self._join(parts)
+                failures += hypotheses[0].score == NEG_INF
+                reader = self._reader if line.codes is None else self._reader_of(self._best_weights)
+                translation = Translation(line.text, source_ids, hypotheses, reader)
+                yield translation if line.codes is None else translation.with_codes(line.codes)
+            if failures:
+                first, last = window.numbers[0], window.numbers[-1]
+                logger.warning("%s, so %d of lines %d to %d are empty.", _NOT_NUMBERS, failures, first, last)
 
     def _score(self, pairs: Iterable[Pair | Pause]) -> Iterator[Translation]:
-        parts = self._read(pairs, lambda pair: len(pair[0]) + len(pair[1]))
-        windows = (self._pair_tasks(numbers, part) for numbers, part in parts)
+        read = read_ahead(pairs, self._settings.window, size=lambda pair: len(pair[0]) + len(pair[1]))
         size = self._settings.batch_tokens or _BATCH_TOKENS
-        with self._warning_of_unseen() as unseen:
-            for window, results in self._decode(windows, self._decoder.force, size):
-                unseen.add(sentence.text for sentence, _ in window.tasks)
-                yield from self._scored_pairs(window, results)
-
-    @contextmanager
-    def _warning_of_unseen(self) -> Iterator[UnseenCharacters]:
-        """A context that warns of the unseen characters which were added, once all is done."""
-        unseen = UnseenCharacters(self._members[0].source.unknown_characters, self._models.reported_characters)
-        yield unseen
-        if warning := unseen.warning():
-            logger.warning("%s", warning)
-
-    def _read(
-        self, items: Iterable[ItemT | Pause], size: Callable[[ItemT], int], first: int = 1
-    ) -> Iterator[tuple[range, Sequence[ItemT]]]:
-        """Windows of consecutive items, with their line numbers."""
-        for part in read_ahead(items, self._settings.window, size=size):
-            yield range(first, first + len(part)), part
-            first += len(part)
+        for window, results in self._decode(starmap(self._pair_tasks, read), self._decoder.force, size):
+            yield from self._scored_pairs(window, results)
 
     def _decode(
         self,
@@ -453,8 +429,9 @@ class Translator:
     ) -> Iterator[tuple[_TaskWindow[ItemT, TaskT], Iterator[ResultT]]]:
         """Decode the tasks of each window in batches of similar length, of at most `size` tokens with padding.
 
-        Yields the results in the order of the tasks.
+        Yields the results in the order of the tasks. At the end warns of characters that the model has hardly seen.
         """
+        unseen = UnseenCharacters(self._members[0].source.unknown_characters, self._models.reported_characters)
         planned, sent = tee((window, _batches(window.lengths, size)) for window in windows)
         tasks = ([[window.tasks[row] for row in rows] for rows in batches] for window, batches in sent)
         with Workers(Halving(run), self._settings.processes, lost=_LOST) as workers:
@@ -462,64 +439,78 @@ class Translator:
                 results: dict[int, ResultT] = {}
                 for rows, output in zip(batches, outputs, strict=True):
                     results.update(zip(rows, output, strict=True))
+                unseen.add(window.texts)
                 yield window, iter([results[row] for row in range(len(window.tasks))])
+        if warning := unseen.warning():
+            logger.warning("%s", warning)
 
-    def _line_tasks(self, numbers: range, lines: Sequence[str]) -> _TaskWindow[_EncodedLine, SourceSentence]:
-        """Turn the lines of a window into decoding tasks."""
-        marked = [self._marked(line) for line in lines]
+    def _line_tasks(self, first: int, lines: Sequence[str]) -> _TaskWindow[_EncodedLine, SourceSentence]:
+        """Turn the lines of a window into decoding tasks.
+
+        A blank line has none, another one task, or one per sentence if they are split; and one per part where that is too long.
+        """
+        lines, settings = [line.rstrip("\r\n") for line in lines], self._settings
+        marked = [self._marked(line) for line in lines] if settings.protect else [None] * len(lines)
         read = [
             line if codes is None else codes.plain * codes.has_letters
             for line, codes in zip(lines, marked, strict=True)
         ]
-        items = [
-            _EncodedLine(line, codes, self._tasks(number, sentences, weights=self._weights_of(codes)))
-            for number, line, codes, sentences in zip(
-                numbers, read, marked, self._sentences_of_lines(read, numbers.start), strict=True
-            )
+        texts_of_lines = [
+            self._sentences(line) if settings.split_sentences else [line] * bool(line)
+            for line in self._models.normalizers[0].all(read)
         ]
+        encoded = iter(self._encode([text for texts in texts_of_lines for text in texts]))
+        items = []
+        for number, line, codes, texts in zip(count(first), read, marked, texts_of_lines, strict=False):
+            weights = self._weights if codes is None else self._best_weights
+            parts = [
+                part
+                for sentence in islice(encoded, len(texts))
+                for part in ([sentence] if sentence.length <= settings.max_source else self._parts(sentence, number))
+            ]
+            placed = [replace(part, place=(number, place), weights=weights) for place, part in enumerate(parts)]
+            items.append(_EncodedLine(line, codes, placed))
         tasks = [sentence for item in items for sentence in item.sentences]
-        return _TaskWindow(numbers, items, tasks, [sentence.length for sentence in tasks])
+        return _TaskWindow(
+            range(first, first + len(items)),
+            items,
+            tasks,
+            [sentence.text for sentence in tasks],
+            [sentence.length for sentence in tasks],
+        )
 
     def _marked(self, line: str) -> InlineText | None:
-        """The line with its inline codes if they are to be kept; None if all of it is for the model."""
-        if not self._settings.protect:
-            return None
+        """The line with its inline codes; None if all of it is for the model."""
         codes = protect(single_line(line))
         return codes if codes.has_codes or not codes.has_letters else None
 
-    def _weights_of(self, codes: InlineText | None) -> AlignmentWeights | None:
-        return self._settings.weights if codes is None else self._best_weights
+    def _sentences(self, line: str) -> list[str]:
+        language = "" if self.recipe is None else iso_code(self.recipe.data.source)
+        return [sentence.strip() for sentence in split_sentences(line, language)]
 
-    def _tasks(
-        self, number: int, sentences: Sequence[SourceSentence], *, weights: AlignmentWeights | None
-    ) -> list[SourceSentence]:
-        """The sentences of a line with their places in the text."""
-        return [replace(sentence, place=(number, part), weights=weights) for part, sentence in enumerate(sentences)]
-
-    def _translations(
-        self, window: _TaskWindow[_EncodedLine, SourceSentence], results: Iterator[list[TranslationHypothesis]]
-    ) -> Iterator[Translation]:
-        """The translations of a window's lines, from the hypotheses of their sentences."""
-        failures = 0
-        for line in window.items:
-            source_ids = tuple(index for sentence in line.sentences for index in sentence.ids[0])
-            parts = [next(results) for _ in line.sentences]
-            hypotheses = self._join(parts) if parts else (empty_hypothesis(),)
-            failures += hypotheses[0].score == NEG_INF
-            reader = self._reader if line.codes is None else self._reader_of(self._best_weights)
-            translation = Translation(line.text, source_ids, hypotheses, reader)
-            yield translation if line.codes is None else translation.with_codes(line.codes)
-        if failures:
-            first, last = window.numbers[0], window.numbers[-1]
-            logger.warning("%s, so %d of lines %d to %d are empty.", _NOT_NUMBERS, failures, first, last)
+    def _parts(self, sentence: SourceSentence, number: int) -> list[SourceSentence]:
+        """The parts of a sentence that is too long."""
+        longest = self._settings.max_source
+        parts = self._encode(split_text(sentence.text, lambda part: self._encode([part])[0].length <= longest))
+        logger.warning(
+            "%s %d has %d tokens, but a model reads at most %d at a time: it is translated in %d parts.",
+            "A sentence of line" if self._settings.split_sentences else "Line",
+            number,
+            sentence.length,
+            longest,
+            len(parts),
+        )
+        return parts
 
     def _join(self, parts: Sequence[Sequence[TranslationHypothesis]]) -> tuple[TranslationHypothesis, ...]:
-        """Join the hypotheses of a line's parts: their best combinations, or sample n of each part."""
+        """Join the hypotheses of a line's parts: their best combinations, or sample n of each part; a blank line has no parts."""
+        if not parts:
+            return (empty_hypothesis(),)
         if self._settings.sampling is None:
-            return join_ranked(parts, self._decoder.penalties, self._decoder.n_best)
+            return join_ranked(parts, self._decoder.penalties, self._settings.n_best)
         return tuple(join(sample, self._decoder.penalties) for sample in zip(*parts, strict=True))
 
-    def _pair_tasks(self, numbers: range, pairs: Sequence[Pair]) -> _TaskWindow[_EncodedPair, _ForcedTask]:
+    def _pair_tasks(self, first: int, pairs: Sequence[Pair]) -> _TaskWindow[_EncodedPair, _ForcedTask]:
         """Turn the pairs of a window into decoding tasks, except those that are too long."""
         sentences = self._encode(self._models.normalizers[0].all([source for source, _ in pairs]))
         items = [
@@ -527,8 +518,13 @@ class Translator:
             for (source, target), sentence in zip(pairs, sentences, strict=True)
         ]
         short = [item for item in items if item.is_short]
-        tasks = [(item.sentence, item.ids) for item in short]
-        return _TaskWindow(numbers, items, tasks, [max(item.sentence.length, len(item.ids)) for item in short])
+        return _TaskWindow(
+            range(first, first + len(items)),
+            items,
+            [(item.sentence, item.ids) for item in short],
+            [item.sentence.text for item in short],
+            [max(item.sentence.length, len(item.ids)) for item in short],
+        )
 
     def _scored_pairs(
         self, window: _TaskWindow[_EncodedPair, _ForcedTask], results: Iterator[TranslationHypothesis]
@@ -546,42 +542,6 @@ class Translator:
                 text = clean(item.target)
                 hypothesis = TranslationHypothesis.of(hypothesis, text=text, alignment=hypothesis.alignment)
             yield Translation(item.source.rstrip("\r\n"), item.sentence.ids[0], (hypothesis,), self._reader)
-
-    def _sentences_of_lines(self, lines: Sequence[str], first_number: int) -> list[list[SourceSentence]]:
-        """The sentences of each line: none if it is blank, one unless sentences are split, and one per part of each that is too long."""
-        texts_of_lines = [self._texts(line) for line in self._models.normalizers[0].all(lines)]
-        encoded = iter(self._encode([text for texts in texts_of_lines for text in texts]))
-        return [
-            [part for _ in texts for part in self._parts(next(encoded), number)]
-            for number, texts in enumerate(texts_of_lines, start=first_number)
-        ]
-
-    def _texts(self, line: str) -> list[str]:
-        """What of a line is translated by itself as far as it fits: its sentences if they are split, else the line."""
-        if not line:
-            return []
-        if not self._settings.split_sentences:
-            return [line]
-        language = "" if self.recipe is None else iso_code(self.recipe.data.source)
-        return [sentence.strip() for sentence in split_sentences(line, language)]
-
-    def _parts(self, sentence: SourceSentence, number: int) -> list[SourceSentence]:
-        """A sentence if it fits, else its parts."""
-        if self._fits(sentence):
-            return [sentence]
-        parts = self._encode(split_text(sentence.text, lambda part: self._fits(self._encode([part])[0])))
-        logger.warning(
-            "%s %d has %d tokens, but a model reads at most %d at a time: it is translated in %d parts.",
-            "A sentence of line" if self._settings.split_sentences else "Line",
-            number,
-            sentence.length,
-            self._settings.max_source,
-            len(parts),
-        )
-        return parts
-
-    def _fits(self, sentence: SourceSentence) -> bool:
-        return sentence.length <= self._settings.max_source
 
     def _encode(self, texts: Sequence[str]) -> list[SourceSentence]:
         """Encode texts in the normal form of the first member; each other member reads its own."""

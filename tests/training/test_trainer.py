@@ -3,17 +3,14 @@
 import errno
 import json
 import os
-import re
 import signal
 import sys
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 import torch
 
-import nmt
 from nmt.bundle.folder import Bundle, load_tensors, weights_of
 from nmt.corpora.locators import load_corpus
 from nmt.decoding.translator import Translator
@@ -26,6 +23,7 @@ from nmt.training.meter import PendingStats
 from nmt.training.optim import Clock
 from nmt.training.trainer import Interrupted, train
 from nmt.training.update import PreparedGroup, TrainStep
+from tests.calls import Calls
 from tests.training.toy import recipe as toy_recipe
 from tests.training.toy import write_reversal
 
@@ -320,30 +318,16 @@ def test_one_update_is_read_in_the_calls_that_the_readme_lists(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From one call of TrainStep.update to the next, on plain modules, without the inside of the model and comprehensions."""
-    package, update, updates = Path(nmt.__file__).parent, TrainStep.update, 0
-    calls: set[tuple[str, str]] = set()
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        code, caller = frame.f_code, frame.f_back
-        if event != "call" or not code.co_filename.startswith(f"{package}/") or "<" in code.co_name:
-            return
-        while caller is not None:
-            if caller.f_code.co_filename.startswith(f"{package}/model/"):
-                return
-            caller = caller.f_back
-        calls.add((code.co_filename, code.co_name))
+    update, updates, calls = TrainStep.update, 0, Calls(inside=("model",))
 
     def noted(self: TrainStep, group: PreparedGroup, clock: Clock) -> PendingStats:
         nonlocal updates
         updates += 1
-        sys.setprofile(note if updates == 2 else None)
+        sys.setprofile(calls.note if updates == 2 else None)
         return update(self, group, clock)
 
     monkeypatch.setenv("NMT_FAST", "0")
     monkeypatch.setattr(TrainStep, "update", noted)
     many = {"updates": 3, "batch_tokens": 64, "clip_norm": 5.0}  # so that batches of the epoch are left to build
     train(toy_recipe(small, training=many), tmp_path / "run", device=CPU, quiet=True)
-    page = (package / "README.md").read_text(encoding="utf-8")
-    listed = page.partition("The calls of one update, ")[2].split("```")[1]
-    assert {name for _, name in calls} == {name for _, name in calls if re.search(rf"\b{name}\b", listed)}
-    assert f"{len(calls)} in {len({file for file, _ in calls})} files" in page
+    calls.check_listed("The calls of one update, ")

@@ -89,7 +89,10 @@ class TranslationSettings:
     def changed(self, options: Mapping[str, Any]) -> TranslationSettings:
         """The same settings but for some options. Raises UsageError for one that does not exist or is out of range."""
         _check_names(options)
-        _check_sampling(options.get("sampling"))
+        sampling = options.get("sampling")
+        if sampling is not None and not isinstance(sampling, Sampling):
+            example = "nmt.Sampling(top_k=10)"
+            raise UsageError(f"sampling must be a Sampling, such as {example}, but is {described(sampling)}.")
         single = {name: value for name, value in options.items() if name in DecodingConfig.model_fields}
         others = {name: value for name, value in options.items() if name not in single}
         decoding = _override(_override(self.decoding, others.pop("decoding", None)), single or None)
@@ -98,12 +101,6 @@ class TranslationSettings:
 
 _COUNTS = ("n_best", "window", "max_source", "processes")
 _FLAGS = ("alignments", "posterior", "split_sentences", "protect")
-
-
-def check_attention(*, posterior: bool, is_chosen: bool) -> None:
-    """Raise UsageError if both the posterior and the attention of a layer or head are wanted."""
-    if posterior and is_chosen:
-        raise UsageError("layer and head choose attention weights: leave them out, or posterior=True.")
 
 
 def _check_names(names: Iterable[str]) -> None:
@@ -146,28 +143,20 @@ def _check_lexicon(lexicon: object) -> None:
             raise UsageError(f"replace_unknown must have a str for each word, but has {described(word)}.")
 
 
-def _check_sampling(sampling: object) -> None:
-    """Raise UsageError unless `sampling` is None or a Sampling."""
-    if sampling is not None and not isinstance(sampling, Sampling):
-        raise UsageError(f"sampling must be a Sampling, such as nmt.Sampling(top_k=10), but is {described(sampling)}.")
-
-
-def arriving_items(items: object, check: Callable[[int, object], ItemT], expected: str) -> Iterable[ItemT | Pause]:
-    """Check items as `checked_items` does, of which some may be PAUSE."""
-    return checked_items(items, lambda number, item: PAUSE if item is PAUSE else check(number, item), expected)
-
-
-def checked_items(items: object, check: Callable[[int, object], ItemT], expected: str) -> Iterable[ItemT]:
+def checked_items(
+    items: object, check: Callable[[int, object], ItemT], expected: str, *, pauses: bool = False
+) -> Iterable[ItemT | Pause]:
     """Check the items of an iterable: those of a list at once, of any other as they are read, since it may exceed memory.
 
     Args:
         items: the iterable.
         check: returns an item, given its number from 1, or raises UsageError.
         expected: what was expected, the start of the error message if `items` is not iterable.
+        pauses: whether some may be PAUSE.
     """
     if not isinstance(items, Iterable) or isinstance(items, str | bytes | bytearray):
         raise UsageError(f"{expected}, but got {described(items)}.")
-    checked = (check(number, item) for number, item in enumerate(items, start=1))
+    checked = (PAUSE if pauses and item is PAUSE else check(number, item) for number, item in enumerate(items, start=1))
     return list(checked) if isinstance(items, list | tuple) else checked
 
 
@@ -193,8 +182,6 @@ def is_pair(pair: object) -> TypeGuard[Pair]:
     if not isinstance(pair, list | tuple) or len(pair) != 2:
         return False
     source, target = pair
-    return isinstance(source, str) and (isinstance(target, str) or _are_ids(target))
-
-
-def _are_ids(target: object) -> bool:
-    return isinstance(target, Sequence) and all(isinstance(index, Integral) for index in target)
+    if not isinstance(source, str) or not isinstance(target, Sequence):
+        return False
+    return isinstance(target, str) or all(isinstance(index, Integral) for index in target)

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.members import Member, checked_members, is_tagged, language_tag, own_decoding, own_normalizer
-from nmt.decoding.options import TranslationSettings, as_shortlist, check_attention
+from nmt.decoding.members import Member, checked_members, is_tagged, language_tag
+from nmt.decoding.options import TranslationSettings, as_shortlist
 from nmt.decoding.shortlist import Shortlist
+from nmt.errors import UsageError
 from nmt.model.interface import device_of
+from nmt.recipe import DecodingConfig
 from nmt.runtime.arguments import check_choice
 from nmt.runtime.device import DTYPES, DecodingPrecision, check_precision, choose_precision, torch_defaults
 from nmt.text.normalization import Normalizer
@@ -59,8 +61,10 @@ class PackedModels:
             precision=decoding_precision,
             shortlist=as_shortlist(shortlist, first.source, first.target),
         )
-        settings = TranslationSettings(own_decoding(first))
-        return cls(checked, tuple(map(own_normalizer, checked)), ensemble, settings, chooses_attention)
+        recipes = [member.recipe for member in checked]
+        normalizers = tuple(Normalizer("none" if own is None else own.data.normalization) for own in recipes)
+        settings = TranslationSettings(DecodingConfig() if recipes[0] is None else recipes[0].decoding)
+        return cls(checked, normalizers, ensemble, settings, chooses_attention)
 
     def tags(self, to: str | None) -> list[list[int]]:
         """The tokens before a source line by which each member translates to a language.
@@ -74,5 +78,6 @@ class PackedModels:
         settings = self.settings.changed(options)
         if settings.to is not None:
             self.tags(settings.to)
-        check_attention(posterior=settings.posterior, is_chosen=self.chooses_attention)
+        if settings.posterior and self.chooses_attention:
+            raise UsageError("layer and head choose attention weights: leave them out, or posterior=True.")
         return replace(self, settings=settings)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overlo
 
 import numpy as np
 
+from nmt.alignment.extraction import fitting_extraction
 from nmt.alignment.translation import (
     Translation,
     TranslationHypothesis,
@@ -24,12 +25,11 @@ from nmt.data.pauses import Pause
 from nmt.decoding.batch_decoder import BatchDecoder, SourceSentence
 from nmt.decoding.groups import read_ahead
 from nmt.decoding.halving import Halving
-from nmt.decoding.members import Member, PlainMember, own_extraction, own_recipe
+from nmt.decoding.members import Member, PlainMember
 from nmt.decoding.options import (
     CallOptions,
     Pair,
     TranslationSettings,
-    arriving_items,
     as_line,
     as_pair,
     checked_items,
@@ -165,7 +165,8 @@ class Translator:
 
     def _reader_of(self, weights: AlignmentWeights) -> WordReader:
         member, posterior = self._members[0], weights == "posterior"
-        return WordReader((member.source, member.target), own_extraction(member, posterior=posterior), posterior)
+        extraction = fitting_extraction(member.recipe, posterior=posterior)
+        return WordReader((member.source, member.target), extraction, posterior)
 
     @property
     def _best_weights(self) -> AlignmentWeights:
@@ -176,7 +177,7 @@ class Translator:
     @property
     def recipe(self) -> Recipe | None:
         """The recipe of the (first) model; None for a model without a folder."""
-        return own_recipe(self._members[0])
+        return self._members[0].recipe
 
     @property
     def to(self) -> str | None:
@@ -222,12 +223,8 @@ class Translator:
         precision: DecodingPrecision = "fp32",
     ) -> Translator:
         """A translator for a model without a folder, for instance one in training."""
-        return cls(
-            [PlainMember(source, target, model)],
-            decoding=decoding,
-            alignments=alignments,
-            precision=precision,
-        )
+        member = PlainMember(source, target, model)
+        return cls(member, decoding=decoding, alignments=alignments, precision=precision)
 
     @overload
     def translate(  # type: ignore[overload-overlap] # a str is no iterable here
@@ -293,7 +290,7 @@ class Translator:
 
         Args and errors are those of `translate`.
         """
-        items = arriving_items(lines, as_line, "stream takes an iterable of lines, each a str")
+        items = checked_items(lines, as_line, "stream takes an iterable of lines, each a str", pauses=True)
         return self._called(options)._translate(items, first_line)
 
     @overload
@@ -338,7 +335,8 @@ class Translator:
 
         Args and errors are those of `score`.
         """
-        items = arriving_items(pairs, as_pair, "stream_scores takes an iterable of pairs (source, target)")
+        expected = "stream_scores takes an iterable of pairs (source, target)"
+        items = checked_items(pairs, as_pair, expected, pauses=True)
         return self._called(options)._score(items)
 
     @overload

@@ -11,6 +11,7 @@ import torch
 
 from nmt import recipe
 from nmt.alignment.translation import TranslationHypothesis
+from nmt.decoding.members import PlainMember
 from nmt.decoding.translator import Translator
 from nmt.model.recurrent import RecurrentModel
 from nmt.runtime.device import DecodingPrecision
@@ -59,15 +60,10 @@ def subwords() -> Subwords:
 
 
 def translator(models: Sequence[RecurrentModel], precision: DecodingPrecision = "fp32") -> Translator:
-    members = [_Member(subwords(), subwords(), each) for each in models]
+    members = [PlainMember(subwords(), subwords(), each) for each in models]
     return Translator(
         members, decoding=recipe.DecodingConfig(beam_size=3, max_ratio=0.3), n_best=2, precision=precision
     )
-
-
-class _Member:
-    def __init__(self, source: Subwords, target: Subwords, model: RecurrentModel) -> None:
-        self.source, self.target, self.model = source, target, model
 
 
 def check_same(

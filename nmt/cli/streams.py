@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from nmt.data.lines import COMPRESSIONS, arriving_lines_of, open_binary, read_lines
 from nmt.data.pauses import PAUSE, Pause, arriving_lines, without_pauses
 from nmt.errors import DataError, UsageError
 from nmt.runtime.files import completing, keep_mode, replacing
@@ -27,8 +28,6 @@ logger = logging.getLogger(__name__)
 
 STANDARD = Path("-")
 """Standard input or output."""
-COMPRESSIONS = (".gz", ".zst", ".xz", ".bz2")
-"""Suffixes of compressed files."""
 _NAMED = 3
 """Most lines with invalid UTF-8 that get a warning of their own."""
 
@@ -61,16 +60,7 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     _refuse_pairs(path)
-    if path.suffix in COMPRESSIONS:
-        from nmt.data.lines import open_binary
-
-        stream = open_binary(path)
-    else:
-        try:
-            stream = path.open("rb")
-        except OSError as error:
-            raise DataError(f"Cannot open {path}: {error.strerror or error}.") from None
-    with stream:
+    with open_binary(path) as stream:
         yield stream
 
 
@@ -142,7 +132,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 @contextmanager
 def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
     """A stream that compresses by suffix, buffered so that it writes whole blocks however often it is flushed."""
-    if suffix not in COMPRESSIONS:
+    if suffix not in COMPRESSIONS[1:]:
         yield raw
         return
     with _compressor(raw, suffix) as packed, io.BufferedWriter(packed) as stream:
@@ -244,8 +234,6 @@ def _check_sides(source: Path, target: Path) -> None:
 
 def _read_arriving(path: Path) -> Iterator[str | Pause]:
     """The lines of stdin or a file, and PAUSE before each wait for more. Raises DataError."""
-    from nmt.data.lines import arriving_lines_of
-
     with open_input(path) as stream:
         yield from arriving_lines_of(stream, input_name(path))
 
@@ -261,8 +249,6 @@ def _next_line(lines: Iterator[str | Pause]) -> Generator[Pause, None, str | Non
 
 def count_pairs(source: Path, target: Path) -> int | None:
     """Count the pairs of two files; None if one can be read only once. Raises DataError like `read_parallel`."""
-    from nmt.data.lines import read_lines
-
     _check_sides(source, target)
     paths = source, target
     if any(path == STANDARD or (path.exists() and not path.is_file()) for path in paths):

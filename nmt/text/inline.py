@@ -370,36 +370,26 @@ class _Restoring:
     def pieces(self, pair: _Pair, start: int, end: int) -> Iterator[Piece]:
         """A stretch of the translation with the codes inside a pair."""
         intervals = self._pair_intervals(pair, start, end)
-        taken = sorted(intervals.values())
-        items: list[tuple[int, bool, int, _Point | _Pair]] = []
-        for number, child in enumerate(pair.children):
-            if isinstance(child, _Pair) and child in intervals:
-                items.append((intervals[child][0], True, number, child))
-            elif not isinstance(child, str):
-                point = _Point(list(_codes(child)), child.start) if isinstance(child, _Pair) else child
-                place = self._point_place(point, pair, (start, end), taken)
-                items.append((place, False, number, point))
-        items.sort(key=lambda item: item[:3])
+        taken, starts = sorted(intervals.values()), {interval[0]: child for child, interval in intervals.items()}
+        points = defaultdict[int, list[_Point]](list)
+        for child in pair.children:
+            if isinstance(child, _Pair) and child not in intervals:
+                child = _Point(list(_codes(child)), child.start)
+            if isinstance(child, _Point):
+                points[self._point_place(child, pair, (start, end), taken)].append(child)
         place = start
-        for (at, is_pair, _), group in groupby(items, key=lambda item: (item[0], item[1], item[1] and item[2])):
+        for at in sorted({*points, *starts}):
             yield self._translation[place:at]
-            if is_pair:
-                [(_, _, _, child)] = group
-                assert isinstance(child, _Pair)
-                place = intervals[child][1]
-                yield from self._pair_pieces(child, at, place)
-            else:
-                points = [child for *_, child in group if isinstance(child, _Point)]
+            place = at
+            if at in points:
+                yield from self._point_pieces(points[at], at, (start, end))
                 place = self._gap_end(at, end)
-                yield from self._point_pieces(points, at, (start, end))
+            if inner := starts.get(at):
+                place = intervals[inner][1]
+                yield from filter(None, [inner.opening])
+                yield from self.pieces(inner, at, place)
+                yield from filter(None, [inner.closing])
         yield self._translation[place:end]
-
-    def _pair_pieces(self, pair: _Pair, start: int, end: int) -> Iterator[Piece]:
-        assert pair.opening is not None, "only the whole text has none"
-        yield pair.opening
-        yield from self.pieces(pair, start, end)
-        assert pair.closing is not None, "only the whole text has none"
-        yield pair.closing
 
     def _pair_intervals(self, parent: _Pair, start: int, end: int) -> dict[_Pair, Interval]:
         """Where the pairs inside a pair go: disjoint stretches of its translation. Pairs that have none are left out."""

@@ -111,7 +111,10 @@ def _subwords(text: TextProfile, own: Mapping[str, Any]) -> Choice:
             max(side.alphabet for side in sides),
         )
     )
-    size = max([size for size in _VOCABULARIES if size * _OCCURRENCES <= tokens], default=_VOCABULARIES[0])
+    largest = next(size for most, size in _VOCABULARIES if tokens <= most)
+    if text.unseen > _MANY_UNSEEN:
+        largest = _VOCABULARY_FOR_UNSEEN_WORDS
+    size = max(min(_rounded(tokens / _OCCURRENCES, 100), largest), 500)
     kind = own.get("subwords.kind", "bpe")
     size = max(min(size, types + _SPECIAL), 0 if kind == "word" else alphabet + _SPECIAL)
     return Choice(
@@ -155,7 +158,7 @@ def _model(text: TextProfile, own: Mapping[str, Any]) -> Choice:
 def _training(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     """More tokens for more and longer text, in a limited number of epochs."""
     tokens = text.target.tokens
-    seen = 3.1e6 * (tokens / 190e3) ** (1 / 3) * (text.length / 9)
+    seen = 3.1e6 * max((tokens / 190e3) ** (1 / 3) * (text.length / 9), 1)
     seen = min(max(seen, _FEWEST_EPOCHS * tokens), _MOST_EPOCHS * tokens)
     batch, rate = next(values for most, *values in _BATCHES if tokens <= most)
     updates = own.get("training.updates", max(_rounded(seen / batch, 100), 500))
@@ -184,10 +187,13 @@ def _validation(text: TextProfile) -> Choice:
     )
 
 
-_VOCABULARIES = (500, 1000, 2000, 3000, 4000, 6000, 8000, 14_000)
+_VOCABULARIES = ((2e6, 8000), (20e6, 14_000), (math.inf, 32_000))
+"""Size of a vocabulary by the most tokens of text that it is for."""
+_VOCABULARY_FOR_UNSEEN_WORDS = 3000
+"""Smaller pieces, of which new words are made."""
 _SPECIAL = 260
 """Tokens that are bytes, or begin and end sentences."""
-_OCCURRENCES = 11
+_OCCURRENCES = 10
 """Least mean occurrences of a token."""
 _DROPOUT = (
     (250e3, {"embedding": 0.3, "word": 0.2, "annotations": 0.3, "readout": 0.5}),

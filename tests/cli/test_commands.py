@@ -830,7 +830,8 @@ def test_recipes_are_listed_shown_and_described() -> None:
     [
         (["trian"], "No such command 'trian'. Did you mean 'train'"),
         (["--frobnicate"], "No such option"),
-        (["train"], "Missing argument 'RECIPE'. See `nmt train --help`."),
+        (["train"], "Give a recipe, or the text to train on: --source, --target, --train, --valid missing"),
+        (["compare", "-o", "x"], "Missing argument 'RECIPE'. See `nmt compare --help`."),
         (["train", "nothing"], "There is no recipe 'nothing': give a YAML file, or a name of `nmt recipe list`."),
         (["train", "quickstart", "--set", "model.dropuot=1"], "did you mean 'dropout'?"),
         (["train", "quickstart", "--set", "model.attention={score: none, window: local-p}"], "has nothing to act on"),

@@ -409,6 +409,9 @@ def test_every_shipped_recipe_passes_a_smoke_run(
     recipe = load_recipe(shipped_recipes()[name])
     data = recipe.data
     options = [] if recipe.training.pretrained is None else ["--set", "training.pretrained=null"]
+    if len(texts := data.texts(data.test)) > 1:  # one of the languages of a model
+        first = texts[0].model_dump(mode="json", by_alias=True)
+        options += ["--set", f"data.test={json.dumps([first])}"]
     try:
         for text in (*data.corpora, *data.texts(data.valid), *data.texts(data.test)):
             source, target = data.direction(text)

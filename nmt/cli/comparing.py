@@ -134,8 +134,7 @@ def _measured(
 def _table(rows: list[Row], text: HeldOut, share: Share, baseline: str | None) -> Table:
     from nmt.comparison.table import Table, with_p_values
 
-    data = rows[0].candidate.recipe.data
-    name = f"{_short(text.corpus.name)} ({data.source} → {data.target}), {counted(len(text.corpus), 'sentence pair')}"
+    name = f"{_short(text.corpus.name)} ({' → '.join(text.corpus.languages)}), {counted(len(text.corpus), 'sentence pair')}"
     aligned = f"{_short(text.aligned.name)} ({counted(len(text.aligned), 'sentence pair')})" if text.gold else None
     machine = f"{share.processor}; trainings at a time: {share.jobs}, CPU threads of each: {share.threads}, "
     machine += f"of measuring: {share.jobs * share.threads}"

@@ -213,11 +213,11 @@ def _scored(
     from nmt.runtime.device import processor
 
     threads = torch.get_num_threads()
-    corpus, aligned = describe_text(text, recipe)
+    corpus, aligned = describe_text(text)
     return Reproduction(
         recipe=recipe.name,
         scores=measure_scores(
-            load(run, device),
+            load(run, device, to=text.corpus.languages[1]),
             run,
             recipe,
             text,

@@ -158,8 +158,9 @@ def load_held_out(recipe: Recipe, split: str) -> ParallelCorpus:
     """The only text of `test` or `valid`, or that of a locator. Raises UsageError if there is none or are several, and DataError."""
     texts = held_out_texts(recipe, split, None)
     if len(texts) > 1:
+        first, (_, target) = texts[0].name, texts[0].languages
         raise UsageError(
-            f"data.{split} has {len(texts)} texts, and this takes one: name it, as in --split {texts[0].name}."
+            f"data.{split} has {len(texts)} texts, and this takes one, as in --set 'data.{split}=[{{corpus: {first}, to: {target}}}]'."
         )
     return texts[0]
 

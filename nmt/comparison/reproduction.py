@@ -15,7 +15,6 @@ from nmt.comparison.measure import HeldOut, training_figures
 from nmt.comparison.plan import TRAINED
 from nmt.comparison.reported import ReproducedScore
 from nmt.comparison.table import NONE, TableColumn, markdown_table
-from nmt.recipe import Recipe
 from nmt.runtime.files import write_content
 from nmt.runtime.json_files import read_json
 from nmt.runtime.wording import counted
@@ -99,10 +98,9 @@ class Reproduction:
         return "\n".join(f"- {line}" for line in lines)
 
 
-def describe_text(text: HeldOut, recipe: Recipe) -> tuple[str, str | None]:
+def describe_text(text: HeldOut) -> tuple[str, str | None]:
     """The test text, and the one with gold links, in words."""
-    data = recipe.data
-    corpus = f"{text.corpus.name} ({data.source} → {data.target}), {counted(len(text.corpus), 'sentence pair')}"
+    corpus = f"{text.corpus.name} ({' → '.join(text.corpus.languages)}), {counted(len(text.corpus), 'sentence pair')}"
     if text.gold is None:
         return corpus, None
     return corpus, f"{text.aligned.name}, {counted(len(text.aligned), 'sentence pair')}"

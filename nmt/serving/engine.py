@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -33,6 +33,25 @@ MOST_SCORED_TOKENS = 500
 """Most tokens per side of a pair to score, as for `nmt align`: memory grows with the product of both."""
 
 
+class _Served(NamedTuple):
+    """A model for one of its pairs of languages."""
+
+    bundle: Bundle
+    translator: Translator
+
+
+def _served(bundle: Bundle, options: EngineOptions) -> list[_Served]:
+    """A model for each of its pairs of languages, in the order of `describe`."""
+    translator = Translator(
+        bundle,
+        precision=options.precision,
+        batch_tokens=_BATCH_TOKENS,
+        alignments=bundle.recipe.model.has_attention,
+        split_sentences=True,
+    )
+    return [_Served(bundle, translator.with_options(to=target)) for _, target in bundle.recipe.data.directions]
+
+
 class Engine:
     """Models, and what they are asked for."""
 
@@ -40,25 +59,16 @@ class Engine:
         """Load the models. Raises DataError or UsageError."""
         torch.set_num_threads(1)  # several processes use the cores better
         device = choose_device(options.device)
-        self._bundles = load_bundles(options.folders, device)
-        self._translators = [
-            Translator(
-                bundle,
-                precision=options.precision,
-                batch_tokens=_BATCH_TOKENS,
-                alignments=bundle.recipe.model.has_attention,
-                split_sentences=True,
-            )
-            for bundle in self._bundles
-        ]
-        self._posterior_translators = [translator.with_options(posterior=True) for translator in self._translators]
-        self.description = EngineDescription(describe(self._bundles, options.names), device.type)
-        for model in range(len(self._bundles)):
+        bundles = load_bundles(options.folders, device)
+        self._served = [served for bundle in bundles for served in _served(bundle, options)]
+        self._posterior_translators = [each.translator.with_options(posterior=True) for each in self._served]
+        self.description = EngineDescription(describe(bundles, options.names), device.type)
+        for model in range(len(self._served)):
             self.run(Setting(model), [LineTask("a")])  # the first line compiles kernels and fills caches
 
     def run(self, setting: Setting, tasks: Sequence[LineTask]) -> list[LineResult]:
         """Translate or score lines, in one batch as far as it fits. Raises DataError if a model is damaged."""
-        bundle, translator = self._bundles[setting.model], self._translators[setting.model]
+        bundle, translator = self._served[setting.model]
         posterior = setting.weights == "posterior" and bundle.recipe.model.has_attention
         if posterior:
             translator = self._posterior_translators[setting.model]
@@ -92,7 +102,7 @@ class Engine:
 
     def _pair(self, setting: Setting, translation: Translation, rank: int) -> AlignedPair | None:
         """The alignment between words and its links; None without attention, or if it is too large."""
-        bundle = self._bundles[setting.model]
+        bundle = self._served[setting.model].bundle
         size = len(translation.source.split()) * len(translation.hypotheses[rank].text.split())
         if not bundle.recipe.model.has_attention or not translation.is_aligned(rank) or size > MOST_WEIGHTS:
             return None
@@ -108,20 +118,25 @@ def _is_short(task: LineTask, bundle: Bundle) -> bool:
 
 
 def describe(bundles: Sequence[Bundle], model_names: Sequence[str]) -> tuple[ModelDescription, ...]:
-    """What clients learn of the models. Names are numbered where two are the same."""
-    names = unique([name or "model" for name in model_names], " ({})")
-    identifiers = unique([_slug(name) for name in model_names], "-{}")
+    """What clients learn of the models: each pair of languages of a model is one. Names are numbered where two are the same."""
+    directions = [
+        (bundle, name, direction, f" {'-'.join(direction)}" if len(bundle.recipe.data.directions) > 1 else "")
+        for bundle, name in zip(bundles, model_names, strict=True)
+        for direction in bundle.recipe.data.directions
+    ]
+    names = unique([f"{name or 'model'}{pair}" for _, name, _, pair in directions], " ({})")
+    identifiers = unique([_slug(f"{name}{pair}") for _, name, _, pair in directions], "-{}")
     return tuple(
         ModelDescription(
             id=identifier,
             name=name,
-            source=bundle.recipe.data.source,
-            target=bundle.recipe.data.target,
+            source=source,
+            target=target,
             alignment=bundle.recipe.model.has_attention,
             beam_size=bundle.recipe.decoding.beam_size,
             parameters=bundle.parameters,
         )
-        for identifier, name, bundle in zip(identifiers, names, bundles, strict=True)
+        for identifier, name, (bundle, _, (source, target), _) in zip(identifiers, names, directions, strict=True)
     )
 
 

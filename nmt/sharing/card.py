@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,7 +82,7 @@ class ModelCard:
         base = pretrained.model if pretrained is not None and pretrained.model.startswith(PREFIX) else ""
         results = _eval_results(data, self.scores)
         return ModelCardData(
-            language=list(dict.fromkeys(filter(None, map(_hub_language, (data.source, data.target))))) or None,
+            language=list(dict.fromkeys(filter(None, map(_hub_language, chain(*data.directions))))) or None,
             license=self.license,
             library_name="nmt",
             pipeline_tag="translation",
@@ -94,11 +95,11 @@ class ModelCard:
 
     def _introduction(self) -> Iterator[str]:
         recipe = self.bundle.recipe
-        source, target = language_name(recipe.data.source), language_name(recipe.data.target)
-        yield f"# {recipe.name}: {source} to {target}"
+        languages = _languages(recipe.data)
+        yield f"# {recipe.name}: {languages}"
         version = "" if self.data is None else f" {_plain(self.data.nmt)}"
         license = f" License: `{self.license}`." if self.license else ""
-        yield f"{_kind(recipe.model)} that translates {source} to {target}, trained with nmt{version}.{license}"
+        yield f"{_kind(recipe.model)} that translates {languages}, trained with nmt{version}.{license}"
 
     def _training_text(self) -> Iterator[str]:
         yield "## Training text"
@@ -127,6 +128,12 @@ class ModelCard:
 # --- parts of the text --------------------------------------------------------------------------------------------
 
 
+def _languages(data: DataConfig) -> str:
+    """The languages in words: `Spanish to Guarani and Bribri`."""
+    sides = (dict.fromkeys(map(language_name, side)) for side in zip(*data.directions, strict=True))
+    return " to ".join(" and ".join(side) for side in sides)
+
+
 def _kind(model: ModelConfig) -> str:
     """The kind of model, with the paper of its attention."""
     if not isinstance(model, RecurrentModelConfig):
@@ -141,13 +148,15 @@ def _kind(model: ModelConfig) -> str:
 def _usage(address: str, bundle: Bundle) -> Iterator[str]:
     """How to use the model from the command line and from Python."""
     shown = "translation.text, translation.links" if bundle.recipe.model.has_attention else "translation.text"
+    data = bundle.recipe.data
+    source, target = data.directions[0]
+    command, argument = (f" --to {target}", f', to="{target}"') if len(data.targets) > 1 else ("", "")
     yield "## Use"
     yield (
-        f"```sh\npip install nmt\nnmt translate {address} -i input.{bundle.recipe.data.source} -o output.{bundle.recipe.data.target}\n"
-        f"nmt info {address}\n```"
+        f"```sh\npip install nmt\nnmt translate {address}{command} -i input.{source} -o output.{target}\nnmt info {address}\n```"
     )
     yield (
-        f'```python\nimport nmt\n\ntranslation = nmt.load("{address}").translate("A sentence to translate.")\n'
+        f'```python\nimport nmt\n\ntranslation = nmt.load("{address}"{argument}).translate("A sentence to translate.")\n'
         f"{shown}\n```"
     )
 
@@ -223,7 +232,7 @@ def _eval_results(data: DataConfig, scores: Sequence[RecordedScore]) -> list[Eva
     return [
         EvalResult(
             task_type="translation",
-            task_name=f"Translation {data.source}-{data.target}",
+            task_name=f"Translation {', '.join(map('-'.join, data.directions))}",
             dataset_type=score.text,
             dataset_name=score.text,
             dataset_split="validation" if score.is_validation else "test",

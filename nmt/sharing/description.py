@@ -23,7 +23,7 @@ def describe_model(bundle: Bundle, data: DataDescription | None) -> dict[str, st
     mixed = "" if texts.temperature is None else f", temperature {texts.temperature:g}"
     rows = {
         "name": recipe.name,
-        "languages": f"{texts.source} -> {texts.target}",
+        "languages": ", ".join(f"{source} -> {target}" for source, target in texts.directions),
         "trained on": " + ".join(map(str, texts.corpora)) + mixed,
     }
     if (start := training.pretrained) is not None:

@@ -68,7 +68,11 @@ def _from_file(path: Path, read: Callable[[Any], Iterator[RecordedScore]]) -> li
 
 
 def _evaluated(content: dict[str, Any]) -> Iterator[RecordedScore]:
-    """The scores in the output of `nmt evaluate --json`."""
+    """The scores in the output of `nmt evaluate --json`: of each text if there are several, without their means."""
+    for each in content.get("texts", ()):
+        yield from _evaluated({**each, "text": f"{each['text']} ({'-'.join(each['languages'])})"})
+    if "texts" in content:
+        return
     text = str(content["text"])
     for score in content["scores"]:
         value, mean, margin = float(score["score"]), score["mean"], score["margin"]

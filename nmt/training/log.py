@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -148,18 +148,16 @@ def best_validation(records: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     return next((record for record in reversed(records) if record.get("best")), None)
 
 
-def best_of_each_language(folder: Path, metric: str) -> str | None:
-    """One sentence on the best validation of each pair of languages by a metric; None if the run has one pair."""
+def best_of_each_language(records: Iterable[Record], metric: str) -> str:
+    """The best validation of each pair of languages by a metric; empty if the run has one pair."""
     best: dict[str, tuple[float, int]] = {}
     sign = -1 if metric == "perplexity" else 1
-    for record in read_validations(folder):
+    for record in records:
         for name, figures in record.get("languages", {}).items():
             if name not in best or sign * figures[metric] > sign * best[name][0]:
                 best[name] = figures[metric], record["update"]
-    if not best:
-        return None
-    values = (f"{name} {value:.2f} (update {update:,})" for name, (value, update) in best.items())
-    return f"Best of each language, {VALIDATION_SCORES.get(metric, metric)}: {', '.join(values)}."
+    label = VALIDATION_SCORES.get(metric, metric)
+    return ", ".join(f"{name} {label} {value:.2f} (update {update:,})" for name, (value, update) in best.items())
 
 
 @contextmanager

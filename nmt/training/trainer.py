@@ -52,7 +52,7 @@ from nmt.training.data_file import DataDescription, TextDescription
 from nmt.training.epoch import Epoch, ahead, plan_epoch
 from nmt.training.folder import check_text, check_weights, open_folder, resume_command, warn_of_changed_machine
 from nmt.training.lock import lock_folder
-from nmt.training.log import Log, best_of_each_language
+from nmt.training.log import Log, best_of_each_language, read_validations
 from nmt.training.meter import LossStats, Meter, PendingStats
 from nmt.training.optim import Clock, rate_factor, use_weights
 from nmt.training.parallel import LostRank, Ranks, device_of_rank, open_ranks
@@ -375,8 +375,9 @@ class Trainer:
         self._validate_mean()
         if warning := self.symptoms.worse_than_copying():
             self.log.show(warning)
-        if best_of_each := best_of_each_language(self.folder, compared_metrics(self.settings.validation)[0]):
-            self.log.show(best_of_each)
+        metric = compared_metrics(self.settings.validation)[0]
+        if best_of_each := best_of_each_language(read_validations(self.folder), metric):
+            self.log.show(f"Best of each language: {best_of_each}.")
         if self.settings.pretrained is not None and self.best.checkpoints[:1] == [(self.best.rank, 0)]:
             self.log.show("No later model was better: the model is still the start (update 0).")
 

@@ -1,16 +1,22 @@
 """Many languages in one model: a tag says which one to write, each is validated, and a user never sees the tag."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import nmt
+from nmt.bundle.folder import Bundle
+from nmt.comparison.measure import HeldOut
 from nmt.corpora.locators import load_text, load_training_corpus
 from nmt.data.encoded import encode_corpus
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.recipe import FiltersConfig, Recipe, load_recipe
+from nmt.serving.engine import Engine
+from nmt.serving.work import EngineOptions, LineTask, Setting
+from nmt.sharing.card import ModelCard
 from nmt.text.subwords import Subwords
 from nmt.training.conventions import convention_warnings
 from nmt.training.log import best_of_each_language, read_validations
@@ -137,11 +143,13 @@ def test_each_language_is_validated_and_the_mean_selects(run: Path) -> None:
 
 
 def test_the_best_of_each_language_is_told(run: Path) -> None:
-    sentence = best_of_each_language(run, "chrf")
-    assert sentence is not None
+    sentence = best_of_each_language(read_validations(run), "chrf")
     for name in ("src-rev", "src-cpy"):
         value, update = max((item["languages"][name]["chrf"], item["update"]) for item in read_validations(run))
-        assert f"{name} {value:.2f} (update {update:,})" in sentence
+        assert f"{name} chrF {value:.2f} (update {update:,})" in sentence
+    told = good(command("info", run))
+    assert sentence in " ".join(told.split())
+    assert "src -> rev, src -> cpy" in told
 
 
 def test_the_recipe_of_the_model_tells_all_languages(run: Path, corpora: Path) -> None:
@@ -248,3 +256,46 @@ def test_evaluate_prints_a_row_per_language_and_the_mean(run: Path, corpora: Pat
     assert named.references[0] == (corpora / "train.rev").read_text().splitlines()[:50]
     with pytest.raises(UsageError, match="say to which one"):
         nmt.evaluate(run, f"{corpora}/train[:50]", bootstrap=0, device="cpu")
+
+
+# --- serving ----------------------------------------------------------------------------------------------------
+
+
+def test_a_server_serves_every_language_of_one_model(run: Path) -> None:
+    engine = Engine(EngineOptions.of([run], "cpu"))
+    models = engine.description.models
+    assert [(each.id, each.source, each.target) for each in models] == [
+        ("run-src-rev", "src", "rev"),
+        ("run-src-cpy", "src", "cpy"),
+    ]
+    for number, text in enumerate(("d c b a", LINE)):
+        [[line]] = engine.run(Setting(number), [LineTask(LINE, aligned=True)])
+        assert line.text == text
+        assert line.pair is not None
+        assert line.pair.alignment.source == ("a", "b", "c", "d")
+
+
+# --- descriptions -----------------------------------------------------------------------------------------------
+
+
+def test_a_model_card_names_all_languages_and_how_to_choose_one(run: Path, tmp_path: Path) -> None:
+    pytest.importorskip("huggingface_hub")
+    shutil.copytree(run, tmp_path / "shared")
+    (tmp_path / "shared/scores.json").write_text(good(command("evaluate", run, "--json", "--bootstrap", "0", "-q")))
+    card = ModelCard.of(Bundle.load(tmp_path / "shared"), tmp_path / "shared", None).text("shared")
+    assert "# reversal: src to rev and cpy" in card
+    assert "nmt translate shared --to rev -i input.src -o output.rev" in card
+    assert 'nmt.load("shared", to="rev")' in card
+    for pair in ("src-rev", "src-cpy"):
+        assert f"/test ({pair})" in card
+
+
+def test_what_takes_one_text_says_how_to_name_one(run: Path) -> None:
+    recipe = load_recipe(run / "recipe.yaml")
+    with pytest.raises(
+        UsageError, match=r"data.test has 2 texts, and this takes one, as in --set 'data.test=\[\{corpus: "
+    ):
+        HeldOut.load(recipe, "test", None)
+    one = recipe.data.texts(recipe.data.test)[1]
+    text = HeldOut.load(recipe, one.corpus, None)
+    assert text.corpus.languages == ("src", "rev")  # of the first text of this name

@@ -91,5 +91,9 @@ def recipe_schema() -> dict[str, Any]:
     schema["properties"]["base"] = {"type": "string", "description": "A recipe from which this one inherits."}
     chosen = schema["properties"]["chosen"]
     schema["properties"]["chosen"] = {"anyOf": [{"const": AUTO}, chosen], "description": chosen.pop("description")}
+    required = schema["$defs"]["DataConfig"]["required"]
+    schema["$defs"]["DataConfig"]["required"] = [
+        key for key in required if key not in ("source", "target")
+    ]  # `from`, `to`
     schema["anyOf"] = [{"required": schema.pop("required")}, {"required": ["base"]}]
     return schema

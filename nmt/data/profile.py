@@ -34,6 +34,7 @@ def profile_text(train: ParallelCorpus, valid: ParallelCorpus) -> TextProfile:
         types=len(sides[0].words.keys() | sides[1].words.keys()),
         alphabet=len(sides[0].characters.keys() | sides[1].characters.keys()),
         shared_letters=_shared_letters(sides[0].characters, sides[1].characters),
+        valid_length=sum(len(sides[1].split(line)) for line in valid.target[:SAMPLE]) / len(valid),
         longest=int(np.quantile(lengths, 0.99)),
     )
 

@@ -51,6 +51,8 @@ class TextProfile:
     """Number of different characters of both sides together."""
     shared_letters: float
     """The share of the letters of the target side that the source side uses too."""
+    valid_length: float
+    """Target words per pair of the validation text."""
     longest: int
     """Words, on the longer side, that only a hundredth of the pairs exceed."""
 
@@ -84,17 +86,24 @@ def choose_settings(text: TextProfile, own: Mapping[str, Any]) -> list[Choice]:
         text: what the text is like.
         own: the settings that the recipe says itself, by dotted key.
     """
-    return [_filters(text), _subwords(text, own), _model(text, own), _training(text, own), _validation(text)]
+    return [_filters(text, own), _subwords(text, own), _model(text, own), _training(text, own), _validation(text)]
 
 
-def _filters(text: TextProfile) -> Choice:
+def _filters(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     """Without duplicates, and with nearly all of the rest."""
     most = min(max(_rounded(4 * text.longest, 50), 100), 300)
+    is_guided = any(key.startswith("training.guided_alignment") for key in own)  # there are no links of joined pairs
+    is_short = text.valid_length > _LONGER * text.target.words / text.pairs and not is_guided
     duplicates = f" ({counted(text.duplicates, 'duplicate')} left out)" if text.duplicates else ""
     return Choice(
-        {"data.filters.duplicates": False, "data.filters.max_length": most},
+        {
+            "data.filters.duplicates": False,
+            "data.filters.max_length": most,
+            "data.concatenation": 1.0 if is_short else 0.0,
+        },
         f"Text: {counted(text.pairs, 'pair')}{duplicates}, of at most {most} tokens; 99 % have at most "
-        f"{counted(text.longest, 'word')}.",
+        f"{counted(text.longest, 'word')}"
+        f"{'; as many are joined in twos, since those for validation are longer' if is_short else ''}.",
     )
 
 
@@ -203,6 +212,8 @@ _DROPOUT = (
 """Dropout by the most target tokens that it is for."""
 _BATCHES = ((250e3, 1024, 2e-3), (700e3, 1536, 1.5e-3), (math.inf, 2048, 1e-3))
 """Tokens per batch and learning rate by the most target tokens that they are for."""
+_LONGER = 1.4
+"""How many times as long as in training lines must be in validation for joined pairs to be worth their time."""
 _FEWEST_EPOCHS, _MOST_EPOCHS = 4, 60
 _FEW_PAIRS, _MANY_UNSEEN = 30_000, 0.2
 

@@ -136,6 +136,9 @@ class DataConfig(Section):
     temperature: Annotated[float, Field(ge=1, le=1000)] | None = None
     """Mix in proportion to lines^(1/T) instead of by weights, in epochs as long as all corpora together (Arivazhagan et al. 2019,
     4.2): 1 takes every pair once, 5 is common for many languages, 1000 is almost uniform."""
+    concatenation: Annotated[float, Field(ge=0, le=10)] = 0.0
+    """How many joined pairs an epoch also shows, per pair: two random pairs of a corpus in one line, drawn anew in every epoch (Nguyen et
+    al. 2021; Kondo et al. 2021). It helps with little text, most if the lines to translate are longer than those for training."""
     valid: HeldOutText
     """A corpus, or a list of locators and of sections such as `{corpus: LOCATOR, to: gn}`: the mean over the languages counts."""
     test: HeldOutText | None = None

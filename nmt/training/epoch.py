@@ -12,11 +12,14 @@ from functools import cached_property
 from math import ceil
 from typing import TypeVar
 
+import numpy as np
+
 from nmt.data.batching import Plan, Rows, plan_batches, plan_sentence_batches
 from nmt.data.encoded import EncodedCorpus, EncodedPairs
+from nmt.data.joined import join_pairs
 from nmt.data.mixture import rows_of_epoch
 from nmt.data.sampled import SampledCorpus, Watch
-from nmt.recipe import Recipe
+from nmt.recipe import DataConfig, Recipe
 from nmt.runtime.cores import usable_cores
 from nmt.text.subwords import Subwords
 from nmt.training.launch import ranks_on_this_machine
@@ -70,6 +73,8 @@ def plan_epoch(
     rows = None
     if not isinstance(recipe.data.train, str):
         rows = rows_of_epoch(recipe.data, corpus.parts, seed=recipe.seed, epoch=number)
+    if recipe.data.concatenation:
+        pairs, rows = _with_joined(recipe.data, pairs, corpus, source, rows, (recipe.seed, number))
     return Epoch(pairs, _plan(recipe, pairs, number, rows), recipe.training.accumulate)
 
 
@@ -99,6 +104,23 @@ def _pairs_of_epoch(
         return corpus
     seed, processes = 2 * (1_000_003 * recipe.seed + number), max(usable_cores() // ranks_on_this_machine(), 1)
     return SampledCorpus(corpus, source, target, alpha=alpha, seed=seed, processes=processes, watch=watch)
+
+
+def _with_joined(
+    data: DataConfig,
+    pairs: EncodedPairs,
+    corpus: EncodedCorpus,
+    source: Subwords,
+    rows: Rows | None,
+    seed: tuple[int, int],
+) -> tuple[EncodedPairs, Rows]:
+    """The pairs with random joined ones of each corpus after them, and the rows of the epoch."""
+    rows = np.arange(len(pairs), dtype=np.int32) if rows is None else rows
+    ranges = corpus.parts or [range(len(pairs))]
+    parts = [rows[(rows >= own.start) & (rows < own.stop)] for own in ranges]
+    tags = [len(source.encode(" ".join(words))) if (words := data.tags(item)) else 0 for item in data.corpora]
+    share, most = data.concatenation, data.filters.max_length
+    return join_pairs(pairs, list(zip(parts, tags, strict=True)), share=share, most=most, seed=seed[0], epoch=seed[1])
 
 
 def ahead(compute: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Generator[ResultT]:

@@ -49,6 +49,7 @@ def text(pairs: int, words: int = 10, **others: Any) -> TextProfile:
             "types": words * pairs // 3,
             "alphabet": 70,
             "shared_letters": 1.0,
+            "valid_length": words,
             "longest": 3 * words,
             **others,
         }
@@ -84,6 +85,7 @@ profiles = st.builds(
     types=st.integers(1, 10**7),
     alphabet=st.integers(1, 10**4),
     shared_letters=st.floats(0, 1),
+    valid_length=st.floats(0, 1000),
     longest=st.integers(0, 10**5),
 )
 
@@ -124,6 +126,13 @@ def test_unseen_words_make_chrf_decide(auto: Path) -> None:
     assert chosen(auto, text(200_000)).training.validation.metrics == ("bleu",)
     assert chosen(auto, text(200_000, source=side(2_000_000, unseen=0.4))).training.validation.metrics == ("chrf",)
     assert chosen(auto, text(5_000)).training.validation.metrics == ("chrf",)
+
+
+def test_pairs_are_joined_where_lines_to_translate_are_longer(auto: Path) -> None:
+    assert chosen(auto, text(5_000)).data.concatenation == 0
+    assert chosen(auto, text(5_000, valid_length=20)).data.concatenation == 1
+    guided = "training.guided_alignment={links: hmm}"
+    assert chosen(auto, text(5_000, valid_length=20), guided).data.concatenation == 0
 
 
 @pytest.mark.parametrize(

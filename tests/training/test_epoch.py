@@ -45,6 +45,22 @@ def test_batches_hold_so_many_sentences(folder: Path) -> None:
     assert sorted(len(rows) for group in (first, second) for rows in group) == [10, 30, 30, 30]
 
 
+def test_an_epoch_shows_joined_pairs_too_and_training_resumes_with_the_same(folder: Path) -> None:
+    recipe = toy_recipe(folder)
+    data = recipe.data.model_copy(update={"concatenation": 0.5})
+    recipe = recipe.model_copy(update={"data": data})
+    text = TrainingText.load(recipe)
+    source, target = text.subwords(recipe)
+    corpus = encode_corpus(text.train, source, target, None)
+    first, again, second = (plan_epoch(recipe, corpus, source, target, number) for number in (0, 0, 1))
+    shown = [
+        sorted(row for group in epoch.groups() for rows in group for row in rows) for epoch in (first, again, second)
+    ]
+    assert shown[0] == shown[1] == list(range(150))
+    joined = range(100, 150)
+    assert first.corpus[joined] == again.corpus[joined] != second.corpus[joined]
+
+
 # --- ahead -------------------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from nmt.errors import UsageError
 from nmt.recipe import DataConfig, Direction
+from nmt.runtime.wording import listed
 from nmt.text.language_names import closest_code
 from nmt.text.languages import iso_code
 
@@ -14,7 +15,7 @@ def choose_direction(data: DataConfig, to: str | None) -> Direction:
     Raises:
         UsageError: the model has several target languages and none is named, or not the one that is.
     """
-    known = " and ".join(data.targets)
+    known = listed(data.targets)
     if to is None and len(data.targets) > 1:
         raise UsageError(f"This model translates to {known}: say to which one, as in --to {data.targets[0]}.")
     target = data.targets[0] if to is None else _meant(to, data.targets)

@@ -56,6 +56,7 @@ class BatchDecoder:
         target: Subwords,
         settings: TranslationSettings,
         tags: Sequence[Sequence[int]],
+        unwritten: tuple[int, ...],
     ) -> None:
         """Prepare to decode.
 
@@ -64,13 +65,14 @@ class BatchDecoder:
             source, target: the subwords of the first member.
             settings: how to translate.
             tags: the tokens before every source, for each member; alignments leave them out.
+            unwritten: target tokens that no translation has.
         """
         self.ensemble, self.target, self.settings, self.tags = ensemble, target, settings, tags
         decoding, lexicon = settings.decoding, settings.replace_unknown
         self.unknown = None if lexicon is None else UnknownWords(source, target, lexicon)
         self.penalties = Penalties(decoding.length_penalty, decoding.coverage_penalty)
         self.beam_size = decoding.beam_size if settings.sampling is None else settings.n_best
-        self.searching = pack_search(Search(_search_options(settings, ensemble.device)))
+        self.searching = pack_search(Search(_search_options(settings, unwritten, ensemble.device)))
 
     @torch_defaults()
     def search(self, sentences: Sequence[SourceSentence]) -> list[list[TranslationHypothesis]]:
@@ -172,7 +174,7 @@ class BatchDecoder:
         return alignments
 
 
-def _search_options(settings: TranslationSettings, device: torch.device) -> SearchOptions:
+def _search_options(settings: TranslationSettings, unwritten: tuple[int, ...], device: torch.device) -> SearchOptions:
     """How to search, or to sample: each sample is a beam of its own."""
     decoding, draws = settings.decoding, settings.sampling or Sampling()
     return SearchOptions(
@@ -186,7 +188,7 @@ def _search_options(settings: TranslationSettings, device: torch.device) -> Sear
         top_k=draws.top_k,
         bos=BOS,
         eos=EOS,
-        forbid=(PAD, BOS),
+        forbid=(PAD, BOS, *unwritten),
         device=device,
         check_every=1 if device.type == "cpu" else CHECK_EVERY,
     )

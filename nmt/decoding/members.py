@@ -51,6 +51,14 @@ def language_tag(member: Member, to: str | None) -> list[int]:
     return [] if tag is None else member.source.encode(tag)
 
 
+def tags_among_targets(member: Member) -> tuple[int, ...]:
+    """The tags that are tokens of its target vocabulary too, as it is joint: a translation has none."""
+    data = None if member.recipe is None else member.recipe.data
+    tags = () if data is None else dict.fromkeys(tag for corpus in data.corpora for tag in data.tags(corpus))
+    ids = map(member.target.encode, tags)
+    return tuple(own[0] for own, tag in zip(ids, tags, strict=True) if member.target.tokens(own)[0].endswith(tag))
+
+
 def checked_members(members: object) -> tuple[Member, ...]:
     """Check one member or several, which must have the same target vocabulary. Raises UsageError and DataError."""
     checked: list[Member] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.members import Member, checked_members, is_tagged, language_tag
+from nmt.decoding.members import Member, checked_members, is_tagged, language_tag, tags_among_targets
 from nmt.decoding.options import TranslationSettings, as_shortlist
 from nmt.decoding.shortlist import Shortlist
 from nmt.errors import UsageError
@@ -32,6 +32,8 @@ class PackedModels:
     """Whether a layer or head was chosen as the alignment of a Transformer."""
     reload: Callable[[], PackedModels] | None = None
     """Loads the same models in another process; None if they are only in memory."""
+    unwritten: tuple[int, ...] = ()
+    """Target tokens that no translation has."""
     reported_characters: set[str] = field(default_factory=set)
     """The unseen characters that a warning has named."""
 
@@ -64,7 +66,8 @@ class PackedModels:
         recipes = [member.recipe for member in checked]
         normalizers = tuple(Normalizer("none" if own is None else own.data.normalization) for own in recipes)
         settings = TranslationSettings(DecodingConfig() if recipes[0] is None else recipes[0].decoding)
-        return cls(checked, normalizers, ensemble, settings, chooses_attention)
+        unwritten = tags_among_targets(first)
+        return cls(checked, normalizers, ensemble, settings, chooses_attention, unwritten=unwritten)
 
     def tags(self, to: str | None) -> list[list[int]]:
         """The tokens before a source line by which each member translates to a language.

@@ -161,7 +161,9 @@ class Translator:
         """Whether the language to translate to must still be named."""
         tags = [[] for _ in self._members] if self._is_undecided else self._models.tags(settings.to)
         member = self._members[0]
-        self._decoder = BatchDecoder(self._ensemble, member.source, member.target, settings, tags)
+        self._decoder = BatchDecoder(
+            self._ensemble, member.source, member.target, settings, tags, self._models.unwritten
+        )
 
     def _reader_of(self, weights: AlignmentWeights) -> WordReader:
         member, posterior = self._members[0], weights == "posterior"

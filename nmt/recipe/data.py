@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from nmt.recipe.section import ContradictionError, Positive, Ratio, Section, Share, Size
+from nmt.runtime.wording import listed
 
 Normalization = Literal["nfc", "nfkc", "none"]
 
@@ -206,7 +207,7 @@ class DataConfig(Section):
                     raise ContradictionError(
                         (key, "train"),
                         f"{key} is to be translated to {target}, but train teaches to translate to "
-                        f"{' and '.join(self.targets)} alone: leave {text.corpus} out, or train on this language too",
+                        f"{listed(self.targets)} alone: leave {text.corpus} out, or train on this language too",
                     )
 
     @model_serializer(mode="wrap")

@@ -9,6 +9,12 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def listed(names: Iterable[str]) -> str:
+    """Names as one reads them: `a`, `a and b`, `a, b and c`."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def perplexity(value: float) -> str:
     """A perplexity with two decimals."""
     return f"{value:,.2f}"

@@ -17,7 +17,7 @@ from nmt.corpora.locators import split_rows
 from nmt.errors import NmtError, UsageError
 from nmt.recipe import DataConfig, ModelConfig, RecurrentModelConfig, dump_recipe
 from nmt.recipe.strict_yaml import parse_yaml
-from nmt.runtime.wording import counted, escaped
+from nmt.runtime.wording import counted, escaped, listed
 from nmt.sharing.description import describe_network
 from nmt.sharing.recorded_scores import RecordedScore, recorded_scores
 from nmt.text.language_names import language_name
@@ -131,7 +131,7 @@ class ModelCard:
 def _languages(data: DataConfig) -> str:
     """The languages in words: `Spanish to Guarani and Bribri`."""
     sides = (dict.fromkeys(map(language_name, side)) for side in zip(*data.directions, strict=True))
-    return " to ".join(" and ".join(side) for side in sides)
+    return " to ".join(map(listed, sides))
 
 
 def _kind(model: ModelConfig) -> str:

@@ -1,18 +1,19 @@
-"""Names of languages, by ISO 639-1 code: in English, and what the languages themselves and their neighbors say."""
+"""Names of languages, by ISO 639 code: in English, and what the languages themselves and their neighbors say."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 _NAMES = """
-af Afrikaans|am Amharic|ar Arabic|az Azerbaijani|be Belarusian|bg Bulgarian|bn Bengali|bs Bosnian|ca Catalan|cs Czech|cy Welsh|da Danish
-de German|el Greek|en English|eo Esperanto|es Spanish|et Estonian|eu Basque|fa Persian|fi Finnish|fr French|ga Irish|gl Galician|gu Gujarati
-ha Hausa|he Hebrew|hi Hindi|hr Croatian|hu Hungarian|hy Armenian|id Indonesian|ig Igbo|is Icelandic|it Italian|ja Japanese|ka Georgian
-kk Kazakh|km Khmer|kn Kannada|ko Korean|ky Kyrgyz|la Latin|lb Luxembourgish|lo Lao|lt Lithuanian|lv Latvian|mg Malagasy|mk Macedonian
-ml Malayalam|mn Mongolian|mr Marathi|ms Malay|mt Maltese|my Burmese|nb Norwegian Bokmål|ne Nepali|nl Dutch|nn Norwegian Nynorsk|no Norwegian
-oc Occitan|pa Punjabi|pl Polish|ps Pashto|pt Portuguese|ro Romanian|ru Russian|sd Sindhi|se Northern Sami|si Sinhala|sk Slovak|sl Slovenian
-so Somali|sq Albanian|sr Serbian|sv Swedish|sw Swahili|ta Tamil|te Telugu|tg Tajik|th Thai|tk Turkmen|tl Tagalog|tr Turkish|ug Uyghur
-uk Ukrainian|ur Urdu|uz Uzbek|vi Vietnamese|wo Wolof|xh Xhosa|yi Yiddish|yo Yoruba|zh Chinese|zu Zulu
+af Afrikaans|am Amharic|ar Arabic|ay Aymara|az Azerbaijani|be Belarusian|bg Bulgarian|bn Bengali|bs Bosnian|bzd Bribri|ca Catalan|cs Czech
+cy Welsh|da Danish|de German|ee Ewe|el Greek|en English|eo Esperanto|es Spanish|et Estonian|eu Basque|fa Persian|fi Finnish|fr French
+ga Irish|gl Galician|gn Guarani|gu Gujarati|ha Hausa|he Hebrew|hi Hindi|hr Croatian|hu Hungarian|hy Armenian|id Indonesian|ig Igbo
+is Icelandic|it Italian|ja Japanese|ka Georgian|kk Kazakh|km Khmer|kn Kannada|ko Korean|ky Kyrgyz|la Latin|lb Luxembourgish|lo Lao
+lt Lithuanian|lv Latvian|mg Malagasy|mk Macedonian|ml Malayalam|mn Mongolian|mr Marathi|ms Malay|mt Maltese|my Burmese|nah Nahuatl
+nb Norwegian Bokmål|ne Nepali|nl Dutch|nn Norwegian Nynorsk|no Norwegian|oc Occitan|pa Punjabi|pl Polish|ps Pashto|pt Portuguese
+qu Quechua|ro Romanian|ru Russian|sd Sindhi|se Northern Sami|shp Shipibo-Konibo|si Sinhala|sk Slovak|sl Slovenian|so Somali|sq Albanian
+sr Serbian|sv Swedish|sw Swahili|ta Tamil|te Telugu|tg Tajik|th Thai|tk Turkmen|tl Tagalog|tr Turkish|ug Uyghur|uk Ukrainian|ur Urdu
+uz Uzbek|vi Vietnamese|wo Wolof|xh Xhosa|yi Yiddish|yo Yoruba|zh Chinese|zu Zulu
 """
 _OTHER_NAMES = """
 af Afrikaans|ar Arabisch arabe árabe arabo Arabiska العربية|bg Bulgarisch bulgare Български|ca Katalanisch catalan Català catalán

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import chain
 from operator import add
@@ -20,6 +20,7 @@ from nmt.data.batching import cut, make_batch
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.encoded import EncodedCorpus, encode_corpus
 from nmt.data.filters import FilterReport
+from nmt.decoding.packed import PackedModels
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation import metrics
@@ -99,6 +100,9 @@ class Validator:
             )
             for (_, target), part in text.directions.items()
         ]
+
+        self._reported_characters: set[str] = set()
+        """The unseen characters that a warning has named, in any validation."""
 
     @property
     def report(self) -> FilterReport:
@@ -196,9 +200,10 @@ class Validator:
     def _translations(self, text: ParallelCorpus) -> list[str]:
         bundle = self.bundle
         decoding = bundle.recipe.decoding.model_copy(update={"beam_size": self.settings.validation.beam_size})
-        translator = Translator(
-            [bundle], decoding=decoding, precision=self.precision, alignments=False, to=text.languages[1]
+        models = replace(
+            PackedModels.of(bundle, precision=self.precision), reported_characters=self._reported_characters
         )
+        translator = Translator(models, decoding=decoding, alignments=False, to=text.languages[1])
         lines, sources = self.ranks.share(range(len(text))), text.untagged.source
         own = [translation.text for translation in translator.stream(sources[line] for line in lines)]
         translations = [""] * len(text)

@@ -4,7 +4,7 @@ from urllib.error import URLError
 
 import pytest
 
-from nmt.runtime.wording import counted, did_you_mean, perplexity, reason
+from nmt.runtime.wording import counted, did_you_mean, listed, perplexity, reason
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,7 @@ def test_the_nearest_name_is_suggested_and_other_advice_where_none_is_near() -> 
     assert did_you_mean("colr", ["size", "kind"]) == "."
     assert did_you_mean("colr", ["size", "kind"], "; there are size, kind.") == "; there are size, kind."
     assert did_you_mean("colr", ["color"], cutoff=0.95) == "."
+
+
+def test_names_are_listed_as_one_reads_them() -> None:
+    assert [listed("abc"[:count]) for count in (1, 2, 3)] == ["a", "a and b", "a, b and c"]

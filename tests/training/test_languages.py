@@ -209,6 +209,18 @@ def test_an_unknown_word_is_never_replaced_by_the_tag(translator: Translator) ->
     assert "<2" not in translator.translate("a x b", to="cpy", replace_unknown={}).text
 
 
+def test_no_translation_has_a_tag_though_the_vocabulary_is_joint(translator: Translator) -> None:
+    """Not even if every token is drawn as often as any other."""
+    assert translator.recipe is not None
+    data = translator.recipe.data
+    tags = [tag for corpus in data.corpora for tag in data.tags(corpus)]
+    drawn = translator.translate(
+        LINE, to="rev", n_best=200, sampling=nmt.Sampling(temperature=1000.0, seed=1)
+    ).hypotheses
+    assert not any(tag in item.text for item in drawn for tag in tags)
+    assert any("⁇" in item.text for item in drawn)
+
+
 def test_an_ensemble_reads_the_tag_of_each_model(run: Path, corpora: Path) -> None:
     files = {f"{side}_model": f"{run}/{side}.model" for side in ("source", "target")}
     single = toy_recipe(

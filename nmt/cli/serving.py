@@ -70,19 +70,20 @@ def serve(
 
     Details:
 
-    Needs `pip install "nmt[serve]"`. The page shows alternatives and alignments, and compares two models. The API is that of
-    LibreTranslate (POST /translate, GET /languages) with n_best, beam_size and alignment; POST /translate_file takes plain text,
-    HTML, DOCX, XLIFF, TMX, PO and SRT. GET /openapi.json describes it, GET /metrics is for Prometheus, GET /health for a load balancer.
-    Tags in HTML follow their words; placeholders, addresses and translate="no" stay.
+    Needs `pip install "nmt[serve]"`. The page shows alternatives and alignments, and compares two models; each pair of languages
+    of a model counts as one. The API is that of LibreTranslate (POST /translate, GET /languages) with n_best, beam_size and
+    alignment; POST /translate_file takes plain text, HTML, DOCX, XLIFF, TMX, PO and SRT. GET /openapi.json describes it, GET
+    /metrics is for Prometheus, GET /health for a load balancer. Tags in HTML follow their words; placeholders, addresses and
+    translate="no" stay.
 
     A beam above 5, or above the recipe's, is for texts that are as much shorter than --max-characters. Requests beyond
     --max-queue get status 503 with Retry-After. Ctrl-C or SIGTERM finishes what was accepted, and tells clients to close their
     connections. The log on stderr has one JSON object per request, without texts; it leaves lines out while nobody reads it,
     and counts them.
 
-    Programs and the page itself need no option; pages of other sites need --allow-origin, and those opened from files, which
-    name no site, need it as *. There is no encryption: beyond this machine, use a proxy, which may cut --root-path off or leave
-    it. A proxy on this machine names its clients by X-Forwarded-For.
+    Programs and the page itself need no option; pages of other sites need --allow-origin, and those opened from files need it
+    as *. There is no encryption: beyond this machine, use a proxy, which may cut --root-path off or leave it. A proxy on this
+    machine names its clients by X-Forwarded-For.
     """
     log_to_stderr(quiet=quiet)
     try:

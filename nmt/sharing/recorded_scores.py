@@ -69,11 +69,14 @@ def _from_file(path: Path, read: Callable[[Any], Iterator[RecordedScore]]) -> li
 
 def _evaluated(content: dict[str, Any]) -> Iterator[RecordedScore]:
     """The scores in the output of `nmt evaluate --json`: of each text if there are several, without their means."""
+    if "texts" not in content:
+        yield from _of_text(content, str(content["text"]))
     for each in content.get("texts", ()):
-        yield from _evaluated({**each, "text": f"{each['text']} ({'-'.join(each['languages'])})"})
-    if "texts" in content:
-        return
-    text = str(content["text"])
+        yield from _of_text(each, f"{each['text']} ({'-'.join(each['languages'])})")
+
+
+def _of_text(content: dict[str, Any], text: str) -> Iterator[RecordedScore]:
+    """The scores of a text."""
     for score in content["scores"]:
         value, mean, margin = float(score["score"]), score["mean"], score["margin"]
         interval = None if margin is None else (float(mean) - float(margin), float(mean) + float(margin))

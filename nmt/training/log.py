@@ -127,7 +127,9 @@ class Log:
             file.write(json.dumps(record) + "\n")
         self.records += 1
         if self.writer is not None:
-            for name, value in record.items():
+            pairs = record.get("languages", {}).items()
+            each = {f"{pair}/{name}": value for pair, figures in pairs for name, value in figures.items()}
+            for name, value in {**record, **each}.items():
                 if isinstance(value, int | float) and name != "update":
                     self.writer.add_scalar(f"{record['kind']}/{name}", value, record["update"])
 
@@ -154,8 +156,9 @@ def best_of_each_language(records: Iterable[Record], metric: str) -> str:
     sign = -1 if metric == "perplexity" else 1
     for record in records:
         for name, figures in record.get("languages", {}).items():
-            if name not in best or sign * figures[metric] > sign * best[name][0]:
-                best[name] = figures[metric], record["update"]
+            value = figures.get(metric)  # a resumed run may have had other metrics
+            if value is not None and (name not in best or sign * value > sign * best[name][0]):
+                best[name] = value, record["update"]
     label = VALIDATION_SCORES.get(metric, metric)
     return ", ".join(f"{name} {label} {value:.2f} (update {update:,})" for name, (value, update) in best.items())
 

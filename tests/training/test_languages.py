@@ -152,6 +152,17 @@ def test_the_best_of_each_language_is_told(run: Path) -> None:
     assert "src -> rev, src -> cpy" in told
 
 
+def test_the_best_of_each_language_is_of_one_metric() -> None:
+    records = [
+        {"update": 1, "languages": {"a-b": {"perplexity": 9.0}}},
+        {"update": 2, "languages": {"a-b": {"perplexity": 5.0, "chrf": 30.0}}},
+        {"update": 3, "languages": {"a-b": {"perplexity": 7.0, "chrf": 20.0}}},
+    ]
+    assert best_of_each_language(records, "chrf") == "a-b chrF 30.00 (update 2)"
+    assert best_of_each_language(records, "perplexity") == "a-b perplexity 5.00 (update 2)"
+    assert not best_of_each_language([{"update": 1, "chrf": 1.0}], "chrf")
+
+
 def test_the_recipe_of_the_model_tells_all_languages(run: Path, corpora: Path) -> None:
     data = load_recipe(run / "recipe.yaml").data
     assert data.directions == (("src", "rev"), ("src", "cpy"))

@@ -46,12 +46,10 @@ def commands_of(text: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A user's folder: their text, a small Multi30k, and the recipe of the README."""
+    """A user's folder: their text, and a small Multi30k."""
     folder = tmp_path_factory.mktemp("readme")
     write_corpus(folder / "data", {"train": "train", "dev": "dev", "test": "test"})
     write_corpus(folder / "corpora/multi30k", {"train": "train", "dev": "val", "test": "test_2016_flickr"})
-    [recipe] = blocks("yaml")
-    (folder / "mine.yaml").write_text(recipe, encoding="utf-8")
     return folder
 
 
@@ -93,7 +91,7 @@ def test_ones_own_text_is_translated(folder: Path) -> None:
 
 def test_the_example_in_python_runs(folder: Path) -> None:
     if not (folder / "runs/mine").exists():
-        run("nmt train mine.yaml", folder)
+        run(next(commands_of(section("Translate your own language pair"))), folder)
     [example] = blocks("python")
     good(python(example, cwd=folder))
     assert (folder / "dog.png").read_bytes().startswith(b"\x89PNG")

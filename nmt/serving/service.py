@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from nmt.alignment.weights import AlignmentWeights
-from nmt.runtime.wording import counted
+from nmt.runtime.wording import counted, listed
 from nmt.serving.batch_queue import Batcher
 from nmt.serving.metrics import ServiceMetrics
 from nmt.serving.refusals import RefusedError
@@ -176,7 +176,7 @@ class Service:
         for index, model in enumerate(self.models):
             if (model.source, model.target) == (source, closest):
                 return index
-        raise RefusedError(400, f"From {source} this server translates to {' and '.join(self._targets(source))} only.")
+        raise RefusedError(400, f"From {source} this server translates to {listed(self._targets(source))} only.")
 
     def _source(self, code: str) -> str:
         """A source language, checked."""
@@ -189,7 +189,7 @@ class Service:
             return codes[0]
         closest = closest_code(code, codes)
         if closest is None:
-            raise RefusedError(400, f"This server translates from {' and '.join(codes)} only.")
+            raise RefusedError(400, f"This server translates from {listed(codes)} only.")
         return closest
 
     def _targets(self, source: str) -> list[str]:

@@ -25,6 +25,8 @@ from nmt.comparison.measure import Figures, HeldOut, LengthScore, find_fault, me
 from nmt.comparison.plan import Candidate, check_folder, find_candidates, locked, write_recipes
 from nmt.comparison.runs import Share, Stopped, check_runs, train_all
 from nmt.comparison.table import Row, Table, describe, with_p_values
+from nmt.data.columns import collect
+from nmt.data.corpus import ParallelCorpus
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, UsageError
 from nmt.recipe import load_recipe, parse_recipe
@@ -461,7 +463,8 @@ def test_p_values_are_those_of_the_paired_test(tmp_path: Path) -> None:
         path = rows[-1].candidate.translations
         path.parent.mkdir(exist_ok=True)
         path.write_text("".join(f"{line}\n" for line in lines))
-    one, two = with_p_values(rows, "two", references)
+    columns = collect([[references, references]], 2)
+    one, two = with_p_values(rows, "two", ParallelCorpus(columns[0], columns[1], "text", ("en", "de")))
     assert one.p_values["BLEU"] < 0.05
     assert not two.p_values
 

@@ -140,7 +140,7 @@ def _table(rows: list[Row], text: HeldOut, share: Share, baseline: str | None) -
     machine += f"of measuring: {share.jobs * share.threads}"
     command = shlex.join(["nmt", *map(_short, sys.argv[1:])])
     if baseline is not None:
-        rows = with_p_values(rows, baseline, list(text.corpus.target))
+        rows = with_p_values(rows, baseline, text.corpus)
     return Table(rows, name, aligned, machine, command, baseline)
 
 

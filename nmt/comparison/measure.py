@@ -229,9 +229,9 @@ def fastest(run: Callable[[], ItemT]) -> tuple[ItemT, float]:
             return result, min(seconds)
 
 
-def tokenizer_of(recipe: Recipe) -> str:
-    """sacreBLEU's tokenizer for translations by a recipe's model."""
-    return metrics.choose_tokenizer(recipe.data.target, recipe.evaluation.tokenize)
+def tokenizer_of(recipe: Recipe, text: ParallelCorpus) -> str:
+    """sacreBLEU's tokenizer for translations of a text by a recipe's model."""
+    return metrics.choose_tokenizer(text.languages[1], recipe.evaluation.tokenize)
 
 
 def read_translations(path: Path) -> list[str]:
@@ -252,7 +252,7 @@ def _translation_figures(
         lambda: [item.text for item in progress(translator.stream(corpus.source), "translating", len(corpus))]
     )
     references = list(corpus.target)
-    tokenizer = tokenizer_of(candidate.recipe)
+    tokenizer = tokenizer_of(candidate.recipe, corpus)
     bleu, chrf = metrics.evaluate(lines, references, metrics=("bleu", "chrf"), tokenize=tokenizer)
     write_content(candidate.translations, "".join(f"{line}\n" for line in lines))
     return {
@@ -358,7 +358,7 @@ def _key(candidate: Candidate, text: HeldOut, machine: str) -> str:
     corpora = [text.corpus.fingerprint, text.aligned.fingerprint if text.gold is not None else ""]
     decoding = candidate.recipe.decoding.model_dump_json()
     marker = candidate.marker.read_text(encoding="utf-8")
-    tokenizer = tokenizer_of(candidate.recipe)
+    tokenizer = tokenizer_of(candidate.recipe, text.corpus)
     digest = hashlib.sha256(json.dumps([_VERSION, *corpora, decoding, tokenizer, marker, machine]).encode())
     digest.update((candidate.run / WEIGHTS).read_bytes())
     return digest.hexdigest()

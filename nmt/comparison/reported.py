@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.comparison.measure import HeldOut, WithProgress, forced_error_rate, tokenizer_of
+from nmt.data.corpus import ParallelCorpus
 from nmt.decoding.translator import Translator
 from nmt.errors import UsageError
 from nmt.evaluation import metrics
@@ -99,8 +100,8 @@ def _check(recipe: Recipe, text: HeldOut, wanted: Sequence[Measurement]) -> None
         if item.replace_unknown and not recipe.model.has_attention:
             raise UsageError(f"{recipe.name}: unknown words cannot be replaced, because its model has no attention.")
         if item.metric != "aer":
-            _score_options(item, recipe)
-            _form(item, recipe, ["a"])
+            _score_options(item, recipe, text.corpus)
+            _form(item, text.corpus, ["a"])
 
 
 # --- measuring --------------------------------------------------------------------------------------------------
@@ -181,7 +182,7 @@ def measure_scores(
             own = translator.with_options(processes=processes, window=_WINDOW * processes)
             translations[key] = _translate(item, own, text, progress)
             write_content(run / _file_of(item), "".join(f"{line}\n" for line in translations[key]))
-        scores.append(_text_score(item, recipe, translations[key], list(text.corpus.target)))
+        scores.append(_text_score(item, recipe, translations[key], text.corpus))
     return scores
 
 
@@ -201,25 +202,25 @@ def _translate(item: Measurement, translator: Translator, text: HeldOut, progres
     return [line.text for line in progress(lines, item.way, len(text.corpus))]
 
 
-def _text_score(item: Measurement, recipe: Recipe, lines: list[str], references: list[str]) -> ReproducedScore:
+def _text_score(item: Measurement, recipe: Recipe, lines: list[str], text: ParallelCorpus) -> ReproducedScore:
     """BLEU or chrF of translations, scored as the reported system was."""
-    lines, references = _form(item, recipe, lines), _form(item, recipe, references)
+    lines, references = _form(item, text, lines), _form(item, text, list(text.target))
     [score] = metrics.evaluate(
-        lines, references, metrics=[item.metric], bootstrap=_RESAMPLES, **_score_options(item, recipe)
+        lines, references, metrics=[item.metric], bootstrap=_RESAMPLES, **_score_options(item, recipe, text)
     )
     middle, margin = score.score if score.mean is None else score.mean, score.margin or 0.0
     return _beside(item, score.score, middle - margin, middle + margin, score.signature, _file_of(item))
 
 
-def _form(item: Measurement, recipe: Recipe, lines: list[str]) -> list[str]:
+def _form(item: Measurement, text: ParallelCorpus, lines: list[str]) -> list[str]:
     """The lines as they are scored. Raises UsageError if sacremoses is needed but not installed."""
-    return metrics.published_form(lines, recipe.data.target) if item.scoring == "published" else lines
+    return metrics.published_form(lines, text.languages[1]) if item.scoring == "published" else lines
 
 
-def _score_options(item: Measurement, recipe: Recipe) -> dict[str, Any]:
+def _score_options(item: Measurement, recipe: Recipe, text: ParallelCorpus) -> dict[str, Any]:
     """The options of `metrics.evaluate`. Raises UsageError if the tokenizer cannot be used."""
     splits_at_spaces = item.scoring in ("tokens", "lowercased-tokens", "published")
-    tokenizer = "none" if splits_at_spaces else tokenizer_of(recipe)
+    tokenizer = "none" if splits_at_spaces else tokenizer_of(recipe, text)
     metrics.check_tokenizer(tokenizer)
     return {"tokenize": tokenizer, "lowercase": item.scoring.startswith("lowercased")}
 

@@ -10,6 +10,7 @@ from typing import Literal
 from nmt import __version__
 from nmt.comparison.measure import Figures, read_translations, tokenizer_of
 from nmt.comparison.plan import Candidate, settings
+from nmt.data.corpus import ParallelCorpus
 from nmt.evaluation import metrics
 from nmt.recipe import Recipe
 from nmt.runtime.wording import counted
@@ -142,14 +143,14 @@ class Table:
         return "\n\n".join(filter(None, ["  \n".join(faults), " ".join(sentences), signatures]))
 
 
-def with_p_values(rows: Sequence[Row], baseline: str, references: Sequence[str]) -> list[Row]:
+def with_p_values(rows: Sequence[Row], baseline: str, text: ParallelCorpus) -> list[Row]:
     """Add p-values against the baseline to the rows; unchanged if the baseline has no figures."""
     systems = {row.candidate.name: read_translations(row.candidate.translations) for row in rows if row.figures}
     if baseline not in systems or len(systems) < 2:
         return list(rows)
     ordered = {baseline: systems.pop(baseline), **systems}
-    tokenizer = next(tokenizer_of(row.candidate.recipe) for row in rows if row.candidate.name == baseline)
-    comparisons = metrics.compare(ordered, references, metrics=("bleu", "chrf"), tokenize=tokenizer)
+    tokenizer = next(tokenizer_of(row.candidate.recipe, text) for row in rows if row.candidate.name == baseline)
+    comparisons = metrics.compare(ordered, list(text.target), metrics=("bleu", "chrf"), tokenize=tokenizer)
     values: dict[str, dict[str, float]] = {name: {} for name in ordered}
     for item in comparisons:
         if item.p_value is not None:

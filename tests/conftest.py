@@ -34,6 +34,11 @@ for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.S
         signal.signal(_number, _handler)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name tests by no long bytes: those of an archive tell the time, and every process must collect the same names."""
+    return argname if isinstance(val, bytes) and len(val) > 40 else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     shapes.renew()

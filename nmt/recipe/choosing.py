@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nmt.recipe.data import DataConfig
@@ -86,7 +86,15 @@ def choose_settings(text: TextProfile, own: Mapping[str, Any]) -> list[Choice]:
         text: what the text is like.
         own: the settings that the recipe says itself, by dotted key.
     """
-    return [_filters(text, own), _subwords(text, own), _model(text, own), _training(text, own), _validation(text)]
+    filters = _filters(text, own)
+    shown = _with_joined(text) if own.get("data.concatenation", filters.settings["data.concatenation"]) else text
+    return [filters, _subwords(text, own), _model(text, shown, own), _training(shown, own), _validation(text)]
+
+
+def _with_joined(text: TextProfile) -> TextProfile:
+    """The text with as many joined pairs as it has."""
+    source, target = (replace(side, characters=3 * side.characters) for side in (text.source, text.target))
+    return replace(text, pairs=2 * text.pairs, source=source, target=target)
 
 
 def _filters(text: TextProfile, own: Mapping[str, Any]) -> Choice:
@@ -139,9 +147,9 @@ def _subwords(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     )
 
 
-def _model(text: TextProfile, own: Mapping[str, Any]) -> Choice:
-    """Wider for more and longer text, with less dropout for more."""
-    hidden = min(max(_rounded(128 * (text.target.tokens / 190e3 * text.length / 9) ** 0.4, 64), 128), 320)
+def _model(text: TextProfile, shown: TextProfile, own: Mapping[str, Any]) -> Choice:
+    """Wider for more and longer text that is shown, joined pairs included; less dropout for more text itself."""
+    hidden = min(max(_rounded(128 * (shown.target.tokens / 190e3 * shown.length / 9) ** 0.4, 64), 128), 320)
     embedding = own.get("model.embedding", 128 if hidden == 128 else 256)
     dropout = next(rates for most, rates in _DROPOUT if text.target.tokens <= most)
     return Choice(

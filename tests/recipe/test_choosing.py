@@ -98,7 +98,8 @@ def test_every_text_gets_a_recipe_that_is_valid(profile: TextProfile) -> None:
     recipe = load_recipe(path, [f"data={EXAMPLE_DATA}"], choose=lambda *_: choices)
     assert len(recipe.chosen) == len(choices)
     updates, batch = recipe.training.updates or 0, recipe.training.batch_tokens
-    assert updates == 500 or (updates - 50) * batch <= 60 * profile.target.tokens
+    shown = profile.target.tokens * (1 + 2 * recipe.data.concatenation)
+    assert updates == 500 or (updates - 50) * batch <= 60 * shown
     assert recipe.training.schedule.warmup < recipe.training.updates  # type: ignore[operator]
 
 

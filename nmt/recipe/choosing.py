@@ -12,6 +12,26 @@ from nmt.runtime.wording import counted
 
 AUTO = "auto"
 """The value of `chosen` that asks for choices."""
+_VOCABULARIES = ((2e6, 8000), (20e6, 14_000), (math.inf, 32_000))
+"""Size of a vocabulary by the most tokens of text that it is for."""
+_VOCABULARY_FOR_UNSEEN_WORDS = 3000
+"""Smaller pieces, of which new words are made."""
+_SPECIAL = 260
+"""Tokens that are bytes, or begin and end sentences."""
+_OCCURRENCES = 10
+"""Least mean occurrences of a token."""
+_DROPOUT = (
+    (250e3, {"embedding": 0.3, "word": 0.2, "annotations": 0.3, "readout": 0.5}),
+    (700e3, {"embedding": 0.3, "word": 0.1, "annotations": 0.3, "readout": 0.4}),
+    (math.inf, {"embedding": 0.2, "word": 0.05, "annotations": 0.2, "readout": 0.3}),
+)
+"""Dropout by the most target tokens that it is for."""
+_BATCHES = ((250e3, 1024, 2e-3), (700e3, 1536, 1.5e-3), (math.inf, 2048, 1e-3))
+"""Tokens per batch and learning rate by the most target tokens that they are for."""
+_LONGER = 1.4
+"""How many times as long as in training lines must be in validation for joined pairs to be worth their time."""
+_FEWEST_EPOCHS, _MOST_EPOCHS = 4, 60
+_FEW_PAIRS, _MANY_UNSEEN = 30_000, 0.2
 
 
 @dataclass(frozen=True)
@@ -109,9 +129,8 @@ def _filters(text: TextProfile, own: Mapping[str, Any]) -> Choice:
             "data.filters.max_length": most,
             "data.concatenation": 1.0 if is_short else 0.0,
         },
-        f"Text: {counted(text.pairs, 'pair')}{duplicates}, of at most {most} tokens; 99 % have at most "
-        f"{counted(text.longest, 'word')}"
-        f"{'; as many are joined in twos, since those for validation are longer' if is_short else ''}.",
+        f"Text: {counted(text.pairs, 'pair')}{duplicates}, 99 % of at most {counted(text.longest, 'word')}; up to {most} tokens are read"
+        f"{'. Pairs are also shown joined in twos, since lines for validation are longer' if is_short else ''}.",
     )
 
 
@@ -141,9 +160,8 @@ def _subwords(text: TextProfile, own: Mapping[str, Any]) -> Choice:
             "subwords.joint": joint,
             "model.tie": "all" if joint else "target",
         },
-        f"Subwords: {'one vocabulary' if joint else 'vocabularies'} of {counted(size, 'token')}, since "
-        f"{text.shared_letters:.0%} of the letters of the target are in the source too, and "
-        f"{text.unseen:.0%} of the words for validation are not in the training text.",
+        f"Subwords: {'one vocabulary' if joint else 'a vocabulary for each side'} of {counted(size, 'token')}: the source has "
+        f"{text.shared_letters:.0%} of the letters of the target, and {text.unseen:.0%} of the validation words are new.",
     )
 
 
@@ -196,34 +214,11 @@ def _validation(text: TextProfile) -> Choice:
     """By chrF where BLEU tells little apart: little text, or words of many forms."""
     is_hard = text.pairs < _FEW_PAIRS or text.unseen > _MANY_UNSEEN
     metric = "chrf" if is_hard else "bleu"
-    because = "with so little text or so many forms of words, BLEU tells models hardly apart"
+    because = ", since BLEU hardly tells models apart with so little text or so many new words" if is_hard else ""
     return Choice(
         {"training.validation": {"every": 250, "metrics": [metric], "keep_best": 3, "patience": 10}},
-        f"Validation: {'chrF' if is_hard else 'BLEU'} every 250 updates, stops after 10 without a better score"
-        f"{f'; {because}' if is_hard else ''}.",
+        f"Validation: {'chrF' if is_hard else 'BLEU'} every 250 updates{because}; it stops after 10 without a better score.",
     )
-
-
-_VOCABULARIES = ((2e6, 8000), (20e6, 14_000), (math.inf, 32_000))
-"""Size of a vocabulary by the most tokens of text that it is for."""
-_VOCABULARY_FOR_UNSEEN_WORDS = 3000
-"""Smaller pieces, of which new words are made."""
-_SPECIAL = 260
-"""Tokens that are bytes, or begin and end sentences."""
-_OCCURRENCES = 10
-"""Least mean occurrences of a token."""
-_DROPOUT = (
-    (250e3, {"embedding": 0.3, "word": 0.2, "annotations": 0.3, "readout": 0.5}),
-    (700e3, {"embedding": 0.3, "word": 0.1, "annotations": 0.3, "readout": 0.4}),
-    (math.inf, {"embedding": 0.2, "word": 0.05, "annotations": 0.2, "readout": 0.3}),
-)
-"""Dropout by the most target tokens that it is for."""
-_BATCHES = ((250e3, 1024, 2e-3), (700e3, 1536, 1.5e-3), (math.inf, 2048, 1e-3))
-"""Tokens per batch and learning rate by the most target tokens that they are for."""
-_LONGER = 1.4
-"""How many times as long as in training lines must be in validation for joined pairs to be worth their time."""
-_FEWEST_EPOCHS, _MOST_EPOCHS = 4, 60
-_FEW_PAIRS, _MANY_UNSEEN = 30_000, 0.2
 
 
 def _rounded(value: float, to: int) -> int:

@@ -19,7 +19,7 @@ from nmt.recipe.attention import (
     ScoreConfig,
     WindowConfig,
 )
-from nmt.recipe.choosing import Choice, Choose, SideProfile, TextProfile, choose_settings
+from nmt.recipe.choosing import LENGTH_PENALTY, Choice, Choose, SideProfile, TextProfile, choose_settings
 from nmt.recipe.data import (
     CorpusConfig,
     DataConfig,
@@ -35,7 +35,9 @@ from nmt.recipe.loading import (
     EXAMPLE_DATA,
     change_decoding,
     changed_keys,
+    choose_again,
     dump_recipe,
+    is_chosen,
     leaves_data_open,
     load_recipe,
     parse_filters,
@@ -91,6 +93,7 @@ from nmt.recipe.transformer import TransformerModelConfig
 
 __all__ = [
     "EXAMPLE_DATA",
+    "LENGTH_PENALTY",
     "AdadeltaConfig",
     "AdamConfig",
     "AdditiveScoreConfig",
@@ -163,9 +166,11 @@ __all__ = [
     "WindowConfig",
     "change_decoding",
     "changed_keys",
+    "choose_again",
     "choose_settings",
     "dump_recipe",
     "find_recipe",
+    "is_chosen",
     "leaves_data_open",
     "load_recipe",
     "parse_filters",

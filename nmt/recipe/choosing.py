@@ -12,6 +12,8 @@ from nmt.runtime.wording import counted
 
 AUTO = "auto"
 """The value of `chosen` that asks for choices."""
+LENGTH_PENALTY = "decoding.length_penalty"
+"""What training chooses itself, at its end."""
 _VOCABULARIES = ((2e6, 8000), (20e6, 14_000), (math.inf, 32_000))
 """Size of a vocabulary by the most tokens of text that it is for."""
 _VOCABULARY_FOR_UNSEEN_WORDS = 3000
@@ -108,7 +110,10 @@ def choose_settings(text: TextProfile, own: Mapping[str, Any]) -> list[Choice]:
     """
     filters = _filters(text, own)
     shown = _with_joined(text) if own.get("data.concatenation", filters.settings["data.concatenation"]) else text
-    return [filters, _subwords(text, own), _model(text, shown, own), _training(shown, own), _validation(text)]
+    search = Choice(
+        {LENGTH_PENALTY: 1.0}, "Search: the length penalty is chosen on the validation text once training ends."
+    )
+    return [filters, _subwords(text, own), _model(text, shown, own), _training(shown, own), _validation(text), search]
 
 
 def _with_joined(text: TextProfile) -> TextProfile:

@@ -86,6 +86,22 @@ def _with_choices(tree: dict[str, Any], choose: Callable[[Mapping[str, Any]], li
     return {**tree, "chosen": [{"settings": list(keys), "reason": reason} for reason, keys in reasons.items()]}
 
 
+def is_chosen(recipe: Recipe, key: str) -> bool:
+    """Whether a setting was left open, and chosen."""
+    return any(key in choice.settings for choice in recipe.chosen)
+
+
+def choose_again(recipe: Recipe, key: str, value: Any, reason: str) -> Recipe:
+    """The recipe with another value for a setting that was chosen by itself, for another reason."""
+    tree = json.loads(recipe.model_dump_json())
+    *sections, last = key.split(".")
+    reduce(dict.__getitem__, sections, tree)[last] = value
+    tree["chosen"] = [
+        {**choice, "reason": reason} if key in choice["settings"] else choice for choice in tree["chosen"]
+    ]
+    return parse_recipe(tree, recipe.name)
+
+
 def recorded_choices(path: Path) -> list[Choice]:
     """What was chosen for the recipe of a model folder."""
     recipe = load_recipe(path, based=False)

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -17,14 +17,14 @@ from typing import Any, NoReturn
 import torch
 
 from nmt.alignment.corpus_links import TokenLinks, splits_of
-from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS, Bundle
+from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS, Bundle, load_tensors
 from nmt.data.encoded import EncodedCorpus, encode_corpus
 from nmt.data.mixture import describe_mixture, split_tags_warning
 from nmt.data.sampled import pairs_of
 from nmt.errors import DataError, NmtError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
-from nmt.recipe import Recipe, TrainingConfig
+from nmt.recipe import LENGTH_PENALTY, Recipe, TrainingConfig, choose_again, is_chosen
 from nmt.runtime.arguments import as_path
 from nmt.runtime.device import (
     as_device,
@@ -373,6 +373,7 @@ class Trainer:
                 "(training.validation.patience)."
             )
         self._validate_mean()
+        self._choose_length_penalty()
         if warning := self.symptoms.worse_than_copying():
             self.log.show(warning)
         metric = compared_metrics(self.settings.validation)[0]
@@ -505,6 +506,24 @@ class Trainer:
             self._log_validation(record, improved=improved, note=f"mean of the best {len(self.best.checkpoints)}")
             self.progress.averaged = self.progress.update
             self.save()
+
+    def _choose_length_penalty(self) -> None:
+        """Choose the length penalty of the model on the validation text, if the recipe leaves it open."""
+        if not is_chosen(self.recipe, LENGTH_PENALTY):
+            return
+        weights = self.ranks.from_first(lambda: load_tensors(self.folder / WEIGHTS))
+        with use_weights(weights, self.train_step.weights), self.stopping.at_once():
+            found = self.validator.best_length_penalty()
+        if found is not None:
+            best, scores = found
+            name = self.validator.metrics[0].partition(" ")[0]
+            tried = ", ".join(f"{penalty:g}: {score:.2f}" for penalty, score in sorted(scores.items()))
+            reason = f"Search: length penalty {best:g}, the best on the validation text ({name} with {tried})."
+            self.log.show(reason)
+            if self.ranks.is_first:
+                replace(self.bundle, recipe=choose_again(self.recipe, LENGTH_PENALTY, best, reason)).save_description(
+                    self.folder
+                )
 
     def _figures(self) -> tuple[dict[str, Any], Rank]:
         """The figures of the current weights and their rank. A signal raises Stop at once.

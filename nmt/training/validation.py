@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import chain
@@ -26,7 +26,7 @@ from nmt.errors import DataError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import MetricScore
 from nmt.fast import accelerate
-from nmt.recipe import Recipe, ValidationConfig
+from nmt.recipe import DecodingConfig, Recipe, ValidationConfig
 from nmt.runtime.device import Precision, autocast
 from nmt.runtime.wording import counted
 from nmt.training.bad_updates import Diverged
@@ -38,6 +38,9 @@ MAX_LOSS = 100.0
 
 LEAST_BLEU = 1.0
 """BLEU from which on it orders validations. Below, a few n-grams more or less decide, not the translations."""
+
+LENGTH_PENALTIES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
+"""What is tried for `decoding.length_penalty`."""
 
 MAX_LENGTH = 500
 """Most tokens per side of a pair in the loss, unless training reads longer ones: attention takes quadratic time. Translation
@@ -177,7 +180,27 @@ class Validator:
 
     def _scores(self, text: _Text) -> dict[str, MetricScore]:
         """The metrics that compare translations, if the recipe has any."""
-        return {} if not self._translation_metrics else self._scored(text, self._translations(text.text))
+        beam_size = self.settings.validation.beam_size
+        decoding = self.bundle.recipe.decoding.model_copy(update={"beam_size": beam_size})
+        return {} if not self._translation_metrics else self._scored(text, self._translations(text.text, decoding))
+
+    def best_length_penalty(self) -> tuple[float, dict[float, float]] | None:
+        """The length penalty with which beam search scores best, and the first metric of the recipe for each that was tried.
+
+        None if the recipe compares no translations.
+        """
+        scores: dict[float, Rank] = {}
+
+        def score(penalty: float) -> Rank:
+            decoding = self.bundle.recipe.decoding.model_copy(update={"length_penalty": penalty})
+            figures = [self._scored(text, self._translations(text.text, decoding)) for text in self.texts]
+            scores[penalty] = tuple(fmean(each[name].score for each in figures) for name in self._translation_metrics)
+            return scores[penalty]
+
+        if not self._translation_metrics:
+            return None
+        best = climb(LENGTH_PENALTIES, score, start=1.0)
+        return best, {penalty: figures[0] for penalty, figures in scores.items()}
 
     @cached_property
     def copying(self) -> dict[str, float]:
@@ -197,9 +220,8 @@ class Validator:
             for name in self._translation_metrics
         }
 
-    def _translations(self, text: ParallelCorpus) -> list[str]:
+    def _translations(self, text: ParallelCorpus, decoding: DecodingConfig) -> list[str]:
         bundle = self.bundle
-        decoding = bundle.recipe.decoding.model_copy(update={"beam_size": self.settings.validation.beam_size})
         models = replace(
             PackedModels.of(bundle, precision=self.precision), reported_characters=self._reported_characters
         )
@@ -210,6 +232,18 @@ class Validator:
         for rank, texts in enumerate(self.ranks.gather(own)):
             translations[rank :: self.ranks.count] = texts
         return translations
+
+
+def climb(values: Sequence[float], score: Callable[[float], Rank], start: float) -> float:
+    """The best of ascending values, as far as a climb from `start` finds it: upwards, or downwards if that is no better."""
+    best, best_score = start, score(start)
+    for step in (1, -1):
+        place = values.index(start) + step
+        while 0 <= place < len(values) and (tried := score(values[place])) > best_score:
+            best, best_score, place = values[place], tried, place + step
+        if best != start:
+            break
+    return best
 
 
 def _mean(records: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """`nmt train` without a recipe: settings follow from the text, are written with the run, and stay when it is resumed."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from nmt.recipe import LENGTH_PENALTY
 from nmt.recipe import load_recipe as read_recipe
 from nmt.training.auto import load_recipe
 from tests.commands import bad, good, nmt
@@ -41,20 +43,15 @@ def test_a_run_is_named_after_its_languages_and_says_what_was_chosen(run: Path) 
     assert any("tokens" in choice.reason for choice in recipe.chosen)
 
 
-def test_braces_that_a_shell_has_expanded_make_the_same_recipe(corpus: Path, run: Path) -> None:
-    expanded = [
-        "--train",
-        "train.src",
-        "train.tgt",
-        "--source=src",
-        "--target=tgt",
-        "--valid",
-        "valid.src",
-        "valid.tgt",
-    ]
-    assert good(nmt("train", *expanded, *SHORT, "--dump-recipe", cwd=corpus)) == (run / "recipe.yaml").read_text()
-    behind = ["--source=src", "--target=tgt", "--train", "train.src", "--valid", "valid.src", "train.tgt", "valid.tgt"]
-    assert good(nmt("train", *behind, *SHORT, "--dump-recipe", cwd=corpus)) == (run / "recipe.yaml").read_text()
+def test_braces_that_a_shell_has_expanded_make_the_same_recipe(corpus: Path) -> None:
+    whole = good(nmt("train", *TEXT, *SHORT, "--dump-recipe", cwd=corpus))
+    assert "train.{src,tgt}" in whole
+    languages = ["--source=src", "--target=tgt"]
+    for expanded in (
+        [*languages, "--train", "train.src", "train.tgt", "--valid", "valid.src", "valid.tgt"],
+        [*languages, "--train", "train.src", "--valid", "valid.src", "train.tgt", "valid.tgt"],
+    ):
+        assert good(nmt("train", *expanded, *SHORT, "--dump-recipe", cwd=corpus)) == whole
 
 
 def test_text_options_give_a_fixed_recipe_its_text(corpus: Path) -> None:
@@ -84,6 +81,24 @@ def test_choices_stay_when_a_run_is_resumed_though_its_text_would_now_give_other
     assert resumed.training.schedule == before.training.schedule
 
 
+def test_the_length_penalty_is_chosen_on_the_validation_text_once_training_ends(run: Path) -> None:
+    recipe = read_recipe(run / "recipe.yaml")
+    [reason] = [choice.reason for choice in recipe.chosen if LENGTH_PENALTY in choice.settings]
+    found = re.match(r"Search: length penalty (\S+), the best on the validation text \(chrF with (.+)\)\.$", reason)
+    assert found
+    scores = {float(name): float(score) for name, score in (item.split(": ") for item in found[2].split(", "))}
+    assert recipe.decoding.length_penalty == float(found[1])
+    assert scores[recipe.decoding.length_penalty] == max(scores.values())
+    assert 1.0 in scores
+
+
+def test_a_length_penalty_that_the_recipe_says_stays(corpus: Path, tmp_path: Path) -> None:
+    good(nmt("train", *TEXT, *SHORT, "--set", "decoding.length_penalty=0.3", "-o", tmp_path / "run", cwd=corpus))
+    recipe = read_recipe(tmp_path / "run/recipe.yaml")
+    assert recipe.decoding.length_penalty == 0.3
+    assert not any(LENGTH_PENALTY in choice.settings for choice in recipe.chosen)
+
+
 def test_a_model_to_start_from_gives_its_shapes_and_subwords(corpus: Path, run: Path) -> None:
     data = f"data={{source: src, target: tgt, train: {corpus}/train, valid: {corpus}/valid}}"
     start = read_recipe(run / "recipe.yaml")
@@ -99,7 +114,8 @@ def test_the_log_says_what_was_chosen_before_it_says_how_training_goes(corpus: P
     good(ended)
     lines = ended.stderr.decode().splitlines()
     reasons = [choice.reason for choice in read_recipe(tmp_path / "run/recipe.yaml").chosen]
-    assert lines[1 : 1 + len(reasons)] == reasons
+    assert lines[1 : len(reasons)] == reasons[:-1]
+    assert reasons[-1] in lines[-5:]  # the length penalty, at the end
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from nmt.bundle.folder import Bundle
 from nmt.errors import DataError
 from nmt.model.interface import ModelOutput
 from nmt.training.text import TrainingText
-from nmt.training.validation import MAX_LENGTH, Validator
+from nmt.training.validation import LENGTH_PENALTIES, MAX_LENGTH, Validator, climb
 from tests.training import toy
 
 
@@ -59,3 +59,30 @@ def test_the_log_says_which_lines_the_perplexity_leaves_out(tmp_path: Path) -> N
 def test_a_text_of_long_lines_alone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"No pair of .* has at most 500 tokens per side"):
         validator(tmp_path, long_lines=2, short_lines=0)
+
+
+# --- the length penalty ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("best", "start", "tried"),
+    [
+        (1.0, 1.0, [1.0, 1.5, 0.5]),
+        (3.0, 1.0, [1.0, 1.5, 2.0, 3.0, 4.0]),
+        (4.0, 1.0, [1.0, 1.5, 2.0, 3.0, 4.0]),
+        (0.0, 1.0, [1.0, 1.5, 0.5, 0.0]),
+    ],
+)
+def test_a_climb_finds_the_best_value_without_trying_all(best: float, start: float, tried: list[float]) -> None:
+    seen = []
+
+    def score(value: float) -> tuple[float, ...]:
+        seen.append(value)
+        return (-abs(value - best),)
+
+    assert climb(LENGTH_PENALTIES, score, start) == best
+    assert seen == tried
+
+
+def test_of_equal_values_the_first_stays() -> None:
+    assert climb(LENGTH_PENALTIES, lambda _: (1.0,), 1.0) == 1.0

@@ -113,7 +113,14 @@ def choose_settings(text: TextProfile, own: Mapping[str, Any]) -> list[Choice]:
     search = Choice(
         {LENGTH_PENALTY: 1.0}, "Search: the length penalty is chosen on the validation text once training ends."
     )
-    return [filters, _subwords(text, own), _model(text, shown, own), _training(shown, own), _validation(text), search]
+    return [
+        filters,
+        _subwords(text, own),
+        _model(text, shown, own),
+        _training(shown, own),
+        _validation(text, own),
+        search,
+    ]
 
 
 def _with_joined(text: TextProfile) -> TextProfile:
@@ -124,7 +131,7 @@ def _with_joined(text: TextProfile) -> TextProfile:
 
 def _filters(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     """Without duplicates, and with nearly all of the rest."""
-    most = min(max(_rounded(4 * text.longest, 50), 100), 300)
+    most = own.get("data.filters.max_length", min(max(_rounded(4 * text.longest, 50), 100), 300))
     is_guided = any(key.startswith("training.guided_alignment") for key in own)  # there are no links of joined pairs
     is_short = text.valid_length > _LONGER * text.target.words / text.pairs and not is_guided
     duplicates = f" ({counted(text.duplicates, 'duplicate')} left out)" if text.duplicates else ""
@@ -172,8 +179,9 @@ def _subwords(text: TextProfile, own: Mapping[str, Any]) -> Choice:
 
 def _model(text: TextProfile, shown: TextProfile, own: Mapping[str, Any]) -> Choice:
     """Wider for more and longer text that is shown, joined pairs included; less dropout for more text itself."""
-    hidden = min(max(_rounded(128 * (shown.target.tokens / 190e3 * shown.length / 9) ** 0.4, 64), 128), 320)
-    embedding = own.get("model.embedding", 128 if hidden == 128 else 256)
+    size = 128 * (shown.target.tokens / 190e3 * shown.length / 9) ** 0.4
+    hidden = own.get("model.encoder.hidden", min(max(_rounded(size, 64), 128), 320))
+    embedding = own.get("model.embedding", 128 if hidden <= 128 else 256)
     dropout = next(rates for most, rates in _DROPOUT if text.target.tokens <= most)
     return Choice(
         {
@@ -190,8 +198,8 @@ def _model(text: TextProfile, shown: TextProfile, own: Mapping[str, Any]) -> Cho
             "model.decoder.bridge": "mean",
             "model.dropout": dropout,
         },
-        f"Model: GRUs of {hidden} and {2 * hidden}, dropout up to {max(dropout.values())}, for about "
-        f"{_thousands(text.target.tokens)} target tokens, {text.length:.0f} per pair.",
+        f"Model: an encoder of {hidden} in each direction, for about {_thousands(text.target.tokens)} target tokens, "
+        f"{text.length:.0f} per pair.",
     )
 
 
@@ -201,6 +209,7 @@ def _training(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     seen = 3.1e6 * max((tokens / 190e3) ** (1 / 3) * (text.length / 9), 1)
     seen = min(max(seen, _FEWEST_EPOCHS * tokens), _MOST_EPOCHS * tokens)
     batch, rate = next(values for most, *values in _BATCHES if tokens <= most)
+    batch = own.get("training.batch_tokens", batch)
     updates = own.get("training.updates", max(_rounded(seen / batch, 100), 500))
     return Choice(
         {
@@ -215,14 +224,21 @@ def _training(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     )
 
 
-def _validation(text: TextProfile) -> Choice:
+def _validation(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     """By chrF where BLEU tells little apart: little text, or words of many forms."""
     is_hard = text.pairs < _FEW_PAIRS or text.unseen > _MANY_UNSEEN
-    metric = "chrf" if is_hard else "bleu"
+    key, metric = "training.validation.metrics", "chrf" if is_hard else "bleu"
     because = ", since BLEU hardly tells models apart with so little text or so many new words" if is_hard else ""
     return Choice(
-        {"training.validation": {"every": 250, "metrics": [metric], "keep_best": 3, "patience": 10}},
-        f"Validation: {'chrF' if is_hard else 'BLEU'} every 250 updates{because}; it stops after 10 without a better score.",
+        {
+            "training.validation.every": 250,
+            key: [metric],
+            "training.validation.keep_best": 3,
+            "training.validation.patience": 10,
+        },
+        "Validation: as the recipe says."
+        if key in own
+        else f"Validation: by {'chrF' if is_hard else 'BLEU'}{because}.",
     )
 
 

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from nmt.plotting.heatmap import plot_alignment
     from nmt.plotting.importances import plot_importances
     from nmt.plotting.style import Drawing
-    from nmt.recipe import Recipe, load_recipe
+    from nmt.recipe import Recipe
     from nmt.search.sampling import Sampling
     from nmt.sharing.exporting import export
     from nmt.sharing.pushing import Upload, push
     from nmt.text.subwords import Subwords
+    from nmt.training.auto import load_recipe
     from nmt.training.trainer import TrainingResult, train
 
 
@@ -77,7 +78,7 @@ _HOME = {
     "export": "nmt.sharing.exporting",
     "load": "nmt.decoding.loading",
     "load_corpus": "nmt.corpora.locators",
-    "load_recipe": "nmt.recipe",
+    "load_recipe": "nmt.training.auto",
     "plot_alignment": "nmt.plotting.heatmap",
     "plot_importances": "nmt.plotting.importances",
     "push": "nmt.sharing.pushing",

@@ -147,7 +147,8 @@ class Forked:
         return status
 
     def send_signal(self, number: int) -> None:
-        os.kill(self.pid, number)
+        if self.poll() is None:  # as of Popen, nothing once it has ended
+            os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)

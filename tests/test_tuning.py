@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,7 +40,8 @@ class Trainings:
         self.interrupt_at: int | None = None
         self.problem: str | None = None
         monkeypatch.setattr(tuning, "train_all", self.train)
-        monkeypatch.setattr("time.monotonic", lambda: self.clock)
+        # In this module alone: the loop of a server in another thread would wait for hours by another clock.
+        monkeypatch.setattr(tuning, "time", SimpleNamespace(monotonic=lambda: self.clock))
 
     def train(self, candidates: Sequence[Candidate], share: Share, watcher: Any, *, inherited: Sequence[int]) -> Any:
         [candidate] = candidates

@@ -1,9 +1,11 @@
 """The time left follows the recent speed, not the mean since the start."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
+from nmt.training import meter
 from nmt.training.meter import LossStats, Meter
 
 Wait = Callable[[float], None]
@@ -13,7 +15,7 @@ Wait = Callable[[float], None]
 def wait(monkeypatch: pytest.MonkeyPatch) -> Wait:
     """A function that lets time pass for a meter."""
     now = [100.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr(meter, "time", SimpleNamespace(monotonic=lambda: now[0]))  # not the clock of other threads
 
     def wait(seconds: float) -> None:
         now[0] += seconds

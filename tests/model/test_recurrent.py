@@ -368,3 +368,14 @@ def test_recurrent_dropout_has_one_mask_for_all_steps_of_a_sentence(order: str) 
     assert all(torch.equal(step, dropped[0]) for step in dropped)
     assert 0 < dropped[0].double().mean() < 1
     assert not torch.equal(dropped[0][0], dropped[0][1])
+
+
+def test_without_attention_the_context_is_the_final_states_at_every_step() -> None:
+    model, batch = build(small(score="none")), random_batch([5, 3], [4, 4])
+    with torch.no_grad():
+        memory = model.encode(batch.source, batch.source_mask).attention
+        output = model(batch)
+    assert torch.equal(memory.summary[:, 2:], memory.annotations[:, 0, 2:])
+    assert torch.equal(memory.summary[0, :2], memory.annotations[0, 4, :2])
+    assert torch.equal(memory.summary[1, :2], memory.annotations[1, 2, :2])
+    assert (output.alignment == 0).all()

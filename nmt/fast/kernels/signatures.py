@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -14,10 +16,8 @@ from nmt.fast.kernels.compiling import SOURCES
 
 DTYPES = {
     "float": (torch.float32,),
-    "void": (
-        torch.float32,
-        torch.bfloat16,
-    ),  # the same for all such arrays of a call; the number `narrow` tells C which
+    # The same for all such arrays of a call; the number `narrow` tells C which.
+    "void": (torch.float32, torch.bfloat16),
     "int64_t": (torch.int64,),
     "int32_t": (torch.int32,),
     "int8_t": (torch.int8,),
@@ -28,12 +28,34 @@ DTYPES = {
 
 
 @dataclass(frozen=True)
+class Rule:
+    """A condition on sizes, strides and numbers: how it reads, what it names, and whether it holds for their values."""
+
+    text: str
+    names: tuple[str, ...]
+    holds: Callable[..., bool]
+
+
+def _rule(text: str, holds: Callable[..., bool]) -> Rule:
+    """The rule of a function whose arguments have the names that the text has."""
+    return Rule(text, tuple(inspect.signature(holds).parameters), holds)
+
+
+def _positive(*names: str) -> Rule:
+    return Rule(" and ".join(f"{name} > 0" for name in names), names, lambda *values: min(values) > 0)
+
+
+_HAS_THREE_GATES = _rule("gates == 3 * width", lambda gates, width: gates == 3 * width)
+_HAS_QUADS = _rule("quads == (inputs + 3) // 4", lambda quads, inputs: quads == (inputs + 3) // 4)
+
+
+@dataclass(frozen=True)
 class Declaration:
     """What C does not say of the arguments of a function."""
 
     shapes: str = ""
     """The sizes of each array: names and numbers. A name has the same value wherever it stands."""
-    rules: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
     """Conditions on sizes, strides and numbers, beside those that hold for all functions."""
     optional: tuple[str, ...] = ()
     """Arrays that may be absent; those of one string are present together or not at all."""
@@ -48,38 +70,45 @@ DECLARATIONS = {
     "most_probable": Declaration(
         "all_logits[rows, width] all_tokens[segments, width] segment_ids[rows] forbidden[forbidden_count] "
         "all_log_probs[rows, size] all_ids[rows, size]",
-        rules=("size > 0 and width > 0",),
+        rules=(_positive("size", "width"),),
         optional=("all_tokens segment_ids",),
     ),
     "best_continuations": Declaration(
         "totals[count] log_probs[count, per_row] ids[count, per_row] segment_ids[count] prune[] "
         "best[segments, size] rows[segments, size] tokens[segments, size] best_log_probs[segments, size]",
-        rules=("count > 0 and per_row > 0 and size > 0",),
+        rules=(_positive("count", "per_row", "size"),),
     ),
     "update_finished": Declaration(
         "totals[sentences, width] tokens[sentences, width] max_lengths[sentences] penalties[lengths] "
         "all_scores[sentences, places] all_nodes[sentences, places] live_totals[sentences, width]",
-        rules=("places > 0", "0 <= length < lengths", "horizon >= 0"),
+        rules=(
+            _positive("places"),
+            _rule("0 <= length < lengths", lambda length, lengths: 0 <= length < lengths),
+            _rule("horizon >= 0", lambda horizon: horizon >= 0),
+        ),
     ),
     "exp_of_keys": Declaration("keys[count] exp_keys[count]"),
     "quantize_rows": Declaration(
         "values[rows, width] bytes[rows, width] scales[rows]",
-        rules=("0 < max_level < 128",),
+        rules=(_rule("0 < max_level < 128", lambda max_level: 0 < max_level < 128),),
     ),
     "lay_panels": Declaration(
         "matrix[outputs, inputs] rows[panel_count, 64] panels[panel_count, quads, 64, 4]",
-        rules=("quads == (inputs + 3) // 4",),
+        rules=(_HAS_QUADS,),
     ),
     "int8_product": Declaration(
         "values[rows, inputs] panels[panel_count, quads, 64, 4] shifts[panel_count, 64] scales[panel_count, 64] "
         "bias[panel_count, 64] bytes[rows, quads, 4] row_scales[rows] product[rows, outputs]",
-        rules=("quads == (inputs + 3) // 4", "outputs <= 64 * panel_count"),
+        rules=(
+            _HAS_QUADS,
+            _rule("outputs <= 64 * panel_count", lambda outputs, panel_count: outputs <= 64 * panel_count),
+        ),
     ),
     "int8_products_of_segments": Declaration(
         "values[rows, inputs] panels[all_panels, quads, 64, 4] shifts[all_panels, 64] scales[all_panels, 64] "
         "bias[all_panels, 64] bytes[rows, quads, 4] row_scales[rows] segment_ids[rows] first[segments] "
         "panel_count[segments] product[rows, outputs]",
-        rules=("quads == (inputs + 3) // 4",),
+        rules=(_HAS_QUADS,),
     ),
     "int8_gru_step": Declaration(
         "projected[rows, gates] table[vocabulary, gates] ids[rows] "
@@ -89,10 +118,13 @@ DECLARATIONS = {
         "recurrent_scales[panel_count, 64] recurrent_bias[panel_count, 64] hidden_bytes[rows, hidden_quads, 4] "
         "hidden_scales[rows] next[rows, width]",
         rules=(
-            "gates == 3 * width",
-            "quads == (inputs + 3) // 4",
-            "hidden_quads == (width + 3) // 4",
-            "panel_count == 3 * ((width + 63) // 64)",
+            _HAS_THREE_GATES,
+            _HAS_QUADS,
+            _rule("hidden_quads == (width + 3) // 4", lambda hidden_quads, width: hidden_quads == (width + 3) // 4),
+            _rule(
+                "panel_count == 3 * ((width + 63) // 64)",
+                lambda panel_count, width: panel_count == 3 * ((width + 63) // 64),
+            ),
         ),
         optional=("projected", "table ids", "values panels shifts scales bias bytes row_scales"),
     ),
@@ -104,13 +136,13 @@ DECLARATIONS = {
     "gru_step": Declaration(
         "projected[rows, gates] recurrent[rows, gates] bias[gates] hidden[rows, width] next[rows, width] "
         "saved[rows, 4, width]",
-        rules=("gates == 3 * width",),
+        rules=(_HAS_THREE_GATES,),
         optional=("bias",),
     ),
     "gru_step_back": Declaration(
         "upstream[rows, width] carried[rows, width] saved[rows, 4, width] hidden[rows, width] "
         "d_projected[rows, gates] d_recurrent[rows, gates] d_hidden[rows, width]",
-        rules=("gates == 3 * width",),
+        rules=(_HAS_THREE_GATES,),
         optional=("carried",),
     ),
     "additive_attention_back": Declaration(
@@ -141,15 +173,6 @@ class Array:
         return f"{self.name}_stride"
 
 
-class Rule:
-    """A condition on sizes, strides and numbers, as a Python expression."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.names = compile(text, text, "eval").co_names
-        self.holds = eval(f"lambda {', '.join(self.names)}: {text}")  # noqa: S307 -- an expression of this module
-
-
 @dataclass(frozen=True)
 class Signature:
     """Arrays, then whole numbers."""
@@ -175,6 +198,12 @@ class Signature:
         return tuple(number for number in self.numbers if number not in self.sizes | strides | {"narrow"})
 
 
+def _rows_apart(array: Array) -> Rule:
+    """Rows that a kernel writes must not overlap."""
+    names = (*array.sizes, array.stride_name)
+    return Rule("{2} >= {1} or {0} < 2".format(*names), names, lambda rows, width, stride: stride >= width or rows < 2)
+
+
 def _signature(name: str, result: str, arguments: str) -> Signature:
     declared = DECLARATIONS[name]
     parts = re.findall(r"(const )?(\w+) (\*?)(\w+)", arguments)
@@ -188,14 +217,10 @@ def _signature(name: str, result: str, arguments: str) -> Signature:
         if pointer
     )
     assert not shapes, f"{name} has no {', '.join(shapes)}"
-    rows_apart = [
-        "{2} >= {1} or {0} < 2".format(*array.sizes, array.stride_name)
-        for array in arrays
-        if array.is_written and array.has_strided_rows  # written rows must not overlap
-    ]
-    rules = [*(["threads > 0"] if "threads" in numbers else []), *rows_apart, *declared.rules]
+    rows_apart = [_rows_apart(array) for array in arrays if array.is_written and array.has_strided_rows]
+    rules = (*([_positive("threads")] if "threads" in numbers else []), *rows_apart, *declared.rules)
     optional = tuple(tuple(group.split()) for group in declared.optional)
-    return Signature(name, arrays, numbers, tuple(map(Rule, rules)), optional, result == "double")
+    return Signature(name, arrays, numbers, rules, optional, result == "double")
 
 
 _PROTOTYPE = re.compile(r"^(void|double) KERNEL\((\w+)\)\(([^)]*)\) \{", re.MULTILINE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 import torch
 from torch import Tensor
@@ -10,7 +12,7 @@ from nmt.fast.gru import gru_states
 from nmt.fast.kernels import decoding as kernels
 from nmt.fast.kernels import training as training_kernels
 from nmt.fast.kernels.calls import Kernel
-from nmt.fast.kernels.signatures import DECLARATIONS, DTYPES, SIGNATURES, Array
+from nmt.fast.kernels.signatures import DECLARATIONS, DTYPES, SIGNATURES, Array, Rule
 from nmt.search.finished import FinishedHypotheses
 from nmt.search.options import SearchOptions
 from tests.machine import needs_compiler
@@ -239,3 +241,12 @@ def test_finished_hypotheses_in_strided_memory_are_updated_in_place() -> None:
     )
     assert finished.scores.tolist() == [[-1.0, -2.0], [-1.0, -2.0]]
     assert finished.nodes.tolist() == [[0, 10], [11, 2]]
+
+
+RULES = {rule.text: rule for signature in SIGNATURES.values() for rule in signature.rules}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
+def test_a_rule_reads_as_it_holds(rule: Rule) -> None:
+    for values in product((-1, 0, 1, 2, 3, 6, 64, 127, 128, 200), repeat=len(rule.names)):
+        assert rule.holds(*values) == eval(rule.text, dict(zip(rule.names, values, strict=True)))

@@ -21,7 +21,7 @@ from typing import Any
 
 from nmt import __version__
 from nmt.errors import DataError, UsageError
-from nmt.recipe import Recipe, changed_keys, dump_recipe, find_recipe, shipped_recipes
+from nmt.recipe import Recipe, changed_keys, dump_recipe, find_recipe, leaves, shipped_recipes
 from nmt.runtime.files import write_content
 from nmt.training.auto import load_recipe
 from nmt.training.lock import lock_file, need_locks
@@ -142,16 +142,8 @@ def mark_trained(run: Path, machine: Mapping[str, Any]) -> None:
 
 
 def settings(recipe: Recipe) -> dict[str, Any]:
-    """The recipe as dotted keys and plain values, without what others reported."""
-    return dict(_flat(json.loads(recipe.model_dump_json(exclude={"reported"})), ""))
-
-
-def _flat(tree: dict[str, Any], at: str) -> Iterator[tuple[str, Any]]:
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{at}{key}.")
-        else:
-            yield f"{at}{key}", value
+    """The recipe as dotted keys and plain values, without what others reported and why settings were chosen."""
+    return dict(leaves(json.loads(recipe.model_dump_json(exclude={"reported", "chosen"}))))
 
 
 def _check_ours(folder: Path) -> None:

@@ -13,9 +13,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
-from typing import Any
 
 import optuna
 from optuna.storages import JournalStorage
@@ -26,7 +24,7 @@ from nmt.bundle.folder import RECIPE
 from nmt.comparison.plan import Candidate, write_recipes
 from nmt.comparison.runs import Record, Share, Watcher, train_all
 from nmt.errors import DataError, UsageError
-from nmt.recipe import Recipe, changed_keys, dump_recipe, parse_recipe
+from nmt.recipe import Recipe, changed_keys, dump_recipe, parse_recipe, put, value_at
 from nmt.runtime.files import write_content
 
 JOURNAL, BEST = "trials.journal", "best.yaml"
@@ -98,7 +96,7 @@ class Tuning:
         self.is_loss = self.metric == "perplexity"
         self.tree = json.loads(recipe.model_dump_json())
         self._check_recipe()
-        self.ranges = {item.key: item for item in SPACE if self._own(item.key)}
+        self.ranges = {item.key: item for item in SPACE if value_at(self.tree, item.key)}
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self.study = optuna.create_study(
             study_name=recipe.name,
@@ -186,20 +184,16 @@ class Tuning:
         """The recipe of a trial, with its paths."""
         tree = json.loads(json.dumps({**self.tree, "name": name}))
         for key, value in self._settings(factors).items():
-            *sections, last = key.split(".")
-            reduce(dict.__getitem__, sections, tree)[last] = value
+            put(tree, key, value)
         return Candidate(parse_recipe(tree, str(self.folder)), self.folder)
 
     def _settings(self, factors: Mapping[str, float]) -> dict[str, float]:
         """The settings that a trial changes; a factor of 1 changes nothing."""
-        return {key: self.ranges[key].value(self._own(key), factor) for key, factor in factors.items() if factor != 1}
-
-    def _own(self, key: str) -> Any:
-        """The recipe's value of a setting; None if it has no such setting."""
-        value: Any = self.tree
-        for name in key.split("."):
-            value = value.get(name) if isinstance(value, dict) else None
-        return value
+        return {
+            key: self.ranges[key].value(value_at(self.tree, key), factor)
+            for key, factor in factors.items()
+            if factor != 1
+        }
 
 
 class _Following:

@@ -31,6 +31,7 @@ from nmt.recipe.data import (
     TextConfig,
     text_name,
 )
+from nmt.recipe.dotted import leaves, put, value_at
 from nmt.recipe.loading import (
     EXAMPLE_DATA,
     change_decoding,
@@ -171,14 +172,17 @@ __all__ = [
     "dump_recipe",
     "find_recipe",
     "is_chosen",
+    "leaves",
     "leaves_data_open",
     "load_recipe",
     "parse_filters",
     "parse_recipe",
     "parse_yaml",
+    "put",
     "recipe_schema",
     "recipe_title",
     "recorded_choices",
     "shipped_recipes",
     "text_name",
+    "value_at",
 ]

@@ -1,8 +1,8 @@
 """Read recipes from YAML, with bases and overrides, and write them."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial, reduce
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from nmt.errors import UsageError
 from nmt.recipe.choosing import AUTO, Choice, Choose
 from nmt.recipe.data import DataConfig, FiltersConfig
+from nmt.recipe.dotted import leaves, put, value_at
 from nmt.recipe.messages import describe_errors, is_within, name_type
 from nmt.recipe.schema import Recipe
 from nmt.recipe.scoring import DecodingConfig
@@ -65,23 +66,20 @@ def _with_choices(tree: dict[str, Any], choose: Callable[[Mapping[str, Any]], li
     Of two choices of one setting, the later is taken.
     """
     del tree["chosen"]
-    own = dict(_leaves(tree))
-    chosen: dict[str, tuple[Any, str, str]] = {}
-    for choice in choose(own):
-        for key, value in choice.settings.items():
-            for leaf, leaf_value in _leaves({key: value}):
-                chosen[leaf] = leaf_value, key, choice.reason
-    others = [
-        key.removesuffix("kind")
-        for key, value in own.items()
-        if key in chosen and key.endswith(".kind") and value != chosen[key][0]
-    ]
+    own = dict(leaves(tree))
+    choices = {
+        leaf: (value, key, choice.reason)
+        for choice in choose(own)
+        for key, section in choice.settings.items()
+        for leaf, value in leaves({key: section})
+    }
+    kinds = {key for key in own.keys() & choices.keys() if key.endswith(".kind") and own[key] != choices[key][0]}
     reasons: dict[str, dict[str, None]] = {}
-    for leaf, (value, key, reason) in chosen.items():
+    for leaf, (value, key, reason) in choices.items():
         is_said = any(is_within(leaf, said) or is_within(said, leaf) for said in own)
-        if not is_said and not leaf.startswith(tuple(others)):
-            *sections, last = leaf.split(".")
-            reduce(lambda section, name: section.setdefault(name, {}), sections, tree)[last] = value
+        is_of_another_kind = any(is_within(leaf, kind.removesuffix(".kind")) for kind in kinds)
+        if not is_said and not is_of_another_kind:
+            put(tree, leaf, value)
             reasons.setdefault(reason, {})[key] = None
     return {**tree, "chosen": [{"settings": list(keys), "reason": reason} for reason, keys in reasons.items()]}
 
@@ -94,8 +92,7 @@ def is_chosen(recipe: Recipe, key: str) -> bool:
 def choose_again(recipe: Recipe, key: str, value: Any, reason: str) -> Recipe:
     """The recipe with another value for a setting that was chosen by itself, for another reason."""
     tree = json.loads(recipe.model_dump_json())
-    *sections, last = key.split(".")
-    reduce(dict.__getitem__, sections, tree)[last] = value
+    put(tree, key, value)
     tree["chosen"] = [
         {**choice, "reason": reason} if key in choice["settings"] else choice for choice in tree["chosen"]
     ]
@@ -106,10 +103,7 @@ def recorded_choices(path: Path) -> list[Choice]:
     """What was chosen for the recipe of a model folder."""
     recipe = load_recipe(path, based=False)
     values = json.loads(recipe.model_dump_json())
-    return [
-        Choice({key: reduce(dict.__getitem__, key.split("."), values) for key in choice.settings}, choice.reason)
-        for choice in recipe.chosen
-    ]
+    return [Choice({key: value_at(values, key) for key in choice.settings}, choice.reason) for choice in recipe.chosen]
 
 
 def _is_in_model_folder(path: Path) -> bool:
@@ -180,18 +174,9 @@ def _inherited(path: Path) -> dict[str, Path]:
     if "base" not in tree:
         return {}
     base = _base_file(path, tree["base"])
-    own = dict(_leaves(tree))
-    of_base = dict.fromkeys(dict(_leaves(_read_file(base))), base) | _inherited(base)
+    own = dict(leaves(tree))
+    of_base = dict.fromkeys(dict(leaves(_read_file(base))), base) | _inherited(base)
     return {key: file for key, file in of_base.items() if key not in own}
-
-
-def _leaves(tree: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
-    """All values that are not sections, with their dotted keys."""
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{at}{key}.")
-        else:
-            yield f"{at}{key}", value
 
 
 def _read_file(path: Path) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from itertools import chain
 
 import numpy as np
 
-from nmt.data.columns import Column
 from nmt.data.corpus import ParallelCorpus
 from nmt.recipe import SideProfile, TextProfile
-from nmt.text.scripts import Split, split_spaces, splitter
+from nmt.text.scripts import split_spaces, splitter
 
 SAMPLE = 200_000
 """Most pairs that are read, from all of the corpus. The counts are those of the whole in proportion."""
@@ -24,40 +23,41 @@ def profile_text(train: ParallelCorpus, valid: ParallelCorpus) -> TextProfile:
     pairs = dict.fromkeys((train.source[row], train.target[row]) for row in rows)
     share = len(train) / len(rows)
     sources, targets = (list(side) for side in zip(*pairs, strict=True))
-    sides = [_Side(lines, splitter(lines)) for lines in (sources, targets)]
+    sides = [_Side(*texts) for texts in ((sources, valid.source[:SAMPLE]), (targets, valid.target[:SAMPLE]))]
     lengths = np.max([list(map(len, side.split_lines)) for side in sides], axis=0)
     return TextProfile(
         pairs=round(len(pairs) * share),
         duplicates=round((len(rows) - len(pairs)) * share),
-        source=sides[0].profile(valid.source, share),
-        target=sides[1].profile(valid.target, share),
+        source=sides[0].profile(share),
+        target=sides[1].profile(share),
         types=len(sides[0].words.keys() | sides[1].words.keys()),
         alphabet=len(sides[0].characters.keys() | sides[1].characters.keys()),
         shared_letters=_shared_letters(sides[0].characters, sides[1].characters),
-        valid_length=sum(len(sides[1].split(line)) for line in valid.target[:SAMPLE]) / len(valid),
+        valid_length=len(sides[1].held_out) / min(len(valid), SAMPLE),
         longest=int(np.quantile(lengths, 0.99)),
     )
 
 
 class _Side:
-    """The words and characters of one side."""
+    """The words and characters of one side, and the words of its validation text."""
 
-    def __init__(self, lines: Sequence[str], split: Split) -> None:
-        self.split = split
+    def __init__(self, lines: Sequence[str], held_out: Sequence[str]) -> None:
+        split = splitter(lines)
+        self.is_spaced = split is split_spaces
         self.split_lines = list(map(split, lines))
         self.words = Counter(chain.from_iterable(self.split_lines))
         self.characters = Counter(chain.from_iterable(lines))
+        self.held_out = list(chain.from_iterable(map(split, held_out)))
 
-    def profile(self, valid: Column, share: float) -> SideProfile:
-        """Its profile, beside the text for validation, with counts in proportion."""
-        held_out = [word for line in valid[:SAMPLE] for word in self.split(line)]
+    def profile(self, share: float) -> SideProfile:
+        """Its profile, with counts in proportion to the share that was read."""
         return SideProfile(
             words=round(self.words.total() * share),
             types=len(self.words),
             characters=round(self.characters.total() * share),
             alphabet=len(self.characters),
-            is_spaced=self.split is split_spaces,
-            unseen=sum(word not in self.words for word in held_out) / max(len(held_out), 1),
+            is_spaced=self.is_spaced,
+            unseen=sum(word not in self.words for word in self.held_out) / max(len(self.held_out), 1),
         )
 
 

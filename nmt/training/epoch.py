@@ -19,7 +19,7 @@ from nmt.data.encoded import EncodedCorpus, EncodedPairs
 from nmt.data.joined import join_pairs
 from nmt.data.mixture import rows_of_epoch
 from nmt.data.sampled import SampledCorpus, Watch
-from nmt.recipe import DataConfig, Recipe
+from nmt.recipe import Recipe
 from nmt.runtime.cores import usable_cores
 from nmt.text.subwords import Subwords
 from nmt.training.launch import ranks_on_this_machine
@@ -74,7 +74,7 @@ def plan_epoch(
     if not isinstance(recipe.data.train, str):
         rows = rows_of_epoch(recipe.data, corpus.parts, seed=recipe.seed, epoch=number)
     if recipe.data.concatenation:
-        pairs, rows = _with_joined(recipe.data, pairs, corpus, source, rows, (recipe.seed, number))
+        pairs, rows = _with_joined(recipe, pairs, corpus, source, number, rows)
     return Epoch(pairs, _plan(recipe, pairs, number, rows), recipe.training.accumulate)
 
 
@@ -107,20 +107,18 @@ def _pairs_of_epoch(
 
 
 def _with_joined(
-    data: DataConfig,
-    pairs: EncodedPairs,
-    corpus: EncodedCorpus,
-    source: Subwords,
-    rows: Rows | None,
-    seed: tuple[int, int],
+    recipe: Recipe, pairs: EncodedPairs, corpus: EncodedCorpus, source: Subwords, number: int, rows: Rows | None
 ) -> tuple[EncodedPairs, Rows]:
     """The pairs with random joined ones of each corpus after them, and the rows of the epoch."""
+    data = recipe.data
     rows = np.arange(len(pairs), dtype=np.int32) if rows is None else rows
-    ranges = corpus.parts or [range(len(pairs))]
-    parts = [rows[(rows >= own.start) & (rows < own.stop)] for own in ranges]
-    tags = [len(source.encode(" ".join(words))) if (words := data.tags(item)) else 0 for item in data.corpora]
-    share, most = data.concatenation, data.filters.max_length
-    return join_pairs(pairs, list(zip(parts, tags, strict=True)), share=share, most=most, seed=seed[0], epoch=seed[1])
+    parts = [
+        (rows[(rows >= own.start) & (rows < own.stop)], len(source.encode(" ".join(data.tags(item)))))
+        for own, item in zip(corpus.parts or [range(len(pairs))], data.corpora, strict=True)
+    ]
+    return join_pairs(
+        pairs, parts, share=data.concatenation, most=data.filters.max_length, seed=recipe.seed, epoch=number
+    )
 
 
 def ahead(compute: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Generator[ResultT]:

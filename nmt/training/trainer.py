@@ -513,9 +513,9 @@ class Trainer:
             return
         weights = self.ranks.from_first(lambda: load_tensors(self.folder / WEIGHTS))
         with use_weights(weights, self.train_step.weights), self.stopping.at_once():
-            found = self.validator.best_length_penalty()
-        if found is not None:
-            best, scores = found
+            outcome = self.validator.best_length_penalty()
+        if outcome is not None:
+            best, scores = outcome
             name = self.validator.metrics[0].partition(" ")[0]
             tried = ", ".join(f"{penalty:g}: {score:.2f}" for penalty, score in sorted(scores.items()))
             reason = f"Search: length penalty {best:g}, the best on the validation text ({name} with {tried})."

@@ -39,7 +39,7 @@ class PlainMember:
 
 def is_tagged(member: Member) -> bool:
     """Whether its source lines begin with the tag of the target language."""
-    return member.recipe is not None and member.recipe.data.language_tag("") is not None
+    return member.recipe is not None and member.recipe.data.has_language_tags
 
 
 def language_tag(member: Member, to: str | None) -> list[int]:

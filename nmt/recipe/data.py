@@ -181,7 +181,12 @@ class DataConfig(Section):
 
     def language_tag(self, target: str) -> str | None:
         """The word that has a source line translated to a language, such as `<2gn>`; None if no line has one."""
-        return f"<2{target}>" if any(corpus.target for corpus in self.corpora) else None
+        return f"<2{target}>" if self.has_language_tags else None
+
+    @property
+    def has_language_tags(self) -> bool:
+        """Whether every source line begins with the tag of its target language."""
+        return any(corpus.target for corpus in self.corpora)
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

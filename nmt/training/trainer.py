@@ -62,7 +62,7 @@ from nmt.training.stopping import Stop, Stopping
 from nmt.training.symptoms import Symptoms
 from nmt.training.text import TrainingText
 from nmt.training.update import PreparedGroup, TrainStep
-from nmt.training.validation import Validator, compared_metrics, usable_tokenizer
+from nmt.training.validation import MAX_RELATIVE_LENGTH, Validator, compared_metrics, usable_tokenizer
 from nmt.training.yielding import Yielding
 
 SAVE_EVERY = 600.0
@@ -515,10 +515,16 @@ class Trainer:
         with use_weights(weights, self.train_step.weights), self.stopping.at_once():
             outcome = self.validator.best_length_penalty()
         if outcome is not None:
-            best, scores = outcome
+            best, outcomes = outcome
             name = self.validator.metrics[0].partition(" ")[0]
-            tried = ", ".join(f"{penalty:g}: {score:.2f}" for penalty, score in sorted(scores.items()))
-            reason = f"Search: length penalty {best:g}, the best on the validation text ({name} with {tried})."
+            tried = "; ".join(
+                f"{penalty:g}: {name} {score:.2f}, length {length:.2f}"
+                for penalty, (score, length) in sorted(outcomes.items())
+            )
+            reason = (
+                f"Search: length penalty {best:g}, the best on the validation text of those that translate at most "
+                f"{MAX_RELATIVE_LENGTH:g} times as long as the references ({tried})."
+            )
             self.log.show(reason)
             if self.ranks.is_first:
                 replace(self.bundle, recipe=choose_again(self.recipe, LENGTH_PENALTY, best, reason)).save_description(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import chain
 from operator import add
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,10 @@ LEAST_BLEU = 1.0
 
 LENGTH_PENALTIES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 """What is tried for `decoding.length_penalty`."""
+
+MAX_RELATIVE_LENGTH = 1.1
+"""Most characters of translations by those of the references, for a length penalty to be chosen: chrF is mostly recall, and rises
+while a weak model repeats itself."""
 
 MAX_LENGTH = 500
 """Most tokens per side of a pair in the loss, unless training reads longer ones: attention takes quadratic time. Translation
@@ -76,6 +80,18 @@ class _Text:
                 "split its lines, or raise data.filters.max_length."
             )
         return cls("-".join(text.languages), text, ids, rows, tokenizer)
+
+
+class PenaltyOutcome(NamedTuple):
+    """What came of a length penalty.
+
+    Attributes:
+        score: the first metric of the recipe.
+        length: characters of the translations by those of the references.
+    """
+
+    score: float
+    length: float
 
 
 class Validator:
@@ -184,23 +200,27 @@ class Validator:
         decoding = self.bundle.recipe.decoding.model_copy(update={"beam_size": beam_size})
         return {} if not self._translation_metrics else self._scored(text, self._translations(text.text, decoding))
 
-    def best_length_penalty(self) -> tuple[float, dict[float, float]] | None:
-        """The length penalty with which beam search scores best, and the first metric of the recipe for each that was tried.
+    def best_length_penalty(self) -> tuple[float, dict[float, PenaltyOutcome]] | None:
+        """The length penalty with which beam search scores best, and what came of each that was tried.
 
+        Penalties that make translations longer than `MAX_RELATIVE_LENGTH` lose to those that do not.
         None if the recipe compares no translations.
         """
-        scores: dict[float, Rank] = {}
+        outcomes: dict[float, PenaltyOutcome] = {}
 
         def score(penalty: float) -> Rank:
             decoding = self.bundle.recipe.decoding.model_copy(update={"length_penalty": penalty})
-            figures = [self._scored(text, self._translations(text.text, decoding)) for text in self.texts]
-            scores[penalty] = tuple(fmean(each[name].score for each in figures) for name in self._translation_metrics)
-            return scores[penalty]
+            translations = [self._translations(text.text, decoding) for text in self.texts]
+            figures = list(map(self._scored, self.texts, translations))
+            scores = [fmean(each[name].score for each in figures) for name in self._translation_metrics]
+            references = (text.text.target for text in self.texts)
+            length = _characters(translations) / _characters(references)
+            outcomes[penalty] = PenaltyOutcome(scores[0], length)
+            return -max(length, MAX_RELATIVE_LENGTH), *scores
 
         if not self._translation_metrics:
             return None
-        best = climb(LENGTH_PENALTIES, score, start=1.0)
-        return best, {penalty: figures[0] for penalty, figures in scores.items()}
+        return climb(LENGTH_PENALTIES, score, start=1.0), outcomes
 
     @cached_property
     def copying(self) -> dict[str, float]:
@@ -232,6 +252,11 @@ class Validator:
         for rank, texts in enumerate(self.ranks.gather(own)):
             translations[rank :: self.ranks.count] = texts
         return translations
+
+
+def _characters(texts: Iterable[Iterable[str]]) -> int:
+    """How many characters there are in all lines."""
+    return sum(map(len, chain.from_iterable(texts)))
 
 
 def climb(values: Sequence[float], score: Callable[[float], Rank], start: float) -> float:

@@ -9,10 +9,12 @@ import torch
 from torch import nn
 
 from nmt.bundle.folder import Bundle
+from nmt.data.corpus import ParallelCorpus
 from nmt.errors import DataError
 from nmt.model.interface import ModelOutput
+from nmt.recipe import DecodingConfig, ValidationConfig
 from nmt.training.text import TrainingText
-from nmt.training.validation import LENGTH_PENALTIES, MAX_LENGTH, Validator, climb
+from nmt.training.validation import LENGTH_PENALTIES, MAX_LENGTH, MAX_RELATIVE_LENGTH, Validator, climb
 from tests.training import toy
 
 
@@ -82,6 +84,26 @@ def test_a_climb_finds_the_best_value_without_trying_all(best: float, start: flo
 
     assert climb(LENGTH_PENALTIES, score, start) == best
     assert seen == tried
+
+
+def test_a_length_penalty_does_not_win_by_translations_that_are_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """chrF rewards recall: all of the reference and as much again scores more than half of it."""
+    text = validator(tmp_path, long_lines=0)
+    length = {1.0: 0.3, 1.5: 0.6}
+
+    def translate(corpus: ParallelCorpus, decoding: DecodingConfig) -> list[str]:
+        return [(2 * line)[: int(length.get(decoding.length_penalty, 2.0) * len(line))] for line in corpus.target]
+
+    monkeypatch.setattr(
+        text, "settings", text.settings.model_copy(update={"validation": ValidationConfig(metrics=["chrf"])})
+    )
+    monkeypatch.setattr(text, "_translations", translate)
+    best, outcomes = text.best_length_penalty() or (None, {})
+    assert best == 1.5
+    assert outcomes[2.0].score > outcomes[1.5].score
+    assert outcomes[2.0].length > MAX_RELATIVE_LENGTH > outcomes[1.5].length
 
 
 def test_of_equal_values_the_first_stays() -> None:

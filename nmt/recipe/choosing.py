@@ -32,6 +32,8 @@ _BATCHES = ((250e3, 1024, 2e-3), (700e3, 1536, 1.5e-3), (math.inf, 2048, 1e-3))
 """Tokens per batch and learning rate by the most target tokens that they are for."""
 _LONGER = 1.4
 """How many times as long as in training lines must be in validation for joined pairs to be worth their time."""
+_DISTANT, _SIMILARITY = 0.2, 1.0
+"""From which distance on pairs like the validation text are preferred, and how strongly."""
 _FEWEST_EPOCHS, _MOST_EPOCHS = 4, 60
 _FEW_PAIRS, _MANY_UNSEEN = 30_000, 0.2
 
@@ -77,6 +79,8 @@ class TextProfile:
     """Target words per pair of the validation text."""
     longest: int
     """Words, on the longer side, that only a hundredth of the pairs exceed."""
+    distance: float
+    """How much better one half of the validation text predicts the other than training text does, in nats per character."""
 
     @property
     def length(self) -> float:
@@ -134,15 +138,18 @@ def _filters(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     most = own.get("data.filters.max_length", min(max(_rounded(4 * text.longest, 50), 100), 300))
     is_guided = any(key.startswith("training.guided_alignment") for key in own)  # there are no links of joined pairs
     is_short = text.valid_length > _LONGER * text.target.words / text.pairs and not is_guided
+    is_distant = text.distance > _DISTANT
     duplicates = f" ({counted(text.duplicates, 'duplicate')} left out)" if text.duplicates else ""
     return Choice(
         {
             "data.filters.duplicates": False,
             "data.filters.max_length": most,
             "data.concatenation": 1.0 if is_short else 0.0,
+            "data.similarity": _SIMILARITY if is_distant else 0.0,
         },
         f"Text: {counted(text.pairs, 'pair')}{duplicates}, 99 % of at most {counted(text.longest, 'word')}; up to {most} tokens are read"
-        f"{'. Pairs are also shown joined in twos, since lines for validation are longer' if is_short else ''}.",
+        f"{'. Pairs are also shown joined in twos, since lines for validation are longer' if is_short else ''}"
+        f"{'. Pairs like the validation text, which is of another kind, are shown more often' if is_distant else ''}.",
     )
 
 

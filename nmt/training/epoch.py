@@ -13,6 +13,7 @@ from math import ceil
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from nmt.data.batching import Plan, Rows, plan_batches, plan_sentence_batches
 from nmt.data.encoded import EncodedCorpus, EncodedPairs
@@ -63,16 +64,23 @@ class Epoch:
 
 
 def plan_epoch(
-    recipe: Recipe, corpus: EncodedCorpus, source: Subwords, target: Subwords, number: int, watch: Watch = iter
+    recipe: Recipe,
+    corpus: EncodedCorpus,
+    source: Subwords,
+    target: Subwords,
+    number: int,
+    weights: npt.NDArray[np.float64] | None = None,
+    watch: Watch = iter,
 ) -> Epoch:
     """Plan an epoch, counted from 0. It depends only on the arguments, so a resumed run plans the same one.
 
-    `watch` shows the progress of subword sampling.
+    `weights` are those of the pairs before filtering, and `watch` shows the progress of subword sampling.
     """
     pairs = _pairs_of_epoch(recipe, corpus, source, target, number, watch)
     rows = None
-    if not isinstance(recipe.data.train, str):
-        rows = rows_of_epoch(recipe.data, corpus.parts, seed=recipe.seed, epoch=number)
+    if weights is not None or not isinstance(recipe.data.train, str):
+        own = None if weights is None else weights[corpus.rows]
+        rows = rows_of_epoch(recipe.data, corpus.parts, seed=recipe.seed, epoch=number, weights=own)
     if recipe.data.concatenation:
         pairs, rows = _with_joined(recipe, pairs, corpus, source, number, rows)
     return Epoch(pairs, _plan(recipe, pairs, number, rows), recipe.training.accumulate)
@@ -114,7 +122,7 @@ def _with_joined(
     rows = np.arange(len(pairs), dtype=np.int32) if rows is None else rows
     parts = [
         (rows[(rows >= own.start) & (rows < own.stop)], len(source.encode(" ".join(data.tags(item)))))
-        for own, item in zip(corpus.parts or [range(len(pairs))], data.corpora, strict=True)
+        for own, item in zip(corpus.parts, data.corpora, strict=True)
     ]
     return join_pairs(
         pairs, parts, share=data.concatenation, most=data.filters.max_length, seed=recipe.seed, epoch=number

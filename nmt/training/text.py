@@ -6,21 +6,31 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+import numpy as np
+import numpy.typing as npt
+
 from nmt.alignment.corpus_links import WordLinks, load_links
 from nmt.corpora.locators import load_text, load_training_corpus
+from nmt.data.columns import Column
 from nmt.data.corpus import ParallelCorpus
+from nmt.data.mixture import rows_by_weight
 from nmt.data.rules import text_rules
+from nmt.data.similarity import pair_weights
 from nmt.recipe import Recipe
 from nmt.text.subwords import Subwords
+
+_BATCH = 10_000
+"""Lines that are read at a time."""
 
 
 @dataclass(frozen=True)
 class TrainingText:
-    """The training corpus, the validation corpus, and the word links of guided alignment, if any."""
+    """The training corpus, the validation corpus, and the word links of guided alignment and the weights of pairs, if any."""
 
     train: ParallelCorpus
     valid: ParallelCorpus
     links: WordLinks | None = None
+    weights: npt.NDArray[np.float64] | None = None
 
     @classmethod
     def load(cls, recipe: Recipe) -> TrainingText:
@@ -35,7 +45,12 @@ class TrainingText:
             text_rules(data.filters, languages)
         train, valid = load_training_corpus(data), load_text(data, data.valid)
         guided = recipe.training.guided_alignment
-        return cls(train, valid, None if guided is None else load_links(guided.links, train, source=data.source))
+        return cls(
+            train,
+            valid,
+            None if guided is None else load_links(guided.links, train, source=data.source),
+            pair_weights(train, valid, data.similarity) if data.similarity else None,
+        )
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -44,7 +59,7 @@ class TrainingText:
         return hashes if self.links is None else {**hashes, "training.guided_alignment.links": self.links.fingerprint}
 
     def subwords(self, recipe: Recipe) -> tuple[Subwords, Subwords]:
-        """The subword models of source and target: those that the recipe names, or new ones trained on the training text."""
+        """The subword models of source and target: those that the recipe names, or new ones trained on the text of an epoch."""
         config = recipe.subwords
         if config.source_model and config.target_model:
             return Subwords.load(config.source_model), Subwords.load(config.target_model)
@@ -55,8 +70,17 @@ class TrainingText:
                 lines, kind=config.kind, size=config.size, byte_fallback=byte_fallback, seed=recipe.seed, tags=tags
             )
 
-        text, tags = self.train.untagged, list(dict.fromkeys(chain.from_iterable(self.train.tags)))
+        source, target = map(self._weighted, (self.train.untagged.source, self.train.untagged.target))
+        tags = list(dict.fromkeys(chain.from_iterable(self.train.tags)))
         if config.joint:
-            joint = train(chain(text.source, text.target), tags)
+            joint = train(chain(source, target), tags)
             return joint, joint
-        return train(text.source, tags), train(text.target, ())
+        return train(source, tags), train(target, ())
+
+    def _weighted(self, lines: Column) -> Iterable[str]:
+        """The lines, each as often as its weight says."""
+        if self.weights is None:
+            return lines
+        rows = rows_by_weight(range(len(lines)), len(lines), self.weights, np.random.default_rng(0))
+        batches = (rows[start : start + _BATCH].tolist() for start in range(0, len(rows), _BATCH))
+        return chain.from_iterable(map(lines.take, batches))

@@ -20,6 +20,7 @@ from nmt.alignment.corpus_links import TokenLinks, splits_of
 from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS, Bundle, load_tensors
 from nmt.data.encoded import EncodedCorpus, encode_corpus
 from nmt.data.mixture import describe_mixture, split_tags_warning
+from nmt.data.similarity import describe_weights
 from nmt.data.sampled import pairs_of
 from nmt.errors import DataError, NmtError
 from nmt.model.build import build_model
@@ -462,7 +463,8 @@ class Trainer:
         show = partial(
             with_rate, what="sampling subwords", total=len(self.corpus), unit="pairs", quiet=quiet, size=pairs_of
         )
-        return plan_epoch(self.recipe, self.corpus, self.bundle.source, self.bundle.target, number, show)
+        bundle = self.bundle
+        return plan_epoch(self.recipe, self.corpus, bundle.source, bundle.target, number, self.text.weights, watch=show)
 
     # --- validation ----------------------------------------------------------------------------------------------
 
@@ -613,6 +615,8 @@ class Trainer:
         data, text, bundle = self.recipe.data, self.text, self.bundle
         yield f"{text.train.name}: {self.corpus.report}"
         yield describe_mixture(data, self.corpus.parts)
+        if text.weights is not None:
+            yield describe_weights(text.weights[self.corpus.rows])
         yield split_tags_warning(data, bundle.source)
         yield self.start
         if self.is_new:

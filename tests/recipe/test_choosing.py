@@ -51,6 +51,7 @@ def text(pairs: int, words: int = 10, **others: Any) -> TextProfile:
             "shared_letters": 1.0,
             "valid_length": words,
             "longest": 3 * words,
+            "distance": 0.0,
             **others,
         }
     )
@@ -87,6 +88,7 @@ profiles = st.builds(
     shared_letters=st.floats(0, 1),
     valid_length=st.floats(0, 1000),
     longest=st.integers(0, 10**5),
+    distance=st.floats(-5, 5),
 )
 
 
@@ -134,6 +136,13 @@ def test_pairs_are_joined_where_lines_to_translate_are_longer(auto: Path) -> Non
     assert chosen(auto, text(5_000, valid_length=20)).data.concatenation == 1
     guided = "training.guided_alignment={links: hmm}"
     assert chosen(auto, text(5_000, valid_length=20), guided).data.concatenation == 0
+
+
+def test_pairs_like_the_validation_text_are_preferred_where_it_is_of_another_kind(auto: Path) -> None:
+    assert chosen(auto, text(5_000)).data.similarity == 0
+    other = chosen(auto, text(5_000, distance=0.5))
+    assert other.data.similarity > 0
+    assert "of another kind" in other.chosen[0].reason
 
 
 @pytest.mark.parametrize(

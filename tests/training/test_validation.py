@@ -97,7 +97,7 @@ def test_a_length_penalty_does_not_win_by_translations_that_are_too_long(
         return [(2 * line)[: int(length.get(decoding.length_penalty, 2.0) * len(line))] for line in corpus.target]
 
     monkeypatch.setattr(
-        text, "settings", text.settings.model_copy(update={"validation": ValidationConfig(metrics=["chrf"])})
+        text, "settings", text.settings.model_copy(update={"validation": ValidationConfig(metrics=("chrf",))})
     )
     monkeypatch.setattr(text, "_translations", translate)
     best, outcomes = text.best_length_penalty() or (None, {})

@@ -1,0 +1,155 @@
+"""How like the validation text training pairs are: the cross-entropy difference (Moore and Lewis 2010) of both sides (Axelrod et al. 2011).
+
+By n-grams of characters, which tell apart domains and also spellings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.data.columns import Column
+from nmt.data.corpus import ParallelCorpus
+
+ORDER = 5
+"""Characters of an n-gram."""
+_PRIOR = 2.0
+"""Occurrences that the estimate of one character less counts for."""
+MOST = 5.0
+"""How often an epoch shows a pair at most."""
+_BUCKETS = 20
+"""Bits of the number of an n-gram; different ones may share a number."""
+_MOST_LINES = 20_000
+"""Most lines that a model is estimated on."""
+_FEWEST_LINES = 50
+"""Fewest lines whose two halves tell of what kind they are."""
+_BATCH = 10_000
+Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
+
+
+class CharacterModel:
+    """A language model of characters: an interpolated n-gram model with a Dirichlet prior (MacKay and Peto 1995).
+
+    p(c | h) = (count(h c) + m p(c | h')) / (count(h) + m), where h' is h without its first character, and m is `_PRIOR`.
+    """
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        text = _Characters(lines)
+        self._counts = [
+            tuple(np.bincount(numbers[text.is_own], minlength=1 << _BUCKETS) for numbers in grams)
+            for grams in text.grams()
+        ]
+
+    def log_probabilities(self, lines: Sequence[str]) -> Floats:
+        """The mean log-probability of a character of each line, its end included, in nats."""
+        text = _Characters(lines)
+        probabilities: Floats = np.full(len(text.codes), 1 / 256)
+        for (counts, history_counts), (grams, histories) in zip(self._counts, text.grams(), strict=True):
+            probabilities = (counts[grams] + _PRIOR * probabilities) / (history_counts[histories] + _PRIOR)
+        sums = np.add.reduceat(np.where(text.is_own, np.log(probabilities), 0.0), text.starts)
+        return sums / text.lengths
+
+
+class _Characters:
+    """The characters of lines, with an end mark after each and as many before the first as a history needs."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        pad = "\n" * (ORDER - 1)
+        text = "".join(f"{pad}{line}\n" for line in lines)
+        self.codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
+        self.lengths = np.fromiter(map(len, lines), np.int64, len(lines)) + 1
+        self.starts = np.cumsum(self.lengths + len(pad)) - (self.lengths + len(pad))
+        self.is_own = np.ones(len(self.codes), bool)
+        self.is_own[(self.starts[:, None] + np.arange(len(pad))).ravel()] = False
+
+    def grams(self) -> Iterator[tuple[Numbers, Numbers]]:
+        """The number of the n-gram that ends with each character, and that of the n-gram without this character, for n from 1."""
+        hashed = np.zeros(len(self.codes), np.uint64)
+        histories: Numbers = np.zeros(len(self.codes), np.int64)
+        for size in range(ORDER):
+            hashed = (hashed ^ np.roll(self.codes, size)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(size)
+            hashed ^= hashed >> np.uint64(29)
+            grams = (hashed * np.uint64(0x94D049BB133111EB) >> np.uint64(64 - _BUCKETS)).astype(np.int64)
+            yield grams, histories
+            histories = np.roll(grams, 1)
+
+
+def pair_weights(train: ParallelCorpus, valid: ParallelCorpus, strength: float) -> Floats:
+    """How often an epoch shows each training pair: in proportion to exp(strength x similarity) to the validation text of its languages.
+
+    Once in the mean of its corpus, and at most `MOST` times. Pairs of languages that the validation text lacks have weight 1.
+    """
+    held_out = {languages: part.untagged for languages, part in valid.directions.items()}
+    return np.concatenate(
+        [
+            _weights(similarities(part, held_out[part.languages]), strength)
+            if part.languages in held_out and len(part)
+            else np.ones(len(part))
+            for part in train.parts or [train]
+        ]
+    )
+
+
+def similarities(train: ParallelCorpus, valid: ParallelCorpus) -> Floats:
+    """How much likelier a character of each pair is by a model of the validation text than by one of as much training text.
+
+    The sum of both sides, in nats per character.
+    """
+    return _similarities(train.source, valid.source) + _similarities(train.target, valid.target)
+
+
+def distance(train: ParallelCorpus, valid: ParallelCorpus) -> float:
+    """How much better one half of the validation text predicts the other than as much training text does, in nats per character.
+
+    Of the side where that is less. About 0 if both texts are of the same kind, and 0 if the validation text is too small to tell.
+    """
+    if len(valid) < _FEWEST_LINES:
+        return 0.0
+    return min(_distance(train.source, valid.source), _distance(train.target, valid.target))
+
+
+def describe_weights(weights: Floats) -> str:
+    """One sentence on how unequally pairs are shown."""
+    shown = np.cumsum(np.sort(weights)[::-1])
+    share = (np.searchsorted(shown, shown[-1] / 2) + 1) / len(weights)
+    return f"Half of an epoch are the {share:.0%} of the pairs that are most like the validation text."
+
+
+def _similarities(lines: Column, like: Column) -> Floats:
+    """Of one side."""
+    held_out = _excerpt(like)
+    models = CharacterModel(held_out), CharacterModel(_as_much(lines, held_out))
+    scores = [np.subtract(*(model.log_probabilities(batch) for model in models)) for batch in lines.batches(_BATCH)]
+    return np.concatenate(scores)
+
+
+def _distance(lines: Column, like: Column) -> float:
+    """Of one side."""
+    held_out = _excerpt(like)
+    half, other = held_out[::2], held_out[1::2]
+    models = CharacterModel(half), CharacterModel(_as_much(lines, half))
+    return float(np.subtract(*(model.log_probabilities(other) for model in models)).mean())
+
+
+def _excerpt(lines: Column) -> list[str]:
+    """At most `_MOST_LINES` lines from all of a text."""
+    return lines.take(range(0, len(lines), -(-len(lines) // _MOST_LINES)))
+
+
+def _as_much(lines: Column, text: Sequence[str]) -> list[str]:
+    """Random lines with about as many characters as a text."""
+    rows = np.random.default_rng(0).choice(len(lines), min(len(lines), _MOST_LINES), replace=False)
+    chosen = lines.take(rows.tolist())
+    ends = np.cumsum([len(line) + 1 for line in chosen])
+    return chosen[: int(np.searchsorted(ends, sum(len(line) + 1 for line in text))) + 1]
+
+
+def _weights(similarity: Floats, strength: float) -> Floats:
+    """In proportion to exp(strength x similarity), 1 in the mean and at most `MOST`."""
+    weights: Floats = np.exp(strength * (similarity - similarity.max()))
+    for _ in range(20):  # cutting lowers the mean, and scaling exceeds the limit again: less every time
+        weights = np.minimum(weights / weights.mean(), MOST)
+    return weights

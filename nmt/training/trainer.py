@@ -20,8 +20,8 @@ from nmt.alignment.corpus_links import TokenLinks, splits_of
 from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS, Bundle, load_tensors
 from nmt.data.encoded import EncodedCorpus, encode_corpus
 from nmt.data.mixture import describe_mixture, split_tags_warning
-from nmt.data.similarity import describe_weights
 from nmt.data.sampled import pairs_of
+from nmt.data.similarity import describe_weights
 from nmt.errors import DataError, NmtError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder

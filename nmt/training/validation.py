@@ -39,10 +39,10 @@ MAX_LOSS = 100.0
 LEAST_BLEU = 1.0
 """BLEU from which on it orders validations. Below, a few n-grams more or less decide, not the translations."""
 
-LENGTH_PENALTIES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
+LENGTH_PENALTIES = (0.0, 0.4, 0.7, 1.0, 1.1, 1.2, 1.3, 1.5, 1.8)
 """What is tried for `decoding.length_penalty`."""
 
-MAX_RELATIVE_LENGTH = 1.1
+MAX_RELATIVE_LENGTH = 1.05
 """Most characters of translations by those of the references, for a length penalty to be chosen: chrF is mostly recall, and rises
 while a weak model repeats itself."""
 

@@ -69,10 +69,10 @@ def test_a_text_of_long_lines_alone_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("best", "start", "tried"),
     [
-        (1.0, 1.0, [1.0, 1.5, 0.5]),
-        (3.0, 1.0, [1.0, 1.5, 2.0, 3.0, 4.0]),
-        (4.0, 1.0, [1.0, 1.5, 2.0, 3.0, 4.0]),
-        (0.0, 1.0, [1.0, 1.5, 0.5, 0.0]),
+        (1.0, 1.0, [1.0, 1.1, 0.7]),
+        (1.3, 1.0, [1.0, 1.1, 1.2, 1.3, 1.5]),
+        (1.8, 1.0, [1.0, 1.1, 1.2, 1.3, 1.5, 1.8]),
+        (0.0, 1.0, [1.0, 1.1, 0.7, 0.4, 0.0]),
     ],
 )
 def test_a_climb_finds_the_best_value_without_trying_all(best: float, start: float, tried: list[float]) -> None:
@@ -91,7 +91,7 @@ def test_a_length_penalty_does_not_win_by_translations_that_are_too_long(
 ) -> None:
     """chrF rewards recall: all of the reference and as much again scores more than half of it."""
     text = validator(tmp_path, long_lines=0)
-    length = {1.0: 0.3, 1.5: 0.6}
+    length = {1.0: 0.3, 1.1: 0.6}
 
     def translate(corpus: ParallelCorpus, decoding: DecodingConfig) -> list[str]:
         return [(2 * line)[: int(length.get(decoding.length_penalty, 2.0) * len(line))] for line in corpus.target]
@@ -101,9 +101,9 @@ def test_a_length_penalty_does_not_win_by_translations_that_are_too_long(
     )
     monkeypatch.setattr(text, "_translations", translate)
     best, outcomes = text.best_length_penalty() or (None, {})
-    assert best == 1.5
-    assert outcomes[2.0].score > outcomes[1.5].score
-    assert outcomes[2.0].length > MAX_RELATIVE_LENGTH > outcomes[1.5].length
+    assert best == 1.1
+    assert outcomes[1.2].score > outcomes[1.1].score
+    assert outcomes[1.2].length > MAX_RELATIVE_LENGTH > outcomes[1.1].length
 
 
 def test_of_equal_values_the_first_stays() -> None:

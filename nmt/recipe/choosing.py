@@ -34,6 +34,8 @@ _LONGER = 1.4
 """How many times as long as in training lines must be in validation for joined pairs to be worth their time."""
 _DISTANT, _SIMILARITY = 0.2, 1.0
 """From which distance on pairs like the validation text are preferred, and how strongly."""
+_COPYING = 0.3
+"""The share of pairs with copied words."""
 _FEWEST_EPOCHS, _MOST_EPOCHS = 4, 60
 _FEW_PAIRS, _MANY_UNSEEN = 30_000, 0.2
 
@@ -136,8 +138,9 @@ def _with_joined(text: TextProfile) -> TextProfile:
 def _filters(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     """Without duplicates, and with nearly all of the rest."""
     most = own.get("data.filters.max_length", min(max(_rounded(4 * text.longest, 50), 100), 300))
-    is_guided = any(key.startswith("training.guided_alignment") for key in own)  # there are no links of joined pairs
+    is_guided = any(key.startswith("training.guided_alignment") for key in own)  # there are no links of new pairs
     is_short = text.valid_length > _LONGER * text.target.words / text.pairs and not is_guided
+    copies = _is_hard(text) and _has_same_letters(text) and not is_guided
     is_distant = text.distance > _DISTANT
     duplicates = f" ({counted(text.duplicates, 'duplicate')} left out)" if text.duplicates else ""
     return Choice(
@@ -145,17 +148,19 @@ def _filters(text: TextProfile, own: Mapping[str, Any]) -> Choice:
             "data.filters.duplicates": False,
             "data.filters.max_length": most,
             "data.concatenation": 1.0 if is_short else 0.0,
+            "data.copying": _COPYING if copies else 0.0,
             "data.similarity": _SIMILARITY if is_distant else 0.0,
         },
         f"Text: {counted(text.pairs, 'pair')}{duplicates}, 99 % of at most {counted(text.longest, 'word')}; up to {most} tokens are read"
         f"{'. Pairs are also shown joined in twos, since lines for validation are longer' if is_short else ''}"
+        f"{'. Numbers and rare words are put into pairs, to learn to copy' if copies else ''}"
         f"{'. Pairs like the validation text, which is of another kind, are shown more often' if is_distant else ''}.",
     )
 
 
 def _subwords(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     """One vocabulary if the languages share letters, as large as the tokens are still frequent."""
-    joint = own.get("subwords.joint", text.shared_letters >= 0.5)
+    joint = own.get("subwords.joint", _has_same_letters(text))
     sides = (text.source, text.target)
     tokens, types, alphabet = (
         (text.source.tokens + text.target.tokens, text.types, text.alphabet)
@@ -233,7 +238,7 @@ def _training(text: TextProfile, own: Mapping[str, Any]) -> Choice:
 
 def _validation(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     """By chrF where BLEU tells little apart: little text, or words of many forms."""
-    is_hard = text.pairs < _FEW_PAIRS or text.unseen > _MANY_UNSEEN
+    is_hard = _is_hard(text)
     key, metric = "training.validation.metrics", "chrf" if is_hard else "bleu"
     because = ", since BLEU hardly tells models apart with so little text or so many new words" if is_hard else ""
     return Choice(
@@ -247,6 +252,15 @@ def _validation(text: TextProfile, own: Mapping[str, Any]) -> Choice:
         if key in own
         else f"Validation: by {'chrF' if is_hard else 'BLEU'}{because}.",
     )
+
+
+def _is_hard(text: TextProfile) -> bool:
+    """Whether there is little text, or there are many new words."""
+    return text.pairs < _FEW_PAIRS or text.unseen > _MANY_UNSEEN
+
+
+def _has_same_letters(text: TextProfile) -> bool:
+    return text.shared_letters >= 0.5
 
 
 def _rounded(value: float, to: int) -> int:

@@ -140,6 +140,10 @@ class DataConfig(Section):
     concatenation: Annotated[float, Field(ge=0, le=10)] = 0.0
     """How many joined pairs an epoch also shows, per pair: two random pairs of a corpus in one line, drawn anew in every epoch (Nguyen et
     al. 2021; Kondo et al. 2021). It helps with little text, most if the lines to translate are longer than those for training."""
+    copying: Share = 0.0
+    """The share of pairs that an epoch shows with one to three numbers and rare words of the source before or after both sides, drawn
+    anew in every epoch. It teaches to copy names and numbers from little text (after Currey et al. 2017), if both languages write them
+    alike."""
     similarity: Annotated[float, Field(ge=0, le=10)] = 0.0
     """How strongly pairs that are like the validation text are preferred: an epoch shows them in proportion to exp(similarity x d), at most
     5 times, where d is the difference of cross-entropies (Moore and Lewis 2010; Axelrod et al. 2011) in nats per character of both sides.

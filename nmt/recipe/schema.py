@@ -76,10 +76,11 @@ class Recipe(Section):
                 "training.guided_alignment has no attention to guide, because model.attention.score is none: "
                 "leave it out or choose a score",
             )
-        if guided is not None and self.data.concatenation:
+        changing = next((key for key in ("concatenation", "copying") if getattr(self.data, key)), None)
+        if guided is not None and changing:
             raise ContradictionError(
-                ("training.guided_alignment", "data.concatenation"),
-                "data.concatenation joins pairs, for which training.guided_alignment has no links: leave one out",
+                ("training.guided_alignment", f"data.{changing}"),
+                f"data.{changing} makes new pairs, for which training.guided_alignment has no links: leave one out",
             )
         train = self.data.train if isinstance(self.data.train, str) else "a mixture"
         if guided is not None and guided.links == "gold" and not train.startswith("sample:"):

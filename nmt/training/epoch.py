@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,12 +15,12 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.augmentation import Part, add_copied_words, join_pairs
 from nmt.data.batching import Plan, Rows, plan_batches, plan_sentence_batches
 from nmt.data.encoded import EncodedCorpus, EncodedPairs
-from nmt.data.joined import join_pairs
 from nmt.data.mixture import rows_of_epoch
 from nmt.data.sampled import SampledCorpus, Watch
-from nmt.recipe import Recipe
+from nmt.recipe import DataConfig, Recipe
 from nmt.runtime.cores import usable_cores
 from nmt.text.subwords import Subwords
 from nmt.training.launch import ranks_on_this_machine
@@ -69,20 +69,39 @@ def plan_epoch(
     source: Subwords,
     target: Subwords,
     number: int,
+    *,
     weights: npt.NDArray[np.float64] | None = None,
+    words: Sequence[str] = (),
     watch: Watch = iter,
 ) -> Epoch:
     """Plan an epoch, counted from 0. It depends only on the arguments, so a resumed run plans the same one.
 
-    `weights` are those of the pairs before filtering, and `watch` shows the progress of subword sampling.
+    Args:
+        recipe: says what an epoch shows, and in which batches.
+        corpus: the pairs.
+        source: the subwords of the source.
+        target: the subwords of the target.
+        number: number of the epoch.
+        weights: how often each pair is shown, before filtering.
+        words: rare words, which are copied.
+        watch: shows the progress of subword sampling.
     """
-    pairs = _pairs_of_epoch(recipe, corpus, source, target, number, watch)
+    data, pairs = recipe.data, _pairs_of_epoch(recipe, corpus, source, target, number, watch)
     rows = None
-    if weights is not None or not isinstance(recipe.data.train, str):
+    if weights is not None or not isinstance(data.train, str):
         own = None if weights is None else weights[corpus.rows]
-        rows = rows_of_epoch(recipe.data, corpus.parts, seed=recipe.seed, epoch=number, weights=own)
-    if recipe.data.concatenation:
-        pairs, rows = _with_joined(recipe, pairs, corpus, source, number, rows)
+        rows = rows_of_epoch(data, corpus.parts, seed=recipe.seed, epoch=number, weights=own)
+    if data.copying or data.concatenation:
+        parts = _parts(data, corpus, source, rows)
+        most, seed = data.filters.max_length, recipe.seed
+        if data.copying:
+            subwords = (source, target)
+            pairs, parts = add_copied_words(
+                pairs, parts, words, subwords, share=data.copying, most=most, seed=seed, epoch=number
+            )
+        if data.concatenation:
+            pairs, parts = join_pairs(pairs, parts, share=data.concatenation, most=most, seed=seed, epoch=number)
+        rows = np.concatenate([part.rows for part in parts])
     return Epoch(pairs, _plan(recipe, pairs, number, rows), recipe.training.accumulate)
 
 
@@ -114,19 +133,13 @@ def _pairs_of_epoch(
     return SampledCorpus(corpus, source, target, alpha=alpha, seed=seed, processes=processes, watch=watch)
 
 
-def _with_joined(
-    recipe: Recipe, pairs: EncodedPairs, corpus: EncodedCorpus, source: Subwords, number: int, rows: Rows | None
-) -> tuple[EncodedPairs, Rows]:
-    """The pairs with random joined ones of each corpus after them, and the rows of the epoch."""
-    data = recipe.data
-    rows = np.arange(len(pairs), dtype=np.int32) if rows is None else rows
-    parts = [
-        (rows[(rows >= own.start) & (rows < own.stop)], len(source.encode(" ".join(data.tags(item)))))
+def _parts(data: DataConfig, corpus: EncodedCorpus, source: Subwords, rows: Rows | None) -> list[Part]:
+    """What the epoch shows of each corpus: these rows, or all if None."""
+    rows = np.arange(len(corpus), dtype=np.int32) if rows is None else rows
+    return [
+        Part(rows[(rows >= own.start) & (rows < own.stop)], len(source.encode(" ".join(data.tags(item)))))
         for own, item in zip(corpus.parts, data.corpora, strict=True)
     ]
-    return join_pairs(
-        pairs, parts, share=data.concatenation, most=data.filters.max_length, seed=recipe.seed, epoch=number
-    )
 
 
 def ahead(compute: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> Generator[ResultT]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from nmt.alignment.corpus_links import WordLinks, load_links
 from nmt.corpora.locators import load_text, load_training_corpus
+from nmt.data.augmentation import rare_words
 from nmt.data.columns import Column
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.mixture import rows_by_weight
@@ -25,12 +26,21 @@ _BATCH = 10_000
 
 @dataclass(frozen=True)
 class TrainingText:
-    """The training corpus, the validation corpus, and the word links of guided alignment and the weights of pairs, if any."""
+    """The training corpus and the validation corpus, and what the recipe needs besides.
+
+    Attributes:
+        train: the training corpus.
+        valid: the validation corpus.
+        links: of guided alignment.
+        weights: how often an epoch shows each pair.
+        rare_words: of the source, to be copied.
+    """
 
     train: ParallelCorpus
     valid: ParallelCorpus
     links: WordLinks | None = None
     weights: npt.NDArray[np.float64] | None = None
+    rare_words: Sequence[str] = ()
 
     @classmethod
     def load(cls, recipe: Recipe) -> TrainingText:
@@ -50,6 +60,7 @@ class TrainingText:
             valid,
             None if guided is None else load_links(guided.links, train, source=data.source),
             pair_weights(train, valid, data.similarity) if data.similarity else None,
+            rare_words(train.untagged.source) if data.copying else (),
         )
 
     @property

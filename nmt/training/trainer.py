@@ -464,7 +464,16 @@ class Trainer:
             with_rate, what="sampling subwords", total=len(self.corpus), unit="pairs", quiet=quiet, size=pairs_of
         )
         bundle = self.bundle
-        return plan_epoch(self.recipe, self.corpus, bundle.source, bundle.target, number, self.text.weights, watch=show)
+        return plan_epoch(
+            self.recipe,
+            self.corpus,
+            bundle.source,
+            bundle.target,
+            number,
+            weights=self.text.weights,
+            words=self.text.rare_words,
+            watch=show,
+        )
 
     # --- validation ----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,212 @@
+"""What an epoch shows besides the pairs themselves: joined pairs for longer lines, and copied words for names and numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from string import punctuation
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.data.batching import Rows
+from nmt.data.encoded import EncodedPairs
+from nmt.data.flat import Lists, collect_lists
+from nmt.text.subwords import Subwords
+
+_BLOCK = 10_000
+"""Pairs that are copied at a time."""
+_MOST_OCCURRENCES = 2
+"""How often a rare word occurs at most."""
+_LONGEST = 20
+"""Most characters of a word that is copied."""
+_LINES = 200_000
+"""Lines whose words are counted."""
+_NUMBERS = 1 / 3
+"""The share of numbers among copied words."""
+_AROUND_WORDS = punctuation + "¡¿«»“”„‘’‚…–—"
+_Block = tuple[Lists, Lists]
+
+
+class Part(NamedTuple):
+    """A corpus in an epoch.
+
+    Attributes:
+        rows: its pairs.
+        tag: the number of tokens of the tag that its source lines begin with.
+    """
+
+    rows: Rows
+    tag: int
+
+
+# --- joined pairs ------------------------------------------------------------------------------------------------
+
+
+def join_pairs(
+    pairs: EncodedPairs, parts: Sequence[Part], *, share: float, most: int, seed: int, epoch: int
+) -> tuple[EncodedPairs, list[Part]]:
+    """Add random pairs of an epoch in one line, tags once: sentence concatenation (Nguyen et al. 2021; Kondo et al. 2021).
+
+    Args:
+        pairs: the corpus.
+        parts: what the epoch shows of it.
+        share: number of joined pairs per pair of the epoch.
+        most: most tokens of a side of a joined pair; longer ones are left out.
+        seed: with the epoch, says which pairs are joined.
+        epoch: number of the epoch.
+
+    Returns:
+        The pairs with joined ones after them, and the parts with their rows.
+    """
+    generator = np.random.default_rng((seed, epoch, 1))
+    drawn = [(*_draw(generator, part.rows, share), part.tag) for part in parts]
+    kept = []
+    for first, second, tag in drawn:
+        sides = (pairs.source_lengths, pairs.target_lengths)
+        is_short = np.all([lengths[first] + lengths[second] <= most for lengths in sides], axis=0)
+        kept.append((first[is_short], second[is_short], tag))
+    return _extended(pairs, parts, [len(first) for first, *_ in kept], _joined(pairs, kept))
+
+
+def _draw(generator: np.random.Generator, rows: Rows, share: float) -> tuple[Rows, Rows]:
+    """The rows that come first and second in joined pairs: every row once before any comes twice."""
+    count = round(share * len(rows))
+    first, second = (np.resize(generator.permutation(rows), count) for _ in range(2))
+    return first, second
+
+
+def _joined(pairs: EncodedPairs, drawn: Sequence[tuple[Rows, Rows, int]]) -> Iterator[_Block]:
+    for first, second, tag in drawn:
+        for start in range(0, len(first), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            sources = zip(pairs.source[first[block]], pairs.source[second[block]], strict=True)
+            targets = zip(pairs.target[first[block]], pairs.target[second[block]], strict=True)
+            yield (
+                _lists([np.concatenate((one, other[tag:])) for one, other in sources]),
+                _lists([np.concatenate((one, other)) for one, other in targets]),
+            )
+
+
+# --- copied words ------------------------------------------------------------------------------------------------
+
+
+def rare_words(lines: Iterable[str]) -> list[str]:
+    """The words, not too long, that occur once or twice in the first lines, without punctuation around them, in the order of the text."""
+    words = Counter(word.strip(_AROUND_WORDS) for line in islice(lines, _LINES) for word in line.split())
+    return [word for word, count in words.items() if count <= _MOST_OCCURRENCES and 0 < len(word) <= _LONGEST]
+
+
+def add_copied_words(
+    pairs: EncodedPairs,
+    parts: Sequence[Part],
+    words: Sequence[str],
+    subwords: tuple[Subwords, Subwords],
+    *,
+    share: float,
+    most: int,
+    seed: int,
+    epoch: int,
+) -> tuple[EncodedPairs, list[Part]]:
+    """Put one to three numbers and rare words of the source before or after both sides of some pairs of an epoch.
+
+    Currey et al. (2017) teach to copy by lines of the target language that are translated to themselves. This needs no other text,
+    and words stay in a sentence.
+
+    Args:
+        pairs: the corpus.
+        parts: what the epoch shows of it.
+        words: the rare words; none for numbers alone.
+        subwords: of source and target.
+        share: the share of pairs that get words.
+        most: most tokens of a side of a pair; those of more than half as many get no words.
+        seed: with the epoch, says which pairs get which words.
+        epoch: number of the epoch.
+
+    Returns:
+        The pairs with changed ones after them, and the parts with their rows, in which those replace the pairs themselves.
+    """
+    generator = np.random.default_rng((seed, epoch, 2))
+    chosen = []
+    for part in parts:
+        lengths = np.maximum(pairs.source_lengths[part.rows], pairs.target_lengths[part.rows])
+        chosen.append((lengths <= most // 2) & (generator.random(len(part.rows)) < share))
+    changed = [part._replace(rows=part.rows[own]) for part, own in zip(parts, chosen, strict=True)]
+    unchanged = [part._replace(rows=part.rows[~own]) for part, own in zip(parts, chosen, strict=True)]
+    texts = (_words(generator, words) for part in changed for _ in part.rows)
+    blocks = _with_words(pairs, changed, texts, subwords, generator)
+    return _extended(pairs, unchanged, [len(part.rows) for part in changed], blocks)
+
+
+def _with_words(
+    pairs: EncodedPairs,
+    parts: Sequence[Part],
+    texts: Iterator[str],
+    subwords: tuple[Subwords, Subwords],
+    generator: np.random.Generator,
+) -> Iterator[_Block]:
+    """The pairs, each with the next text."""
+    sides = pairs.source, pairs.target
+    for part in parts:
+        for start in range(0, len(part.rows), _BLOCK):
+            rows = part.rows[start : start + _BLOCK]
+            own = list(islice(texts, len(rows)))
+            is_before = generator.random(len(rows)) < 1 / 2
+            source, target = (
+                _lists(
+                    [
+                        np.concatenate((line[:tag], ids, line[tag:]) if before else (line, ids))
+                        for line, ids, before in zip(
+                            side[rows], model.encode_batch(own, threads=1), is_before, strict=True
+                        )
+                    ]
+                )
+                for side, model, tag in zip(sides, subwords, (part.tag, 0), strict=True)
+            )
+            yield source, target
+
+
+def _words(generator: np.random.Generator, words: Sequence[str]) -> str:
+    """One to three numbers or words, one most often."""
+    count = generator.choice((1, 1, 2, 3))
+    return " ".join(
+        _number(generator) if not words or generator.random() < _NUMBERS else words[int(generator.integers(len(words)))]
+        for _ in range(count)
+    )
+
+
+def _number(generator: np.random.Generator) -> str:
+    """A number of one to seven digits, as texts write them."""
+    value = int(10 ** generator.uniform(0, 7))
+    grouped = f"{value:,}"
+    return str(generator.choice([f"{value}", f"{value}", grouped, grouped.replace(",", "."), f"{value % 100}%"]))
+
+
+# --- both --------------------------------------------------------------------------------------------------------
+
+
+def _extended(
+    pairs: EncodedPairs, parts: Sequence[Part], counts: Sequence[int], blocks: Iterable[_Block]
+) -> tuple[EncodedPairs, list[Part]]:
+    """The pairs with further ones, so many for each part, and the parts with those."""
+    dtype = pairs.source.values.dtype
+    together = EncodedPairs(*collect_lists(_all_blocks(pairs, blocks), 2, dtype))
+    ends = len(pairs) + np.cumsum(counts)
+    rows = [np.arange(end - count, end, dtype=np.int32) for end, count in zip(ends, counts, strict=True)]
+    return together, [
+        part._replace(rows=np.concatenate((part.rows, own))) for part, own in zip(parts, rows, strict=True)
+    ]
+
+
+def _all_blocks(pairs: EncodedPairs, blocks: Iterable[_Block]) -> Iterator[_Block]:
+    for start in range(0, len(pairs), _BLOCK):
+        rows = np.arange(start, min(start + _BLOCK, len(pairs)))
+        yield _lists(pairs.source[rows]), _lists(pairs.target[rows])
+    yield from blocks
+
+
+def _lists(arrays: Sequence[npt.NDArray[np.integer]]) -> Lists:
+    starts = np.cumsum([0, *map(len, arrays)])
+    return Lists(np.concatenate(arrays), starts)

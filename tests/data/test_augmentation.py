@@ -1,0 +1,151 @@
+"""Joined pairs and copied words: drawn anew in every epoch, within the longest length, after tags."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from nmt.data.augmentation import Part, add_copied_words, join_pairs, rare_words
+from nmt.data.encoded import EncodedPairs
+from nmt.data.flat import Lists
+from nmt.text.subwords import Subwords
+
+SOURCES = [[9, 1], [9, 2, 3], [9], [9, 4, 5, 6], [7, 8]]
+TARGETS = [[11], [12, 13], [14, 15, 16], [17], [18]]
+PAIRS = EncodedPairs(Lists.of(SOURCES, np.uint16), Lists.of(TARGETS, np.uint16))
+
+
+def rows(*numbers: int) -> npt.NDArray[np.int32]:
+    return np.array(numbers, np.int32)
+
+
+def joined(share: float = 1.0, most: int = 100, epoch: int = 0, tag: int = 0) -> tuple[EncodedPairs, list[int]]:
+    parts = [Part(rows(0, 1, 2, 3), tag), Part(rows(4), 0)]
+    pairs, extended = join_pairs(PAIRS, parts, share=share, most=most, seed=1, epoch=epoch)
+    assert [part.tag for part in extended] == [tag, 0]
+    assert [part.rows[: len(old.rows)].tolist() for part, old in zip(extended, parts, strict=True)] == [
+        [0, 1, 2, 3],
+        [4],
+    ]
+    return pairs, [*range(5), *(row for part in extended for row in part.rows.tolist() if row >= 5)]
+
+
+def test_the_pairs_stay_and_joined_ones_of_the_same_part_follow() -> None:
+    pairs, own = joined()
+    assert own == list(range(10))
+    together = pairs[own]
+    assert together[:5] == list(zip(SOURCES, TARGETS, strict=True))
+    possible = [
+        (SOURCES[a] + SOURCES[b], TARGETS[a] + TARGETS[b]) for part in ((0, 1, 2, 3), (4,)) for a in part for b in part
+    ]
+    assert all(pair in possible for pair in together[5:])
+    assert (pairs.source_lengths[own] == [len(source) for source, _ in together]).all()
+
+
+@pytest.mark.parametrize(("share", "count"), [(0, 0), (0.5, 2), (2, 10)])
+def test_so_many_are_joined_per_pair_of_a_part(share: float, count: int) -> None:
+    assert len(joined(share=share)[0]) == 5 + count
+
+
+def test_every_epoch_draws_anew_and_the_same_epoch_the_same() -> None:
+    first, again, other = (joined(epoch=epoch)[0] for epoch in (0, 0, 1))
+    every = range(len(first))
+    assert first[every] == again[every] != other[every]
+
+
+def test_a_joined_line_has_its_tag_once() -> None:
+    pairs, own = joined(tag=1)
+    for source, _ in pairs[own[5:9]]:
+        assert source[0] == 9
+        assert source.count(9) == 1
+
+
+def test_pairs_that_would_be_too_long_are_left_out() -> None:
+    pairs, own = joined(share=5, most=4)
+    lengths = [(len(source), len(target)) for source, target in pairs[own[5:]]]
+    assert lengths
+    assert max(max(pair) for pair in lengths) <= 4
+
+
+def test_rows_that_an_epoch_leaves_out_are_not_joined() -> None:
+    pairs, [part] = join_pairs(PAIRS, [Part(rows(0, 2), 0)], share=1, most=100, seed=1, epoch=0)
+    assert part.rows.tolist() == [0, 2, 5, 6]
+    assert all(set(source) <= {9, 1} for source, _ in pairs[part.rows])
+
+
+# --- copied words ------------------------------------------------------------------------------------------------
+
+LINES = ["<2b> Anna sees the old house", "<2b> the old house", "<2b> Anna sees the sea by the old port"] * 20
+TEXT = [*LINES, "<2b> Quetzal lives in Ocotlán (Jalisco)."]
+SUBWORDS = Subwords.train(TEXT, kind="bpe", size=310, tags=["<2b>"], byte_fallback=True, seed=1)
+TAGGED = EncodedPairs(
+    Lists.of(SUBWORDS.encode_batch(TEXT), np.uint16),
+    Lists.of(SUBWORDS.encode_batch([line.removeprefix("<2b> ")[::-1] for line in TEXT]), np.uint16),
+)
+WORDS = ["Quetzal", "Ocotlán"]
+
+
+def copied(share: float = 1.0, words: Sequence[str] = WORDS, most: int = 1000, epoch: int = 0) -> list[tuple[str, str]]:
+    """The text of the pairs that an epoch shows."""
+    part = Part(np.arange(len(TEXT), dtype=np.int32), 1)
+    subwords = (SUBWORDS, SUBWORDS)
+    pairs, [part] = add_copied_words(TAGGED, [part], words, subwords, share=share, most=most, seed=1, epoch=epoch)
+    assert part.tag == 1
+    return [(SUBWORDS.decode(source), SUBWORDS.decode(target)) for source, target in pairs[part.rows]]
+
+
+def test_words_that_occur_once_or_twice_are_rare() -> None:
+    assert rare_words(["A cat, a Dog (Dog) and 12", "a cat sat: and, a " + "x" * 40]) == [
+        "A",
+        "cat",
+        "Dog",
+        "and",
+        "12",
+        "sat",
+    ]
+
+
+def test_the_same_words_are_on_both_sides_and_after_the_tag() -> None:
+    shown = copied()
+    assert len(shown) == len(TEXT)
+    kinds: Counter[str] = Counter()
+    for source, target in shown:
+        assert source.startswith("<2b> ")
+        line = next(line for line in (text.removeprefix("<2b> ") for text in TEXT) if line[::-1] in target)
+        before, after = source.removeprefix("<2b> ").split(line)
+        assert (before, after) == tuple(target.split(line[::-1]))
+        kinds["before" if before else "after"] += 1
+        for word in (before + after).split():
+            kinds["word" if word in WORDS else "number"] += 1
+            assert word in WORDS or re.fullmatch(r"[\d.,]+%?", word)
+    assert all(kinds[kind] > 10 for kind in ("before", "after", "word", "number"))
+
+
+@pytest.mark.parametrize(("share", "least", "most"), [(0, 0, 0), (0.3, 10, 27), (1, 61, 61)])
+def test_so_many_pairs_get_words(share: float, least: int, most: int) -> None:
+    assert least <= len([source for source, _ in copied(share) if source not in TEXT]) <= most
+
+
+def test_without_rare_words_there_are_numbers() -> None:
+    assert any(any(map(str.isdecimal, source)) for source, _ in copied(words=[]))
+
+
+def test_long_pairs_get_no_words() -> None:
+    assert [source for source, _ in copied(most=2 * len(SUBWORDS.encode(TEXT[1])))].count(TEXT[0]) == 20
+
+
+def test_words_are_drawn_anew_in_every_epoch() -> None:
+    assert copied(epoch=0) == copied(epoch=0) != copied(epoch=1)
+
+
+def test_copied_pairs_can_be_joined() -> None:
+    part = Part(np.arange(len(TEXT), dtype=np.int32), 1)
+    pairs, parts = add_copied_words(TAGGED, [part], WORDS, (SUBWORDS, SUBWORDS), share=0.5, most=1000, seed=1, epoch=0)
+    pairs, [part] = join_pairs(pairs, parts, share=1, most=1000, seed=1, epoch=0)
+    assert len(part.rows) == 2 * len(TEXT)
+    joined_lines = [SUBWORDS.decode(source) for source, _ in pairs[part.rows[len(TEXT) :]]]
+    assert all(line.count("<2b>") == 1 for line in joined_lines)
+    assert any(re.search(r"\d", line) for line in joined_lines)

@@ -40,7 +40,7 @@ from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder, UnrolledLayer
 from nmt.model.interface import TranslationModel, device_of
 from nmt.model.output import OutputLayer
-from nmt.model.readout import AttentionalReadout, MaxoutReadout, StateReadout, TanhReadout
+from nmt.model.readout import AttentionalReadout, LexicalReadout, MaxoutReadout, StateReadout, TanhReadout
 from nmt.model.recurrent import RecurrentModel
 from nmt.model.scores import AdditiveScore, ConcatScore
 from nmt.model.transformer import TransformerDecoderLayer, TransformerModel
@@ -166,9 +166,11 @@ def _tabulate(model: RecurrentModel) -> None:
     layers = [layer for side in (encoder.rightward, encoder.leftward) for layer in list(side)[:1]]
     recurrences = [part for part in decoder.modules() if isinstance(part, Recurrence) and "word" in part.inputs]
     words: list[tuple[nn.Module, str]] = [(part.inputs, "word") for part in recurrences]
-    words += [(decoder.readout, "word")] if isinstance(decoder.readout, TanhReadout) else []
-    _tabulate_side(model, "source_embedding", [(layer, "input") for layer in layers], [encoder, *layers])
-    _tabulate_side(model, "target_embedding", words, [decoder, decoder.readout, *recurrences])
+    readout: nn.Module = decoder.readout.inner if type(decoder.readout) is LexicalReadout else decoder.readout
+    words += [(readout, "word")] if isinstance(readout, TanhReadout) else []
+    if not encoder.keeps_tokens:
+        _tabulate_side(model, "source_embedding", [(layer, "input") for layer in layers], [encoder, *layers])
+    _tabulate_side(model, "target_embedding", words, [decoder, readout, *recurrences])
 
 
 def _tabulate_side(

@@ -28,8 +28,10 @@ class Bridge(nn.Module):
         match self.kind:
             case "backward":
                 self.linear = nn.Linear(encoder.hidden, decoder.layers * decoder.hidden)
-            case "final" | "mean":
+            case "final":
                 self.linear = nn.Linear(encoder.annotation, decoder.layers * decoder.hidden)
+            case "mean":
+                self.linear = nn.Linear(config.annotation, decoder.layers * decoder.hidden)
             case "copy" | "zero":
                 pass
             case _:

@@ -20,7 +20,7 @@ from nmt import recipe
 from nmt.model.attention import AttentionMemory, AttentionOutput, build_attention
 from nmt.model.cells import build_cell, gates_of
 from nmt.model.dropout import Dropout
-from nmt.model.readout import build_readout
+from nmt.model.readout import LexicalReadout, build_readout
 
 
 @dataclass(frozen=True)
@@ -153,11 +153,11 @@ class AttentionalDecoder(nn.Module):
 
     def __init__(self, config: recipe.RecurrentModelConfig) -> None:
         super().__init__()
-        annotation, hidden = config.encoder.annotation, config.decoder.hidden
-        self.attention = build_attention(config.attention, query=hidden, annotation=annotation)
-        self.readout = build_readout(
-            config.decoder.readout, hidden=hidden, embedding=config.embedding, context=annotation
-        )
+        hidden, embedding, readout = config.decoder.hidden, config.embedding, config.decoder.readout
+        self.attention = build_attention(config.attention, query=hidden, annotation=config.annotation)
+        self.readout = build_readout(readout, hidden=hidden, embedding=embedding, context=config.annotation)
+        if config.lexical:
+            self.readout = LexicalReadout(self.readout, embedding=embedding, size=readout.size)
 
     def forward(self, embedded: Num[Tensor, "B T E"], state: RecurrentState, memory: AttentionMemory) -> Decoded:
         """T steps with given input tokens (teacher forcing; T = 1 in search)."""
@@ -201,7 +201,7 @@ class AttendThenUpdate(AttentionalDecoder):
 
     def __init__(self, config: recipe.RecurrentModelConfig, *, conditional: bool) -> None:
         super().__init__(config)
-        context, token = {"context": config.encoder.annotation}, {"word": config.embedding}
+        context, token = {"context": config.annotation}, {"word": config.embedding}
         inputs = context if conditional else token | context
         self.recurrence = Recurrence(config.decoder, inputs=inputs, dropout=config.dropout)
         self.query_recurrence = (

@@ -22,9 +22,9 @@ class EncoderOutput:
 
     annotations: Float[Tensor, "B S A"]
     mask: Bool[Tensor, "B S"]
-    final: Float[Tensor, "B L A"]
+    final: Float[Tensor, "B L F"]
     """[h_S->; h_1<-] of each layer: the state of each direction after it has read the whole source."""
-    cell: Float[Tensor, "B L A"] | None
+    cell: Float[Tensor, "B L F"] | None
     """The cells that belong to `final`, if the decoder copies those of an LSTM."""
 
 
@@ -69,18 +69,26 @@ class Encoder(nn.Module):
     """Layers of a GRU or LSTM over embedded tokens, in both directions or in one.
 
     The backward direction reads every sentence reversed within its own length, so padding comes last in both directions and changes
-    nothing. With `keeps_cells` the output has the final cells of an LSTM.
+    nothing. With `keeps_cells` the output has the final cells of an LSTM, with `keeps_tokens` annotations are
+    [h_j->; h_j<-; x_j], where x_j is the embedded token.
     """
 
     def __init__(
-        self, config: recipe.EncoderConfig, *, embedding: int, dropout: recipe.DropoutConfig, keeps_cells: bool = False
+        self,
+        config: recipe.EncoderConfig,
+        *,
+        embedding: int,
+        dropout: recipe.DropoutConfig,
+        keeps_cells: bool = False,
+        keeps_tokens: bool = False,
     ) -> None:
         super().__init__()
         widths = [embedding, *[config.annotation] * (config.layers - 1)]
         rightward, leftward = reads(config.direction)
         self.rightward = nn.ModuleList(build_layer(config, width) for width in widths if rightward)
         self.leftward = nn.ModuleList(build_layer(config, width) for width in widths if leftward)
-        self.layers, self.residual, self.keeps_cells = config.layers, config.residual, keeps_cells
+        self.layers, self.residual = config.layers, config.residual
+        self.keeps_cells, self.keeps_tokens = keeps_cells, keeps_tokens
         self.between = Dropout(dropout.layers, variational=dropout.variational)
         self.dropout = Dropout(dropout.annotations, variational=dropout.variational)
 
@@ -96,6 +104,8 @@ class Encoder(nn.Module):
             values = layer.states + values if self.residual and depth else layer.states
             layers.append(layer)
         annotations = self.dropout(values * mask.unsqueeze(-1))
+        if self.keeps_tokens:
+            annotations = torch.cat([annotations, embedded * mask.unsqueeze(-1)], -1)
         cells = [layer.cell for layer in layers if layer.cell is not None]
         final = torch.stack([layer.final for layer in layers], 1)
         return EncoderOutput(annotations, mask, final, torch.stack(cells, 1) if cells else None)

@@ -83,6 +83,26 @@ class StateReadout(Readout):
         return hidden
 
 
+class LexicalReadout(Readout):
+    """t_i + W_l tanh(l_i), where l_i = sum_j alpha_ij x_j, the end of c_i, are the attended tokens   (after Nguyen and Chiang 2018).
+
+    There l_i has a residual layer and an output layer of its own; here W_l, initially I / 10, leads to the common one.
+    """
+
+    def __init__(self, readout: Readout, *, embedding: int, size: int) -> None:
+        super().__init__()
+        self.inner, self.width = readout, embedding
+        self.lexical = nn.Linear(embedding, size, bias=False)
+        with torch.no_grad():
+            nn.init.eye_(self.lexical.weight).div_(10)
+
+    def forward(
+        self, hidden: Float[Tensor, "... H"], embedded: Num[Tensor, "... E"], context: Float[Tensor, "... A"]
+    ) -> Float[Tensor, "... R"]:
+        lexical: Tensor = self.lexical(torch.tanh(context[..., -self.width :]))
+        return self.inner(hidden, embedded, context) + lexical
+
+
 def build_readout(config: recipe.ReadoutConfig, *, hidden: int, embedding: int, context: int) -> Readout:
     """The readout of a recipe, for states, embedded tokens and contexts of the given widths."""
     match config:

@@ -45,7 +45,11 @@ class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
         )
         keeps_cells = config.decoder.bridge == "copy" and config.decoder.cell == "lstm"
         self.encoder = Encoder(
-            config.encoder, embedding=config.embedding, dropout=config.dropout, keeps_cells=keeps_cells
+            config.encoder,
+            embedding=config.embedding,
+            dropout=config.dropout,
+            keeps_cells=keeps_cells,
+            keeps_tokens=config.lexical,
         )
         self.bridge = Bridge(config)
         self.decoder = build_decoder(config)

@@ -49,6 +49,7 @@ FACTORS: dict[str, list[Any]] = {
     "direction": ["both", "forward", "reversed"],
     "bridge": ["backward", "final", "copy"],
     "tie": ["none", "target", "all"],
+    "lexical": [False, True],
 }
 
 
@@ -58,7 +59,8 @@ def clashes(case: Case) -> bool:
     nothing_to_attend = score == "none" and (case.get("window", "global") != "global" or case.get("heads", 1) > 1)
     no_coverage = bool(case.get("coverage")) and score not in (None, "additive", "concat")
     no_backward_state = (case.get("direction"), case.get("bridge")) == ("forward", "backward")
-    return nothing_to_attend or no_coverage or no_backward_state
+    no_lexical = bool(case.get("lexical")) and (case.get("score") in ("none", "dot") or case.get("heads") == 2)
+    return nothing_to_attend or no_coverage or no_backward_state or no_lexical
 
 
 def name_of(case: Case) -> str:
@@ -345,6 +347,9 @@ def test_embeddings_stay_where_a_custom_module_reads_them() -> None:
     model.decoder.readout.__class__ = TokenReadout
     assert not isinstance(pack(model, "fp32").get_submodule("target_embedding"), TokenIds)
     assert isinstance(pack(model, "fp32").get_submodule("source_embedding"), TokenIds)
+    lexical = pack(random_model(small(readout="tanh", lexical=True)).float(), "fp32")
+    assert isinstance(lexical.get_submodule("target_embedding"), TokenIds)
+    assert not isinstance(lexical.get_submodule("source_embedding"), TokenIds)
 
 
 class Bigrams(TranslationModel[Any, Any]):

@@ -26,6 +26,7 @@ FACTORS = {
     "residual": [False, True],
     "layer_norm": [False, True],
     "embedding_scale": [1.0, 1.7],
+    "lexical": [False, True],
 }
 
 
@@ -42,6 +43,7 @@ def clashes(case: Case) -> bool:
             (direction, bridge) == ("forward", "backward"),
             bridge == "copy" and differ(case, "cell", "decoder_cell"),
             bridge == "copy" and differ(case, "layers", "decoder_layers"),
+            case.get("lexical") and (score in ("none", "dot") or case.get("heads") == 2),
         )
     )
 

@@ -15,10 +15,11 @@ from nmt.model.bridge import Bridge
 from nmt.model.cells import build_cell, orthogonal_per_gate_
 from nmt.model.dropout import Dropout, WordDropout
 from nmt.model.encoder import Encoder, EncoderOutput
-from nmt.model.readout import Readout, build_readout
+from nmt.model.readout import LexicalReadout, Readout, build_readout
+from nmt.model.recurrent import RecurrentModel
 from tests.model.models import weights_of
 from tests.reference import decoder, recurrent
-from tests.reference.settings import CELLS, DIRECTIONS, READOUTS
+from tests.reference.settings import CELLS, DIRECTIONS, READOUTS, small
 
 READOUT = {
     "maxout": recipe.MaxoutReadoutConfig,
@@ -210,6 +211,29 @@ def test_a_readout_follows_its_equation(kind: str) -> None:
         arrays = (s[row].numpy(), word[row].numpy(), context[row].numpy())
         expected = decoder.READOUTS[kind](*arrays, weights_of(readout))
         np.testing.assert_allclose(actual[row], expected, rtol=0, atol=1e-10)
+
+
+def test_a_lexical_readout_adds_the_attended_tokens() -> None:
+    inner = readout_of("tanh")
+    readout = randomized(LexicalReadout(inner, embedding=2, size=2))
+    s, word, context = doubles(3, 3), doubles(3, 4), doubles(3, 5)
+    actual = readout(s, word, context).detach()
+    for row in range(3):
+        tokens = context[row, -2:].numpy()
+        expected = inner(s, word, context).detach()[row].numpy() + decoder.lexical(tokens, weights_of(readout))
+        np.testing.assert_allclose(actual[row], expected, rtol=0, atol=1e-10)
+
+
+def test_at_first_a_token_with_shared_weights_points_at_itself() -> None:
+    tree = small(lexical=True, tie="all", embedding=64, annotation=32, embedding_scale=8.0)
+    torch.manual_seed(1)
+    model = RecurrentModel(recipe.RecurrentModelConfig.model_validate(tree), source_size=50, target_size=50).eval()
+    source, tokens = torch.arange(5, 25).unsqueeze(1), torch.full((20,), 2)  # sentences of one token each
+    memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
+    rows = torch.arange(20)
+    log_probs = model.step(tokens, model.start(memory), memory, rows).log_probs[:]
+    own = log_probs[rows, source.squeeze(1)]
+    assert own.mean() > log_probs.exp().mean().log() + 0.1
 
 
 # --- dropout ------------------------------------------------------------------------------------------------------

@@ -201,6 +201,9 @@ def test_a_recipe_cannot_be_changed(minimal: Path) -> None:
             ["model.attention.heads=3", "model.encoder.hidden=256"],
             "heads must divide 2 x encoder.hidden, but they are 3 and 512",
         ),
+        (["model.lexical=true", "model.attention.score=dot"], "lexical attends to tokens beside states"),
+        (["model.lexical=true", "model.attention.heads=2"], "but attention.heads is 2: leave one out"),
+        (["data.copying=0.3", "training.guided_alignment={links: hmm}"], "data.copying makes new pairs"),
         (
             ["model.attention.heads=2", "model.decoder.hidden=511"],
             "heads must divide decoder.hidden, but they are 2 and 511",

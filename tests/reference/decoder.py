@@ -37,6 +37,19 @@ def state_readout(s: Array, word: Array, context: Array, weights: Weights) -> Ar
     return s
 
 
+def lexical(tokens: Array, weights: Weights) -> Array:
+    """W_l tanh(l_i) for the attended source tokens l_i = sum_j alpha_ij x_j (after Nguyen and Chiang 2018)."""
+    return product(weights["lexical.weight"], np.tanh(tokens))
+
+
+def readout_of(settings: Tree, s: Array, word: Array, context: Array, weights: Weights) -> Array:
+    """The readout, to which attended tokens, the end of c_i, are added in a lexical model."""
+    kind = READOUTS[settings["decoder"]["readout"]["kind"]]
+    if not settings["lexical"]:
+        return kind(s, word, context, weights)
+    return kind(s, word, context, under(weights, "inner")) + lexical(context[-settings["embedding"] :], weights)
+
+
 READOUTS = {"maxout": maxout_readout, "tanh": tanh_readout, "attentional": attentional_readout, "state": state_readout}
 
 Unrolled = tuple[Array, Array]
@@ -67,8 +80,7 @@ def attend_then_update(
         top, states, memories = stacked_step(
             x, w, recurrence["inputs.word.bias"], states, memories, decoder, recurrence
         )
-        readout = READOUTS[decoder["readout"]["kind"]]
-        readouts.append(readout(top, word, context, under(weights, "readout")))
+        readouts.append(readout_of(settings, top, word, context, under(weights, "readout")))
         alignment.append(alpha)
     return np.stack(readouts), np.stack(alignment)
 
@@ -94,8 +106,7 @@ def conditional_attend_then_update(
         context, alpha = attend(top, i, annotations, summary, coverage, settings["attention"], attention, only.get(i))
         coverage = coverage + alpha
         top, states, memories = stacked_step(context, w_g, np.zeros(len(w_g)), states, memories, decoder, second)
-        readout = READOUTS[decoder["readout"]["kind"]]
-        readouts.append(readout(top, word, context, under(weights, "readout")))
+        readouts.append(readout_of(settings, top, word, context, under(weights, "readout")))
         alignment.append(alpha)
     return np.stack(readouts), np.stack(alignment)
 
@@ -130,7 +141,7 @@ def update_then_attend(
         )
         context, alpha = attend(top, t, annotations, summary, coverage, settings["attention"], attention, only.get(t))
         coverage = coverage + alpha
-        h_tilde = READOUTS[decoder["readout"]["kind"]](top, word, context, under(weights, "readout"))
+        h_tilde = readout_of(settings, top, word, context, under(weights, "readout"))
         readouts.append(h_tilde)
         alignment.append(alpha)
     return np.stack(readouts), np.stack(alignment)
@@ -146,6 +157,8 @@ def seq2seq(
     source_words = [settings["embedding_scale"] * weights["source_embedding.weight"][j] for j in source]
     target_words = [settings["embedding_scale"] * weights["target_embedding.weight"][i] for i in target_in]
     annotations, finals, cells = encoder(source_words, settings["encoder"], under(weights, "encoder"))
+    if settings["lexical"]:
+        annotations = np.concatenate([annotations, source_words], axis=1)
     s_0, c_0 = bridge(annotations, finals, cells, settings, under(weights, "bridge"))
     order = settings["decoder"]["order"]
     if order["kind"] == "update-then-attend":

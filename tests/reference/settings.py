@@ -43,6 +43,7 @@ SWITCHES: dict[str, Tree] = {
     "scaled": {"embedding_scale": 1.7, "layers": 2},
     "ratio": {"window": "local-m", "ratio": 1.5},
     "feed-scale": {"feed_scale": 0.9},
+    "lexical": {"lexical": True, "bridge": "mean", "embedding_scale": 1.7},
 }
 """Arguments of `small` for each extension of the papers' models, and for pairs of extensions that interact."""
 
@@ -71,6 +72,7 @@ def small(
     annotation: int = 4,
     hidden: int | None = None,
     feed_scale: float | None = None,
+    lexical: bool = False,
     dropout: Tree | float = 0.0,
 ) -> Tree:
     """A model of a few hundred weights, whose widths all differ unless a setting needs equal ones.
@@ -107,5 +109,6 @@ def small(
             "readout": {"kind": readout, "size": width if readout == "state" else embedding if tie != "none" else 2},
             "bridge": bridge,
         },
+        "lexical": lexical,
         "dropout": dropout,
     }

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from nmt.data.columns import Column
 from nmt.text.normalization import Normalizer
@@ -41,6 +41,12 @@ class ParallelCorpus:
         """The same pairs in a normal form."""
         source, target = (side.mapped(normalizer.all) for side in (self.source, self.target))
         return replace(self, source=source, target=target, as_read=self)
+
+    @property
+    def ranges(self) -> list[range]:
+        """The rows of each corpus of a mixture, or of the one corpus."""
+        ends = accumulate(map(len, self.parts or [self]), initial=0)
+        return [range(start, end) for start, end in pairwise(ends)]
 
     @cached_property
     def untagged(self) -> "ParallelCorpus":

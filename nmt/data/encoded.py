@@ -67,7 +67,7 @@ class EncodedCorpus(EncodedPairs):
     @property
     def parts(self) -> list[range]:
         """The rows of each corpus of a mixture, or of the one corpus."""
-        ends = np.cumsum([0, *(len(part) for part in self._corpus.parts or [self._corpus])])
+        ends = [0, *(rows.stop for rows in self._corpus.ranges)]
         return list(starmap(range, pairwise(np.searchsorted(self.rows, ends).tolist())))
 
     def text(self, rows: Sequence[int]) -> list[tuple[str, str]]:

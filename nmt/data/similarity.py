@@ -5,6 +5,7 @@ By n-grams of characters, which tell apart domains and also spellings.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -77,28 +78,30 @@ class _Characters:
             histories = np.roll(grams, 1)
 
 
-def pair_weights(train: ParallelCorpus, valid: ParallelCorpus, strength: float) -> Floats:
-    """How often an epoch shows each training pair: in proportion to exp(strength x similarity) to the validation text of its languages.
+def similarities(train: ParallelCorpus, valid: ParallelCorpus) -> Floats:
+    """How much likelier a character of each pair is by a model of the validation text than by one of as much training text.
 
-    Once in the mean of its corpus, and at most `MOST` times. Pairs of languages that the validation text lacks have weight 1.
+    The sum of both sides, in nats per character, by the validation text of the same languages; 0 if there is none.
     """
     held_out = {languages: part.untagged for languages, part in valid.directions.items()}
     return np.concatenate(
         [
-            _weights(similarities(part, held_out[part.languages]), strength)
-            if part.languages in held_out and len(part)
-            else np.ones(len(part))
+            _of_pairs(part, held_out[part.languages]) if part.languages in held_out else np.zeros(len(part))
             for part in train.parts or [train]
         ]
     )
 
 
-def similarities(train: ParallelCorpus, valid: ParallelCorpus) -> Floats:
-    """How much likelier a character of each pair is by a model of the validation text than by one of as much training text.
+def pair_weights(similarity: Floats, parts: Sequence[range], strength: float) -> Floats:
+    """How often an epoch shows each pair: in proportion to exp(strength x similarity), at most `MOST` times, once in the mean of a part."""
+    return np.concatenate([_weights(similarity[part.start : part.stop], strength) for part in parts])
 
-    The sum of both sides, in nats per character.
-    """
-    return _similarities(train.source, valid.source) + _similarities(train.target, valid.target)
+
+def describe_weights(weights: Floats) -> str:
+    """One sentence on how unequally pairs are shown."""
+    shown = np.cumsum(np.sort(weights)[::-1])
+    share = (np.searchsorted(shown, shown[-1] / 2) + 1) / len(weights)
+    return f"From the middle of training on, half of an epoch are the {share:.0%} of the pairs that are most like the validation text."
 
 
 def distance(train: ParallelCorpus, valid: ParallelCorpus) -> float:
@@ -111,15 +114,14 @@ def distance(train: ParallelCorpus, valid: ParallelCorpus) -> float:
     return min(_distance(train.source, valid.source), _distance(train.target, valid.target))
 
 
-def describe_weights(weights: Floats) -> str:
-    """One sentence on how unequally pairs are shown."""
-    shown = np.cumsum(np.sort(weights)[::-1])
-    share = (np.searchsorted(shown, shown[-1] / 2) + 1) / len(weights)
-    return f"Half of an epoch are the {share:.0%} of the pairs that are most like the validation text."
+def _of_pairs(train: ParallelCorpus, valid: ParallelCorpus) -> Floats:
+    return _similarities(train.source, valid.source) + _similarities(train.target, valid.target)
 
 
 def _similarities(lines: Column, like: Column) -> Floats:
     """Of one side."""
+    if not len(lines):
+        return np.zeros(0)
     held_out = _excerpt(like)
     models = CharacterModel(held_out), CharacterModel(_as_much(lines, held_out))
     scores = [np.subtract(*(model.log_probabilities(batch) for model in models)) for batch in lines.batches(_BATCH)]
@@ -149,7 +151,9 @@ def _as_much(lines: Column, text: Sequence[str]) -> list[str]:
 
 def _weights(similarity: Floats, strength: float) -> Floats:
     """In proportion to exp(strength x similarity), 1 in the mean and at most `MOST`."""
-    weights: Floats = np.exp(strength * (similarity - similarity.max()))
-    for _ in range(20):  # cutting lowers the mean, and scaling exceeds the limit again: less every time
+    weights: Floats = np.exp(strength * (similarity - similarity.max(initial=-math.inf)))
+    for _ in range(
+        20 if len(weights) else 0
+    ):  # cutting lowers the mean, and scaling exceeds the limit again: less every time
         weights = np.minimum(weights / weights.mean(), MOST)
     return weights

@@ -195,6 +195,8 @@ def _model(text: TextProfile, shown: TextProfile, own: Mapping[str, Any]) -> Cho
     hidden = own.get("model.encoder.hidden", min(max(_rounded(size, 64), 128), 320))
     embedding = own.get("model.embedding", 128 if hidden <= 128 else 256)
     dropout = next(rates for most, rates in _DROPOUT if text.target.tokens <= most)
+    score = own.get("model.attention.score.kind", own.get("model.attention.score"))
+    is_lexical = score not in ("dot", "none") and own.get("model.attention.heads", 1) == 1
     return Choice(
         {
             "model.kind": "recurrent",
@@ -208,10 +210,11 @@ def _model(text: TextProfile, shown: TextProfile, own: Mapping[str, Any]) -> Cho
             "model.decoder.order": {"kind": "attend-then-update", "conditional": True},
             "model.decoder.readout.kind": "maxout",
             "model.decoder.bridge": "mean",
+            "model.lexical": is_lexical,
             "model.dropout": dropout,
         },
         f"Model: an encoder of {hidden} in each direction, for about {_thousands(text.target.tokens)} target tokens, "
-        f"{text.length:.0f} per pair.",
+        f"{text.length:.0f} per pair{'. The output layer also reads the attended source tokens' if is_lexical else ''}.",
     )
 
 

@@ -71,11 +71,12 @@ def test_pairs_like_the_validation_text_are_more_similar() -> None:
 def test_a_pair_is_shown_more_often_the_more_similar_it_is() -> None:
     train = corpus([*text(WORDS, 300, seed=1), *text(OTHERS, 100, seed=2)])
     valid = corpus(text(OTHERS, 100, seed=3))
-    weights, stronger = (pair_weights(train, valid, strength) for strength in (0.5, 2))
+    similarity = similarities(train, valid)
+    weights, stronger = (pair_weights(similarity, train.ranges, strength) for strength in (0.5, 2))
     for each in (weights, stronger):
         assert each.mean() == pytest.approx(1, abs=0.01)
         assert 0 <= each.min() <= each.max() <= MOST
-    assert (np.diff(weights[np.argsort(similarities(train, valid))]) >= 0).all()
+    assert (np.diff(weights[np.argsort(similarity)]) >= 0).all()
     assert stronger[300:].sum() > weights[300:].sum() > 100
 
 
@@ -88,11 +89,16 @@ def test_each_corpus_of_a_mixture_has_its_own_mean_and_validation_text() -> None
     """A language that is not validated is left as it is."""
     ours, theirs = corpus(text(WORDS, 50, seed=1)), corpus(text(WORDS, 30, seed=2), ("eo", "yy"))
     train = mix([ours, theirs], [("<2xx>",), ("<2yy>",)])
-    weights = pair_weights(train, mix([corpus(text(OTHERS, 20, seed=3))], [("<2xx>",)]), 1)
+    similarity = similarities(train, mix([corpus(text(OTHERS, 20, seed=3))], [("<2xx>",)]))
+    weights = pair_weights(similarity, train.ranges, 1)
     assert len(weights) == 80
     assert weights[:50].mean() == pytest.approx(1, abs=0.01)
     assert weights[:50].std() > 0
     assert weights[50:].tolist() == [1] * 30
+
+
+def test_without_strength_every_pair_is_shown_once() -> None:
+    assert pair_weights(np.array([-3.0, 2.0, 0.5]), [range(2), range(2, 2), range(2, 3)], 0).tolist() == [1, 1, 1]
 
 
 def test_text_of_another_kind_is_distant_and_text_of_the_same_is_not() -> None:

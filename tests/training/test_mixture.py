@@ -54,7 +54,9 @@ def plans(recipe: Recipe, filters: FiltersConfig | None = None) -> list[list[lis
     text = TrainingText.load(recipe)
     subwords = text.subwords(recipe)
     corpus = encode_corpus(text.train, *subwords, filters)
-    epochs = [plan_epoch(recipe, corpus, *subwords, number, weights=text.weights) for number in (0, 1)]
+    epochs = [
+        plan_epoch(recipe, corpus, *subwords, number, fraction=1, similarity=text.similarity) for number in (0, 1)
+    ]
     return [[[[int(row) for row in rows] for rows in group] for group in epoch.groups()] for epoch in epochs]
 
 

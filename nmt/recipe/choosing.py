@@ -34,10 +34,10 @@ _LONGER = 1.4
 """How many times as long as in training lines must be in validation for joined pairs to be worth their time."""
 _DISTANT, _SIMILARITY = 0.2, 1.0
 """From which distance on pairs like the validation text are preferred, and how strongly."""
-_COPYING = 0.3
-"""The share of pairs with copied words."""
+_COPYING, _UNSEEN_FOR_COPYING = 0.3, 0.1
+"""The share of pairs with copied words, and from which share of new words on."""
 _FEWEST_EPOCHS, _MOST_EPOCHS = 4, 60
-_FEW_PAIRS, _MANY_UNSEEN = 30_000, 0.2
+_FEW_PAIRS, _MANY_UNSEEN = 25_000, 0.2
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _filters(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     most = own.get("data.filters.max_length", min(max(_rounded(4 * text.longest, 50), 100), 300))
     is_guided = any(key.startswith("training.guided_alignment") for key in own)  # there are no links of new pairs
     is_short = text.valid_length > _LONGER * text.target.words / text.pairs and not is_guided
-    copies = _is_hard(text) and _has_same_letters(text) and not is_guided
+    copies = text.unseen > _UNSEEN_FOR_COPYING and _has_same_letters(text) and not is_guided
     is_distant = text.distance > _DISTANT
     duplicates = f" ({counted(text.duplicates, 'duplicate')} left out)" if text.duplicates else ""
     return Choice(
@@ -191,7 +191,7 @@ def _subwords(text: TextProfile, own: Mapping[str, Any]) -> Choice:
 
 def _model(text: TextProfile, shown: TextProfile, own: Mapping[str, Any]) -> Choice:
     """Wider for more and longer text that is shown, joined pairs included; less dropout for more text itself."""
-    size = 128 * (shown.target.tokens / 190e3 * shown.length / 9) ** 0.4
+    size = 128 * (shown.target.tokens / 190e3) ** 0.4 * (shown.length / 9) ** 0.2
     hidden = own.get("model.encoder.hidden", min(max(_rounded(size, 64), 128), 320))
     embedding = own.get("model.embedding", 128 if hidden <= 128 else 256)
     dropout = next(rates for most, rates in _DROPOUT if text.target.tokens <= most)

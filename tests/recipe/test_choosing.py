@@ -138,11 +138,14 @@ def test_pairs_are_joined_where_lines_to_translate_are_longer(auto: Path) -> Non
     assert chosen(auto, text(5_000, valid_length=20), guided).data.concatenation == 0
 
 
-def test_words_are_copied_where_there_is_little_text_and_both_sides_have_the_same_letters(auto: Path) -> None:
-    assert chosen(auto, text(5_000)).data.copying > 0
-    assert chosen(auto, text(200_000)).data.copying == 0
-    assert chosen(auto, text(5_000, shared_letters=0.1)).data.copying == 0
-    assert chosen(auto, text(5_000), "training.guided_alignment={links: hmm}").data.copying == 0
+def test_words_are_copied_where_many_are_new_and_both_sides_have_the_same_letters(auto: Path) -> None:
+    new = {"source": side(50_000, unseen=0.15)}
+    assert chosen(auto, text(5_000, **new)).data.copying > 0
+    assert (
+        chosen(auto, text(5_000, source=side(50_000, unseen=0.05), target=side(50_000, unseen=0.05))).data.copying == 0
+    )
+    assert chosen(auto, text(5_000, **new, shared_letters=0.1)).data.copying == 0
+    assert chosen(auto, text(5_000, **new), "training.guided_alignment={links: hmm}").data.copying == 0
 
 
 def test_pairs_like_the_validation_text_are_preferred_where_it_is_of_another_kind(auto: Path) -> None:

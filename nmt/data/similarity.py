@@ -1,6 +1,6 @@
-"""How like the validation text training pairs are: the cross-entropy difference (Moore and Lewis 2010) of both sides (Axelrod et al. 2011).
+"""How like the validation text training pairs are written: the cross-entropy difference (Moore and Lewis 2010) of their target side.
 
-By n-grams of characters, which tell apart domains and also spellings.
+By bigrams of characters, which tell apart spellings and not topics.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.columns import Column
+from nmt.data.columns import Column, collect
 from nmt.data.corpus import ParallelCorpus
 
-ORDER = 5
+ORDER = 2
 """Characters of an n-gram."""
 _PRIOR = 2.0
 """Occurrences that the estimate of one character less counts for."""
@@ -24,8 +24,9 @@ _BUCKETS = 20
 """Bits of the number of an n-gram; different ones may share a number."""
 _MOST_LINES = 20_000
 """Most lines that a model is estimated on."""
-_FEWEST_LINES = 50
-"""Fewest lines whose two halves tell of what kind they are."""
+_SAMPLE = 200_000
+"""Most pairs whose spellings are compared."""
+_NEUTRAL = 10
 _BATCH = 10_000
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
@@ -79,17 +80,26 @@ class _Characters:
 
 
 def similarities(train: ParallelCorpus, valid: ParallelCorpus) -> Floats:
-    """How much likelier a character of each pair is by a model of the validation text than by one of as much training text.
+    """How much likelier a target character of each pair is by a model of the validation text than by one of as much training text.
 
-    The sum of both sides, in nats per character, by the validation text of the same languages; 0 if there is none.
+    In nats, by the validation text of the same languages; 0 if there is none. Short lines tell little, so their similarity is
+    drawn towards 0, as if `_NEUTRAL` further characters were equally likely.
     """
-    held_out = {languages: part.untagged for languages, part in valid.directions.items()}
+    held_out = {languages: part.target for languages, part in valid.directions.items()}
     return np.concatenate(
         [
-            _of_pairs(part, held_out[part.languages]) if part.languages in held_out else np.zeros(len(part))
+            _similarities(part.target, held_out[part.languages]) if part.languages in held_out else np.zeros(len(part))
             for part in train.parts or [train]
         ]
     )
+
+
+def spellings(train: ParallelCorpus, valid: ParallelCorpus) -> float:
+    """How differently the training text is written: the interquartile range of the similarities of its pairs, or of a sample of them."""
+    rows = range(0, len(train), -(-len(train) // _SAMPLE))
+    lines = train.target if rows.step == 1 else collect([(train.target.take(rows),)], 1)[0]
+    low, high = np.quantile(_similarities(lines, valid.target), (0.25, 0.75))
+    return float(high - low)
 
 
 def pair_weights(similarity: Floats, parts: Sequence[range], strength: float) -> Floats:
@@ -101,44 +111,21 @@ def describe_weights(weights: Floats) -> str:
     """One sentence on how unequally pairs are shown."""
     shown = np.cumsum(np.sort(weights)[::-1])
     share = (np.searchsorted(shown, shown[-1] / 2) + 1) / len(weights)
-    return f"From the middle of training on, half of an epoch are the {share:.0%} of the pairs that are most like the validation text."
-
-
-def distance(train: ParallelCorpus, valid: ParallelCorpus) -> float:
-    """How much better one half of the validation text predicts the other than as much training text does, in nats per character.
-
-    Of the side where that is less. About 0 if both texts are of the same kind, and 0 if the validation text is too small to tell.
-    """
-    if len(valid) < _FEWEST_LINES:
-        return 0.0
-    return min(_distance(train.source, valid.source), _distance(train.target, valid.target))
-
-
-def _of_pairs(train: ParallelCorpus, valid: ParallelCorpus) -> Floats:
-    return _similarities(train.source, valid.source) + _similarities(train.target, valid.target)
+    return f"Half of an epoch are the {share:.0%} of the pairs that are written most like the validation text."
 
 
 def _similarities(lines: Column, like: Column) -> Floats:
-    """Of one side."""
     if not len(lines):
         return np.zeros(0)
-    held_out = _excerpt(like)
+    held_out = like.take(range(0, len(like), -(-len(like) // _MOST_LINES)))
     models = CharacterModel(held_out), CharacterModel(_as_much(lines, held_out))
-    scores = [np.subtract(*(model.log_probabilities(batch) for model in models)) for batch in lines.batches(_BATCH)]
-    return np.concatenate(scores)
+    return np.concatenate([_differences(batch, models) for batch in lines.batches(_BATCH)])
 
 
-def _distance(lines: Column, like: Column) -> float:
-    """Of one side."""
-    held_out = _excerpt(like)
-    half, other = held_out[::2], held_out[1::2]
-    models = CharacterModel(half), CharacterModel(_as_much(lines, half))
-    return float(np.subtract(*(model.log_probabilities(other) for model in models)).mean())
-
-
-def _excerpt(lines: Column) -> list[str]:
-    """At most `_MOST_LINES` lines from all of a text."""
-    return lines.take(range(0, len(lines), -(-len(lines) // _MOST_LINES)))
+def _differences(lines: Sequence[str], models: tuple[CharacterModel, CharacterModel]) -> Floats:
+    of_valid, of_train = (model.log_probabilities(lines) for model in models)
+    lengths = np.fromiter(map(len, lines), np.int64, len(lines)) + 1
+    return (of_valid - of_train) * (lengths / (lengths + _NEUTRAL))
 
 
 def _as_much(lines: Column, text: Sequence[str]) -> list[str]:

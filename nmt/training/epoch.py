@@ -20,7 +20,6 @@ from nmt.data.batching import Plan, Rows, plan_batches, plan_sentence_batches
 from nmt.data.encoded import EncodedCorpus, EncodedPairs
 from nmt.data.mixture import rows_of_epoch
 from nmt.data.sampled import SampledCorpus, Watch
-from nmt.data.similarity import pair_weights
 from nmt.recipe import DataConfig, Recipe
 from nmt.runtime.cores import usable_cores
 from nmt.text.subwords import Subwords
@@ -30,8 +29,6 @@ ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 Group = list[Rows]
 """The rows of each batch of an update."""
-_FULL_SIMILARITY = 0.5
-"""How much of training is over when `data.similarity` holds in full."""
 DEPTH = 3
 """Most results that wait for the loop."""
 _busy = threading.Lock()
@@ -73,8 +70,7 @@ def plan_epoch(
     target: Subwords,
     number: int,
     *,
-    fraction: float = 0.0,
-    similarity: npt.NDArray[np.float64] | None = None,
+    weights: npt.NDArray[np.float64] | None = None,
     words: Sequence[str] = (),
     watch: Watch = iter,
 ) -> Epoch:
@@ -86,19 +82,15 @@ def plan_epoch(
         source: the subwords of the source.
         target: the subwords of the target.
         number: number of the epoch.
-        fraction: how much of training is over.
-        similarity: of each pair before filtering to the validation text.
+        weights: how often each pair is shown, before filtering.
         words: rare words, which are copied.
         watch: shows the progress of subword sampling.
     """
     data, pairs = recipe.data, _pairs_of_epoch(recipe, corpus, source, target, number, watch)
     rows = None
-    weights = None
-    if similarity is not None:
-        strength = data.similarity * min(fraction / _FULL_SIMILARITY, 1)
-        weights = pair_weights(similarity[corpus.rows], corpus.parts, strength)
     if weights is not None or not isinstance(data.train, str):
-        rows = rows_of_epoch(data, corpus.parts, seed=recipe.seed, epoch=number, weights=weights)
+        own = None if weights is None else weights[corpus.rows]
+        rows = rows_of_epoch(data, corpus.parts, seed=recipe.seed, epoch=number, weights=own)
     if data.copying or data.concatenation:
         parts = _parts(data, corpus, source, rows)
         most, seed = data.filters.max_length, recipe.seed

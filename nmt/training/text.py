@@ -32,14 +32,14 @@ class TrainingText:
         train: the training corpus.
         valid: the validation corpus.
         links: of guided alignment.
-        similarity: of each pair to the validation text.
+        weights: how often an epoch shows each pair.
         rare_words: of the source, to be copied.
     """
 
     train: ParallelCorpus
     valid: ParallelCorpus
     links: WordLinks | None = None
-    similarity: npt.NDArray[np.float64] | None = None
+    weights: npt.NDArray[np.float64] | None = None
     rare_words: Sequence[str] = ()
 
     @classmethod
@@ -59,7 +59,7 @@ class TrainingText:
             train,
             valid,
             None if guided is None else load_links(guided.links, train, source=data.source),
-            similarities(train, valid) if data.similarity else None,
+            pair_weights(similarities(train, valid), train.ranges, data.similarity) if data.similarity else None,
             rare_words(train.untagged.source) if data.copying else (),
         )
 
@@ -70,7 +70,7 @@ class TrainingText:
         return hashes if self.links is None else {**hashes, "training.guided_alignment.links": self.links.fingerprint}
 
     def subwords(self, recipe: Recipe) -> tuple[Subwords, Subwords]:
-        """The subword models of source and target: those that the recipe names, or new ones of the text as it is shown in the end."""
+        """The subword models of source and target: those that the recipe names, or new ones trained on the text of an epoch."""
         config = recipe.subwords
         if config.source_model and config.target_model:
             return Subwords.load(config.source_model), Subwords.load(config.target_model)
@@ -81,19 +81,17 @@ class TrainingText:
                 lines, kind=config.kind, size=config.size, byte_fallback=byte_fallback, seed=recipe.seed, tags=tags
             )
 
-        text = self.train.untagged
-        source, target = (self._preferred(side, recipe.data.similarity) for side in (text.source, text.target))
+        source, target = map(self._weighted, (self.train.untagged.source, self.train.untagged.target))
         tags = list(dict.fromkeys(chain.from_iterable(self.train.tags)))
         if config.joint:
             joint = train(chain(source, target), tags)
             return joint, joint
         return train(source, tags), train(target, ())
 
-    def _preferred(self, lines: Column, strength: float) -> Iterable[str]:
-        """The lines, those like the validation text more often."""
-        if self.similarity is None:
+    def _weighted(self, lines: Column) -> Iterable[str]:
+        """The lines, each as often as its weight says."""
+        if self.weights is None:
             return lines
-        weights = pair_weights(self.similarity, self.train.ranges, strength)
-        rows = rows_by_weight(range(len(lines)), len(lines), weights, np.random.default_rng(0))
+        rows = rows_by_weight(range(len(lines)), len(lines), self.weights, np.random.default_rng(0))
         batches = (rows[start : start + _BATCH].tolist() for start in range(0, len(rows), _BATCH))
         return chain.from_iterable(map(lines.take, batches))

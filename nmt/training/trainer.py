@@ -21,7 +21,7 @@ from nmt.bundle.folder import RECIPE, SOURCE, TARGET, WEIGHTS, Bundle, load_tens
 from nmt.data.encoded import EncodedCorpus, encode_corpus
 from nmt.data.mixture import describe_mixture, split_tags_warning
 from nmt.data.sampled import pairs_of
-from nmt.data.similarity import describe_weights, pair_weights
+from nmt.data.similarity import describe_weights
 from nmt.errors import DataError, NmtError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
@@ -463,15 +463,14 @@ class Trainer:
         show = partial(
             with_rate, what="sampling subwords", total=len(self.corpus), unit="pairs", quiet=quiet, size=pairs_of
         )
-        bundle, first = self.bundle, self.progress.update - self.progress.group
+        bundle = self.bundle
         return plan_epoch(
             self.recipe,
             self.corpus,
             bundle.source,
             bundle.target,
             number,
-            fraction=max(number / self.settings.epochs, first / (self.settings.updates or math.inf)),
-            similarity=self.text.similarity,
+            weights=self.text.weights,
             words=self.text.rare_words,
             watch=show,
         )
@@ -625,9 +624,8 @@ class Trainer:
         data, text, bundle = self.recipe.data, self.text, self.bundle
         yield f"{text.train.name}: {self.corpus.report}"
         yield describe_mixture(data, self.corpus.parts)
-        if text.similarity is not None:
-            similarity = text.similarity[self.corpus.rows]
-            yield describe_weights(pair_weights(similarity, self.corpus.parts, data.similarity))
+        if text.weights is not None:
+            yield describe_weights(text.weights[self.corpus.rows])
         yield split_tags_warning(data, bundle.source)
         yield self.start
         if self.is_new:

@@ -1,4 +1,4 @@
-"""Pairs like the validation text: cross-entropy differences by n-grams of characters, and how often an epoch shows a pair."""
+"""Pairs written like the validation text: cross-entropy differences by n-grams of characters, and how often an epoch shows a pair."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.data import similarity
 from nmt.data.columns import Column, collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.mixture import mix, rows_by_weight
-from nmt.data.similarity import MOST, ORDER, CharacterModel, describe_weights, distance, pair_weights, similarities
+from nmt.data.similarity import MOST, ORDER, CharacterModel, describe_weights, pair_weights, similarities, spellings
 
 WORDS = ("kato", "hundo", "domo", "arbo", "granda", "vidas")
 OTHERS = ("the", "quick", "brown", "wolves", "jumped", "often")
@@ -71,12 +72,12 @@ def test_pairs_like_the_validation_text_are_more_similar() -> None:
 def test_a_pair_is_shown_more_often_the_more_similar_it_is() -> None:
     train = corpus([*text(WORDS, 300, seed=1), *text(OTHERS, 100, seed=2)])
     valid = corpus(text(OTHERS, 100, seed=3))
-    similarity = similarities(train, valid)
-    weights, stronger = (pair_weights(similarity, train.ranges, strength) for strength in (0.5, 2))
+    found = similarities(train, valid)
+    weights, stronger = (pair_weights(found, train.ranges, strength) for strength in (0.5, 2))
     for each in (weights, stronger):
         assert each.mean() == pytest.approx(1, abs=0.01)
         assert 0 <= each.min() <= each.max() <= MOST
-    assert (np.diff(weights[np.argsort(similarity)]) >= 0).all()
+    assert (np.diff(weights[np.argsort(found)]) >= 0).all()
     assert stronger[300:].sum() > weights[300:].sum() > 100
 
 
@@ -89,8 +90,8 @@ def test_each_corpus_of_a_mixture_has_its_own_mean_and_validation_text() -> None
     """A language that is not validated is left as it is."""
     ours, theirs = corpus(text(WORDS, 50, seed=1)), corpus(text(WORDS, 30, seed=2), ("eo", "yy"))
     train = mix([ours, theirs], [("<2xx>",), ("<2yy>",)])
-    similarity = similarities(train, mix([corpus(text(OTHERS, 20, seed=3))], [("<2xx>",)]))
-    weights = pair_weights(similarity, train.ranges, 1)
+    found = similarities(train, mix([corpus(text(OTHERS, 20, seed=3))], [("<2xx>",)]))
+    weights = pair_weights(found, train.ranges, 1)
     assert len(weights) == 80
     assert weights[:50].mean() == pytest.approx(1, abs=0.01)
     assert weights[:50].std() > 0
@@ -101,12 +102,22 @@ def test_without_strength_every_pair_is_shown_once() -> None:
     assert pair_weights(np.array([-3.0, 2.0, 0.5]), [range(2), range(2, 2), range(2, 3)], 0).tolist() == [1, 1, 1]
 
 
-def test_text_of_another_kind_is_distant_and_text_of_the_same_is_not() -> None:
-    train = corpus(text(WORDS, 400, seed=1))
-    assert distance(train, corpus(text(WORDS, 200, seed=2))) == pytest.approx(0, abs=0.02)
-    assert distance(train, corpus(text(OTHERS, 200, seed=3))) > 0.5
-    half_new = ParallelCorpus(column(text(WORDS, 200, seed=4)), column(text(OTHERS, 200, seed=5)), "", ("eo", "xx"))
-    assert distance(train, half_new) == pytest.approx(0, abs=0.02), "one side alone tells of names, not of the kind"
+def test_two_spellings_differ_and_one_does_not() -> None:
+    valid = corpus(text(OTHERS, 100, seed=3))
+    assert spellings(corpus([*text(WORDS, 300, seed=1), *text(OTHERS, 300, seed=2)]), valid) > 1
+    assert spellings(corpus(text(OTHERS, 600, seed=2)), valid) < 0.2
+
+
+def test_spellings_of_a_large_text_are_those_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(similarity, "_SAMPLE", 100)
+    mixed = [line for pair in zip(text(WORDS, 301, seed=1), text(OTHERS, 301, seed=2), strict=True) for line in pair]
+    assert spellings(corpus(mixed), corpus(text(OTHERS, 100, seed=3))) > 1
+
+
+def test_short_lines_tell_little() -> None:
+    long, short = "kato hundo domo arbo granda vidas", "kato"
+    found = similarities(corpus([long, short, *text(OTHERS, 100, seed=2)]), corpus(text(WORDS, 100, seed=3)))
+    assert found[0] > 1.5 * found[1] > 0
 
 
 @given(

@@ -51,7 +51,7 @@ def text(pairs: int, words: int = 10, **others: Any) -> TextProfile:
             "shared_letters": 1.0,
             "valid_length": words,
             "longest": 3 * words,
-            "distance": 0.0,
+            "spellings": 0.0,
             **others,
         }
     )
@@ -88,7 +88,7 @@ profiles = st.builds(
     shared_letters=st.floats(0, 1),
     valid_length=st.floats(0, 1000),
     longest=st.integers(0, 10**5),
-    distance=st.floats(-5, 5),
+    spellings=st.floats(0, 5),
 )
 
 
@@ -139,7 +139,7 @@ def test_pairs_are_joined_where_lines_to_translate_are_longer(auto: Path) -> Non
 
 
 def test_words_are_copied_where_many_are_new_and_both_sides_have_the_same_letters(auto: Path) -> None:
-    new = {"source": side(50_000, unseen=0.15)}
+    new: dict[str, Any] = {"source": side(50_000, unseen=0.15)}
     assert chosen(auto, text(5_000, **new)).data.copying > 0
     assert (
         chosen(auto, text(5_000, source=side(50_000, unseen=0.05), target=side(50_000, unseen=0.05))).data.copying == 0
@@ -148,11 +148,11 @@ def test_words_are_copied_where_many_are_new_and_both_sides_have_the_same_letter
     assert chosen(auto, text(5_000, **new), "training.guided_alignment={links: hmm}").data.copying == 0
 
 
-def test_pairs_like_the_validation_text_are_preferred_where_it_is_of_another_kind(auto: Path) -> None:
+def test_pairs_written_like_the_validation_text_are_preferred_where_spellings_differ(auto: Path) -> None:
     assert chosen(auto, text(5_000)).data.similarity == 0
-    other = chosen(auto, text(5_000, distance=0.5))
+    other = chosen(auto, text(5_000, spellings=1.0))
     assert other.data.similarity > 0
-    assert "of another kind" in other.chosen[0].reason
+    assert "spelled differently" in other.chosen[0].reason
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,7 @@ def plans(recipe: Recipe, filters: FiltersConfig | None = None) -> list[list[lis
     text = TrainingText.load(recipe)
     subwords = text.subwords(recipe)
     corpus = encode_corpus(text.train, *subwords, filters)
-    epochs = [
-        plan_epoch(recipe, corpus, *subwords, number, fraction=1, similarity=text.similarity) for number in (0, 1)
-    ]
+    epochs = [plan_epoch(recipe, corpus, *subwords, number, weights=text.weights) for number in (0, 1)]
     return [[[[int(row) for row in rows] for rows in group] for group in epoch.groups()] for epoch in epochs]
 
 
@@ -198,17 +196,17 @@ def test_an_epoch_shows_more_pairs_like_the_validation_text(
     two_kinds: Path, is_mixture: bool, concatenation: int
 ) -> None:
     train = f"{two_kinds}/train"
-    data: dict[str, Any] = {"train": [train] if is_mixture else train, "similarity": 1, "concatenation": concatenation}
+    data: dict[str, Any] = {"train": [train] if is_mixture else train, "similarity": 3, "concatenation": concatenation}
     data |= {"source": "src", "target": "tgt", "valid": f"{two_kinds}/valid"}
     recipe = toy_recipe(two_kinds, data=data, subwords={"kind": "char", "size": 30, "byte_fallback": False})
-    epochs = plans(recipe)
-    for groups in epochs:
+    for groups in plans(recipe):
         shown = times(groups)
         assert sum(shown.values()) == 120 * (1 + concatenation)
         assert sum(shown[row] for row in range(60)) < 20
         assert sum(shown[row] for row in range(60, 120)) > 100
         assert max(shown.values()) <= 6
-    assert times(epochs[0]) != times(epochs[1]), "drawn anew"
+    weak = recipe.model_copy(update={"data": recipe.data.model_copy(update={"similarity": 0.2})})
+    assert len({frozenset(times(groups).items()) for groups in plans(weak)}) == 2, "drawn anew"
 
 
 def test_subwords_are_trained_on_what_an_epoch_shows(two_kinds: Path) -> None:

@@ -42,6 +42,9 @@ LEAST_BLEU = 1.0
 LENGTH_PENALTIES = (0.0, 0.4, 0.7, 1.0, 1.1, 1.2, 1.3, 1.5, 1.8)
 """What is tried for `decoding.length_penalty`."""
 
+LEAST_GAIN = 0.25
+"""How much the score must rise for another penalty: less is not worth translations of another length, which other metrics punish."""
+
 MAX_RELATIVE_LENGTH = 1.05
 """Most characters of translations by those of the references, for a length penalty to be chosen: chrF is mostly recall, and rises
 while a weak model repeats itself."""
@@ -92,6 +95,11 @@ class PenaltyOutcome(NamedTuple):
 
     score: float
     length: float
+
+    def is_better(self, other: PenaltyOutcome) -> bool:
+        """Whether it is less too long, or as good in this and scores more."""
+        excess, others = (max(each.length, MAX_RELATIVE_LENGTH) for each in (self, other))
+        return excess < others if excess != others else self.score >= other.score + LEAST_GAIN
 
 
 class Validator:
@@ -203,24 +211,24 @@ class Validator:
     def best_length_penalty(self) -> tuple[float, dict[float, PenaltyOutcome]] | None:
         """The length penalty with which beam search scores best, and what came of each that was tried.
 
-        Penalties that make translations longer than `MAX_RELATIVE_LENGTH` lose to those that do not.
+        Penalties that make translations longer than `MAX_RELATIVE_LENGTH` lose to those that do not, and each step away from 1 must
+        raise the score by `LEAST_GAIN`.
         None if the recipe compares no translations.
         """
         outcomes: dict[float, PenaltyOutcome] = {}
 
-        def score(penalty: float) -> Rank:
+        def measure(penalty: float) -> PenaltyOutcome:
             decoding = self.bundle.recipe.decoding.model_copy(update={"length_penalty": penalty})
             translations = [self._translations(text.text, decoding) for text in self.texts]
-            figures = list(map(self._scored, self.texts, translations))
-            scores = [fmean(each[name].score for each in figures) for name in self._translation_metrics]
-            references = (text.text.target for text in self.texts)
-            length = _characters(translations) / _characters(references)
-            outcomes[penalty] = PenaltyOutcome(scores[0], length)
-            return -max(length, MAX_RELATIVE_LENGTH), *scores
+            figures = map(self._scored, self.texts, translations)
+            score = fmean(each[self._translation_metrics[0]].score for each in figures)
+            length = _characters(translations) / _characters(text.text.target for text in self.texts)
+            outcomes[penalty] = PenaltyOutcome(score, length)
+            return outcomes[penalty]
 
         if not self._translation_metrics:
             return None
-        return climb(LENGTH_PENALTIES, score, start=1.0), outcomes
+        return climb(LENGTH_PENALTIES, measure, start=1.0), outcomes
 
     @cached_property
     def copying(self) -> dict[str, float]:
@@ -259,13 +267,13 @@ def _characters(texts: Iterable[Iterable[str]]) -> int:
     return sum(map(len, chain.from_iterable(texts)))
 
 
-def climb(values: Sequence[float], score: Callable[[float], Rank], start: float) -> float:
+def climb(values: Sequence[float], measure: Callable[[float], PenaltyOutcome], start: float) -> float:
     """The best of ascending values, as far as a climb from `start` finds it: upwards, or downwards if that is no better."""
-    best, best_score = start, score(start)
+    best, best_outcome = start, measure(start)
     for step in (1, -1):
         place = values.index(start) + step
-        while 0 <= place < len(values) and (tried := score(values[place])) > best_score:
-            best, best_score, place = values[place], tried, place + step
+        while 0 <= place < len(values) and (tried := measure(values[place])).is_better(best_outcome):
+            best, best_outcome, place = values[place], tried, place + step
         if best != start:
             break
     return best

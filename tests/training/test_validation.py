@@ -14,7 +14,7 @@ from nmt.errors import DataError
 from nmt.model.interface import ModelOutput
 from nmt.recipe import DecodingConfig, ValidationConfig
 from nmt.training.text import TrainingText
-from nmt.training.validation import LENGTH_PENALTIES, MAX_LENGTH, MAX_RELATIVE_LENGTH, Validator, climb
+from nmt.training.validation import LENGTH_PENALTIES, MAX_LENGTH, MAX_RELATIVE_LENGTH, PenaltyOutcome, Validator, climb
 from tests.training import toy
 
 
@@ -78,11 +78,11 @@ def test_a_text_of_long_lines_alone_is_refused(tmp_path: Path) -> None:
 def test_a_climb_finds_the_best_value_without_trying_all(best: float, start: float, tried: list[float]) -> None:
     seen = []
 
-    def score(value: float) -> tuple[float, ...]:
+    def measure(value: float) -> PenaltyOutcome:
         seen.append(value)
-        return (-abs(value - best),)
+        return PenaltyOutcome(-10 * abs(value - best), 0.9)
 
-    assert climb(LENGTH_PENALTIES, score, start) == best
+    assert climb(LENGTH_PENALTIES, measure, start) == best
     assert seen == tried
 
 
@@ -106,5 +106,10 @@ def test_a_length_penalty_does_not_win_by_translations_that_are_too_long(
     assert outcomes[1.2].length > MAX_RELATIVE_LENGTH > outcomes[1.1].length
 
 
-def test_of_equal_values_the_first_stays() -> None:
-    assert climb(LENGTH_PENALTIES, lambda _: (1.0,), 1.0) == 1.0
+def test_a_small_gain_is_not_worth_another_penalty() -> None:
+    assert climb(LENGTH_PENALTIES, lambda value: PenaltyOutcome(20 + 2 * value, 0.9), 1.0) == 1.0
+    assert climb(LENGTH_PENALTIES, lambda value: PenaltyOutcome(20 + 3 * value, 0.9), 1.0) == 1.8
+
+
+def test_from_translations_that_are_too_long_the_climb_leads_down() -> None:
+    assert climb(LENGTH_PENALTIES, lambda value: PenaltyOutcome(20 + 3 * value, 1.4 * value), 1.0) == 0.7

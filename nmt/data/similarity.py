@@ -1,12 +1,13 @@
-"""How like the validation text training pairs are written: the cross-entropy difference (Moore and Lewis 2010) of their target side.
+"""How like the validation text pairs are: the cross-entropy difference of Moore and Lewis (2010), on both sides (Axelrod et al. 2011).
 
-By bigrams of characters, which tell apart spellings and not topics.
+By n-grams of characters, which tell apart domains and also spellings.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,10 @@ import numpy.typing as npt
 from nmt.data.columns import Column, collect
 from nmt.data.corpus import ParallelCorpus
 
-ORDER = 2
+ORDER = 5
 """Characters of an n-gram."""
+_ORDER_OF_SPELLINGS = 2
+"""Shorter n-grams know how words are spelled, not which there are."""
 _PRIOR = 2.0
 """Occurrences that the estimate of one character less counts for."""
 MOST = 5.0
@@ -27,6 +30,7 @@ _MOST_LINES = 20_000
 _SAMPLE = 200_000
 """Most pairs whose spellings are compared."""
 _NEUTRAL = 10
+"""Characters that are added to each line, equally likely by both models."""
 _BATCH = 10_000
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
@@ -38,18 +42,18 @@ class CharacterModel:
     p(c | h) = (count(h c) + m p(c | h')) / (count(h) + m), where h' is h without its first character, and m is `_PRIOR`.
     """
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, lines: Sequence[str], order: int = ORDER) -> None:
         text = _Characters(lines)
         self._counts = [
             tuple(np.bincount(numbers[text.is_own], minlength=1 << _BUCKETS) for numbers in grams)
-            for grams in text.grams()
+            for grams in islice(text.grams(), order)
         ]
 
     def log_probabilities(self, lines: Sequence[str]) -> Floats:
         """The mean log-probability of a character of each line, its end included, in nats."""
         text = _Characters(lines)
         probabilities: Floats = np.full(len(text.codes), 1 / 256)
-        for (counts, history_counts), (grams, histories) in zip(self._counts, text.grams(), strict=True):
+        for (counts, history_counts), (grams, histories) in zip(self._counts, text.grams(), strict=False):
             probabilities = (counts[grams] + _PRIOR * probabilities) / (history_counts[histories] + _PRIOR)
         sums = np.add.reduceat(np.where(text.is_own, np.log(probabilities), 0.0), text.starts)
         return sums / text.lengths
@@ -80,25 +84,31 @@ class _Characters:
 
 
 def similarities(train: ParallelCorpus, valid: ParallelCorpus) -> Floats:
-    """How much likelier a target character of each pair is by a model of the validation text than by one of as much training text.
+    """How much likelier a character of each pair is by a model of the validation text than by one of as much training text.
 
-    In nats, by the validation text of the same languages; 0 if there is none. Short lines tell little, so their similarity is
-    drawn towards 0, as if `_NEUTRAL` further characters were equally likely.
+    The sum of both sides, in nats, by the validation text of the same languages; 0 if there is none.
     """
-    held_out = {languages: part.target for languages, part in valid.directions.items()}
+    held_out = {languages: part.untagged for languages, part in valid.directions.items()}
     return np.concatenate(
         [
-            _similarities(part.target, held_out[part.languages]) if part.languages in held_out else np.zeros(len(part))
+            _of_pairs(part, held_out[part.languages])
+            if part.languages in held_out and len(part)
+            else np.zeros(len(part))
             for part in train.parts or [train]
         ]
     )
 
 
 def spellings(train: ParallelCorpus, valid: ParallelCorpus) -> float:
-    """How differently the training text is written: the interquartile range of the similarities of its pairs, or of a sample of them."""
+    """How differently the target side of the training text is spelled, in nats per character.
+
+    The interquartile range of similarities by bigrams, of all lines or of a sample. Short lines tell little, so they count less.
+    """
     rows = range(0, len(train), -(-len(train) // _SAMPLE))
     lines = train.target if rows.step == 1 else collect([(train.target.take(rows),)], 1)[0]
-    low, high = np.quantile(_similarities(lines, valid.target), (0.25, 0.75))
+    lengths = np.fromiter(map(len, lines), np.int64, len(lines)) + 1
+    similarity = _similarities(lines, valid.target, _ORDER_OF_SPELLINGS) * lengths / (lengths + _NEUTRAL)
+    low, high = np.quantile(similarity, (0.25, 0.75))
     return float(high - low)
 
 
@@ -111,21 +121,20 @@ def describe_weights(weights: Floats) -> str:
     """One sentence on how unequally pairs are shown."""
     shown = np.cumsum(np.sort(weights)[::-1])
     share = (np.searchsorted(shown, shown[-1] / 2) + 1) / len(weights)
-    return f"Half of an epoch are the {share:.0%} of the pairs that are written most like the validation text."
+    return f"Half of an epoch are the {share:.0%} of the pairs that are most like the validation text."
 
 
-def _similarities(lines: Column, like: Column) -> Floats:
-    if not len(lines):
-        return np.zeros(0)
+def _of_pairs(train: ParallelCorpus, valid: ParallelCorpus) -> Floats:
+    return _similarities(train.source, valid.source) + _similarities(train.target, valid.target)
+
+
+def _similarities(lines: Column, like: Column, order: int = ORDER) -> Floats:
+    """Of the lines of one side."""
     held_out = like.take(range(0, len(like), -(-len(like) // _MOST_LINES)))
-    models = CharacterModel(held_out), CharacterModel(_as_much(lines, held_out))
-    return np.concatenate([_differences(batch, models) for batch in lines.batches(_BATCH)])
-
-
-def _differences(lines: Sequence[str], models: tuple[CharacterModel, CharacterModel]) -> Floats:
-    of_valid, of_train = (model.log_probabilities(lines) for model in models)
-    lengths = np.fromiter(map(len, lines), np.int64, len(lines)) + 1
-    return (of_valid - of_train) * (lengths / (lengths + _NEUTRAL))
+    models = CharacterModel(held_out, order), CharacterModel(_as_much(lines, held_out), order)
+    return np.concatenate(
+        [np.subtract(*(model.log_probabilities(batch) for model in models)) for batch in lines.batches(_BATCH)]
+    )
 
 
 def _as_much(lines: Column, text: Sequence[str]) -> list[str]:

@@ -32,8 +32,8 @@ _BATCHES = ((250e3, 1024, 2e-3), (700e3, 1536, 1.5e-3), (math.inf, 2048, 1e-3))
 """Tokens per batch and learning rate by the most target tokens that they are for."""
 _LONGER = 1.4
 """How many times as long as in training lines must be in validation for joined pairs to be worth their time."""
-_DIFFERENT, _SIMILARITY = 0.75, 2.0
-"""From which difference of spellings on pairs written like the validation text are preferred, and how strongly."""
+_DIFFERENT, _SIMILARITY = 0.75, 1.0
+"""From which difference of spellings on pairs like the validation text are preferred, and how strongly."""
 _COPYING, _UNSEEN_FOR_COPYING = 0.3, 0.1
 """The share of pairs with copied words, and from which share of new words on."""
 _FEWEST_EPOCHS, _MOST_EPOCHS = 4, 60
@@ -82,7 +82,7 @@ class TextProfile:
     longest: int
     """Words, on the longer side, that only a hundredth of the pairs exceed."""
     spellings: float
-    """How differently the training text is written: the interquartile range of the similarities to the validation text."""
+    """How differently the target side is spelled, in nats per character."""
 
     @property
     def length(self) -> float:
@@ -154,7 +154,7 @@ def _filters(text: TextProfile, own: Mapping[str, Any]) -> Choice:
         f"Text: {counted(text.pairs, 'pair')}{duplicates}, 99 % of at most {counted(text.longest, 'word')}; up to {most} tokens are read"
         f"{'. Pairs are also shown joined in twos, since lines for validation are longer' if is_short else ''}"
         f"{'. Numbers and rare words are put into pairs, to learn to copy' if copies else ''}"
-        f"{'. Pairs written like the validation text are shown more often, since others are spelled differently' if is_mixed else ''}.",
+        f"{'. Pairs like the validation text are shown more often, since others are spelled differently' if is_mixed else ''}.",
     )
 
 

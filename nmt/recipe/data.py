@@ -145,9 +145,9 @@ class DataConfig(Section):
     anew in every epoch. It teaches to copy names and numbers from little text (after Currey et al. 2017), if both languages write them
     alike."""
     similarity: Annotated[float, Field(ge=0, le=10)] = 0.0
-    """How strongly pairs that are written like the validation text are preferred: an epoch shows them in proportion to exp(similarity x d),
-    at most 5 times, where d is the difference of cross-entropies (Moore and Lewis 2010) of the target side, in nats per character. It
-    helps where part of the training text has another spelling; topics play no part."""
+    """How strongly pairs that are like the validation text are preferred: an epoch shows them in proportion to exp(similarity x d), at most
+    5 times, where d is the difference of cross-entropies (Moore and Lewis 2010; Axelrod et al. 2011) in nats per character of both sides.
+    It helps where much of the training text has another spelling than the text to translate; where only topics differ, it costs."""
     valid: HeldOutText
     """A corpus, or a list of locators and of sections such as `{corpus: LOCATOR, to: gn}`: the mean over the languages counts."""
     test: HeldOutText | None = None

@@ -45,7 +45,7 @@ LENGTH_PENALTIES = (0.0, 0.4, 0.7, 1.0, 1.1, 1.2, 1.3, 1.5, 1.8)
 LEAST_GAIN = 0.25
 """How much the score must rise for another penalty: less is not worth translations of another length, which other metrics punish."""
 
-MAX_RELATIVE_LENGTH = 1.05
+MAX_RELATIVE_LENGTH = 1.1
 """Most characters of translations by those of the references, for a length penalty to be chosen: chrF is mostly recall, and rises
 while a weak model repeats itself."""
 

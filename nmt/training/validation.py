@@ -222,7 +222,7 @@ class Validator:
             translations = [self._translations(text.text, decoding) for text in self.texts]
             figures = map(self._scored, self.texts, translations)
             score = fmean(each[self._translation_metrics[0]].score for each in figures)
-            length = _characters(translations) / _characters(text.text.target for text in self.texts)
+            length = _characters(translations) / max(_characters(text.text.target for text in self.texts), 1)
             outcomes[penalty] = PenaltyOutcome(score, length)
             return outcomes[penalty]
 

@@ -62,13 +62,13 @@ def join_pairs(
         The pairs with joined ones after them, and the parts with their rows.
     """
     generator = np.random.default_rng((seed, epoch, 1))
-    drawn = [(*_draw(generator, part.rows, share), part.tag) for part in parts]
-    kept = []
-    for first, second, tag in drawn:
-        sides = (pairs.source_lengths, pairs.target_lengths)
+    sides = (pairs.source_lengths, pairs.target_lengths)
+    picks = []
+    for part in parts:
+        first, second = _draw(generator, part.rows, share)
         is_short = np.all([lengths[first] + lengths[second] <= most for lengths in sides], axis=0)
-        kept.append((first[is_short], second[is_short], tag))
-    return _extended(pairs, parts, [len(first) for first, *_ in kept], _joined(pairs, kept))
+        picks.append((first[is_short], second[is_short], part.tag))
+    return _extended(pairs, parts, [len(first) for first, *_ in picks], _joined(pairs, picks))
 
 
 def _draw(generator: np.random.Generator, rows: Rows, share: float) -> tuple[Rows, Rows]:
@@ -78,8 +78,8 @@ def _draw(generator: np.random.Generator, rows: Rows, share: float) -> tuple[Row
     return first, second
 
 
-def _joined(pairs: EncodedPairs, drawn: Sequence[tuple[Rows, Rows, int]]) -> Iterator[_Block]:
-    for first, second, tag in drawn:
+def _joined(pairs: EncodedPairs, picks: Sequence[tuple[Rows, Rows, int]]) -> Iterator[_Block]:
+    for first, second, tag in picks:
         for start in range(0, len(first), _BLOCK):
             block = slice(start, start + _BLOCK)
             sources = zip(pairs.source[first[block]], pairs.source[second[block]], strict=True)
@@ -129,12 +129,12 @@ def add_copied_words(
         The pairs with changed ones after them, and the parts with their rows, in which those replace the pairs themselves.
     """
     generator = np.random.default_rng((seed, epoch, 2))
-    chosen = []
+    masks = []
     for part in parts:
         lengths = np.maximum(pairs.source_lengths[part.rows], pairs.target_lengths[part.rows])
-        chosen.append((lengths <= most // 2) & (generator.random(len(part.rows)) < share))
-    changed = [part._replace(rows=part.rows[own]) for part, own in zip(parts, chosen, strict=True)]
-    unchanged = [part._replace(rows=part.rows[~own]) for part, own in zip(parts, chosen, strict=True)]
+        masks.append((lengths <= most // 2) & (generator.random(len(part.rows)) < share))
+    changed = [part._replace(rows=part.rows[mask]) for part, mask in zip(parts, masks, strict=True)]
+    unchanged = [part._replace(rows=part.rows[~mask]) for part, mask in zip(parts, masks, strict=True)]
     texts = (_words(generator, words) for part in changed for _ in part.rows)
     blocks = _with_words(pairs, changed, texts, subwords, generator)
     return _extended(pairs, unchanged, [len(part.rows) for part in changed], blocks)

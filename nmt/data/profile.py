@@ -36,7 +36,7 @@ def profile_text(train: ParallelCorpus, valid: ParallelCorpus) -> TextProfile:
         shared_letters=_shared_letters(sides[0].characters, sides[1].characters),
         valid_length=len(sides[1].held_out) / min(len(valid), SAMPLE),
         longest=int(np.quantile(lengths, 0.99)),
-        spellings=spellings(train, valid),
+        spellings=spellings(targets, valid.target[:SAMPLE]),
     )
 
 

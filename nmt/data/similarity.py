@@ -5,14 +5,12 @@ By n-grams of characters, which tell apart domains and also spellings.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.columns import Column, collect
 from nmt.data.corpus import ParallelCorpus
 
 ORDER = 5
@@ -27,8 +25,6 @@ _BUCKETS = 20
 """Bits of the number of an n-gram; different ones may share a number."""
 _MOST_LINES = 20_000
 """Most lines that a model is estimated on."""
-_SAMPLE = 200_000
-"""Most pairs whose spellings are compared."""
 _NEUTRAL = 10
 """Characters that are added to each line, equally likely by both models."""
 _BATCH = 10_000
@@ -99,16 +95,15 @@ def similarities(train: ParallelCorpus, valid: ParallelCorpus) -> Floats:
     )
 
 
-def spellings(train: ParallelCorpus, valid: ParallelCorpus) -> float:
-    """How differently the target side of the training text is spelled, in nats per character.
+def spellings(lines: Sequence[str], held_out: Sequence[str]) -> float:
+    """How differently the target side of a training text is spelled, in nats per character.
 
-    The interquartile range of similarities by bigrams, of all lines or of a sample. Short lines tell little, so they count less.
+    The interquartile range of similarities by bigrams. Short lines tell little, so they count less.
     """
-    rows = range(0, len(train), -(-len(train) // _SAMPLE))
-    lines = train.target if rows.step == 1 else collect([(train.target.take(rows),)], 1)[0]
+    models = _models(lines, held_out, _ORDER_OF_SPELLINGS)
+    batches = (lines[start : start + _BATCH] for start in range(0, len(lines), _BATCH))
     lengths = np.fromiter(map(len, lines), np.int64, len(lines)) + 1
-    similarity = _similarities(lines, valid.target, _ORDER_OF_SPELLINGS) * lengths / (lengths + _NEUTRAL)
-    low, high = np.quantile(similarity, (0.25, 0.75))
+    low, high = np.quantile(_differences(batches, models) * lengths / (lengths + _NEUTRAL), (0.25, 0.75))
     return float(high - low)
 
 
@@ -125,31 +120,31 @@ def describe_weights(weights: Floats) -> str:
 
 
 def _of_pairs(train: ParallelCorpus, valid: ParallelCorpus) -> Floats:
-    return _similarities(train.source, valid.source) + _similarities(train.target, valid.target)
+    sides = (train.source, valid.source), (train.target, valid.target)
+    source, target = (_differences(lines.batches(), _models(lines, like, ORDER)) for lines, like in sides)
+    return source + target
 
 
-def _similarities(lines: Column, like: Column, order: int = ORDER) -> Floats:
-    """Of the lines of one side."""
-    held_out = like.take(range(0, len(like), -(-len(like) // _MOST_LINES)))
-    models = CharacterModel(held_out, order), CharacterModel(_as_much(lines, held_out), order)
-    return np.concatenate(
-        [np.subtract(*(model.log_probabilities(batch) for model in models)) for batch in lines.batches(_BATCH)]
-    )
+def _differences(batches: Iterable[Sequence[str]], models: tuple[CharacterModel, CharacterModel]) -> Floats:
+    """The differences of the log-probabilities of all lines."""
+    return np.concatenate([np.subtract(*(model.log_probabilities(batch) for model in models)) for batch in batches])
 
 
-def _as_much(lines: Column, text: Sequence[str]) -> list[str]:
-    """Random lines with about as many characters as a text."""
+def _models(lines: Sequence[str], held_out: Sequence[str], order: int) -> tuple[CharacterModel, CharacterModel]:
+    """A model of the validation text, and one of random training lines with about as many characters."""
+    like = [held_out[row] for row in range(0, len(held_out), -(-len(held_out) // _MOST_LINES))]
     rows = np.random.default_rng(0).choice(len(lines), min(len(lines), _MOST_LINES), replace=False)
-    chosen = lines.take(rows.tolist())
-    ends = np.cumsum([len(line) + 1 for line in chosen])
-    return chosen[: int(np.searchsorted(ends, sum(len(line) + 1 for line in text))) + 1]
+    sample = [lines[row] for row in rows.tolist()]
+    ends = np.cumsum([len(line) + 1 for line in sample])
+    count = int(np.searchsorted(ends, sum(len(line) + 1 for line in like))) + 1
+    return CharacterModel(like, order), CharacterModel(sample[:count], order)
 
 
 def _weights(similarity: Floats, strength: float) -> Floats:
     """In proportion to exp(strength x similarity), 1 in the mean and at most `MOST`."""
-    weights: Floats = np.exp(strength * (similarity - similarity.max(initial=-math.inf)))
-    for _ in range(
-        20 if len(weights) else 0
-    ):  # cutting lowers the mean, and scaling exceeds the limit again: less every time
+    if not len(similarity):
+        return similarity
+    weights: Floats = np.exp(strength * (similarity - similarity.max()))
+    for _ in range(20):  # cutting lowers the mean, and scaling exceeds the limit again: less every time
         weights = np.minimum(weights / weights.mean(), MOST)
     return weights

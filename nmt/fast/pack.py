@@ -40,7 +40,7 @@ from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder, UnrolledLayer
 from nmt.model.interface import TranslationModel, device_of
 from nmt.model.output import OutputLayer
-from nmt.model.readout import AttentionalReadout, LexicalReadout, MaxoutReadout, StateReadout, TanhReadout
+from nmt.model.readout import AttentionalReadout, LexicalReadout, MaxoutReadout, Readout, StateReadout, TanhReadout
 from nmt.model.recurrent import RecurrentModel
 from nmt.model.scores import AdditiveScore, ConcatScore
 from nmt.model.transformer import TransformerDecoderLayer, TransformerModel
@@ -166,11 +166,11 @@ def _tabulate(model: RecurrentModel) -> None:
     layers = [layer for side in (encoder.rightward, encoder.leftward) for layer in list(side)[:1]]
     recurrences = [part for part in decoder.modules() if isinstance(part, Recurrence) and "word" in part.inputs]
     words: list[tuple[nn.Module, str]] = [(part.inputs, "word") for part in recurrences]
-    readout: nn.Module = decoder.readout.inner if type(decoder.readout) is LexicalReadout else decoder.readout
-    words += [(readout, "word")] if isinstance(readout, TanhReadout) else []
+    readouts = [part for part in decoder.modules() if isinstance(part, Readout)]
+    words += [(part, "word") for part in readouts if isinstance(part, TanhReadout)]
     if not encoder.keeps_tokens:
         _tabulate_side(model, "source_embedding", [(layer, "input") for layer in layers], [encoder, *layers])
-    _tabulate_side(model, "target_embedding", words, [decoder, readout, *recurrences])
+    _tabulate_side(model, "target_embedding", words, [decoder, *readouts, *recurrences])
 
 
 def _tabulate_side(
@@ -217,7 +217,7 @@ def _pack_decoder(decoder: AttendThenUpdate | UpdateThenAttend, dtype: torch.dty
 
 _TOKEN_READERS: set[type[nn.Module]] = {
     *(Encoder, UnrolledLayer, PackedGru, AttendThenUpdate, UpdateThenAttend, Recurrence, Int8Recurrence),
-    *(TanhReadout, MaxoutReadout, AttentionalReadout, ProjectedReadout, StateReadout),
+    *(TanhReadout, MaxoutReadout, AttentionalReadout, ProjectedReadout, StateReadout, LexicalReadout),
 }
 """Modules that read embedded tokens only through the layers that `_tabulate` replaces."""
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.data import similarity
+from nmt.data import profile
 from nmt.data.columns import Column, collect
 from nmt.data.corpus import ParallelCorpus
 from nmt.data.mixture import mix, rows_by_weight
+from nmt.data.profile import profile_text
 from nmt.data.similarity import MOST, ORDER, CharacterModel, describe_weights, pair_weights, similarities, spellings
 
 WORDS = ("kato", "hundo", "domo", "arbo", "granda", "vidas")
@@ -103,15 +104,15 @@ def test_without_strength_every_pair_is_shown_once() -> None:
 
 
 def test_two_spellings_differ_and_one_does_not() -> None:
-    valid = corpus(text(OTHERS, 100, seed=3))
-    assert spellings(corpus([*text(WORDS, 300, seed=1), *text(OTHERS, 300, seed=2)]), valid) > 1
-    assert spellings(corpus(text(OTHERS, 600, seed=2)), valid) < 0.2
+    valid = text(OTHERS, 100, seed=3)
+    assert spellings([*text(WORDS, 300, seed=1), *text(OTHERS, 300, seed=2)], valid) > 1
+    assert spellings(text(OTHERS, 600, seed=2), valid) < 0.2
 
 
 def test_spellings_of_a_large_text_are_those_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similarity, "_SAMPLE", 100)
+    monkeypatch.setattr(profile, "SAMPLE", 100)
     mixed = [line for pair in zip(text(WORDS, 301, seed=1), text(OTHERS, 301, seed=2), strict=True) for line in pair]
-    assert spellings(corpus(mixed), corpus(text(OTHERS, 100, seed=3))) > 1
+    assert profile_text(corpus(mixed), corpus(text(OTHERS, 100, seed=3))).spellings > 1
 
 
 @given(

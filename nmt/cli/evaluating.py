@@ -17,6 +17,7 @@ from nmt.cli.options import (
     Horizon,
     LengthPenalty,
     Lexicon,
+    MbrSamples,
     Precision,
     Prune,
     Quiet,
@@ -26,6 +27,7 @@ from nmt.cli.options import (
     To,
     argument,
     build_translator,
+    check_search,
     load_models,
     option,
     set_up,
@@ -74,6 +76,7 @@ def evaluate(
     length_penalty: LengthPenalty = None,
     horizon: Horizon = None,
     prune: Prune = None,
+    mbr_samples: MbrSamples = None,
     replace_unknown: ReplaceUnknown = False,
     lexicon: Lexicon = None,
     device: Device = "auto",
@@ -93,9 +96,7 @@ def evaluate(
     Scores and signatures are sacreBLEU's; `±` is half a 95 % bootstrap interval, and --baseline adds p-values by paired
     approximate randomization.
     The default tokenizer is zh for Chinese, ja-mecab for Japanese, ko-mecab for Korean (char if MeCab is not installed),
-    else 13a. A locator names a corpus, such as data/test.{en,de} or multi30k/val.
-    Several texts have a row each, and the mean.
-
+    else 13a. Several texts have a row each, and the mean. A locator names a corpus, such as multi30k/val.
     Text with gold links also gets the AER of the attention on the references: the sample, `hansards-en-fr/gold.trial`, or
     text with a Pharaoh file (`test.align` beside `test.en`).
     """
@@ -104,6 +105,7 @@ def evaluate(
 
     scoring = _Scoring(tokenize=tokenize, lowercase=lowercase, published=published, bootstrap=bootstrap)
     _check_scoring(scoring, language, compares=baseline is not None)
+    check_search(mbr_samples, {"beam-size": beam_size, "horizon": horizon, "prune": prune})
     if not models:
         if replace_unknown or lexicon is not None:
             raise UsageError("--replace-unknown and --lexicon change what a MODEL writes, not what --hyp holds.")
@@ -128,7 +130,13 @@ def evaluate(
             bundles,
             precision=precision,
             batch_tokens=batch_tokens,
-            decoding={"beam_size": beam_size, "length_penalty": length_penalty, "horizon": horizon, "prune": prune},
+            decoding={
+                "beam_size": beam_size,
+                "length_penalty": length_penalty,
+                "horizon": horizon,
+                "prune": prune,
+                "mbr_samples": mbr_samples,
+            },
             replace_unknown=unknown_words(bundles[0], models[0], lexicon, replace=replace_unknown),
             to=to,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -125,6 +125,10 @@ Horizon = Annotated[
 Prune = Annotated[
     Any, _search_option("Drop hypotheses this far below the best.", "NATS|none", parser=number_or(NONE, float, 0))
 ]
+MbrSamples = Annotated[
+    Any,
+    _search_option("Draw N; take the one most like all (MBR).", "N|none", "--mbr", parser=number_or(NONE, int, 1)),
+]
 MaxRatio = Annotated[float | None, _search_option("Longest output, as a multiple of the source.", "RATIO")]
 ReplaceUnknown = Annotated[
     bool, option("Replace each unknown word (⁇) by its aligned source word.", "", "--replace-unknown", panel="Search")
@@ -223,6 +227,13 @@ def unknown_words(bundle: Bundle, folder: Path, lexicon: Path | None, *, replace
     return {} if lexicon is None else read_lexicon(lexicon)
 
 
+def check_search(mbr_samples: object, beam_options: Mapping[str, object | None]) -> None:
+    """Raise UsageError for options of beam search beside samples."""
+    for name, value in beam_options.items():
+        if value is not None and mbr_samples not in (None, NONE):
+            raise UsageError(f"--mbr draws translations and searches for none: leave out --{name}.")
+
+
 def build_translator(
     bundles: Sequence[Bundle],
     *,
@@ -233,7 +244,7 @@ def build_translator(
 ) -> Translator:
     """Build a translator with the decoding settings of the first model's recipe, changed by those given.
 
-    A setting of None keeps the recipe's, NONE is null. Without a beam size, the recipe's is increased to `n_best` if necessary.
+    A setting of None keeps the recipe's, NONE is null. Unless given, the beam size or the number of samples is at least `n_best`.
     Without a window, it is that of the device. Raises UsageError or DataError.
     """
     import torch
@@ -241,7 +252,8 @@ def build_translator(
     from nmt.decoding.translator import Translator
 
     settings = {key: None if value == NONE else value for key, value in (decoding or {}).items() if value is not None}
-    settings.setdefault("beam_size", max(bundles[0].recipe.decoding.beam_size, options.get("n_best", 1)))
+    if not settings.keys() & {"beam_size", "mbr_samples"}:
+        settings |= bundles[0].recipe.decoding.wide_enough(options.get("n_best", 1))
     if next(bundles[0].model.parameters()).device.type == "cpu":
         processes = torch.get_num_threads()
         options, window = {"processes": processes, **options}, window or WINDOW * processes

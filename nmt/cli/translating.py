@@ -19,6 +19,7 @@ import typer
 from nmt.cli.interactive import is_conversation, show_alignment, typed_lines
 from nmt.cli.options import (
     GPU_WINDOW,
+    NONE,
     WINDOW,
     BatchTokens,
     BeamSize,
@@ -28,6 +29,7 @@ from nmt.cli.options import (
     LengthPenalty,
     Lexicon,
     MaxRatio,
+    MbrSamples,
     Model,
     Precision,
     Prune,
@@ -41,6 +43,7 @@ from nmt.cli.options import (
     To,
     argument,
     build_translator,
+    check_search,
     load_models,
     machine_option,
     need_attention,
@@ -111,6 +114,7 @@ def translate(
     max_ratio: MaxRatio = None,
     horizon: Horizon = None,
     prune: Prune = None,
+    mbr_samples: MbrSamples = None,
     replace_unknown: ReplaceUnknown = False,
     lexicon: Lexicon = None,
     sampled: Annotated[
@@ -119,7 +123,7 @@ def translate(
     temperature: Annotated[
         float | None,
         _sampling_option(
-            "Softmax temperature; below 1 favors probable tokens.", "NUMBER", default="1", min=0.001, max=1000
+            "Softmax temperature of drawing.", "NUMBER", default="1, with --mbr the recipe's", min=0.001, max=1000
         ),
     ] = None,
     top_k: Annotated[
@@ -168,10 +172,12 @@ def translate(
         )
     if protect and alignments is not None:
         raise UsageError("--alignments numbers the words that a model reads, which --protect changes: leave out one.")
+    check_search(mbr_samples, {"beam-size": beam_size, "horizon": horizon, "prune": prune})
+    is_mbr = mbr_samples not in (None, NONE)
     sampling = _sampling(
-        {"temperature": temperature, "top_k": top_k, "seed": seed},
+        {"temperature": None if is_mbr else temperature, "top_k": top_k, "seed": seed},
         is_sampling=sampled,
-        search_options={"beam-size": beam_size, "horizon": horizon, "prune": prune},
+        search_options={"beam-size": beam_size, "horizon": horizon, "prune": prune, "mbr": mbr_samples},
     )
     device = device_of_process(device) if devices is None else _own_device(devices, device, shard, output)
     part = Shard.of_rank() if shard is None else Shard.parse(shard)
@@ -196,6 +202,8 @@ def translate(
             "max_ratio": max_ratio,
             "horizon": horizon,
             "prune": prune,
+            "mbr_samples": mbr_samples,
+            "mbr_temperature": temperature if is_mbr else None,
         },
         n_best=n_best or 1,
         batch_tokens=batch_tokens,

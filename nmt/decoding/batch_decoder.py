@@ -13,6 +13,7 @@ from nmt.alignment.translation import TranslationHypothesis
 from nmt.alignment.weights import AlignmentWeights
 from nmt.data.batching import pad
 from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.minimum_bayes_risk import most_expected
 from nmt.decoding.options import TranslationSettings
 from nmt.decoding.unknown import UnknownWords
 from nmt.fast import pack_search
@@ -71,14 +72,15 @@ class BatchDecoder:
         decoding, lexicon = settings.decoding, settings.replace_unknown
         self.unknown = None if lexicon is None else UnknownWords(source, target, lexicon)
         self.penalties = Penalties(decoding.length_penalty, decoding.coverage_penalty)
-        self.beam_size = decoding.beam_size if settings.sampling is None else settings.n_best
+        self.draws, self.hypotheses = settings.draws, settings.hypotheses
+        self.chooses_by_risk = self.draws is not None and settings.sampling is None
         self.searching = pack_search(Search(_search_options(settings, unwritten, ensemble.device)))
 
     @torch_defaults()
     def search(self, sentences: Sequence[SourceSentence]) -> list[list[TranslationHypothesis]]:
-        """The hypotheses of each sentence: the best ones, best first, or random samples."""
+        """The hypotheses of each sentence: the best ones, best first (by expected chrF if the risk decides), or random samples."""
         ensemble, settings = self.ensemble, self.settings
-        with ensemble.evaluating(), threads_for(self.beam_size * sum(sentence.length for sentence in sentences)):
+        with ensemble.evaluating(), threads_for(self.hypotheses * sum(sentence.length for sentence in sentences)):
             sources = [
                 pad([[*tag, *sentence.ids[member], EOS] for sentence in sentences]).to(ensemble.device)
                 for member, tag in enumerate(self.tags)
@@ -88,34 +90,37 @@ class BatchDecoder:
             lengths = [int(settings.decoding.max_ratio * len(sentence.ids[0])) + 11 for sentence in sentences]
             start = ensemble.step, ensemble.start(memory), memory, torch.tensor(lengths)
             mask = sources[0] != PAD
-            if settings.sampling is None:
+            if self.draws is None:
                 n_best_lists = self.searching.run(*start, source_mask=mask)
             else:
                 places = [sentence.place for sentence in sentences]
-                uniform = settings.sampling.uniform(places, settings.n_best, max(lengths))
+                uniform = self.draws.uniform(places, self.hypotheses, max(lengths))
                 n_best_lists = self.searching.sample(*start, source_mask=mask, uniform=uniform.to(ensemble.device))
         if self.tags[0]:
             first = len(self.tags[0])
             n_best_lists = [
                 [replace(item, alignment=item.alignment[:, first:]) for item in each] for each in n_best_lists
             ]
-        results = []
-        for sentence, n_best, alignments in zip(
-            sentences, n_best_lists, self._alignments(sentences, n_best_lists), strict=True
-        ):
-            texts = [
-                self.target.decode(item.ids)
-                if self.unknown is None
-                else self.unknown.text(sentence.text, sentence.ids[0], item)
-                for item in n_best
+        written = [
+            [(item, self._text(sentence, item)) for item in each]
+            for sentence, each in zip(sentences, n_best_lists, strict=True)
+        ]
+        if self.chooses_by_risk:
+            written = [most_expected(each, settings.n_best) for each in written]
+        alignments = self._alignments(sentences, [[item for item, _ in each] for each in written])
+        return [
+            [
+                TranslationHypothesis.of(item, text=text, alignment=alignment)
+                for (item, text), alignment in zip(each, own, strict=True)
             ]
-            results.append(
-                [
-                    TranslationHypothesis.of(item, text=clean(text), alignment=alignment)
-                    for item, text, alignment in zip(n_best, texts, alignments, strict=True)
-                ]
-            )
-        return results
+            for each, own in zip(written, alignments, strict=True)
+        ]
+
+    def _text(self, sentence: SourceSentence, hypothesis: Hypothesis) -> str:
+        """The text of a hypothesis."""
+        if self.unknown is None:
+            return clean(self.target.decode(hypothesis.ids))
+        return clean(self.unknown.text(sentence.text, sentence.ids[0], hypothesis))
 
     def force(self, pairs: Sequence[tuple[SourceSentence, Sequence[int]]]) -> list[TranslationHypothesis]:
         """Forced decoding of known targets, which are ids without special tokens."""
@@ -176,10 +181,10 @@ class BatchDecoder:
 
 def _search_options(settings: TranslationSettings, unwritten: tuple[int, ...], device: torch.device) -> SearchOptions:
     """How to search, or to sample: each sample is a beam of its own."""
-    decoding, draws = settings.decoding, settings.sampling or Sampling()
+    decoding, draws = settings.decoding, settings.draws or Sampling()
     return SearchOptions(
-        beam_size=1 if settings.sampling else decoding.beam_size,
-        n_best=1 if settings.sampling else settings.n_best,
+        beam_size=1 if settings.draws else decoding.beam_size,
+        n_best=1 if settings.draws else settings.n_best,
         length_penalty=decoding.length_penalty,
         coverage_penalty=decoding.coverage_penalty,
         horizon=decoding.horizon,

@@ -34,6 +34,8 @@ class CallOptions(TypedDict, total=False):
     max_ratio: float
     horizon: int | None
     prune: float | None
+    mbr_samples: int | None
+    mbr_temperature: float
     decoding: DecodingConfig | Mapping[str, Any] | None
     n_best: int
     sampling: Sampling | None
@@ -82,9 +84,23 @@ class TranslationSettings:
         counts = {name: getattr(self, name) for name in _COUNTS}
         check_counts(counts if self.batch_tokens is None else counts | {"batch_tokens": self.batch_tokens})
         check_flags({name: getattr(self, name) for name in _FLAGS})
+        if self.n_best > self.hypotheses and self.draws:
+            raise UsageError(f"n_best must be at most mbr_samples, which is {self.hypotheses}, but is {self.n_best}.")
         _check_lexicon(self.replace_unknown)
         if self.to is not None and not isinstance(self.to, str):
             raise UsageError(f"to must be the code of a language, such as 'gn', but is {described(self.to)}.")
+
+    @property
+    def draws(self) -> Sampling | None:
+        """How translations are drawn at random, to return them or to choose among them; None for beam search."""
+        if self.sampling is None and self.decoding.mbr_samples is not None:
+            return Sampling(self.decoding.mbr_temperature)
+        return self.sampling
+
+    @property
+    def hypotheses(self) -> int:
+        """How many hypotheses a sentence has at a time."""
+        return self.decoding.hypotheses if self.sampling is None else self.n_best
 
     def changed(self, options: Mapping[str, Any]) -> TranslationSettings:
         """The same settings but for some options. Raises UsageError for one that does not exist or is out of range."""

@@ -400,7 +400,7 @@ class Translator:
     def _translate(self, lines: Iterable[str | Pause], first_line: int = 1) -> Iterator[Translation]:
         windows = starmap(self._line_tasks, read_ahead(lines, self._settings.window, size=len, first=first_line))
         usual = _BATCH_TOKENS if self._ensemble.device.type == "cpu" else _GPU_BATCH_TOKENS
-        size = (self._settings.batch_tokens or usual) // self._decoder.beam_size
+        size = (self._settings.batch_tokens or usual) // self._decoder.hypotheses
         for window, results in self._decode(windows, self._decoder.search, size):
             failures = 0
             for line in window.items:
@@ -503,12 +503,12 @@ class Translator:
         return parts
 
     def _join(self, parts: Sequence[Sequence[TranslationHypothesis]]) -> tuple[TranslationHypothesis, ...]:
-        """Join the hypotheses of a line's parts: their best combinations, or sample n of each part; a blank line has no parts."""
+        """Join the hypotheses of a line's parts: their best combinations, or number n of each part; a blank line has no parts."""
         if not parts:
             return (empty_hypothesis(),)
-        if self._settings.sampling is None:
+        if self._decoder.draws is None:
             return join_ranked(parts, self._decoder.penalties, self._settings.n_best)
-        return tuple(join(sample, self._decoder.penalties) for sample in zip(*parts, strict=True))
+        return tuple(join(drawn, self._decoder.penalties) for drawn in zip(*parts, strict=False))
 
     def _pair_tasks(self, first: int, pairs: Sequence[Pair]) -> _TaskWindow[_EncodedPair, _ForcedTask]:
         """Turn the pairs of a window into decoding tasks, except those that are too long."""

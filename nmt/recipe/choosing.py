@@ -12,8 +12,9 @@ from nmt.runtime.wording import counted
 
 AUTO = "auto"
 """The value of `chosen` that asks for choices."""
-LENGTH_PENALTY = "decoding.length_penalty"
+LENGTH_PENALTY, MBR_SAMPLES = "decoding.length_penalty", "decoding.mbr_samples"
 """What training chooses itself, at its end."""
+_METRICS = "training.validation.metrics"
 _VOCABULARIES = ((2e6, 8000), (20e6, 14_000), (math.inf, 32_000))
 """Size of a vocabulary by the most tokens of text that it is for."""
 _VOCABULARY_FOR_UNSEEN_WORDS = 3000
@@ -116,16 +117,13 @@ def choose_settings(text: TextProfile, own: Mapping[str, Any]) -> list[Choice]:
     """
     filters = _filters(text, own)
     shown = _with_joined(text) if own.get("data.concatenation", filters.settings["data.concatenation"]) else text
-    search = Choice(
-        {LENGTH_PENALTY: 1.0}, "Search: the length penalty is chosen on the validation text once training ends."
-    )
     return [
         filters,
         _subwords(text, own),
         _model(text, shown, own),
         _training(shown, own),
         _validation(text, own),
-        search,
+        *_search(text, own),
     ]
 
 
@@ -242,19 +240,28 @@ def _training(text: TextProfile, own: Mapping[str, Any]) -> Choice:
 def _validation(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     """By chrF where BLEU tells little apart: little text, or words of many forms."""
     is_hard = _is_hard(text)
-    key, metric = "training.validation.metrics", "chrf" if is_hard else "bleu"
+    metric = "chrf" if is_hard else "bleu"
     because = ", since BLEU hardly tells models apart with so little text or so many new words" if is_hard else ""
     return Choice(
         {
             "training.validation.every": 250,
-            key: [metric],
+            _METRICS: [metric],
             "training.validation.keep_best": 3,
             "training.validation.patience": 10,
         },
         "Validation: as the recipe says."
-        if key in own
+        if _METRICS in own
         else f"Validation: by {'chrF' if is_hard else 'BLEU'}{because}.",
     )
+
+
+def _search(text: TextProfile, own: Mapping[str, Any]) -> list[Choice]:
+    """What training tries at its end: length penalties, and samples where chrF says whether they are better."""
+    last = "on the validation text once training ends"
+    choices = [Choice({LENGTH_PENALTY: 1.0}, f"Search: the length penalty is chosen {last}.")]
+    if own.get(_METRICS, ["chrf"] if _is_hard(text) else ["bleu"])[0] == "chrf":
+        choices.append(Choice({MBR_SAMPLES: None}, f"Search: minimum Bayes risk decoding is tried {last}."))
+    return choices
 
 
 def _is_hard(text: TextProfile) -> bool:

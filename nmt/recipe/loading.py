@@ -89,12 +89,14 @@ def is_chosen(recipe: Recipe, key: str) -> bool:
     return any(key in choice.settings for choice in recipe.chosen)
 
 
-def choose_again(recipe: Recipe, key: str, value: Any, reason: str) -> Recipe:
-    """The recipe with another value for a setting that was chosen by itself, for another reason."""
+def choose_again(recipe: Recipe, choice: Choice) -> Recipe:
+    """The recipe with another choice for settings that were chosen by themselves."""
     tree = json.loads(recipe.model_dump_json())
-    put(tree, key, value)
+    for key, value in choice.settings.items():
+        put(tree, key, value)
     tree["chosen"] = [
-        {**choice, "reason": reason} if key in choice["settings"] else choice for choice in tree["chosen"]
+        {**old, "reason": choice.reason} if choice.settings.keys() & set(old["settings"]) else old
+        for old in tree["chosen"]
     ]
     return parse_recipe(tree, recipe.name)
 
@@ -224,8 +226,16 @@ def parse_recipe(tree: Mapping[str, Any], where: str, inherited: Mapping[str, Pa
 
 
 def change_decoding(decoding: DecodingConfig, settings: Mapping[str, Any], where: str) -> DecodingConfig:
-    """Change some decoding settings; `where` names them in error messages. Raises UsageError naming every wrong key."""
-    return _validated(DecodingConfig, {**decoding.model_dump(mode="json"), **settings}, where, within=("decoding",))
+    """Change some decoding settings; a beam size alone asks for beam search. Raises UsageError naming every wrong key.
+
+    Args:
+        decoding: the settings.
+        settings: those to change.
+        where: their name in error messages.
+    """
+    search = {"mbr_samples": None} if "beam_size" in settings else {}
+    changed = {**decoding.model_dump(mode="json"), **search, **settings}
+    return _validated(DecodingConfig, changed, where, within=("decoding",))
 
 
 def parse_filters(settings: Mapping[str, Any], where: str) -> FiltersConfig:

@@ -28,6 +28,20 @@ class DecodingConfig(Section):
     prune: Penalty | None = None
     """Drop hypotheses that are this many nats less probable than the best of the same sentence and step (absolute threshold of
     Freitag and Al-Onaizan 2017), which is faster; null drops none."""
+    mbr_samples: Size | None = None
+    """Minimum Bayes risk decoding: draw so many translations and take the one most like all of them by chrF (Eikema and Aziz 2020).
+    null is beam search."""
+    mbr_temperature: Annotated[float, Field(ge=0.001, le=1000)] = 0.5
+    """Their softmax temperature; below 1 probable tokens become more probable."""
+
+    @property
+    def hypotheses(self) -> int:
+        """How many translations of a sentence are at work at a time: samples, or the beam size."""
+        return self.mbr_samples or self.beam_size
+
+    def wide_enough(self, n_best: int) -> dict[str, int]:
+        """The setting that gives at least so many hypotheses."""
+        return {"mbr_samples" if self.mbr_samples else "beam_size": max(self.hypotheses, n_best)}
 
 
 class EvaluationConfig(Section):

@@ -73,10 +73,9 @@ class Engine:
         if posterior:
             translator = self._posterior_translators[setting.model]
         if setting.kind == "translate":
-            beam_size = setting.beam_size or max(bundle.recipe.decoding.beam_size, setting.n_best)
-            translations = translator.translate(
-                [task.source for task in tasks], beam_size=beam_size, n_best=setting.n_best
-            )
+            own = bundle.recipe.decoding.wide_enough(setting.n_best)
+            search = own if setting.beam_size is None else {"beam_size": setting.beam_size}
+            translations = translator.translate([task.source for task in tasks], decoding=search, n_best=setting.n_best)
             return [
                 self._result(setting, task, translation) for task, translation in zip(tasks, translations, strict=True)
             ]
@@ -133,7 +132,7 @@ def describe(bundles: Sequence[Bundle], model_names: Sequence[str]) -> tuple[Mod
             source=source,
             target=target,
             alignment=bundle.recipe.model.has_attention,
-            beam_size=bundle.recipe.decoding.beam_size,
+            beam_size=bundle.recipe.decoding.hypotheses,
             parameters=bundle.parameters,
         )
         for identifier, name, (bundle, _, (source, target), _) in zip(identifiers, names, directions, strict=True)

@@ -27,7 +27,7 @@ class ModelDescription:
     alignment: bool
     """Whether it has attention."""
     beam_size: int
-    """Beam size of its recipe."""
+    """Hypotheses of a search by its recipe: the beam size, or the number of samples."""
     parameters: int
 
 

@@ -10,7 +10,7 @@ import torch
 from nmt.bundle.folder import RECIPE, SOURCE, TARGET, check_folder
 from nmt.errors import DataError, UsageError
 from nmt.fast import arithmetic
-from nmt.recipe import LENGTH_PENALTY, Recipe, changed_keys
+from nmt.recipe import LENGTH_PENALTY, MBR_SAMPLES, Recipe, changed_keys
 from nmt.runtime.files import remove_unfinished
 from nmt.training.best import BEST
 from nmt.training.checkpoint import State, Tensors, has_state, load_state
@@ -25,6 +25,7 @@ _BEFORE_TRAINING = (*_DESCRIPTION, DATA, "tensorboard")
 """Files that a run writes before its first state."""
 _EXTENSIBLE = (
     LENGTH_PENALTY,
+    MBR_SAMPLES,
     "training.epochs",
     "training.updates",
     "training.log_every",

@@ -25,7 +25,7 @@ from nmt.data.similarity import describe_weights
 from nmt.errors import DataError, NmtError
 from nmt.model.build import build_model
 from nmt.model.interface import ModelBuilder
-from nmt.recipe import LENGTH_PENALTY, Recipe, TrainingConfig, choose_again, is_chosen
+from nmt.recipe import LENGTH_PENALTY, MBR_SAMPLES, Recipe, TrainingConfig, choose_again, is_chosen
 from nmt.runtime.arguments import as_path
 from nmt.runtime.device import (
     as_device,
@@ -59,11 +59,12 @@ from nmt.training.optim import Clock, rate_factor, use_weights
 from nmt.training.parallel import LostRank, Ranks, device_of_rank, open_ranks
 from nmt.training.pretrained import Pretrained, load_pretrained
 from nmt.training.scheduled_sampling import teacher_forcing_ratio
+from nmt.training.search_choice import choose_search
 from nmt.training.stopping import Stop, Stopping
 from nmt.training.symptoms import Symptoms
 from nmt.training.text import TrainingText
 from nmt.training.update import PreparedGroup, TrainStep
-from nmt.training.validation import MAX_RELATIVE_LENGTH, Validator, compared_metrics, usable_tokenizer
+from nmt.training.validation import Validator, compared_metrics, usable_tokenizer
 from nmt.training.yielding import Yielding
 
 SAVE_EVERY = 600.0
@@ -374,7 +375,7 @@ class Trainer:
                 "(training.validation.patience)."
             )
         self._validate_mean()
-        self._choose_length_penalty()
+        self._choose_search()
         if warning := self.symptoms.worse_than_copying():
             self.log.show(warning)
         metric = compared_metrics(self.settings.validation)[0]
@@ -518,29 +519,21 @@ class Trainer:
             self.progress.averaged = self.progress.update
             self.save()
 
-    def _choose_length_penalty(self) -> None:
-        """Choose the length penalty of the model on the validation text, if the recipe leaves it open."""
-        if not is_chosen(self.recipe, LENGTH_PENALTY):
+    def _choose_search(self) -> None:
+        """Choose on the validation text how the model searches, as far as the recipe leaves it open."""
+        open_settings = [key for key in (LENGTH_PENALTY, MBR_SAMPLES) if is_chosen(self.recipe, key)]
+        if not open_settings or not self.validator.compares_translations:
             return
         weights = self.ranks.from_first(lambda: load_tensors(self.folder / WEIGHTS))
         with use_weights(weights, self.train_step.weights), self.stopping.at_once():
-            outcome = self.validator.best_length_penalty()
-        if outcome is not None:
-            best, outcomes = outcome
-            name = self.validator.metrics[0].partition(" ")[0]
-            tried = "; ".join(
-                f"{penalty:g}: {name} {score:.2f}, length {length:.2f}"
-                for penalty, (score, length) in sorted(outcomes.items())
-            )
-            reason = (
-                f"Search: length penalty {best:g}, the best on the validation text of those that translate at most "
-                f"{MAX_RELATIVE_LENGTH:g} times as long as the references ({tried})."
-            )
-            self.log.show(reason)
-            if self.ranks.is_first:
-                replace(self.bundle, recipe=choose_again(self.recipe, LENGTH_PENALTY, best, reason)).save_description(
-                    self.folder
-                )
+            metric = self.validator.metrics[0].partition(" ")[0]
+            choices = choose_search(open_settings, self.recipe.decoding, self.validator.search_outcome, metric)
+        recipe = self.recipe
+        for choice in choices:
+            self.log.show(choice.reason)
+            recipe = choose_again(recipe, choice)
+        if self.ranks.is_first:
+            replace(self.bundle, recipe=recipe).save_description(self.folder)
 
     def _figures(self) -> tuple[dict[str, Any], Rank]:
         """The figures of the current weights and their rank. A signal raises Stop at once.

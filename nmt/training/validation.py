@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import chain
 from operator import add
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,28 +26,19 @@ from nmt.errors import DataError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import MetricScore
 from nmt.fast import accelerate
-from nmt.recipe import DecodingConfig, Recipe, ValidationConfig
+from nmt.recipe import DecodingConfig, Recipe, ValidationConfig, change_decoding
 from nmt.runtime.device import Precision, autocast
 from nmt.runtime.wording import counted
 from nmt.training.bad_updates import Diverged
 from nmt.training.best import Rank
 from nmt.training.parallel import ALONE, Ranks
+from nmt.training.search_choice import Outcome
 
 MAX_LOSS = 100.0
 """A loss in nats per token that shows divergence; that of uniform predictions is the logarithm of the vocabulary size."""
 
 LEAST_BLEU = 1.0
 """BLEU from which on it orders validations. Below, a few n-grams more or less decide, not the translations."""
-
-LENGTH_PENALTIES = (0.0, 0.4, 0.7, 1.0, 1.1, 1.2, 1.3, 1.5, 1.8)
-"""What is tried for `decoding.length_penalty`."""
-
-LEAST_GAIN = 0.25
-"""How much the score must rise for another penalty: less is not worth translations of another length, which other metrics punish."""
-
-MAX_RELATIVE_LENGTH = 1.1
-"""Most characters of translations by those of the references, for a length penalty to be chosen: chrF is mostly recall, and rises
-while a weak model repeats itself."""
 
 MAX_LENGTH = 500
 """Most tokens per side of a pair in the loss, unless training reads longer ones: attention takes quadratic time. Translation
@@ -83,23 +74,6 @@ class _Text:
                 "split its lines, or raise data.filters.max_length."
             )
         return cls("-".join(text.languages), text, ids, rows, tokenizer)
-
-
-class PenaltyOutcome(NamedTuple):
-    """What came of a length penalty.
-
-    Attributes:
-        score: the first metric of the recipe.
-        length: characters of the translations by those of the references.
-    """
-
-    score: float
-    length: float
-
-    def is_better(self, other: PenaltyOutcome) -> bool:
-        """Whether it is less too long, or as good in this and scores more."""
-        excess, others = (max(each.length, MAX_RELATIVE_LENGTH) for each in (self, other))
-        return excess < others if excess != others else self.score >= other.score + LEAST_GAIN
 
 
 class Validator:
@@ -204,31 +178,24 @@ class Validator:
 
     def _scores(self, text: _Text) -> dict[str, MetricScore]:
         """The metrics that compare translations, if the recipe has any."""
-        beam_size = self.settings.validation.beam_size
-        decoding = self.bundle.recipe.decoding.model_copy(update={"beam_size": beam_size})
+        decoding = self._decoding({"beam_size": self.settings.validation.beam_size})
         return {} if not self._translation_metrics else self._scored(text, self._translations(text.text, decoding))
 
-    def best_length_penalty(self) -> tuple[float, dict[float, PenaltyOutcome]] | None:
-        """The length penalty with which beam search scores best, and what came of each that was tried.
+    @property
+    def compares_translations(self) -> bool:
+        """Whether the recipe has a metric of translations."""
+        return bool(self._translation_metrics)
 
-        Penalties that make translations longer than `MAX_RELATIVE_LENGTH` lose to those that do not, and each step away from 1 must
-        raise the score by `LEAST_GAIN`.
-        None if the recipe compares no translations.
-        """
-        outcomes: dict[float, PenaltyOutcome] = {}
+    def search_outcome(self, settings: Mapping[str, float]) -> Outcome:
+        """What came of translating with some decoding settings changed: the first metric of translations, and their length."""
+        translations = [self._translations(text.text, self._decoding(settings)) for text in self.texts]
+        figures = map(self._scored, self.texts, translations)
+        score = fmean(each[self._translation_metrics[0]].score for each in figures)
+        length = _characters(translations) / max(_characters(text.text.target for text in self.texts), 1)
+        return Outcome(score, length)
 
-        def measure(penalty: float) -> PenaltyOutcome:
-            decoding = self.bundle.recipe.decoding.model_copy(update={"length_penalty": penalty})
-            translations = [self._translations(text.text, decoding) for text in self.texts]
-            figures = map(self._scored, self.texts, translations)
-            score = fmean(each[self._translation_metrics[0]].score for each in figures)
-            length = _characters(translations) / max(_characters(text.text.target for text in self.texts), 1)
-            outcomes[penalty] = PenaltyOutcome(score, length)
-            return outcomes[penalty]
-
-        if not self._translation_metrics:
-            return None
-        return climb(LENGTH_PENALTIES, measure, start=1.0), outcomes
+    def _decoding(self, settings: Mapping[str, float]) -> DecodingConfig:
+        return change_decoding(self.bundle.recipe.decoding, settings, "Validation")
 
     @cached_property
     def copying(self) -> dict[str, float]:
@@ -265,18 +232,6 @@ class Validator:
 def _characters(texts: Iterable[Iterable[str]]) -> int:
     """How many characters there are in all lines."""
     return sum(map(len, chain.from_iterable(texts)))
-
-
-def climb(values: Sequence[float], measure: Callable[[float], PenaltyOutcome], start: float) -> float:
-    """The best of ascending values, as far as a climb from `start` finds it: upwards, or downwards if that is no better."""
-    best, best_outcome = start, measure(start)
-    for step in (1, -1):
-        place = values.index(start) + step
-        while 0 <= place < len(values) and (tried := measure(values[place])).is_better(best_outcome):
-            best, best_outcome, place = values[place], tried, place + step
-        if best != start:
-            break
-    return best
 
 
 def _mean(records: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

@@ -9,12 +9,10 @@ import torch
 from torch import nn
 
 from nmt.bundle.folder import Bundle
-from nmt.data.corpus import ParallelCorpus
 from nmt.errors import DataError
 from nmt.model.interface import ModelOutput
-from nmt.recipe import DecodingConfig, ValidationConfig
 from nmt.training.text import TrainingText
-from nmt.training.validation import LENGTH_PENALTIES, MAX_LENGTH, MAX_RELATIVE_LENGTH, PenaltyOutcome, Validator, climb
+from nmt.training.validation import MAX_LENGTH, Validator
 from tests.training import toy
 
 
@@ -61,55 +59,3 @@ def test_the_log_says_which_lines_the_perplexity_leaves_out(tmp_path: Path) -> N
 def test_a_text_of_long_lines_alone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"No pair of .* has at most 500 tokens per side"):
         validator(tmp_path, long_lines=2, short_lines=0)
-
-
-# --- the length penalty ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("best", "start", "tried"),
-    [
-        (1.0, 1.0, [1.0, 1.1, 0.7]),
-        (1.3, 1.0, [1.0, 1.1, 1.2, 1.3, 1.5]),
-        (1.8, 1.0, [1.0, 1.1, 1.2, 1.3, 1.5, 1.8]),
-        (0.0, 1.0, [1.0, 1.1, 0.7, 0.4, 0.0]),
-    ],
-)
-def test_a_climb_finds_the_best_value_without_trying_all(best: float, start: float, tried: list[float]) -> None:
-    seen = []
-
-    def measure(value: float) -> PenaltyOutcome:
-        seen.append(value)
-        return PenaltyOutcome(-10 * abs(value - best), 0.9)
-
-    assert climb(LENGTH_PENALTIES, measure, start) == best
-    assert seen == tried
-
-
-def test_a_length_penalty_does_not_win_by_translations_that_are_too_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """chrF rewards recall: all of the reference and as much again scores more than half of it."""
-    text = validator(tmp_path, long_lines=0)
-    length = {1.0: 0.3, 1.1: 0.6}
-
-    def translate(corpus: ParallelCorpus, decoding: DecodingConfig) -> list[str]:
-        return [(2 * line)[: int(length.get(decoding.length_penalty, 2.0) * len(line))] for line in corpus.target]
-
-    monkeypatch.setattr(
-        text, "settings", text.settings.model_copy(update={"validation": ValidationConfig(metrics=("chrf",))})
-    )
-    monkeypatch.setattr(text, "_translations", translate)
-    best, outcomes = text.best_length_penalty() or (None, {})
-    assert best == 1.1
-    assert outcomes[1.2].score > outcomes[1.1].score
-    assert outcomes[1.2].length > MAX_RELATIVE_LENGTH > outcomes[1.1].length
-
-
-def test_a_small_gain_is_not_worth_another_penalty() -> None:
-    assert climb(LENGTH_PENALTIES, lambda value: PenaltyOutcome(20 + 2 * value, 0.9), 1.0) == 1.0
-    assert climb(LENGTH_PENALTIES, lambda value: PenaltyOutcome(20 + 3 * value, 0.9), 1.0) == 1.8
-
-
-def test_from_translations_that_are_too_long_the_climb_leads_down() -> None:
-    assert climb(LENGTH_PENALTIES, lambda value: PenaltyOutcome(20 + 3 * value, 1.4 * value), 1.0) == 0.7

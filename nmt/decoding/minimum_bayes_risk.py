@@ -1,0 +1,68 @@
+"""Minimum Bayes risk decoding: of random translations, the one that is most like all of them.
+
+    y* = argmax_{y in Y} chrF(y, mean n-gram counts of Y),   Y drawn from p(y | x)^(1 / T)
+
+After Kumar and Byrne 2004 and Eikema and Aziz 2020. Vamvas and Sennrich 2024 compare with the mean counts instead of each translation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import TypeVar
+
+from nmt.search.hypothesis import Hypothesis
+
+ORDER, BETA = 6, 2
+"""Longest n-grams of chrF, and the weight of its recall, as in sacreBLEU."""
+
+HypothesisT = TypeVar("HypothesisT", bound=Hypothesis)
+
+
+def most_expected(drawn: Sequence[tuple[HypothesisT, str]], count: int) -> list[tuple[HypothesisT, str]]:
+    """Up to `count` hypotheses with different texts, by falling expected chrF.
+
+    Args:
+        drawn: random hypotheses with their texts.
+        count: how many to return at most.
+    """
+    first = {text: hypothesis for hypothesis, text in reversed(drawn)}
+    scores = expected_chrf([text for _, text in drawn])
+    ranked = sorted(first, key=lambda text: -scores[text])
+    return [(first[text], text) for text in ranked[:count]]
+
+
+def expected_chrf(texts: Sequence[str]) -> dict[str, float]:
+    """The chrF, from 0 to 1, of each text against the mean n-gram counts of all texts, themselves included.
+
+    For a single reference this is sacreBLEU's chrF of a sentence: precision and recall are means over the n that both sides have.
+    """
+    times = Counter(texts)
+    precisions: dict[str, list[float]] = {text: [] for text in times}
+    recalls: dict[str, list[float]] = {text: [] for text in times}
+    for n in range(1, ORDER + 1):
+        counts = {text: _ngrams(text, n) for text in times}
+        mean: dict[str, float] = defaultdict(float)
+        for text, own in counts.items():
+            for ngram, number in own.items():
+                mean[ngram] += number * times[text] / len(texts)
+        total = sum(mean.values())
+        for text, own in counts.items():
+            if own:
+                matches = sum(min(number, mean[ngram]) for ngram, number in own.items())
+                precisions[text].append(matches / own.total())
+                recalls[text].append(matches / total)
+    return {text: _f_score(precisions[text], recalls[text]) for text in times}
+
+
+def _ngrams(text: str, n: int) -> Counter[str]:
+    """The n-grams of the characters of a text, without spaces."""
+    letters = "".join(text.split())
+    return Counter(letters[start : start + n] for start in range(len(letters) - n + 1))
+
+
+def _f_score(precisions: Sequence[float], recalls: Sequence[float]) -> float:
+    """F_beta of the means; 0 if there is nothing to compare."""
+    precision, recall = (sum(values) / max(len(values), 1) for values in (precisions, recalls))
+    weighted = BETA**2 * precision + recall
+    return (1 + BETA**2) * precision * recall / weighted if weighted else 0.0

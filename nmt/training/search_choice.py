@@ -1,0 +1,110 @@
+"""Choose on the validation text how to search, once training ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from nmt.recipe import LENGTH_PENALTY, MBR_SAMPLES, Choice, DecodingConfig
+
+LENGTH_PENALTIES = (0.0, 0.4, 0.7, 1.0, 1.1, 1.2, 1.3, 1.5, 1.8)
+"""What is tried for `decoding.length_penalty`."""
+
+LEAST_GAIN = 0.25
+"""How much the score must rise for another penalty: less is not worth translations of another length, which other metrics punish."""
+
+MAX_RELATIVE_LENGTH = 1.1
+"""Most characters of translations by those of the references, for a length penalty to be chosen: chrF is mostly recall, and rises
+while a weak model repeats itself."""
+
+SAMPLES = 32
+"""What is tried for `decoding.mbr_samples`."""
+
+LEAST_MBR_GAIN = 1.0
+"""How much chrF must rise for minimum Bayes risk decoding, which takes several times as long as a beam and costs BLEU."""
+
+
+class Outcome(NamedTuple):
+    """What came of a way to search.
+
+    Attributes:
+        score: the first metric of the recipe.
+        length: characters of the translations by those of the references.
+    """
+
+    score: float
+    length: float
+
+    def is_better(self, other: Outcome, gain: float = LEAST_GAIN) -> bool:
+        """Whether it is less too long, or as good in this and scores so much more."""
+        excess, others = (max(each.length, MAX_RELATIVE_LENGTH) for each in (self, other))
+        return excess < others if excess != others else self.score >= other.score + gain
+
+
+Measure = Callable[[Mapping[str, float]], Outcome]
+"""Translates the validation text with some decoding settings changed."""
+
+
+def choose_search(keys: Sequence[str], decoding: DecodingConfig, measure: Measure, metric: str) -> list[Choice]:
+    """How to search: the settings that were left open, each with a reason.
+
+    Args:
+        keys: the dotted keys of these settings, `LENGTH_PENALTY` and `MBR_SAMPLES` among them.
+        decoding: the settings of the recipe.
+        measure: tells what comes of some settings.
+        metric: the name of its score.
+    """
+    measure_beam = partial(_measure_beam, measure, decoding.beam_size)
+    penalty, choices = decoding.length_penalty, []
+    outcomes: dict[float, Outcome] = {}
+    if LENGTH_PENALTY in keys:
+        penalty, outcomes = choose_length_penalty(measure_beam)
+        tried = "; ".join(f"{each:g}: {_words(outcomes[each], metric)}" for each in sorted(outcomes))
+        reason = (
+            f"Search: length penalty {penalty:g}, the best on the validation text of those that translate at most "
+            f"{MAX_RELATIVE_LENGTH:g} times as long as the references ({tried})."
+        )
+        choices.append(Choice({LENGTH_PENALTY: penalty}, reason))
+    if MBR_SAMPLES in keys:
+        beam, drawn = outcomes.get(penalty) or measure_beam(penalty), measure({"mbr_samples": SAMPLES})
+        samples = SAMPLES if drawn.is_better(beam, LEAST_MBR_GAIN) else None
+        way = "by beam" if samples is None else f"minimum Bayes risk decoding with {SAMPLES} samples"
+        reason = f"Search: {way}; samples have {_words(drawn, metric)} on the validation text, the beam {_words(beam, metric)}."
+        choices.append(Choice({MBR_SAMPLES: samples}, reason))
+    return choices
+
+
+def choose_length_penalty(measure: Callable[[float], Outcome]) -> tuple[float, dict[float, Outcome]]:
+    """The length penalty with which beam search scores best, and what came of each that was tried.
+
+    Penalties that make translations longer than `MAX_RELATIVE_LENGTH` lose to those that do not, and each step away from 1 must
+    raise the score by `LEAST_GAIN`.
+    """
+    outcomes: dict[float, Outcome] = {}
+
+    def record(penalty: float) -> Outcome:
+        outcomes[penalty] = measure(penalty)
+        return outcomes[penalty]
+
+    return climb(LENGTH_PENALTIES, record, start=1.0), outcomes
+
+
+def _measure_beam(measure: Measure, beam_size: int, penalty: float) -> Outcome:
+    return measure({"beam_size": beam_size, "length_penalty": penalty})
+
+
+def climb(values: Sequence[float], measure: Callable[[float], Outcome], start: float) -> float:
+    """The best of ascending values, as far as a climb from `start` finds it: upwards, or downwards if that is no better."""
+    best, best_outcome = start, measure(start)
+    for step in (1, -1):
+        place = values.index(start) + step
+        while 0 <= place < len(values) and (tried := measure(values[place])).is_better(best_outcome):
+            best, best_outcome, place = values[place], tried, place + step
+        if best != start:
+            break
+    return best
+
+
+def _words(outcome: Outcome, metric: str) -> str:
+    return f"{metric} {outcome.score:.2f}, length {outcome.length:.2f}"

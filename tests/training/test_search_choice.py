@@ -1,0 +1,91 @@
+"""How to search is chosen on the validation text: a length penalty that is not too long, and samples where they gain much."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from nmt.recipe import LENGTH_PENALTY, MBR_SAMPLES, DecodingConfig
+from nmt.training.search_choice import (
+    LEAST_MBR_GAIN,
+    LENGTH_PENALTIES,
+    MAX_RELATIVE_LENGTH,
+    SAMPLES,
+    Outcome,
+    choose_length_penalty,
+    choose_search,
+    climb,
+)
+
+
+@pytest.mark.parametrize(
+    ("best", "start", "tried"),
+    [
+        (1.0, 1.0, [1.0, 1.1, 0.7]),
+        (1.3, 1.0, [1.0, 1.1, 1.2, 1.3, 1.5]),
+        (1.8, 1.0, [1.0, 1.1, 1.2, 1.3, 1.5, 1.8]),
+        (0.0, 1.0, [1.0, 1.1, 0.7, 0.4, 0.0]),
+    ],
+)
+def test_a_climb_finds_the_best_value_without_trying_all(best: float, start: float, tried: list[float]) -> None:
+    seen = []
+
+    def measure(value: float) -> Outcome:
+        seen.append(value)
+        return Outcome(-10 * abs(value - best), 0.9)
+
+    assert climb(LENGTH_PENALTIES, measure, start) == best
+    assert seen == tried
+
+
+def test_a_length_penalty_does_not_win_by_translations_that_are_too_long() -> None:
+    """chrF rewards recall: all of the reference and as much again scores more than half of it."""
+    length = {1.0: 0.3, 1.1: 0.6}
+
+    def measure(penalty: float) -> Outcome:
+        return Outcome(30 * length.get(penalty, 2.0), length.get(penalty, 2.0))
+
+    best, outcomes = choose_length_penalty(measure)
+    assert best == 1.1
+    assert outcomes[1.2].score > outcomes[1.1].score
+    assert outcomes[1.2].length > MAX_RELATIVE_LENGTH > outcomes[1.1].length
+
+
+def test_a_small_gain_is_not_worth_another_penalty() -> None:
+    assert climb(LENGTH_PENALTIES, lambda value: Outcome(20 + 2 * value, 0.9), 1.0) == 1.0
+    assert climb(LENGTH_PENALTIES, lambda value: Outcome(20 + 3 * value, 0.9), 1.0) == 1.8
+
+
+def test_from_translations_that_are_too_long_the_climb_leads_down() -> None:
+    assert climb(LENGTH_PENALTIES, lambda value: Outcome(20 + 3 * value, 1.4 * value), 1.0) == 0.7
+
+
+@pytest.mark.parametrize(
+    ("drawn", "samples"),
+    [
+        (Outcome(20 + LEAST_MBR_GAIN, 1.0), SAMPLES),
+        (Outcome(19.9 + LEAST_MBR_GAIN, 1.0), None),
+        (Outcome(30, 1.2), None),
+    ],
+)
+def test_samples_are_drawn_where_they_gain_much_and_are_not_too_long(drawn: Outcome, samples: int | None) -> None:
+    seen: list[Mapping[str, float]] = []
+
+    def measure(settings: Mapping[str, float]) -> Outcome:
+        seen.append(settings)
+        return drawn if "mbr_samples" in settings else Outcome(20, 0.9)
+
+    decoding = DecodingConfig(beam_size=4, length_penalty=0.5)
+    [choice] = choose_search([MBR_SAMPLES], decoding, measure, "chrF")
+    assert choice.settings == {MBR_SAMPLES: samples}
+    assert "the beam chrF 20.00, length 0.90" in choice.reason
+    assert seen == [{"beam_size": 4, "length_penalty": 0.5}, {"mbr_samples": SAMPLES}]
+
+
+def test_samples_are_compared_with_the_best_length_penalty() -> None:
+    def measure(settings: Mapping[str, float]) -> Outcome:
+        return Outcome(25 if "mbr_samples" in settings else 20 + 3 * settings["length_penalty"], 0.9)
+
+    penalty, samples = choose_search([LENGTH_PENALTY, MBR_SAMPLES], DecodingConfig(), measure, "chrF")
+    assert penalty.settings == {LENGTH_PENALTY: 1.8}
+    assert samples.settings == {MBR_SAMPLES: None}  # 25 against 25.4
+    assert choose_search([], DecodingConfig(), measure, "chrF") == []

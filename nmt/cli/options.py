@@ -252,8 +252,9 @@ def build_translator(
     from nmt.decoding.translator import Translator
 
     settings = {key: None if value == NONE else value for key, value in (decoding or {}).items() if value is not None}
-    if not settings.keys() & {"beam_size", "mbr_samples"}:
-        settings |= bundles[0].recipe.decoding.wide_enough(options.get("n_best", 1))
+    if settings.get("beam_size", settings.get("mbr_samples")) is None:
+        search = {"mbr_samples": None} if "mbr_samples" in settings else {}
+        settings |= bundles[0].recipe.decoding.model_copy(update=search).wide_enough(options.get("n_best", 1))
     if next(bundles[0].model.parameters()).device.type == "cpu":
         processes = torch.get_num_threads()
         options, window = {"processes": processes, **options}, window or WINDOW * processes

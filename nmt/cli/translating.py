@@ -287,7 +287,8 @@ def _sampling(
     options = {name: value for name, value in options.items() if value is not None}
     if not is_sampling:
         for name in options:
-            raise UsageError(f"--{name.replace('_', '-')} says how translations are drawn: give --sample too.")
+            way = "--sample or --mbr" if name == "temperature" else "--sample"
+            raise UsageError(f"--{name.replace('_', '-')} says how translations are drawn: give {way} too.")
         return None
     for name, value in search_options.items():
         if value is not None:

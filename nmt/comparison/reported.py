@@ -67,9 +67,7 @@ class Measurement:
         """How to decode or align, in words."""
         if self.decoding is None:
             return self.weights
-        beam = "greedy" if self.decoding.beam_size == 1 else f"beam {self.decoding.beam_size}"
-        penalty = f", length penalty {self.decoding.length_penalty:g}" if self.decoding.beam_size > 1 else ""
-        return beam + penalty + (", unknown words replaced" if self.replace_unknown else "")
+        return self.decoding.way + (", unknown words replaced" if self.replace_unknown else "")
 
 
 def measurements(recipe: Recipe, text: HeldOut) -> list[Measurement]:

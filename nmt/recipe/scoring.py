@@ -39,6 +39,13 @@ class DecodingConfig(Section):
         """How many translations of a sentence are at work at a time: samples, or the beam size."""
         return self.mbr_samples or self.beam_size
 
+    @property
+    def way(self) -> str:
+        """How it decodes, in words."""
+        if self.mbr_samples is not None:
+            return f"minimum Bayes risk, {self.mbr_samples} samples"
+        return "greedy" if self.beam_size == 1 else f"beam {self.beam_size}, length penalty {self.length_penalty:g}"
+
     def wide_enough(self, n_best: int) -> dict[str, int]:
         """The setting that gives at least so many hypotheses."""
         return {"mbr_samples" if self.mbr_samples else "beam_size": max(self.hypotheses, n_best)}

@@ -47,7 +47,7 @@ def describe_network(bundle: Bundle) -> dict[str, str]:
         **_architecture(model),
         "embedding": f"{model.embedding}{scaled}, tied: {model.tie}",
         "parameters": f"{bundle.parameters:,}",
-        "decoding": f"beam {recipe.decoding.beam_size}, length penalty {recipe.decoding.length_penalty:g}",
+        "decoding": recipe.decoding.way,
     }
 
 

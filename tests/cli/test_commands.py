@@ -357,14 +357,30 @@ def test_samples_follow_from_their_seed_and_line(model: Path) -> None:
     )
 
 
+def test_of_samples_the_one_most_like_all_is_written(model: Path) -> None:
+    text = b"the dog sees the cat\nthe man likes the house\n"
+    drawn = good(nmt("translate", model, "--sample", "--temperature", "0.7", "--n-best", 6, stdin=text))
+    samples = [row.split("\t") for row in drawn.splitlines()]
+    written = good(nmt("translate", model, "--mbr", 6, "--temperature", "0.7", stdin=text)).splitlines()
+    for line, translation in enumerate(written, start=1):
+        assert translation in {row[2] for row in samples if row[0] == str(line)}
+    assert len(written) == 2
+    refusal = "n_best must be at most mbr_samples, which is 2, but is 3."
+    assert bad(nmt("translate", model, "--mbr", 2, "--n-best", 3, stdin=text), 2) == refusal
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--temperature", "2"], "--temperature says how translations are drawn: give --sample too."),
+        (["--temperature", "2"], "--temperature says how translations are drawn: give --sample or --mbr too."),
         (["--top-k", "2"], "--top-k says how translations are drawn: give --sample too."),
         (["--seed", "2"], "--seed says how"),
         (["--sample", "--beam-size", "2"], "--sample draws translations and searches for none: leave out --beam-size."),
         (["--sample", "--horizon", "none"], "leave out --horizon."),
+        (["--sample", "--mbr", "8"], "leave out --mbr."),
+        (["--mbr", "8", "--beam-size", "2"], "--mbr draws translations and searches for none: leave out --beam-size."),
+        (["--mbr", "0"], "'0' is neither a number from 1 up nor 'none'."),
+        (["--mbr", "8", "--seed", "2"], "--seed says how"),
         (["--sample", "--temperature", "0"], "'--temperature'"),
         (["--horizon", "0"], "'0' is neither a number from 1 up nor 'none'."),
         (["--horizon", "nothing"], "'nothing' is neither"),

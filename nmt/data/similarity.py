@@ -107,9 +107,10 @@ def spellings(lines: Sequence[str], held_out: Sequence[str]) -> float:
     return float(high - low)
 
 
-def pair_weights(similarity: Floats, parts: Sequence[range], strength: float) -> Floats:
+def pair_weights(similarity: Floats, parts: Sequence[range], strengths: Sequence[float]) -> Floats:
     """How often an epoch shows each pair: in proportion to exp(strength x similarity), at most `MOST` times, once in the mean of a part."""
-    return np.concatenate([_weights(similarity[part.start : part.stop], strength) for part in parts])
+    own = zip(parts, strengths, strict=True)
+    return np.concatenate([_weights(similarity[part.start : part.stop], strength) for part, strength in own])
 
 
 def describe_weights(weights: Floats) -> str:

@@ -80,6 +80,8 @@ class CorpusConfig(TextConfig):
     tag: Annotated[str, Field(pattern=r"^<[^\s<>\u2581]+>$", max_length=40)] | None = None
     """A word in angle brackets that is put before every source line, such as `<BT>` for back-translated text (Caswell et al. 2019).
     It is one token of the subwords that are trained. Validation and test text get no such tag."""
+    similarity: Annotated[float, Field(ge=0, le=10)] | None = None
+    """How strongly its pairs that are like the validation text are preferred. Default: data.similarity."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -110,7 +112,7 @@ def _alternatives(keys: str) -> Discriminator:
 _CorpusOfMixture = Annotated[CorpusConfig, BeforeValidator(_from_locator, json_schema_input_type=str | CorpusConfig)]
 _TrainingText = Annotated[
     Annotated[str, Tag("locator")] | Annotated[tuple[_CorpusOfMixture, ...], Tag("mixture")],
-    _alternatives("corpus, from, to, weight, tag"),
+    _alternatives("corpus, from, to, weight, tag, similarity"),
 ]
 _TextOfPair = Annotated[TextConfig, BeforeValidator(_from_locator, json_schema_input_type=str | TextConfig)]
 HeldOutText = Annotated[
@@ -162,6 +164,11 @@ class DataConfig(Section):
     def corpora(self) -> tuple[CorpusConfig, ...]:
         """The training corpora, of which there is one unless they are mixed."""
         return (CorpusConfig(corpus=self.train),) if isinstance(self.train, str) else self.train
+
+    @property
+    def similarities(self) -> list[float]:
+        """How strongly pairs of each corpus that are like the validation text are preferred."""
+        return [self.similarity if corpus.similarity is None else corpus.similarity for corpus in self.corpora]
 
     @staticmethod
     def texts(value: str | tuple[TextConfig, ...] | None) -> tuple[TextConfig, ...]:

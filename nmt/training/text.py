@@ -59,7 +59,9 @@ class TrainingText:
             train,
             valid,
             None if guided is None else load_links(guided.links, train, source=data.source),
-            pair_weights(similarities(train, valid), train.ranges, data.similarity) if data.similarity else None,
+            pair_weights(similarities(train, valid), train.ranges, data.similarities)
+            if any(data.similarities)
+            else None,
             rare_words(train.untagged.source) if data.copying else (),
         )
 

@@ -16,6 +16,7 @@ from nmt.data.corpus import ParallelCorpus
 from nmt.data.mixture import mix, rows_by_weight
 from nmt.data.profile import profile_text
 from nmt.data.similarity import MOST, ORDER, CharacterModel, describe_weights, pair_weights, similarities, spellings
+from nmt.recipe import parse_recipe
 
 WORDS = ("kato", "hundo", "domo", "arbo", "granda", "vidas")
 OTHERS = ("the", "quick", "brown", "wolves", "jumped", "often")
@@ -74,7 +75,7 @@ def test_a_pair_is_shown_more_often_the_more_similar_it_is() -> None:
     train = corpus([*text(WORDS, 300, seed=1), *text(OTHERS, 100, seed=2)])
     valid = corpus(text(OTHERS, 100, seed=3))
     found = similarities(train, valid)
-    weights, stronger = (pair_weights(found, train.ranges, strength) for strength in (0.5, 2))
+    weights, stronger = (pair_weights(found, train.ranges, [strength]) for strength in (0.5, 2))
     for each in (weights, stronger):
         assert each.mean() == pytest.approx(1, abs=0.01)
         assert 0 <= each.min() <= each.max() <= MOST
@@ -92,7 +93,7 @@ def test_each_corpus_of_a_mixture_has_its_own_mean_and_validation_text() -> None
     ours, theirs = corpus(text(WORDS, 50, seed=1)), corpus(text(WORDS, 30, seed=2), ("eo", "yy"))
     train = mix([ours, theirs], [("<2xx>",), ("<2yy>",)])
     found = similarities(train, mix([corpus(text(OTHERS, 20, seed=3))], [("<2xx>",)]))
-    weights = pair_weights(found, train.ranges, 1)
+    weights = pair_weights(found, train.ranges, [1, 1])
     assert len(weights) == 80
     assert weights[:50].mean() == pytest.approx(1, abs=0.01)
     assert weights[:50].std() > 0
@@ -100,7 +101,19 @@ def test_each_corpus_of_a_mixture_has_its_own_mean_and_validation_text() -> None
 
 
 def test_without_strength_every_pair_is_shown_once() -> None:
-    assert pair_weights(np.array([-3.0, 2.0, 0.5]), [range(2), range(2, 2), range(2, 3)], 0).tolist() == [1, 1, 1]
+    found, parts = np.array([-3.0, 2.0, 0.5, 1.5]), [range(2), range(2, 2), range(2, 4)]
+    assert pair_weights(found, parts, [0, 0, 0]).tolist() == [1, 1, 1, 1]
+    uneven = pair_weights(found, parts, [0, 1, 1])
+    assert uneven[:2].tolist() == [1, 1]
+    assert uneven[2] < 1 < uneven[3]
+
+
+def test_a_corpus_may_say_how_strongly_its_own_pairs_are_preferred() -> None:
+    corpora = ({"corpus": "a", "similarity": 2}, {"corpus": "b", "similarity": 0}, "c")
+    data = {"source": "eo", "target": "xx", "train": corpora, "valid": "v", "similarity": 0.5}
+    assert parse_recipe({"name": "mix", "data": data}, "mix").data.similarities == [2, 0, 0.5]
+    single = parse_recipe({"name": "one", "data": {**data, "train": "a"}}, "one")
+    assert single.data.similarities == [0.5]
 
 
 def test_two_spellings_differ_and_one_does_not() -> None:

@@ -193,7 +193,7 @@ def test_saving_again_replaces_the_model_and_leaves_no_other_file(bundle: Bundle
 def test_a_full_disk_while_saving_leaves_the_old_model(bundle: Bundle, folder: Path) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, limits[1]))  # the nearest thing to a full disk without one
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, limits[1]))  # the nearest thing to a full disk without one
     try:
         with pytest.raises(DataError, match=r"Cannot write .*weights\.safetensors"):
             bundle.save(folder)

@@ -106,7 +106,7 @@ class BatchDecoder:
             for sentence, each in zip(sentences, n_best_lists, strict=True)
         ]
         if self.chooses_by_risk:
-            written = [most_expected(each, settings.n_best) for each in written]
+            written = [most_expected(each, settings.n_best, settings.decoding.mbr_beta) for each in written]
         alignments = self._alignments(sentences, [[item for item, _ in each] for each in written])
         return [
             [

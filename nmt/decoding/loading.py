@@ -55,7 +55,7 @@ def load(
         head: the head of that layer, from 1. Default: the mean of its heads; if no layer is given either, the recipe's
             `alignment_head`.
         beam_size: hypotheses per sentence that search keeps; 1 is greedy search. Default: that of the (first) model's
-            recipe, as for the next seven.
+            recipe, as for the next eight.
         length_penalty: alpha of Wu et al. 2016, eq. 14.
         coverage_penalty: beta of the same equation.
         max_ratio: longest output, as a multiple of the source length in tokens, plus 10.
@@ -64,6 +64,7 @@ def load(
         mbr_samples: minimum Bayes risk decoding: draw so many translations and take the one most like all of them by chrF, or
             the `n_best` most like them; scores stay those of the model. None, or a beam size alone, is beam search.
         mbr_temperature: their softmax temperature.
+        mbr_beta: beta of chrF there; smaller values make translations shorter.
         decoding: a `DecodingConfig`, which replaces these settings of the recipe, or a dict, which changes some of them.
         n_best: most hypotheses per line, up to the beam size or the number of samples; with `sampling`, that number. Default: 1.
         alignments: whether hypotheses carry their alignment. Default: True.

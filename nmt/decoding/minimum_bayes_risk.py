@@ -13,29 +13,34 @@ from typing import TypeVar
 
 from nmt.search.hypothesis import Hypothesis
 
-ORDER, BETA = 6, 2
-"""Longest n-grams of chrF, and the weight of its recall, as in sacreBLEU."""
+ORDER = 6
+"""Longest n-grams of chrF, as in sacreBLEU."""
 
 HypothesisT = TypeVar("HypothesisT", bound=Hypothesis)
 
 
-def most_expected(drawn: Sequence[tuple[HypothesisT, str]], count: int) -> list[tuple[HypothesisT, str]]:
+def most_expected(drawn: Sequence[tuple[HypothesisT, str]], count: int, beta: float) -> list[tuple[HypothesisT, str]]:
     """Up to `count` hypotheses with different texts, by falling expected chrF.
 
     Args:
         drawn: random hypotheses with their texts.
         count: how many to return at most.
+        beta: as for `expected_chrf`.
     """
     first = {text: hypothesis for hypothesis, text in reversed(drawn)}
-    scores = expected_chrf([text for _, text in drawn])
+    scores = expected_chrf([text for _, text in drawn], beta)
     ranked = sorted(first, key=lambda text: -scores[text])
     return [(first[text], text) for text in ranked[:count]]
 
 
-def expected_chrf(texts: Sequence[str]) -> dict[str, float]:
+def expected_chrf(texts: Sequence[str], beta: float = 2.0) -> dict[str, float]:
     """The chrF, from 0 to 1, of each text against the mean n-gram counts of all texts, themselves included.
 
     For a single reference this is sacreBLEU's chrF of a sentence: precision and recall are means over the n that both sides have.
+
+    Args:
+        texts: the texts, repeated ones as often as they were drawn.
+        beta: how many times as much recall counts as precision; sacreBLEU's is 2.
     """
     times = Counter(texts)
     precisions: dict[str, list[float]] = {text: [] for text in times}
@@ -52,7 +57,7 @@ def expected_chrf(texts: Sequence[str]) -> dict[str, float]:
                 matches = sum(min(number, mean[ngram]) for ngram, number in own.items())
                 precisions[text].append(matches / own.total())
                 recalls[text].append(matches / total)
-    return {text: _f_score(precisions[text], recalls[text]) for text in times}
+    return {text: _f_score(precisions[text], recalls[text], beta) for text in times}
 
 
 def _ngrams(text: str, n: int) -> Counter[str]:
@@ -61,8 +66,8 @@ def _ngrams(text: str, n: int) -> Counter[str]:
     return Counter(letters[start : start + n] for start in range(len(letters) - n + 1))
 
 
-def _f_score(precisions: Sequence[float], recalls: Sequence[float]) -> float:
+def _f_score(precisions: Sequence[float], recalls: Sequence[float], beta: float) -> float:
     """F_beta of the means; 0 if there is nothing to compare."""
     precision, recall = (sum(values) / max(len(values), 1) for values in (precisions, recalls))
-    weighted = BETA**2 * precision + recall
-    return (1 + BETA**2) * precision * recall / weighted if weighted else 0.0
+    weighted = beta**2 * precision + recall
+    return (1 + beta**2) * precision * recall / weighted if weighted else 0.0

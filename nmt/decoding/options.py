@@ -36,6 +36,7 @@ class CallOptions(TypedDict, total=False):
     prune: float | None
     mbr_samples: int | None
     mbr_temperature: float
+    mbr_beta: float
     decoding: DecodingConfig | Mapping[str, Any] | None
     n_best: int
     sampling: Sampling | None

@@ -19,7 +19,16 @@ from nmt.recipe.attention import (
     ScoreConfig,
     WindowConfig,
 )
-from nmt.recipe.choosing import LENGTH_PENALTY, MBR_SAMPLES, Choice, Choose, SideProfile, TextProfile, choose_settings
+from nmt.recipe.choosing import (
+    LENGTH_PENALTY,
+    MBR_BETA,
+    MBR_SAMPLES,
+    Choice,
+    Choose,
+    SideProfile,
+    TextProfile,
+    choose_settings,
+)
 from nmt.recipe.data import (
     CorpusConfig,
     DataConfig,
@@ -95,6 +104,7 @@ from nmt.recipe.transformer import TransformerModelConfig
 __all__ = [
     "EXAMPLE_DATA",
     "LENGTH_PENALTY",
+    "MBR_BETA",
     "MBR_SAMPLES",
     "AdadeltaConfig",
     "AdamConfig",

@@ -12,7 +12,7 @@ from nmt.runtime.wording import counted
 
 AUTO = "auto"
 """The value of `chosen` that asks for choices."""
-LENGTH_PENALTY, MBR_SAMPLES = "decoding.length_penalty", "decoding.mbr_samples"
+LENGTH_PENALTY, MBR_SAMPLES, MBR_BETA = (f"decoding.{name}" for name in ("length_penalty", "mbr_samples", "mbr_beta"))
 """What training chooses itself, at its end."""
 _METRICS = "training.validation.metrics"
 _VOCABULARIES = ((2e6, 8000), (20e6, 14_000), (math.inf, 32_000))
@@ -260,7 +260,9 @@ def _search(text: TextProfile, own: Mapping[str, Any]) -> list[Choice]:
     last = "on the validation text once training ends"
     choices = [Choice({LENGTH_PENALTY: 1.0}, f"Search: the length penalty is chosen {last}.")]
     if own.get(_METRICS, ["chrf"] if _is_hard(text) else ["bleu"])[0] == "chrf":
-        choices.append(Choice({MBR_SAMPLES: None}, f"Search: minimum Bayes risk decoding is tried {last}."))
+        choices.append(
+            Choice({MBR_SAMPLES: None, MBR_BETA: 2.0}, f"Search: minimum Bayes risk decoding is tried {last}.")
+        )
     return choices
 
 

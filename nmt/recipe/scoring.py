@@ -33,6 +33,8 @@ class DecodingConfig(Section):
     null is beam search."""
     mbr_temperature: Annotated[float, Field(ge=0.001, le=1000)] = 0.5
     """Their softmax temperature; below 1 probable tokens become more probable."""
+    mbr_beta: Annotated[float, Field(gt=0, le=10)] = 2.0
+    """beta of chrF there: recall counts beta times as much as precision. Smaller values make translations shorter."""
 
     @property
     def hypotheses(self) -> int:

@@ -10,7 +10,7 @@ import torch
 from nmt.bundle.folder import RECIPE, SOURCE, TARGET, check_folder
 from nmt.errors import DataError, UsageError
 from nmt.fast import arithmetic
-from nmt.recipe import LENGTH_PENALTY, MBR_SAMPLES, Recipe, changed_keys
+from nmt.recipe import LENGTH_PENALTY, MBR_BETA, MBR_SAMPLES, Recipe, changed_keys
 from nmt.runtime.files import remove_unfinished
 from nmt.training.best import BEST
 from nmt.training.checkpoint import State, Tensors, has_state, load_state
@@ -26,6 +26,7 @@ _BEFORE_TRAINING = (*_DESCRIPTION, DATA, "tensorboard")
 _EXTENSIBLE = (
     LENGTH_PENALTY,
     MBR_SAMPLES,
+    MBR_BETA,
     "training.epochs",
     "training.updates",
     "training.log_every",

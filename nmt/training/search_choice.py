@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from nmt.recipe import LENGTH_PENALTY, MBR_SAMPLES, Choice, DecodingConfig
+from nmt.recipe import LENGTH_PENALTY, MBR_BETA, MBR_SAMPLES, Choice, DecodingConfig
 
 LENGTH_PENALTIES = (0.0, 0.4, 0.7, 1.0, 1.1, 1.2, 1.3, 1.5, 1.8)
 """What is tried for `decoding.length_penalty`."""
@@ -18,8 +18,8 @@ MAX_RELATIVE_LENGTH = 1.1
 """Most characters of translations by those of the references, for a length penalty to be chosen: chrF is mostly recall, and rises
 while a weak model repeats itself."""
 
-SAMPLES = 32
-"""What is tried for `decoding.mbr_samples`."""
+SAMPLES, BETAS = 32, (1.0, 1.25, 1.5, 2.0)
+"""What is tried for `decoding.mbr_samples` and `decoding.mbr_beta`."""
 
 LEAST_MBR_GAIN = 1.0
 """How much chrF must rise for minimum Bayes risk decoding, which takes several times as long as a beam and costs BLEU."""
@@ -59,7 +59,7 @@ def choose_search(keys: Sequence[str], decoding: DecodingConfig, measure: Measur
     penalty, choices = decoding.length_penalty, []
     outcomes: dict[float, Outcome] = {}
     if LENGTH_PENALTY in keys:
-        penalty, outcomes = choose_length_penalty(measure_beam)
+        penalty, outcomes = choose(LENGTH_PENALTIES, measure_beam, start=1.0)
         tried = "; ".join(f"{each:g}: {_words(outcomes[each], metric)}" for each in sorted(outcomes))
         reason = (
             f"Search: length penalty {penalty:g}, the best on the validation text of those that translate at most "
@@ -67,18 +67,25 @@ def choose_search(keys: Sequence[str], decoding: DecodingConfig, measure: Measur
         )
         choices.append(Choice({LENGTH_PENALTY: penalty}, reason))
     if MBR_SAMPLES in keys:
-        beam, drawn = outcomes.get(penalty) or measure_beam(penalty), measure({"mbr_samples": SAMPLES})
-        samples = SAMPLES if drawn.is_better(beam, LEAST_MBR_GAIN) else None
-        way = "by beam" if samples is None else f"minimum Bayes risk decoding with {SAMPLES} samples"
-        reason = f"Search: {way}; samples have {_words(drawn, metric)} on the validation text, the beam {_words(beam, metric)}."
-        choices.append(Choice({MBR_SAMPLES: samples}, reason))
+        beam = outcomes.get(penalty) or measure_beam(penalty)
+        beta, drawn = choose(BETAS, partial(_measure_samples, measure), start=2.0)
+        is_better = drawn[beta].is_better(beam, LEAST_MBR_GAIN)
+        way = f"minimum Bayes risk decoding with {SAMPLES} samples" if is_better else "by beam"
+        reason = (
+            f"Search: {way}; samples have {_words(drawn[beta], metric)} on the validation text with beta {beta:g}, "
+            f"the beam {_words(beam, metric)}."
+        )
+        settings = {MBR_SAMPLES: SAMPLES, MBR_BETA: beta} if is_better else {MBR_SAMPLES: None, MBR_BETA: 2.0}
+        choices.append(Choice(settings, reason))
     return choices
 
 
-def choose_length_penalty(measure: Callable[[float], Outcome]) -> tuple[float, dict[float, Outcome]]:
-    """The length penalty with which beam search scores best, and what came of each that was tried.
+def choose(
+    values: Sequence[float], measure: Callable[[float], Outcome], start: float
+) -> tuple[float, dict[float, Outcome]]:
+    """The value with which a search scores best, and what came of each that was tried.
 
-    Penalties that make translations longer than `MAX_RELATIVE_LENGTH` lose to those that do not, and each step away from 1 must
+    Values that make translations longer than `MAX_RELATIVE_LENGTH` lose to those that do not, and each step away from `start` must
     raise the score by `LEAST_GAIN`.
     """
     outcomes: dict[float, Outcome] = {}
@@ -87,11 +94,15 @@ def choose_length_penalty(measure: Callable[[float], Outcome]) -> tuple[float, d
         outcomes[penalty] = measure(penalty)
         return outcomes[penalty]
 
-    return climb(LENGTH_PENALTIES, record, start=1.0), outcomes
+    return climb(values, record, start), outcomes
 
 
 def _measure_beam(measure: Measure, beam_size: int, penalty: float) -> Outcome:
     return measure({"beam_size": beam_size, "length_penalty": penalty})
+
+
+def _measure_samples(measure: Measure, beta: float) -> Outcome:
+    return measure({"mbr_samples": SAMPLES, "mbr_beta": beta})
 
 
 def climb(values: Sequence[float], measure: Callable[[float], Outcome], start: float) -> float:

@@ -27,7 +27,7 @@ def ngrams(text: str, n: int) -> list[str]:
     return [letters[start : start + n] for start in range(len(letters) - n + 1)]
 
 
-def reference(texts: Sequence[str]) -> dict[str, float]:
+def reference(texts: Sequence[str], beta: float) -> dict[str, float]:
     """Count vectors over all n-grams of each n, in NumPy."""
     ratios: dict[str, list[tuple[float, float]]] = {text: [] for text in texts}
     for n in range(1, 7):
@@ -41,13 +41,14 @@ def reference(texts: Sequence[str]) -> dict[str, float]:
     scores = {}
     for text, pairs in ratios.items():
         precision, recall = np.mean(pairs, axis=0) if pairs else (0.0, 0.0)
-        scores[text] = 5 * precision * recall / (4 * precision + recall) if precision + recall else 0.0
+        weighted = beta**2 * precision + recall
+        scores[text] = (1 + beta**2) * precision * recall / weighted if weighted else 0.0
     return scores
 
 
-@given(TEXTS)
-def test_expected_chrf_is_that_of_the_equation(texts: list[str]) -> None:
-    assert expected_chrf(texts) == pytest.approx(reference(texts))
+@given(TEXTS, st.sampled_from([0.5, 1.0, 2.0]))
+def test_expected_chrf_is_that_of_the_equation(texts: list[str], beta: float) -> None:
+    assert expected_chrf(texts, beta) == pytest.approx(reference(texts, beta))
 
 
 LONG = st.text(alphabet="abc", min_size=6, max_size=20)
@@ -69,7 +70,7 @@ def drawn(*texts: str) -> list[tuple[Hypothesis, str]]:
 
 def test_the_text_most_like_all_wins_and_each_is_returned_once() -> None:
     samples = drawn("the cat sat", "a cat sat", "the cat sat", "the cat sits", "dogs")
-    ranked = most_expected(samples, 3)
+    ranked = most_expected(samples, 3, 2.0)
     assert [text for _, text in ranked] == ["the cat sat", "the cat sits", "a cat sat"]
     assert ranked[0][0].ids == (0,)
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from nmt.recipe import LENGTH_PENALTY, MBR_SAMPLES, DecodingConfig
+from nmt.recipe import LENGTH_PENALTY, MBR_BETA, MBR_SAMPLES, DecodingConfig
 from nmt.training.search_choice import (
     LEAST_MBR_GAIN,
     LENGTH_PENALTIES,
     MAX_RELATIVE_LENGTH,
     SAMPLES,
     Outcome,
-    choose_length_penalty,
+    choose,
     choose_search,
     climb,
 )
@@ -44,7 +44,7 @@ def test_a_length_penalty_does_not_win_by_translations_that_are_too_long() -> No
     def measure(penalty: float) -> Outcome:
         return Outcome(30 * length.get(penalty, 2.0), length.get(penalty, 2.0))
 
-    best, outcomes = choose_length_penalty(measure)
+    best, outcomes = choose(LENGTH_PENALTIES, measure, 1.0)
     assert best == 1.1
     assert outcomes[1.2].score > outcomes[1.1].score
     assert outcomes[1.2].length > MAX_RELATIVE_LENGTH > outcomes[1.1].length
@@ -76,9 +76,18 @@ def test_samples_are_drawn_where_they_gain_much_and_are_not_too_long(drawn: Outc
 
     decoding = DecodingConfig(beam_size=4, length_penalty=0.5)
     [choice] = choose_search([MBR_SAMPLES], decoding, measure, "chrF")
-    assert choice.settings == {MBR_SAMPLES: samples}
+    assert choice.settings == {MBR_SAMPLES: samples, MBR_BETA: 2.0}
     assert "the beam chrF 20.00, length 0.90" in choice.reason
-    assert seen == [{"beam_size": 4, "length_penalty": 0.5}, {"mbr_samples": SAMPLES}]
+    assert seen[:2] == [{"beam_size": 4, "length_penalty": 0.5}, {"mbr_samples": SAMPLES, "mbr_beta": 2.0}]
+
+
+def test_less_recall_counts_where_samples_are_too_long() -> None:
+    def measure(settings: Mapping[str, float]) -> Outcome:
+        beta = settings.get("mbr_beta", 0.5)
+        return Outcome(20 + 2 * beta, 0.7 * beta)
+
+    [choice] = choose_search([MBR_SAMPLES], DecodingConfig(), measure, "chrF")
+    assert choice.settings == {MBR_SAMPLES: SAMPLES, MBR_BETA: 1.5}
 
 
 def test_samples_are_compared_with_the_best_length_penalty() -> None:
@@ -87,5 +96,5 @@ def test_samples_are_compared_with_the_best_length_penalty() -> None:
 
     penalty, samples = choose_search([LENGTH_PENALTY, MBR_SAMPLES], DecodingConfig(), measure, "chrF")
     assert penalty.settings == {LENGTH_PENALTY: 1.8}
-    assert samples.settings == {MBR_SAMPLES: None}  # 25 against 25.4
+    assert samples.settings[MBR_SAMPLES] is None  # 25 against 25.4
     assert choose_search([], DecodingConfig(), measure, "chrF") == []

@@ -10,6 +10,7 @@ from typing import Annotated, TypedDict
 import typer
 
 from nmt.cli.options import (
+    NONE,
     AsJson,
     BatchTokens,
     BeamSize,
@@ -27,9 +28,9 @@ from nmt.cli.options import (
     To,
     argument,
     build_translator,
-    check_search,
     load_models,
     option,
+    refuse_search,
     set_up,
     unknown_words,
 )
@@ -105,7 +106,8 @@ def evaluate(
 
     scoring = _Scoring(tokenize=tokenize, lowercase=lowercase, published=published, bootstrap=bootstrap)
     _check_scoring(scoring, language, compares=baseline is not None)
-    check_search(mbr_samples, {"beam-size": beam_size, "horizon": horizon, "prune": prune})
+    if mbr_samples not in (None, NONE):
+        refuse_search("mbr", {"beam-size": beam_size, "horizon": horizon, "prune": prune})
     if not models:
         if replace_unknown or lexicon is not None:
             raise UsageError("--replace-unknown and --lexicon change what a MODEL writes, not what --hyp holds.")

@@ -227,11 +227,11 @@ def unknown_words(bundle: Bundle, folder: Path, lexicon: Path | None, *, replace
     return {} if lexicon is None else read_lexicon(lexicon)
 
 
-def check_search(mbr_samples: object, beam_options: Mapping[str, object | None]) -> None:
-    """Raise UsageError for options of beam search beside samples."""
-    for name, value in beam_options.items():
-        if value is not None and mbr_samples not in (None, NONE):
-            raise UsageError(f"--mbr draws translations and searches for none: leave out --{name}.")
+def refuse_search(way: str, options: Mapping[str, object | None]) -> None:
+    """Raise UsageError if an option of another search is given beside one that draws translations (`sample` or `mbr`)."""
+    for name, value in options.items():
+        if value is not None:
+            raise UsageError(f"--{way} draws translations and searches for none: leave out --{name}.")
 
 
 def build_translator(
@@ -250,11 +250,12 @@ def build_translator(
     import torch
 
     from nmt.decoding.translator import Translator
+    from nmt.recipe import change_decoding
 
     settings = {key: None if value == NONE else value for key, value in (decoding or {}).items() if value is not None}
     if settings.get("beam_size", settings.get("mbr_samples")) is None:
-        search = {"mbr_samples": None} if "mbr_samples" in settings else {}
-        settings |= bundles[0].recipe.decoding.model_copy(update=search).wide_enough(options.get("n_best", 1))
+        changed = change_decoding(bundles[0].recipe.decoding, settings, "Options")
+        settings |= changed.wide_enough(options.get("n_best", 1))
     if next(bundles[0].model.parameters()).device.type == "cpu":
         processes = torch.get_num_threads()
         options, window = {"processes": processes, **options}, window or WINDOW * processes

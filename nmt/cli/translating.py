@@ -43,11 +43,11 @@ from nmt.cli.options import (
     To,
     argument,
     build_translator,
-    check_search,
     load_models,
     machine_option,
     need_attention,
     option,
+    refuse_search,
     set_up,
     unknown_words,
 )
@@ -172,12 +172,14 @@ def translate(
         )
     if protect and alignments is not None:
         raise UsageError("--alignments numbers the words that a model reads, which --protect changes: leave out one.")
-    check_search(mbr_samples, {"beam-size": beam_size, "horizon": horizon, "prune": prune})
+    beam_options = {"beam-size": beam_size, "horizon": horizon, "prune": prune}
     is_mbr = mbr_samples not in (None, NONE)
+    if is_mbr:
+        refuse_search("mbr", beam_options)
     sampling = _sampling(
         {"temperature": None if is_mbr else temperature, "top_k": top_k, "seed": seed},
         is_sampling=sampled,
-        search_options={"beam-size": beam_size, "horizon": horizon, "prune": prune, "mbr": mbr_samples},
+        search_options={**beam_options, "mbr": mbr_samples},
     )
     device = device_of_process(device) if devices is None else _own_device(devices, device, shard, output)
     part = Shard.of_rank() if shard is None else Shard.parse(shard)
@@ -290,9 +292,7 @@ def _sampling(
             way = "--sample or --mbr" if name == "temperature" else "--sample"
             raise UsageError(f"--{name.replace('_', '-')} says how translations are drawn: give {way} too.")
         return None
-    for name, value in search_options.items():
-        if value is not None:
-            raise UsageError(f"--sample draws translations and searches for none: leave out --{name}.")
+    refuse_search("sample", search_options)
     from nmt.search.sampling import Sampling
 
     return Sampling(**options)

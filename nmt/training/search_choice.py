@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from nmt.recipe import LENGTH_PENALTY, MBR_BETA, MBR_SAMPLES, Choice, DecodingConfig
@@ -55,11 +54,17 @@ def choose_search(keys: Sequence[str], decoding: DecodingConfig, measure: Measur
         measure: tells what comes of some settings.
         metric: the name of its score.
     """
-    measure_beam = partial(_measure_beam, measure, decoding.beam_size)
+
+    def measure_beam(penalty: float) -> Outcome:
+        return measure({"beam_size": decoding.beam_size, "length_penalty": penalty})
+
+    def measure_samples(beta: float) -> Outcome:
+        return measure({"mbr_samples": SAMPLES, "mbr_beta": beta})
+
     penalty, choices = decoding.length_penalty, []
     outcomes: dict[float, Outcome] = {}
     if LENGTH_PENALTY in keys:
-        penalty, outcomes = choose(LENGTH_PENALTIES, measure_beam, start=1.0)
+        penalty, outcomes = climb(LENGTH_PENALTIES, measure_beam, start=1.0)
         tried = "; ".join(f"{each:g}: {_words(outcomes[each], metric)}" for each in sorted(outcomes))
         reason = (
             f"Search: length penalty {penalty:g}, the best on the validation text of those that translate at most "
@@ -68,7 +73,7 @@ def choose_search(keys: Sequence[str], decoding: DecodingConfig, measure: Measur
         choices.append(Choice({LENGTH_PENALTY: penalty}, reason))
     if MBR_SAMPLES in keys:
         beam = outcomes.get(penalty) or measure_beam(penalty)
-        beta, drawn = choose(BETAS, partial(_measure_samples, measure), start=2.0)
+        beta, drawn = climb(BETAS, measure_samples, start=2.0)
         is_better = drawn[beta].is_better(beam, LEAST_MBR_GAIN)
         way = f"minimum Bayes risk decoding with {SAMPLES} samples" if is_better else "by beam"
         reason = (
@@ -80,41 +85,26 @@ def choose_search(keys: Sequence[str], decoding: DecodingConfig, measure: Measur
     return choices
 
 
-def choose(
+def climb(
     values: Sequence[float], measure: Callable[[float], Outcome], start: float
 ) -> tuple[float, dict[float, Outcome]]:
-    """The value with which a search scores best, and what came of each that was tried.
+    """The best of ascending values, as far as a climb from `start` finds it, and what came of each that was tried.
 
-    Values that make translations longer than `MAX_RELATIVE_LENGTH` lose to those that do not, and each step away from `start` must
-    raise the score by `LEAST_GAIN`.
+    The climb goes upwards, or downwards if that is no better. Values that make translations longer than `MAX_RELATIVE_LENGTH` lose
+    to those that do not, and each step must raise the score by `LEAST_GAIN`.
     """
-    outcomes: dict[float, Outcome] = {}
-
-    def record(penalty: float) -> Outcome:
-        outcomes[penalty] = measure(penalty)
-        return outcomes[penalty]
-
-    return climb(values, record, start), outcomes
-
-
-def _measure_beam(measure: Measure, beam_size: int, penalty: float) -> Outcome:
-    return measure({"beam_size": beam_size, "length_penalty": penalty})
-
-
-def _measure_samples(measure: Measure, beta: float) -> Outcome:
-    return measure({"mbr_samples": SAMPLES, "mbr_beta": beta})
-
-
-def climb(values: Sequence[float], measure: Callable[[float], Outcome], start: float) -> float:
-    """The best of ascending values, as far as a climb from `start` finds it: upwards, or downwards if that is no better."""
-    best, best_outcome = start, measure(start)
+    best, outcomes = start, {start: measure(start)}
     for step in (1, -1):
         place = values.index(start) + step
-        while 0 <= place < len(values) and (tried := measure(values[place])).is_better(best_outcome):
-            best, best_outcome, place = values[place], tried, place + step
+        while 0 <= place < len(values):
+            value = values[place]
+            outcomes[value] = measure(value)
+            if not outcomes[value].is_better(outcomes[best]):
+                break
+            best, place = value, place + step
         if best != start:
             break
-    return best
+    return best, outcomes
 
 
 def _words(outcome: Outcome, metric: str) -> str:

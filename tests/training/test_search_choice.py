@@ -11,7 +11,6 @@ from nmt.training.search_choice import (
     MAX_RELATIVE_LENGTH,
     SAMPLES,
     Outcome,
-    choose,
     choose_search,
     climb,
 )
@@ -33,7 +32,7 @@ def test_a_climb_finds_the_best_value_without_trying_all(best: float, start: flo
         seen.append(value)
         return Outcome(-10 * abs(value - best), 0.9)
 
-    assert climb(LENGTH_PENALTIES, measure, start) == best
+    assert climb(LENGTH_PENALTIES, measure, start)[0] == best
     assert seen == tried
 
 
@@ -44,19 +43,19 @@ def test_a_length_penalty_does_not_win_by_translations_that_are_too_long() -> No
     def measure(penalty: float) -> Outcome:
         return Outcome(30 * length.get(penalty, 2.0), length.get(penalty, 2.0))
 
-    best, outcomes = choose(LENGTH_PENALTIES, measure, 1.0)
+    best, outcomes = climb(LENGTH_PENALTIES, measure, 1.0)
     assert best == 1.1
     assert outcomes[1.2].score > outcomes[1.1].score
     assert outcomes[1.2].length > MAX_RELATIVE_LENGTH > outcomes[1.1].length
 
 
 def test_a_small_gain_is_not_worth_another_penalty() -> None:
-    assert climb(LENGTH_PENALTIES, lambda value: Outcome(20 + 2 * value, 0.9), 1.0) == 1.0
-    assert climb(LENGTH_PENALTIES, lambda value: Outcome(20 + 3 * value, 0.9), 1.0) == 1.8
+    assert climb(LENGTH_PENALTIES, lambda value: Outcome(20 + 2 * value, 0.9), 1.0)[0] == 1.0
+    assert climb(LENGTH_PENALTIES, lambda value: Outcome(20 + 3 * value, 0.9), 1.0)[0] == 1.8
 
 
 def test_from_translations_that_are_too_long_the_climb_leads_down() -> None:
-    assert climb(LENGTH_PENALTIES, lambda value: Outcome(20 + 3 * value, 1.4 * value), 1.0) == 0.7
+    assert climb(LENGTH_PENALTIES, lambda value: Outcome(20 + 3 * value, 1.4 * value), 1.0)[0] == 0.7
 
 
 @pytest.mark.parametrize(

@@ -239,9 +239,10 @@ def _training(text: TextProfile, own: Mapping[str, Any]) -> Choice:
 
 def _validation(text: TextProfile, own: Mapping[str, Any]) -> Choice:
     """By chrF where BLEU tells little apart: little text, or words of many forms."""
-    is_hard = _is_hard(text)
-    metric = "chrf" if is_hard else "bleu"
-    because = ", since BLEU hardly tells models apart with so little text or so many new words" if is_hard else ""
+    metric = _metric(text)
+    because = (
+        ", since BLEU hardly tells models apart with so little text or so many new words" if metric == "chrf" else ""
+    )
     return Choice(
         {
             "training.validation.every": 250,
@@ -251,7 +252,7 @@ def _validation(text: TextProfile, own: Mapping[str, Any]) -> Choice:
         },
         "Validation: as the recipe says."
         if _METRICS in own
-        else f"Validation: by {'chrF' if is_hard else 'BLEU'}{because}.",
+        else f"Validation: by {'chrF' if metric == 'chrf' else 'BLEU'}{because}.",
     )
 
 
@@ -259,16 +260,16 @@ def _search(text: TextProfile, own: Mapping[str, Any]) -> list[Choice]:
     """What training tries at its end: length penalties, and samples where chrF says whether they are better."""
     last = "on the validation text once training ends"
     choices = [Choice({LENGTH_PENALTY: 1.0}, f"Search: the length penalty is chosen {last}.")]
-    if own.get(_METRICS, ["chrf"] if _is_hard(text) else ["bleu"])[0] == "chrf":
+    if own.get(_METRICS, [_metric(text)])[0] == "chrf":
         choices.append(
             Choice({MBR_SAMPLES: None, MBR_BETA: 2.0}, f"Search: minimum Bayes risk decoding is tried {last}.")
         )
     return choices
 
 
-def _is_hard(text: TextProfile) -> bool:
-    """Whether there is little text, or there are many new words."""
-    return text.pairs < _FEW_PAIRS or text.unseen > _MANY_UNSEEN
+def _metric(text: TextProfile) -> str:
+    """chrF for little text or many new words, else BLEU."""
+    return "chrf" if text.pairs < _FEW_PAIRS or text.unseen > _MANY_UNSEEN else "bleu"
 
 
 def _has_same_letters(text: TextProfile) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from nmt.alignment.links import Links
 from nmt.alignment.statistical.hmm import HMM, ROUNDS, THRESHOLD, agreement, learn
 from nmt.alignment.statistical.ibm1 import TranslationTable
+from nmt.alignment.statistical.word_forms import WordForms
 from nmt.alignment.statistical.word_pairs import Cells, Ids
 from nmt.errors import DataError
 from nmt.text.normalization import Normalizer
@@ -86,7 +87,8 @@ class HMMAligner:
         pairs = list(islice(_linkable(text, splits), 0, None, 1 + words // MAX_CELLS))
         source, target = map(WordVocabulary, zip(*pairs, strict=True), splits)
         cells = _cells(pairs, source, target)
-        forward, backward = learn(cells, rounds)
+        forms = WordForms.of(cells, list(source.number), list(target.number))
+        forward, backward = learn(cells, forms, rounds)
         return cls(source, target, cells.source * len(target) + cells.target, forward, backward, lines)
 
     @property

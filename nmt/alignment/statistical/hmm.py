@@ -9,7 +9,15 @@ Ney 2003, 2.1.1). The first word jumps from position 0. The translation table t 
 maximization, started from IBM model 1. The table has a sparse Dirichlet prior, so that a rare word does not become the
 translation of everything it occurs with (Riley and Gildea 2012):
 
-    t(y | x) = exp psi(c(x, y) + alpha) / exp psi(sum_y' c(x, y') + alpha Y)
+    t(y | x) = exp psi(c(x, y) + alpha + beta m(y | x)) / exp psi(sum_y' c(x, y') + alpha Y + beta)
+
+The mean m of the prior is what the stems of the words say (their first letters, `WordForms`):
+
+    m(y | x) = t(stem of y | stem of x) p(y | stem of y)
+
+with the same estimate of t from the counts of stems, without a mean. A rare word so translates as others with its stem do. Words
+spelled alike get larger counts before the first round, by a factor exp(gamma s) with their similarity s: of two names that
+always occur together, this says which translates which.
 
 Two models, one in each direction, are trained together: the expected count of a link is the product of its posteriors in
 both. A pair of words is linked where the geometric mean of the two posteriors is at least `THRESHOLD`.
@@ -25,12 +33,17 @@ import numpy.typing as npt
 import torch
 
 from nmt.alignment.statistical.ibm1 import TranslationTable, learn_counts
-from nmt.alignment.statistical.word_pairs import Cells, Floats
+from nmt.alignment.statistical.word_forms import WordForms
+from nmt.alignment.statistical.word_pairs import Cells, Floats, Ids
 
 EMPTY = 0.2
 """p_0."""
 ALPHA = 0.01
 """The Dirichlet prior of the translation table; below 1 it prefers few translations per word."""
+BETA = 60.0
+"""Weight of what the stems say, as a number of words seen."""
+GAMMA = 5.0
+"""Weight of spelling at the start."""
 SMOOTHING = 0.1
 """Weight of the uniform distribution in every row of jump probabilities."""
 FLOOR = 1e-9
@@ -141,15 +154,15 @@ def forward_backward(emission: Weights, empty: Weights, transition: Weights) -> 
 # --- joint training of both directions --------------------------------------------------------------------------
 
 
-def learn(cells: Cells, rounds: Iterable[object] = range(ROUNDS)) -> tuple[HMM, HMM]:
+def learn(cells: Cells, forms: WordForms, rounds: Iterable[object] = range(ROUNDS)) -> tuple[HMM, HMM]:
     """Train a model of each direction jointly: source to target, and target to source."""
-    sides = cells, cells.flipped()
-    models = [_start(side) for side in sides]
+    sides = (cells, forms), (cells.flipped(), forms.flipped())
+    models = [_start(*side) for side in sides]
     for _ in rounds:
-        forward, backward = (Posteriors.of(model, side) for model, side in zip(models, sides, strict=True))
+        forward, backward = (Posteriors.of(model, side) for model, (side, _) in zip(models, sides, strict=True))
         counts = cells.sums(forward.links * backward.links)
         models = [
-            HMM(_sparse(TranslationTable(counts, posteriors.empty), side), posteriors.jumps)
+            HMM(_estimate(TranslationTable(counts, posteriors.empty), *side), posteriors.jumps)
             for posteriors, side in zip((forward, backward), sides, strict=True)
         ]
     return models[0], models[1]
@@ -161,17 +174,28 @@ def agreement(forward: HMM, backward: HMM, cells: Cells) -> Weights:
     return np.asarray(np.sqrt(product))
 
 
-def _start(cells: Cells) -> HMM:
-    """The initial model: the translation table of IBM model 1 and uniform jumps."""
+def _start(cells: Cells, forms: WordForms) -> HMM:
+    """The initial model: the translation table of IBM model 1, where words spelled alike count more, and uniform jumps."""
     longest = max((group.sources.shape[1] for group in cells.groups), default=0)
-    return HMM(_sparse(learn_counts(cells), cells), np.ones(2 * longest + 1))
+    counts = learn_counts(cells)
+    alike = TranslationTable(counts.translation * np.exp(GAMMA * forms.similarity), counts.empty)
+    return HMM(_estimate(alike, cells, forms), np.ones(2 * longest + 1))
 
 
-def _sparse(counts: TranslationTable, cells: Cells) -> TranslationTable:
-    """Translation probabilities from counts under the Dirichlet prior."""
-    of_source = np.bincount(cells.source, counts.translation)[cells.source]
-    translation = _weight(counts.translation, of_source.astype(np.float64), len(counts.empty))
-    return TranslationTable(translation, _weight(counts.empty, counts.empty.sum(), len(counts.empty)))
+def _estimate(counts: TranslationTable, cells: Cells, forms: WordForms) -> TranslationTable:
+    """Translation probabilities from counts under the Dirichlet prior, whose mean is what the stems say."""
+    of_stems = np.bincount(forms.entry, counts.translation, len(forms.source)).astype(np.float64)
+    stems = _weight(of_stems, _of_source(of_stems, forms.source), 1 + int(forms.target.max(initial=-1)))
+    mean = BETA * stems[forms.entry] * forms.target_share[cells.target]
+    words = len(counts.empty)
+    of_source = _of_source(counts.translation, cells.source)
+    translation = _weight(counts.translation + mean, of_source + BETA, words)
+    return TranslationTable(translation, _weight(counts.empty, counts.empty.sum(), words))
+
+
+def _of_source(counts: Floats, source: Ids) -> Floats:
+    """For each entry, the total count of its source word."""
+    return np.asarray(np.bincount(source, counts)[source], dtype=np.float64)
 
 
 def _weight(count: Floats, total: Floats | float, words: int) -> Floats:

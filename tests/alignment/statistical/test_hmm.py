@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from itertools import takewhile
 from math import exp
 
 import numpy as np
@@ -10,8 +12,9 @@ import pytest
 import torch
 
 from nmt.alignment.statistical import hmm
-from nmt.alignment.statistical.hmm import ALPHA, EMPTY, HMM, Posteriors, agreement, forward_backward, learn
+from nmt.alignment.statistical.hmm import ALPHA, BETA, EMPTY, GAMMA, HMM, Posteriors, agreement, forward_backward, learn
 from nmt.alignment.statistical.ibm1 import TranslationTable, learn_counts
+from nmt.alignment.statistical.word_forms import SHORTEST_PREFIX, STEM, WordForms
 from nmt.alignment.statistical.word_pairs import Cells
 from tests.reference import hmm as reference
 
@@ -20,6 +23,14 @@ def random_text(pairs: int = 12) -> Cells:
     draw = random.Random(3)
     sides = [[[draw.randint(0, 5) for _ in range(draw.randint(1, 4))] for _ in range(pairs)] for _ in range(2)]
     return Cells.of(*sides)
+
+
+SOURCE = ["walk", "walks", "walking", "dog", "doggo", "for"]
+TARGET = ["walken", "walkt", "walkte", "walktet", "dogge", "for"]
+
+
+def forms_of(cells: Cells) -> WordForms:
+    return WordForms.of(cells, SOURCE, TARGET)
 
 
 def random_model(cells: Cells, seed: int = 0) -> HMM:
@@ -88,22 +99,79 @@ def test_a_source_longer_than_any_seen_before_has_transitions_too() -> None:
 def test_the_translation_table_is_that_of_the_prior() -> None:
     cells = random_text()
     counts, words = learn_counts(cells), 1 + int(cells.target.max())
-    result = learn(cells, rounds=())[0].table  # before the first round
+    count = {
+        (int(x), int(y)): c * exp(GAMMA * common_prefix(x, y))
+        for x, y, c in zip(cells.source, cells.target, counts.translation, strict=True)
+    }
+    frequency = Counter(int(y) for group in cells.groups for y in group.targets.reshape(-1))
+    result = learn(cells, forms_of(cells), rounds=())[0].table  # before the first round
 
     def psi(value: float) -> float:
         return float(torch.digamma(torch.tensor(value, dtype=torch.float64)))
 
-    for entry, count in enumerate(counts.translation):
-        total = sum(c for c, x in zip(counts.translation, cells.source, strict=True) if x == cells.source[entry])
-        assert result.translation[entry] == pytest.approx(exp(psi(count + ALPHA) - psi(total + words * ALPHA)))
+    def stem(word: int, side: list[str]) -> str:
+        return side[word][:STEM]
+
+    def of_stems(x: int, y: int) -> float:
+        """t(stem of y | stem of x) p(y | stem of y)."""
+        same = [
+            (c, stem(j, TARGET) == stem(y, TARGET)) for (i, j), c in count.items() if stem(i, SOURCE) == stem(x, SOURCE)
+        ]
+        both, total = sum(c for c, same_target in same if same_target), sum(c for c, _ in same)
+        stems = len({form[:STEM] for form in TARGET})
+        share = frequency[y] / sum(n for j, n in frequency.items() if stem(j, TARGET) == stem(y, TARGET))
+        return exp(psi(both + ALPHA) - psi(total + stems * ALPHA)) * share
+
+    for entry, (x, y) in enumerate(zip(cells.source.tolist(), cells.target.tolist(), strict=True)):
+        total = sum(c for (i, _), c in count.items() if i == x)
+        part = psi(count[x, y] + ALPHA + BETA * of_stems(x, y))
+        assert result.translation[entry] == pytest.approx(exp(part - psi(total + words * ALPHA + BETA)))
     total = float(counts.empty.sum())
     assert result.empty == pytest.approx([exp(psi(c + ALPHA) - psi(total + words * ALPHA)) for c in counts.empty])
 
 
+def common_prefix(x: int, y: int) -> float:
+    source, target = SOURCE[x], TARGET[y]
+    length = sum(1 for _ in takewhile(lambda letters: letters[0] == letters[1], zip(source, target, strict=False)))
+    return length / max(len(source), len(target)) if length >= SHORTEST_PREFIX else 0.0
+
+
+def test_stems_translate_a_word_seen_once() -> None:
+    source = ["negotiate", "negotiates", "negotiated", "dog", "far"]
+    target = ["verhandeln", "verhandelt", "verhandle", "hund", "weit"]
+    once = [2, 4], [4, 2]  # "negotiated far", "weit verhandle": nothing but the stems tells which is which
+    pairs = [([0, 3], [3, 0]), ([1, 3], [3, 1]), ([0], [0]), ([1], [1])] * 5 + [once]
+    cells = Cells.of([one for one, _ in pairs], [other for _, other in pairs])
+    group, row = next(
+        (group, group.rows.tolist().index(len(pairs) - 1)) for group in cells.groups if len(pairs) - 1 in group.rows
+    )
+
+    def posterior(source: list[str], target: list[str]) -> float:
+        return float(group.of(agreement(*learn(cells, WordForms.of(cells, source, target)), cells))[row, 1, 0])
+
+    assert posterior(source, target) > 0.9
+    assert posterior([word[::-1] for word in source], target) < 0.1
+
+
+def test_spelling_tells_names_apart_that_always_occur_together() -> None:
+    source, target = ["british", "columbia", "in"], ["colombie", "britannique", "en"]
+    pairs = [([2, 0, 1], [2, 0, 1]), ([0, 1], [0, 1]), ([2], [2])] * 10
+    cells = Cells.of([one for one, _ in pairs], [other for _, other in pairs])
+
+    def links(source: list[str]) -> list[list[bool]]:
+        posterior = agreement(*learn(cells, WordForms.of(cells, source, target)), cells)
+        names = next(group for group in cells.groups if group.sources.shape[1] == 2)
+        return [[float(value) >= hmm.THRESHOLD for value in row] for row in names.of(posterior)[0]]
+
+    assert links(source) == [[False, True], [True, False]]
+    assert links(["x", "y", "in"]) == [[True, False], [False, True]]  # the order decides
+
+
 def test_agreement_is_the_same_from_either_side() -> None:
     cells = random_text()
-    forward, backward = learn(cells, range(2))
-    other_forward, other_backward = learn(cells.flipped(), range(2))
+    forms = forms_of(cells)
+    forward, backward = learn(cells, forms, range(2))
+    other_forward, other_backward = learn(cells.flipped(), forms.flipped(), range(2))
     one, other = agreement(forward, backward, cells), agreement(other_forward, other_backward, cells.flipped())
     assert one == pytest.approx(other, abs=1e-6)
     assert ((one >= 0) & (one <= 1 + 1e-6)).all()

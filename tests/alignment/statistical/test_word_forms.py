@@ -1,0 +1,76 @@
+"""Stems and spelling of words, against loops."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from nmt.alignment.statistical.word_forms import WordForms
+from nmt.alignment.statistical.word_pairs import Cells
+
+SOURCE = ["british", "columbia", "negotiate", "negotiating", "of", "日本"]
+TARGET = ["britannique", "colombie", "négocie", "négocié", "de", "negotiation", "日本"]
+TEXT = [([0, 1, 4], [1, 4, 0]), ([2, 4], [2, 5]), ([3, 3], [3]), ([3, 5], [3, 6, 2]), ([2], [])]
+
+
+@pytest.fixture
+def cells() -> Cells:
+    return Cells.of([source for source, _ in TEXT], [target for _, target in TEXT])
+
+
+@pytest.fixture
+def forms(cells: Cells) -> WordForms:
+    return WordForms.of(cells, SOURCE, TARGET)
+
+
+def test_entries_share_a_pair_of_stems_if_both_words_do(cells: Cells, forms: WordForms) -> None:
+    words = [(SOURCE[x][:5], TARGET[y][:5]) for x, y in zip(cells.source, cells.target, strict=True)]
+    for one, first in zip(forms.entry, words, strict=True):
+        for other, second in zip(forms.entry, words, strict=True):
+            assert (one == other) == (first == second)
+    stems = [(forms.source[pair], forms.target[pair]) for pair in forms.entry]
+    for (source, target), (x, y) in zip(stems, words, strict=True):
+        for (other_source, other_target), (other_x, other_y) in zip(stems, words, strict=True):
+            assert (source == other_source) == (x == other_x)
+            assert (target == other_target) == (y == other_y)
+
+
+def test_shares_are_those_among_the_words_of_a_stem(forms: WordForms) -> None:
+    for side, words, shares in ((0, SOURCE, forms.source_share), (1, TARGET, forms.target_share)):
+        count = Counter(word for pair in TEXT if all(pair) for word in pair[side])
+        for word, share in enumerate(shares):
+            of_stem = sum(count[other] for other, form in enumerate(words) if form[:5] == words[word][:5])
+            assert share == pytest.approx(count[word] / of_stem)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("british", "britannique", 4 / 11),
+        ("columbia", "colombie", 3 / 8),
+        ("negotiate", "negotiation", 8 / 11),
+        ("of", "de", 0),
+        ("日本", "日本", 0),  # shorter than a prefix that counts
+        ("internationalization", "internationalization", 12 / 20),  # the first twelve letters are compared
+        ("1867", "1867", 1),
+    ],
+)
+def test_similarity_is_the_share_of_the_common_prefix(source: str, target: str, expected: float) -> None:
+    forms = WordForms.of(Cells.of([[0]], [[0]]), [source], [target])
+    assert forms.similarity == pytest.approx([expected])
+
+
+def test_flipped_forms_are_those_of_the_flipped_text(cells: Cells, forms: WordForms) -> None:
+    flipped, expected = forms.flipped(), WordForms.of(cells.flipped(), TARGET, SOURCE)
+    assert np.array_equal(flipped.source[flipped.entry], expected.source[expected.entry])
+    assert np.array_equal(flipped.target[flipped.entry], expected.target[expected.entry])
+    assert np.array_equal(flipped.similarity, expected.similarity)
+    assert np.array_equal(flipped.source_share, expected.source_share)
+    assert np.array_equal(flipped.target_share, expected.target_share)
+
+
+def test_no_text_has_no_forms() -> None:
+    forms = WordForms.of(Cells.of([[]], [[]]), [], [])
+    assert forms.similarity.size == forms.entry.size == forms.source_share.size == 0

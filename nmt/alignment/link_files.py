@@ -1,6 +1,7 @@
 """Read and write files of links: Pharaoh format, and the NAACL format of the shared tasks of 2003 and 2005.
 
-Pharaoh has one line per sentence pair: `i-j` is sure, `ipj` possible, 0-based, source first.
+Pharaoh has one line per sentence pair: `i-j` is sure, `ipj` possible, 0-based, source first. A confidence may follow, as in
+`3-4:0.97`; it is ignored when links are read.
 
 NAACL has one line per link (Mihalcea and Pedersen 2003, section 3):
 
@@ -14,11 +15,11 @@ from collections import defaultdict
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from nmt.alignment.links import GoldLinks
+from nmt.alignment.links import ConfidentLinks, GoldLinks
 from nmt.errors import DataError
 from nmt.runtime.wording import counted
 
-_PHARAOH = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
+_PHARAOH = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})(?::[0-9.eE+-]+)?")
 _NAACL = re.compile(r"([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([SP]))?(?:\s+[0-9.eE+-]+)?")
 
 _MAX_SENTENCES = 10_000_000
@@ -80,6 +81,11 @@ def format_pharaoh(links: GoldLinks | AbstractSet[tuple[int, int]]) -> str:
     gold = links if isinstance(links, GoldLinks) else GoldLinks(frozenset(links), frozenset())
     marked = ((source, target, "-" if (source, target) in gold.sure else "p") for source, target in gold.possible)
     return " ".join(f"{source}{mark}{target}" for source, target, mark in sorted(marked))
+
+
+def format_confident(links: ConfidentLinks) -> str:
+    """Format links and their confidences as a line `i-j:0.97 ...`, sorted by source and then target position, without line end."""
+    return " ".join(f"{source}-{target}:{confidence:.2f}" for (source, target), confidence in sorted(links.items()))
 
 
 def read_pharaoh(path: Path) -> list[GoldLinks]:

@@ -1,5 +1,6 @@
 """Hard links: pairs of 0-based (source, target) word positions, extracted from weights or made by annotators."""
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Self
@@ -11,6 +12,8 @@ from nmt.errors import DataError
 from nmt.runtime.wording import counted
 
 Links = frozenset[tuple[int, int]]
+ConfidentLinks = Mapping[tuple[int, int], float]
+"""Links with the probability that each is right."""
 
 
 def argmax_links(weights: ArrayLike, threshold: float | None = None) -> Links:

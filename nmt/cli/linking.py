@@ -43,6 +43,9 @@ def links(
         _more_option("More source text, only to learn from; a short text needs it.", "FILE", default="none"),
     ] = None,
     more_target: Annotated[Path | None, _more_option("Its translation, line by line.", "FILE", default="none")] = None,
+    confidence: Annotated[
+        bool, option("Write the probability of each link too: `i-j:0.97`.", "", "--confidence")
+    ] = False,
     gold: Gold = None,
     gold_order: GoldOrder = "source-target",
     bootstrap: Bootstrap = 1000,
@@ -64,7 +67,8 @@ def links(
 
     Two hidden Markov models (Vogel et al. 1996), one per direction, are trained jointly (Liang et al. 2006). What they learn
     of a word also counts for words with the same first five letters, and words spelled alike are preferred at the start.
-    Words are linked if the geometric mean of both posteriors is at least one half. Fewer than 1,000 lines are too few: a
+    Words are linked if the geometric mean of both posteriors, the confidence of the link, is at least one half. With --gold,
+    --confidence prints how many links of each confidence are right. Fewer than 1,000 lines are too few: a
     warning says so, and --more-source and --more-target give more.
 
     To train attention on such links, set training.guided_alignment.links in a recipe to the file, or to hmm for links of
@@ -76,8 +80,9 @@ def links(
     check_not_input(output, (source, target, more_source, more_target, gold))
     set_up(quiet=quiet)
     from nmt.alignment.error_rate import error_rate
-    from nmt.alignment.link_files import format_pharaoh
+    from nmt.alignment.link_files import format_confident, format_pharaoh
     from nmt.alignment.links import check_within
+    from nmt.alignment.reliability import reliability
     from nmt.alignment.statistical.aligner import HMMAligner
     from nmt.alignment.statistical.hmm import ROUNDS
     from nmt.text.scripts import split_characters, splitter
@@ -101,9 +106,13 @@ def links(
             counted(aligner.lines, "line"),
             f"{FEW:,}",
         )
-    progress = with_progress(aligner.links(pairs), "linking", total=len(pairs), quiet=quiet)
+    progress = with_progress(aligner.confident_links(pairs), "linking", total=len(pairs), quiet=quiet)
     predicted = list(timed(progress, "linked", quiet=quiet))
     if destination is not None:
-        write_lines(destination, map(format_pharaoh, predicted))
+        write_lines(
+            destination, (format_confident(own) if confidence else format_pharaoh(own.keys()) for own in predicted)
+        )
     if gold_links is not None:
-        typer.echo(str(error_rate(predicted, gold_links, bootstrap=bootstrap)))
+        typer.echo(str(error_rate([frozenset(own) for own in predicted], gold_links, bootstrap=bootstrap)))
+        if confidence:
+            typer.echo(str(reliability(predicted, gold_links)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,22 @@ def test_a_letter_is_the_same_however_it_is_composed(folder: Path, tmp_path: Pat
     (tmp_path / "zeile").write_text("hund rot\n")
     done = nmt("links", "-s", tmp_path / "line", "-t", tmp_path / "zeile", *more, cwd=folder)
     assert good(done) == "0-0 1-1\n"
+
+
+def test_a_link_may_have_its_confidence(folder: Path, tmp_path: Path) -> None:
+    lines = links(folder, "--confidence", "-q").splitlines()
+    assert [re.sub(r":(1\.00|0\.[5-9][0-9])(?= |$)", "", line) for line in lines] == LINKS * 20
+    (tmp_path / "confident").write_text("".join(f"{line}\n" for line in lines))
+    assert links(folder, "--gold", tmp_path / "confident", "-q").startswith("AER 0.0%")  # such a file is read as links
+
+
+def test_confidences_are_compared_with_gold_links(folder: Path) -> None:
+    rate, head, *classes, error = links(folder, "--gold", "gold", "--confidence", "-q").splitlines()
+    assert rate.startswith("AER 0.0%")
+    assert head.split() == ["confidence", "links", "mean", "correct"]
+    assert sum(int(line.split()[1]) for line in classes) == len(" ".join(LINKS * 20).split())
+    assert all(line.split()[3] == "100.0%" for line in classes)
+    assert error.startswith("expected calibration error ")
 
 
 def test_links_go_to_a_file(folder: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from string import punctuation
 
 import numpy as np
 
-from nmt.alignment.links import Links
+from nmt.alignment.links import ConfidentLinks, Links
 from nmt.alignment.statistical.hmm import HMM, ROUNDS, THRESHOLD, agreement, learn
 from nmt.alignment.statistical.ibm1 import TranslationTable
 from nmt.alignment.statistical.word_forms import WordForms
@@ -98,16 +98,22 @@ class HMMAligner:
 
     def links(self, text: Iterable[tuple[str, str]]) -> Iterator[Links]:
         """Link each pair of lines, in order, whether seen in training or not. Blank and too long pairs get no links."""
+        return map(frozenset, self.confident_links(text))
+
+    def confident_links(self, text: Iterable[tuple[str, str]]) -> Iterator[ConfidentLinks]:
+        """Likewise, with the confidence of each link: the geometric mean of its posteriors in both directions."""
         pairs = iter(text)
         while block := list(islice(pairs, _BLOCK_LINES)):
-            links: list[list[tuple[int, int]]] = [[] for _ in block]
+            links: list[dict[tuple[int, int], float]] = [{} for _ in block]
             linkable = [pair if _is_linkable(pair, self.splits) else ("", "") for pair in block]
             cells = _cells(linkable, self.source, self.target)
             posterior = agreement(self._restricted(self.forward, cells), self._restricted(self.backward, cells), cells)
             for group in cells.groups:
-                for pair, target, source in np.argwhere(group.of(posterior) >= THRESHOLD).tolist():
-                    links[group.rows[pair]].append((source, target))
-            yield from map(frozenset, links)
+                own = group.of(posterior)
+                places = np.argwhere(own >= THRESHOLD)
+                for (pair, target, source), value in zip(places.tolist(), own[tuple(places.T)].tolist(), strict=True):
+                    links[group.rows[pair]][source, target] = min(value, 1.0)
+            yield from links
 
     def _restricted(self, model: HMM, cells: Cells) -> HMM:
         """The model with its translation table reduced to the entries of these cells. Unseen word pairs have probability 0."""

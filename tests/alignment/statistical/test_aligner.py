@@ -7,6 +7,8 @@ import pytest
 from nmt.alignment.error_rate import alignment_error_rate
 from nmt.alignment.statistical import aligner
 from nmt.alignment.statistical.aligner import MAX_WORDS, HMMAligner
+from nmt.alignment.statistical.hmm import agreement
+from nmt.alignment.statistical.word_pairs import Cells
 from nmt.corpora import sample
 from nmt.corpora.locators import load_corpus
 from nmt.errors import DataError
@@ -28,6 +30,16 @@ def taught() -> HMMAligner:
 def test_words_are_linked_to_their_translations(taught: HMMAligner) -> None:
     result = list(taught.links(TEXT[:5]))
     assert result == [{(0, 1), (1, 0)}, {(0, 1), (1, 0)}, {(0, 1), (1, 0)}, {(0, 0)}, {(0, 0)}]
+
+
+def test_confidences_are_the_geometric_means_of_the_posteriors(taught: HMMAligner) -> None:
+    (links,) = taught.confident_links(TEXT[:1])
+    assert links.keys() == {(0, 1), (1, 0)}
+    source, target = taught.source.ids("red dog"), taught.target.ids("hund rot")
+    cells = Cells.of([source], [target])
+    posterior = agreement(taught._restricted(taught.forward, cells), taught._restricted(taught.backward, cells), cells)
+    (matrix,) = cells.groups[0].of(posterior)
+    assert links == {(i, j): pytest.approx(min(float(matrix[j, i]), 1)) for i, j in links}
 
 
 def test_the_characters_of_a_text_without_spaces_are_linked() -> None:

@@ -12,6 +12,7 @@ A link without a mark is sure. Links to position 0, the empty word, are ignored.
 
 import re
 from collections import defaultdict
+from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def parse_pharaoh(line: str, where: str) -> GoldLinks:
     return GoldLinks(frozenset(links["-"]), frozenset(links["p"]))
 
 
-def format_pharaoh(links: GoldLinks | AbstractSet[tuple[int, int]]) -> str:
+def format_pharaoh(links: GoldLinks | Collection[tuple[int, int]]) -> str:
     """Format links as a line in Pharaoh format, sorted by source and then target position, without line end."""
     gold = links if isinstance(links, GoldLinks) else GoldLinks(frozenset(links), frozenset())
     marked = ((source, target, "-" if (source, target) in gold.sure else "p") for source, target in gold.possible)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,11 +28,16 @@ from nmt.errors import UsageError
 from nmt.runtime.progress import timed, with_progress
 from nmt.runtime.wording import counted
 
+if TYPE_CHECKING:
+    from nmt.alignment.links import GoldLinks
+    from nmt.alignment.statistical.aligner import HMMAligner
+    from nmt.text.scripts import Split
+
 _log = logging.getLogger(__name__)
 
 FEW = 1000
 """Fewer lines cause a warning: the AER on the Hansards is 37 % for 37 lines, 14 % for 1,000, 9 % for 10,000."""
-_more_option = partial(option, panel="More training text")
+_more_option = partial(option, panel="Learning")
 
 
 def links(
@@ -43,6 +49,10 @@ def links(
         _more_option("More source text, only to learn from; a short text needs it.", "FILE", default="none"),
     ] = None,
     more_target: Annotated[Path | None, _more_option("Its translation, line by line.", "FILE", default="none")] = None,
+    save: Annotated[Path | None, _more_option("Save what was learned, for --aligner.", "FILE", default="none")] = None,
+    aligner: Annotated[
+        Path | None, _more_option("Link by what an earlier --save wrote, and learn nothing.", "FILE", default="none")
+    ] = None,
     confidence: Annotated[
         bool, option("Write the probability of each link too: `i-j:0.97`.", "", "--confidence")
     ] = False,
@@ -56,6 +66,8 @@ def links(
     Examples:
       nmt links -s train.en -t train.fr > train.align
       nmt links -s a.en -t a.fr --more-source b.en.gz --more-target b.fr.gz
+      nmt links -s b.en.gz -t b.fr.gz --save en-fr.links -o b.align
+      nmt links -s c.en -t c.fr --aligner en-fr.links
 
     Details:
 
@@ -68,37 +80,66 @@ def links(
     Two hidden Markov models (Vogel et al. 1996), one per direction, are trained jointly (Liang et al. 2006). What they learn
     of a word also counts for words with the same first five letters, and words spelled alike are preferred at the start.
     Words are linked if the geometric mean of both posteriors, the confidence of the link, is at least one half. With --gold,
-    --confidence prints how many links of each confidence are right. Fewer than 1,000 lines are too few: a
-    warning says so, and --more-source and --more-target give more.
+    --confidence prints how many links of each confidence are right. Fewer than 1,000 lines are too few: a warning says so.
 
     To train attention on such links, set training.guided_alignment.links in a recipe to the file, or to hmm for links of
     its own training text.
     """
     if (more_source is None) != (more_target is None):
         raise UsageError("More text has two sides too: give --more-source and --more-target, or neither.")
+    if aligner is not None and (more_source or save):
+        raise UsageError("--aligner learns nothing: leave out --more-source, --more-target and --save.")
     destination = links_destination(output, gold)
-    check_not_input(output, (source, target, more_source, more_target, gold))
+    texts = source, target, more_source, more_target, gold, aligner
+    for written in (output, save):
+        check_not_input(written, texts)
     set_up(quiet=quiet)
+    from nmt.alignment.aligner_file import load_aligner, save_aligner
     from nmt.alignment.error_rate import error_rate
     from nmt.alignment.link_files import format_confident, format_pharaoh
-    from nmt.alignment.links import check_within
     from nmt.alignment.reliability import reliability
-    from nmt.alignment.statistical.aligner import HMMAligner
-    from nmt.alignment.statistical.hmm import ROUNDS
     from nmt.text.scripts import split_characters, splitter
 
     pairs = list(read_parallel(source, target))
     gold_links = read_gold_links(gold, len(pairs), gold_order)
-    splits = [splitter(pair[side] for pair in pairs) for side in (0, 1)]
+    loaded = None if aligner is None else load_aligner(aligner)
+    splits = loaded.splits if loaded else tuple(splitter(pair[side] for pair in pairs) for side in (0, 1))
     for name, split in zip(("source", "target"), splits, strict=True):
         if split is split_characters:
             _log.warning("The %s is written without spaces: its words are its characters.", name)
-    for number, (item, pair) in enumerate(zip(gold_links or (), pairs, strict=False), start=1):
-        source_words, target_words = (len(split(line)) for line, split in zip(pair, splits, strict=True))
-        check_within(item.possible, source_words, target_words, f"{gold}, sentence pair {number}")
+    _check_gold(gold_links or (), pairs, splits, f"{gold}")
     more = read_parallel(more_source, more_target) if more_source and more_target else ()
-    rounds = with_progress(range(ROUNDS), "learning", total=ROUNDS, quiet=quiet)
-    aligner = HMMAligner.learn([*pairs, *more], rounds)
+    fitting = loaded or _learn([*pairs, *more], quiet=quiet)
+    if save is not None:
+        save_aligner(fitting, save)
+    progress = with_progress(fitting.confident_links(pairs), "linking", total=len(pairs), quiet=quiet)
+    predicted = list(timed(progress, "linked", quiet=quiet))
+    if destination is not None:
+        form = format_confident if confidence else format_pharaoh
+        write_lines(destination, map(form, predicted))
+    if gold_links is not None:
+        typer.echo(str(error_rate([frozenset(own) for own in predicted], gold_links, bootstrap=bootstrap)))
+        if confidence:
+            typer.echo(str(reliability(predicted, gold_links)))
+
+
+def _check_gold(
+    gold: Sequence[GoldLinks], pairs: Sequence[tuple[str, str]], splits: Sequence[Split], name: str
+) -> None:
+    """Raise DataError if a gold link lies beyond its sentences."""
+    from nmt.alignment.links import check_within
+
+    for number, (item, pair) in enumerate(zip(gold, pairs, strict=False), start=1):
+        source_words, target_words = (len(split(line)) for line, split in zip(pair, splits, strict=True))
+        check_within(item.possible, source_words, target_words, f"{name}, sentence pair {number}")
+
+
+def _learn(text: Sequence[tuple[str, str]], *, quiet: bool) -> HMMAligner:
+    """Learn from a text, with progress. Warns if it is short."""
+    from nmt.alignment.statistical.aligner import HMMAligner
+    from nmt.alignment.statistical.hmm import ROUNDS
+
+    aligner = HMMAligner.learn(text, with_progress(range(ROUNDS), "learning", total=ROUNDS, quiet=quiet))
     if aligner.lines < FEW:
         _log.warning(
             "Too little text to learn from: %s with words on both sides, where %s or more are needed for links that are "
@@ -106,13 +147,4 @@ def links(
             counted(aligner.lines, "line"),
             f"{FEW:,}",
         )
-    progress = with_progress(aligner.confident_links(pairs), "linking", total=len(pairs), quiet=quiet)
-    predicted = list(timed(progress, "linked", quiet=quiet))
-    if destination is not None:
-        write_lines(
-            destination, (format_confident(own) if confidence else format_pharaoh(own.keys()) for own in predicted)
-        )
-    if gold_links is not None:
-        typer.echo(str(error_rate([frozenset(own) for own in predicted], gold_links, bootstrap=bootstrap)))
-        if confidence:
-            typer.echo(str(reliability(predicted, gold_links)))
+    return aligner

@@ -77,6 +77,18 @@ def test_confidences_are_compared_with_gold_links(folder: Path) -> None:
     assert error.startswith("expected calibration error ")
 
 
+def test_what_was_learned_links_other_text(folder: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "links.safetensors"
+    assert links(folder, "--save", saved, "-q").splitlines() == LINKS * 20
+    short = nmt("links", "-s", "short.en", "-t", "short.de", "--aligner", saved, cwd=folder)
+    assert good(short).splitlines() == LINKS[:2]
+    assert len(short.stderr.decode().splitlines()) == 1  # it learns nothing, so there is no warning of too little text
+    refused = nmt("links", "-s", "text.en", "-t", "text.de", "--aligner", saved, "--save", saved, cwd=folder)
+    assert bad(refused, 2).startswith("--aligner learns nothing: leave out --more-source, --more-target and --save.")
+    other = nmt("links", "-s", "text.en", "-t", "text.de", "--aligner", "text.en", cwd=folder)
+    assert "text.en" in bad(other, 1)
+
+
 def test_links_go_to_a_file(folder: Path, tmp_path: Path) -> None:
     assert links(folder, "-o", tmp_path / "new" / "links", "-q") == ""
     assert (tmp_path / "new" / "links").read_text().splitlines() == LINKS * 20

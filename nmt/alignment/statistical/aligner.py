@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from math import prod
 from string import punctuation
 
 import numpy as np
+import numpy.typing as npt
 
 from nmt.alignment.links import ConfidentLinks, Links
-from nmt.alignment.statistical.hmm import HMM, ROUNDS, THRESHOLD, agreement, learn
+from nmt.alignment.statistical.hmm import (
+    FLOOR,
+    GAMMA,
+    HMM,
+    ROUNDS,
+    THRESHOLD,
+    LearnedHMM,
+    agreement,
+    learn,
+)
 from nmt.alignment.statistical.ibm1 import TranslationTable
-from nmt.alignment.statistical.word_forms import WordForms
-from nmt.alignment.statistical.word_pairs import Cells, Ids
+from nmt.alignment.statistical.word_forms import WordForms, Words, spelling_similarity
+from nmt.alignment.statistical.word_pairs import Cells, Floats, Ids
 from nmt.errors import DataError
 from nmt.text.normalization import Normalizer
 from nmt.text.scripts import Split, splitter
@@ -30,41 +41,37 @@ _BLOCK_LINES = 10_000
 _normalize = Normalizer("nfc")
 
 
-class WordVocabulary:
-    """Maps words to ids, ignoring case, surrounding punctuation and how letters are composed. All unknown words share one id."""
-
-    def __init__(self, lines: Iterable[str], split: Split) -> None:
-        self.split = split
-        forms = sorted({_form(word) for line in lines for word in split(line)})
-        self.number = {form: number for number, form in enumerate(forms)}
-
-    def __len__(self) -> int:
-        return len(self.number) + 1
-
-    def ids(self, line: str) -> list[int]:
-        """The ids of a line's words."""
-        unknown = len(self.number)
-        return [self.number.get(_form(word), unknown) for word in self.split(line)]
-
-
 @lru_cache(maxsize=100_000)
 def _form(word: str) -> str:
+    """A word without case, surrounding punctuation and how its letters are composed."""
     normal = _normalize(word)
     return normal.strip(punctuation).casefold() or normal
 
 
 @dataclass(frozen=True)
 class HMMAligner:
-    """HMM word aligner: a model per direction, and the vocabularies."""
+    """HMM word aligner: a model per direction, and the words of both sides.
 
-    source: WordVocabulary
-    target: WordVocabulary
+    Attributes:
+        source: forms of the source words.
+        target: forms of the target words.
+        splits: how source and target lines are split into words.
+        keys: source id times the number of target words plus target id, for each entry of the tables; sorted. Pairs of words
+            that are no translations have none.
+        stem_keys: the same with stems, for each pair of stems.
+        forward: generates target words.
+        backward: generates source words.
+        lines: number of training lines with words on both sides.
+    """
+
+    source: Words
+    target: Words
+    splits: tuple[Split, Split]
     keys: Ids
-    """Source id times the size of the target vocabulary plus target id, for each entry of the table; sorted."""
-    forward: HMM
-    backward: HMM
+    stem_keys: Ids
+    forward: LearnedHMM
+    backward: LearnedHMM
     lines: int
-    """Number of training lines with words on both sides."""
 
     @classmethod
     def learn(cls, text: Iterable[tuple[str, str]], rounds: Iterable[object] = range(ROUNDS)) -> HMMAligner:
@@ -78,23 +85,30 @@ class HMMAligner:
         Raises:
             DataError: there is nothing to learn from.
         """
-        splits = tuple(splitter(pair[side] for pair in text) for side in (0, 1))
+        splits = splitter(one for one, _ in text), splitter(other for _, other in text)
         lines = words = 0
         for pair in _linkable(text, splits):
             lines, words = lines + 1, words + prod(_lengths(pair, splits))
         if not lines:
             raise DataError("There is nothing to learn word links from: no line has words on both sides.")
         pairs = list(islice(_linkable(text, splits), 0, None, 1 + words // MAX_CELLS))
-        source, target = map(WordVocabulary, zip(*pairs, strict=True), splits)
-        cells = _cells(pairs, source, target)
-        forms = WordForms.of(cells, list(source.number), list(target.number))
+        cells, source, target = _cells(pairs, splits)
+        forms = WordForms.of(cells, source, target)
         forward, backward = learn(cells, forms, rounds)
-        return cls(source, target, cells.source * len(target) + cells.target, forward, backward, lines)
-
-    @property
-    def splits(self) -> tuple[Split, ...]:
-        """The functions that split source and target lines into words."""
-        return self.source.split, self.target.split
+        # Most words that occur together are no translations; without an entry they have the same probability.
+        tables = forward.table, backward.table
+        entries = np.maximum(*(table.translation for table in tables)) > FLOOR
+        stems = np.maximum(*(table.stems for table in tables)) > FLOOR
+        return cls(
+            source,
+            target,
+            splits,
+            keys=(cells.source * len(target) + cells.target)[entries],
+            stem_keys=(forms.source * len(target.stems) + forms.target)[stems],
+            forward=LearnedHMM(forward.table.select(entries, stems), forward.jumps),
+            backward=LearnedHMM(backward.table.select(entries, stems), backward.jumps),
+            lines=lines,
+        )
 
     def links(self, text: Iterable[tuple[str, str]]) -> Iterator[Links]:
         """Link each pair of lines, in order, whether seen in training or not. Blank and too long pairs get no links."""
@@ -106,35 +120,88 @@ class HMMAligner:
         while block := list(islice(pairs, _BLOCK_LINES)):
             links: list[dict[tuple[int, int], float]] = [{} for _ in block]
             linkable = [pair if _is_linkable(pair, self.splits) else ("", "") for pair in block]
-            cells = _cells(linkable, self.source, self.target)
-            posterior = agreement(self._restricted(self.forward, cells), self._restricted(self.backward, cells), cells)
+            cells, source, target = _cells(linkable, self.splits)
+            posterior = agreement(*self._models_of(cells, source, target), cells)
             for group in cells.groups:
                 own = group.of(posterior)
                 places = np.argwhere(own >= THRESHOLD)
-                for (pair, target, source), value in zip(places.tolist(), own[tuple(places.T)].tolist(), strict=True):
-                    links[group.rows[pair]][source, target] = min(value, 1.0)
+                for (pair, j, i), value in zip(places.tolist(), own[tuple(places.T)].tolist(), strict=True):
+                    links[group.rows[pair]][i, j] = min(value, 1.0)
             yield from links
 
-    def _restricted(self, model: HMM, cells: Cells) -> HMM:
-        """The model with its translation table reduced to the entries of these cells. Unseen word pairs have probability 0."""
-        keys = cells.source * len(self.target) + cells.target
-        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        translation = np.where(self.keys[place] == keys, model.table.translation[place], 0.0)
-        return HMM(TranslationTable(translation, np.append(model.table.empty, 0.0)), model.jumps)
+    def _models_of(self, cells: Cells, source: Words, target: Words) -> tuple[HMM, HMM]:
+        """The models of both directions, with tables of these words.
+
+        Words without an entry translate as their stems do, and are more probable if they are spelled alike.
+        """
+        own, other = _known(source.forms, self.source.number), _known(target.forms, self.target.number)
+        x, y = own[cells.source], other[cells.target]
+        place, seen = _found(self.keys, np.where((x < 0) | (y < 0), -1, x * len(self.target) + y))
+        x_stem = _found_stems(self.source, source)[cells.source]
+        y_stem = _found_stems(self.target, target)[cells.target]
+        stems = np.where((x_stem < 0) | (y_stem < 0), -1, x_stem * len(self.target.stems) + y_stem)
+        pair, has_stems = _found(self.stem_keys, stems)
+        alike = np.exp(GAMMA * spelling_similarity(cells, source, target))
+
+        def model(learned: LearnedHMM, given: Ids, share: Floats, empty: Ids) -> HMM:
+            table = learned.table
+            of_stems = np.where(has_stems, np.append(table.stems, 0.0)[pair], 0.0)
+            unseen = np.maximum(table.unseen(of_stems * share, given), FLOOR) * alike
+            translation = np.where(seen, np.append(table.translation, 0.0)[place], unseen)
+            return HMM(TranslationTable(translation, np.append(table.empty, 0.0)[empty]), learned.jumps)
+
+        return (
+            model(self.forward, x, _shares(self.target, y, y_stem), other),
+            model(self.backward, y, _shares(self.source, x, x_stem), own),
+        )
 
 
-def _cells(pairs: Sequence[tuple[str, str]], source: WordVocabulary, target: WordVocabulary) -> Cells:
-    return Cells.of([source.ids(one) for one, _ in pairs], [target.ids(other) for _, other in pairs])
+def _known(forms: Sequence[str], number: Mapping[str, int]) -> Ids:
+    """The id of each word, -1 for a word that is not known."""
+    return np.fromiter((number.get(form, -1) for form in forms), np.int64, len(forms))
 
 
-def _lengths(pair: tuple[str, str], splits: Sequence[Split]) -> list[int]:
+def _found(keys: Ids, wanted: Ids) -> tuple[Ids, npt.NDArray[np.bool_]]:
+    """The places of numbers among sorted keys, and whether they are there; others have a place up to the end."""
+    places = np.searchsorted(keys, wanted)
+    return places, np.append(keys, -2)[places] == wanted
+
+
+def _found_stems(known: Words, words: Words) -> Ids:
+    """For each word the number its stem has among the known ones, or -1."""
+    places = np.searchsorted(known.stems, words.stems)
+    return np.where(np.append(known.stems, "")[places] == words.stems, places, -1)[words.stem_of]
+
+
+def _shares(known: Words, words: Ids, stems: Ids) -> Floats:
+    """p(word | stem) by ids; -1 is an unknown word, which counts as seen once."""
+    frequency = np.append(known.frequency, 1)[words]
+    of_stem = np.append(known.stem_frequency, 1)[stems] + (words < 0)
+    return np.asarray(frequency / of_stem, dtype=np.float64)
+
+
+def _cells(pairs: Sequence[tuple[str, str]], splits: tuple[Split, Split]) -> tuple[Cells, Words, Words]:
+    """The cells of some lines, and their words."""
+    sides = [
+        [[*map(_form, split(line))] for line in side]
+        for side, split in zip(zip(*pairs, strict=True), splits, strict=True)
+    ]
+    source, target = (Words(dict(sorted(Counter(chain.from_iterable(side)).items()))) for side in sides)
+    ids = (
+        [[words.number[form] for form in line] for line in side]
+        for words, side in zip((source, target), sides, strict=True)
+    )
+    return Cells.of(*ids), source, target
+
+
+def _lengths(pair: tuple[str, str], splits: tuple[Split, Split]) -> list[int]:
     """Number of words of each side."""
     return [len(split(line)) for line, split in zip(pair, splits, strict=True)]
 
 
-def _linkable(pairs: Iterable[tuple[str, str]], splits: Sequence[Split]) -> Iterator[tuple[str, str]]:
+def _linkable(pairs: Iterable[tuple[str, str]], splits: tuple[Split, Split]) -> Iterator[tuple[str, str]]:
     return (pair for pair in pairs if _is_linkable(pair, splits))
 
 
-def _is_linkable(pair: tuple[str, str], splits: Sequence[Split]) -> bool:
+def _is_linkable(pair: tuple[str, str], splits: tuple[Split, Split]) -> bool:
     return all(0 < length <= MAX_WORDS for length in _lengths(pair, splits))

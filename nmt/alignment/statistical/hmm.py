@@ -56,6 +56,28 @@ Weights = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
+class SmoothTable(TranslationTable):
+    """Translation probabilities under the prior, with what it says of words that never occurred together.
+
+    Attributes:
+        stems: t(stem of y | stem of x) of each pair of stems.
+        whole: the denominator of t(y | x) for each source word.
+    """
+
+    stems: Floats
+    whole: Floats
+
+    def select(self, entries: npt.NDArray[np.bool_], stems: npt.NDArray[np.bool_]) -> SmoothTable:
+        """The table of some entries and pairs of stems."""
+        return SmoothTable(self.translation[entries], self.empty, self.stems[stems], self.whole)
+
+    def unseen(self, mean: Floats, source: Ids) -> Floats:
+        """t(y | x) of words that never occurred together, from their m(y | x) and the source words; -1 is an unknown word."""
+        unknown = _weight(ALPHA * len(self.empty) + BETA)
+        return np.asarray(_weight(ALPHA + BETA * mean) / np.append(self.whole, unknown)[source])
+
+
+@dataclass(frozen=True)
 class HMM:
     """The model of one direction, which generates target words from source words.
 
@@ -72,6 +94,13 @@ class HMM:
         probabilities = np.maximum(self.jumps[_jump_index(length, len(self.jumps))], FLOOR)
         probabilities /= probabilities.sum(axis=1, keepdims=True)
         return ((1 - SMOOTHING) * probabilities + SMOOTHING / length).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class LearnedHMM(HMM):
+    """A model as `learn` makes it, which also knows words that never occurred together."""
+
+    table: SmoothTable
 
 
 @dataclass(frozen=True)
@@ -154,7 +183,7 @@ def forward_backward(emission: Weights, empty: Weights, transition: Weights) -> 
 # --- joint training of both directions --------------------------------------------------------------------------
 
 
-def learn(cells: Cells, forms: WordForms, rounds: Iterable[object] = range(ROUNDS)) -> tuple[HMM, HMM]:
+def learn(cells: Cells, forms: WordForms, rounds: Iterable[object] = range(ROUNDS)) -> tuple[LearnedHMM, LearnedHMM]:
     """Train a model of each direction jointly: source to target, and target to source."""
     sides = (cells, forms), (cells.flipped(), forms.flipped())
     models = [_start(*side) for side in sides]
@@ -162,7 +191,7 @@ def learn(cells: Cells, forms: WordForms, rounds: Iterable[object] = range(ROUND
         forward, backward = (Posteriors.of(model, side) for model, (side, _) in zip(models, sides, strict=True))
         counts = cells.sums(forward.links * backward.links)
         models = [
-            HMM(_estimate(TranslationTable(counts, posteriors.empty), *side), posteriors.jumps)
+            LearnedHMM(_estimate(TranslationTable(counts, posteriors.empty), *side), posteriors.jumps)
             for posteriors, side in zip((forward, backward), sides, strict=True)
         ]
     return models[0], models[1]
@@ -174,33 +203,27 @@ def agreement(forward: HMM, backward: HMM, cells: Cells) -> Weights:
     return np.asarray(np.sqrt(product))
 
 
-def _start(cells: Cells, forms: WordForms) -> HMM:
+def _start(cells: Cells, forms: WordForms) -> LearnedHMM:
     """The initial model: the translation table of IBM model 1, where words spelled alike count more, and uniform jumps."""
     longest = max((group.sources.shape[1] for group in cells.groups), default=0)
     counts = learn_counts(cells)
     alike = TranslationTable(counts.translation * np.exp(GAMMA * forms.similarity), counts.empty)
-    return HMM(_estimate(alike, cells, forms), np.ones(2 * longest + 1))
+    return LearnedHMM(_estimate(alike, cells, forms), np.ones(2 * longest + 1))
 
 
-def _estimate(counts: TranslationTable, cells: Cells, forms: WordForms) -> TranslationTable:
+def _estimate(counts: TranslationTable, cells: Cells, forms: WordForms) -> SmoothTable:
     """Translation probabilities from counts under the Dirichlet prior, whose mean is what the stems say."""
     of_stems = np.bincount(forms.entry, counts.translation, len(forms.source)).astype(np.float64)
-    stems = _weight(of_stems, _of_source(of_stems, forms.source), 1 + int(forms.target.max(initial=-1)))
-    mean = BETA * stems[forms.entry] * forms.target_share[cells.target]
+    of_stem = np.bincount(forms.source, of_stems)[forms.source]
+    stems = _weight(of_stems + ALPHA) / _weight(of_stem + ALPHA * (1 + int(forms.target.max(initial=-1))))
+    mean = stems[forms.entry] * forms.target_share[cells.target]
     words = len(counts.empty)
-    of_source = _of_source(counts.translation, cells.source)
-    translation = _weight(counts.translation + mean, of_source + BETA, words)
-    return TranslationTable(translation, _weight(counts.empty, counts.empty.sum(), words))
+    whole = _weight(np.bincount(cells.source, counts.translation, len(forms.source_share)) + ALPHA * words + BETA)
+    translation = _weight(counts.translation + ALPHA + BETA * mean) / whole[cells.source]
+    empty = _weight(counts.empty + ALPHA) / _weight(counts.empty.sum() + ALPHA * words)
+    return SmoothTable(translation, empty, stems, whole)
 
 
-def _of_source(counts: Floats, source: Ids) -> Floats:
-    """For each entry, the total count of its source word."""
-    return np.asarray(np.bincount(source, counts)[source], dtype=np.float64)
-
-
-def _weight(count: Floats, total: Floats | float, words: int) -> Floats:
-    """exp psi(c + alpha) / exp psi(total + alpha Y)."""
-    part, whole = (
-        torch.special.digamma(torch.as_tensor(value)).exp().numpy() for value in (count + ALPHA, total + ALPHA * words)
-    )
-    return np.asarray(part / whole)
+def _weight(count: npt.NDArray[np.floating] | float) -> Floats:
+    """exp psi(count)."""
+    return np.asarray(torch.special.digamma(torch.as_tensor(count, dtype=torch.float64)).exp().numpy())

@@ -6,10 +6,12 @@ Both matter most for rare words: the table of words alone cannot learn that `neg
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from nmt.alignment.statistical.word_pairs import Cells, Entries, Floats, Ids
 
@@ -21,18 +23,62 @@ _COMPARED = 12
 """Letters compared."""
 
 
+class Words:
+    """The distinct words of one side of a text.
+
+    Args:
+        frequency: how often each word occurs. Ids count from 0 in this order.
+    """
+
+    def __init__(self, frequency: Mapping[str, int]) -> None:
+        self.forms = list(frequency)
+        self.frequency = np.fromiter(frequency.values(), np.int64, len(frequency))
+        stems, stem_of = np.unique(np.array(self.forms, f"U{STEM}"), return_inverse=True)
+        self.stems: npt.NDArray[np.str_] = stems
+        """The distinct stems, sorted."""
+        self.stem_of: Ids = stem_of.reshape(-1)
+        """The stem of each word."""
+
+    def __len__(self) -> int:
+        return len(self.forms)
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The id of each word."""
+        return {form: number for number, form in enumerate(self.forms)}
+
+    @cached_property
+    def stem_frequency(self) -> Ids:
+        """How often words of each stem occur."""
+        return np.bincount(self.stem_of, self.frequency, len(self.stems)).astype(np.int64)
+
+    @property
+    def share(self) -> Floats:
+        """p(word | stem), the relative frequency of each word among those of its stem."""
+        return np.asarray(self.frequency / self.stem_frequency[self.stem_of], dtype=np.float64)
+
+    @property
+    def letters(self) -> Entries:
+        """The first letters of each word as numbers, 0 after its end, [words, letters]."""
+        return np.array(self.forms, f"U{_COMPARED}").view(np.int32).reshape(-1, _COMPARED)
+
+    @property
+    def lengths(self) -> Ids:
+        """The number of letters of each word."""
+        return np.fromiter(map(len, self.forms), np.int64, len(self.forms))
+
+
 @dataclass(frozen=True)
 class WordForms:
-    """Stems and spelling of the words of both sides.
+    """Stems and spelling of the two words of each entry of `Cells`.
 
     Attributes:
         entry: index of the pair of stems of each entry, [entries].
         source: source stem of each pair of stems.
         target: target stem of each pair of stems.
-        source_share: p(x | stem of x), the relative frequency of each source word among those of its stem.
+        source_share: p(x | stem of x) of each source word.
         target_share: the same for each target word.
-        similarity: length of the common prefix of both words divided by that of the longer one, 0 if the prefix is shorter
-            than `SHORTEST_PREFIX`, [entries].
+        similarity: the spelling of the two words of each entry (`spelling_similarity`).
     """
 
     entry: Entries
@@ -43,48 +89,31 @@ class WordForms:
     similarity: Floats
 
     @classmethod
-    def of(cls, cells: Cells, source_words: Sequence[str], target_words: Sequence[str]) -> WordForms:
-        """The forms of the words with these ids."""
-        source_stem, target_stem = _stems(source_words), _stems(target_words)
-        width = 1 + int(target_stem.max(initial=0))
-        pairs, entry = np.unique(source_stem[cells.source] * width + target_stem[cells.target], return_inverse=True)
-        return cls(
-            entry.reshape(-1).astype(np.int32),
-            pairs // width,
-            pairs % width,
-            _share([group.sources for group in cells.groups], source_stem),
-            _share([group.targets for group in cells.groups], target_stem),
-            _similarity(cells, source_words, target_words),
-        )
+    def of(cls, cells: Cells, source: Words, target: Words) -> WordForms:
+        """The forms of words with these ids."""
+        width = len(target.stems)
+        keys = source.stem_of[cells.source] * width + target.stem_of[cells.target]
+        pairs, entry = np.unique(keys, return_inverse=True)
+        similarity = spelling_similarity(cells, source, target)
+        numbers = entry.reshape(-1).astype(np.int32)
+        return cls(numbers, pairs // max(width, 1), pairs % max(width, 1), source.share, target.share, similarity)
 
     def flipped(self) -> WordForms:
         """The same forms with source and target exchanged."""
         return WordForms(self.entry, self.target, self.source, self.target_share, self.source_share, self.similarity)
 
 
-def _stems(words: Sequence[str]) -> Ids:
-    return np.unique(np.array(words, f"U{STEM}"), return_inverse=True)[1].reshape(-1)
+def spelling_similarity(cells: Cells, source: Words, target: Words) -> Floats:
+    """How alike the two words of each entry are spelled, [entries].
 
-
-def _share(sentences: Sequence[Ids], stems: Ids) -> Floats:
-    """Relative frequency of each word among the words of its stem."""
-    words = np.concatenate([group.reshape(-1) for group in sentences] or [np.empty(0, np.int64)])
-    frequency = np.bincount(words, minlength=len(stems)).astype(np.float64)
-    return np.asarray(frequency / np.maximum(np.bincount(stems, frequency), 1)[stems])
-
-
-def _similarity(cells: Cells, source_words: Sequence[str], target_words: Sequence[str]) -> Floats:
-    source, target = _letters(source_words), _letters(target_words)
+    The length of their common prefix (at most twelve letters) divided by that of the longer word; 0 if the prefix is shorter than
+    `SHORTEST_PREFIX`.
+    """
+    own, other = source.letters, target.letters
     alike, prefix = np.ones(len(cells.source), dtype=bool), np.zeros(len(cells.source))
     for place in range(_COMPARED):
-        letters = source[cells.source, place]
-        alike &= (letters == target[cells.target, place]) & (letters > 0)
+        letters = own[cells.source, place]
+        alike &= (letters == other[cells.target, place]) & (letters > 0)
         prefix += alike
-    lengths = (np.array([len(word) for word in words], dtype=np.int64) for words in (source_words, target_words))
-    longer = np.maximum(*(length[ids] for length, ids in zip(lengths, (cells.source, cells.target), strict=True)))
+    longer = np.maximum(source.lengths[cells.source], target.lengths[cells.target])
     return np.where(prefix >= SHORTEST_PREFIX, prefix / np.maximum(longer, 1), 0.0)
-
-
-def _letters(words: Sequence[str]) -> Entries:
-    """The first letters of each word as numbers, 0 after its end, [words, letters]."""
-    return np.array(words, f"U{_COMPARED}").view(np.int32).reshape(-1, _COMPARED)

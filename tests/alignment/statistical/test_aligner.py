@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from nmt.alignment.error_rate import alignment_error_rate
 from nmt.alignment.statistical import aligner
 from nmt.alignment.statistical.aligner import MAX_WORDS, HMMAligner
-from nmt.alignment.statistical.hmm import agreement
-from nmt.alignment.statistical.word_pairs import Cells
+from nmt.alignment.statistical.hmm import FLOOR, agreement, learn
+from nmt.alignment.statistical.word_forms import WordForms
 from nmt.corpora import sample
 from nmt.corpora.locators import load_corpus
 from nmt.errors import DataError
@@ -35,11 +36,27 @@ def test_words_are_linked_to_their_translations(taught: HMMAligner) -> None:
 def test_confidences_are_the_geometric_means_of_the_posteriors(taught: HMMAligner) -> None:
     (links,) = taught.confident_links(TEXT[:1])
     assert links.keys() == {(0, 1), (1, 0)}
-    source, target = taught.source.ids("red dog"), taught.target.ids("hund rot")
-    cells = Cells.of([source], [target])
-    posterior = agreement(taught._restricted(taught.forward, cells), taught._restricted(taught.backward, cells), cells)
-    (matrix,) = cells.groups[0].of(posterior)
+    cells, source, target = aligner._cells(TEXT[:1], taught.splits)
+    (matrix,) = cells.groups[0].of(agreement(*taught._models_of(cells, source, target), cells))
     assert links == {(i, j): pytest.approx(min(float(matrix[j, i]), 1)) for i, j in links}
+
+
+def test_entries_without_weight_are_left_out_and_change_nothing(taught: HMMAligner) -> None:
+    together = {(x, y) for source, target in TEXT for x in source.split() for y in target.split()}
+    assert 4 <= len(taught.keys) < len(together)
+    cells, source, target = aligner._cells(TEXT, taught.splits)
+    forms = WordForms.of(cells, source, target)
+    plain = learn(cells, forms)
+    for model, whole in zip(taught._models_of(cells, source, target), plain, strict=True):
+        assert model.table.translation == pytest.approx(np.maximum(whole.table.translation, FLOOR), rel=1e-6)
+        assert model.table.empty[: len(whole.table.empty)] == pytest.approx(whole.table.empty)
+
+
+def test_new_words_are_linked_by_stems_and_spelling() -> None:
+    text = [("negotiate now", "jetzt verhandeln"), ("negotiate", "verhandeln"), ("now", "jetzt")] * 10
+    taught = HMMAligner.learn(text)
+    new = [("negotiation now", "jetzt verhandelte"), ("columbia now", "jetzt colombie")]
+    assert list(taught.links(new)) == [{(0, 1), (1, 0)}] * 2
 
 
 def test_the_characters_of_a_text_without_spaces_are_linked() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from itertools import takewhile
 from math import exp
 
@@ -12,9 +13,20 @@ import pytest
 import torch
 
 from nmt.alignment.statistical import hmm
-from nmt.alignment.statistical.hmm import ALPHA, BETA, EMPTY, GAMMA, HMM, Posteriors, agreement, forward_backward, learn
+from nmt.alignment.statistical.hmm import (
+    ALPHA,
+    BETA,
+    EMPTY,
+    GAMMA,
+    HMM,
+    Posteriors,
+    SmoothTable,
+    agreement,
+    forward_backward,
+    learn,
+)
 from nmt.alignment.statistical.ibm1 import TranslationTable, learn_counts
-from nmt.alignment.statistical.word_forms import SHORTEST_PREFIX, STEM, WordForms
+from nmt.alignment.statistical.word_forms import SHORTEST_PREFIX, STEM, WordForms, Words
 from nmt.alignment.statistical.word_pairs import Cells
 from tests.reference import hmm as reference
 
@@ -29,8 +41,17 @@ SOURCE = ["walk", "walks", "walking", "dog", "doggo", "for"]
 TARGET = ["walken", "walkt", "walkte", "walktet", "dogge", "for"]
 
 
-def forms_of(cells: Cells) -> WordForms:
-    return WordForms.of(cells, SOURCE, TARGET)
+def forms_of(cells: Cells, source: Sequence[str] = SOURCE, target: Sequence[str] = TARGET) -> WordForms:
+    """The forms of some words with these ids, as often as they are in the text."""
+    sides = ([group.sources for group in cells.groups], source), ([group.targets for group in cells.groups], target)
+    frequencies = (
+        np.bincount(np.concatenate([own.reshape(-1) for own in ids]), minlength=len(forms)) for ids, forms in sides
+    )
+    own, other = (
+        Words(dict(zip(forms, map(int, count), strict=True)))
+        for count, (_, forms) in zip(frequencies, sides, strict=True)
+    )
+    return WordForms.of(cells, own, other)
 
 
 def random_model(cells: Cells, seed: int = 0) -> HMM:
@@ -96,38 +117,58 @@ def test_a_source_longer_than_any_seen_before_has_transitions_too() -> None:
     assert chance.sum(axis=1) == pytest.approx(np.ones(7))
 
 
-def test_the_translation_table_is_that_of_the_prior() -> None:
+def psi(value: float) -> float:
+    return float(torch.digamma(torch.tensor(value, dtype=torch.float64)))
+
+
+@pytest.fixture
+def start() -> tuple[Cells, dict[tuple[int, int], float], SmoothTable]:
+    """A text, the counts of its pairs of words before the first round, and the table of the model then."""
     cells = random_text()
-    counts, words = learn_counts(cells), 1 + int(cells.target.max())
+    counts = learn_counts(cells)
     count = {
         (int(x), int(y)): c * exp(GAMMA * common_prefix(x, y))
         for x, y, c in zip(cells.source, cells.target, counts.translation, strict=True)
     }
-    frequency = Counter(int(y) for group in cells.groups for y in group.targets.reshape(-1))
-    result = learn(cells, forms_of(cells), rounds=())[0].table  # before the first round
+    return cells, count, learn(cells, forms_of(cells), rounds=())[0].table
 
-    def psi(value: float) -> float:
-        return float(torch.digamma(torch.tensor(value, dtype=torch.float64)))
 
-    def stem(word: int, side: list[str]) -> str:
-        return side[word][:STEM]
+def mean_of(cells: Cells, count: dict[tuple[int, int], float], x: int, y: int) -> float:
+    """t(stem of y | stem of x) p(y | stem of y)."""
+    frequency = Counter(int(word) for group in cells.groups for word in group.targets.reshape(-1))
+    of_source = {pair: c for pair, c in count.items() if SOURCE[pair[0]][:STEM] == SOURCE[x][:STEM]}
+    both = sum(c for (_, word), c in of_source.items() if TARGET[word][:STEM] == TARGET[y][:STEM])
+    stems = len({form[:STEM] for form in TARGET})
+    same = sum(n for word, n in frequency.items() if TARGET[word][:STEM] == TARGET[y][:STEM])
+    return exp(psi(both + ALPHA) - psi(sum(of_source.values()) + stems * ALPHA)) * frequency[y] / same
 
-    def of_stems(x: int, y: int) -> float:
-        """t(stem of y | stem of x) p(y | stem of y)."""
-        same = [
-            (c, stem(j, TARGET) == stem(y, TARGET)) for (i, j), c in count.items() if stem(i, SOURCE) == stem(x, SOURCE)
-        ]
-        both, total = sum(c for c, same_target in same if same_target), sum(c for c, _ in same)
-        stems = len({form[:STEM] for form in TARGET})
-        share = frequency[y] / sum(n for j, n in frequency.items() if stem(j, TARGET) == stem(y, TARGET))
-        return exp(psi(both + ALPHA) - psi(total + stems * ALPHA)) * share
 
+def test_the_translation_table_is_that_of_the_prior(
+    start: tuple[Cells, dict[tuple[int, int], float], SmoothTable],
+) -> None:
+    cells, count, table = start
+    words = 1 + int(cells.target.max())
     for entry, (x, y) in enumerate(zip(cells.source.tolist(), cells.target.tolist(), strict=True)):
-        total = sum(c for (i, _), c in count.items() if i == x)
-        part = psi(count[x, y] + ALPHA + BETA * of_stems(x, y))
-        assert result.translation[entry] == pytest.approx(exp(part - psi(total + words * ALPHA + BETA)))
-    total = float(counts.empty.sum())
-    assert result.empty == pytest.approx([exp(psi(c + ALPHA) - psi(total + words * ALPHA)) for c in counts.empty])
+        total = sum(c for (word, _), c in count.items() if word == x)
+        part = psi(count[x, y] + ALPHA + BETA * mean_of(cells, count, x, y))
+        assert table.translation[entry] == pytest.approx(exp(part - psi(total + words * ALPHA + BETA)))
+    empty = learn_counts(cells).empty
+    total = float(empty.sum())
+    assert table.empty == pytest.approx([exp(psi(c + ALPHA) - psi(total + words * ALPHA)) for c in empty])
+
+
+def test_words_that_never_occurred_together_translate_as_their_stems_do(
+    start: tuple[Cells, dict[tuple[int, int], float], SmoothTable],
+) -> None:
+    cells, count, table = start
+    words = 1 + int(cells.target.max())
+    for x in range(len(SOURCE)):
+        mean = mean_of(cells, count, x, 3)
+        total = sum(c for (word, _), c in count.items() if word == x)
+        expected = exp(psi(ALPHA + BETA * mean) - psi(total + words * ALPHA + BETA))
+        assert table.unseen(np.array([mean]), np.array([x])) == pytest.approx([expected])
+    expected = exp(psi(ALPHA + BETA * 0.25) - psi(words * ALPHA + BETA))
+    assert table.unseen(np.array([0.25]), np.array([-1])) == pytest.approx([expected])  # of an unknown word
 
 
 def common_prefix(x: int, y: int) -> float:
@@ -147,7 +188,7 @@ def test_stems_translate_a_word_seen_once() -> None:
     )
 
     def posterior(source: list[str], target: list[str]) -> float:
-        return float(group.of(agreement(*learn(cells, WordForms.of(cells, source, target)), cells))[row, 1, 0])
+        return float(group.of(agreement(*learn(cells, forms_of(cells, source, target)), cells))[row, 1, 0])
 
     assert posterior(source, target) > 0.9
     assert posterior([word[::-1] for word in source], target) < 0.1
@@ -159,7 +200,7 @@ def test_spelling_tells_names_apart_that_always_occur_together() -> None:
     cells = Cells.of([one for one, _ in pairs], [other for _, other in pairs])
 
     def links(source: list[str]) -> list[list[bool]]:
-        posterior = agreement(*learn(cells, WordForms.of(cells, source, target)), cells)
+        posterior = agreement(*learn(cells, forms_of(cells, source, target)), cells)
         names = next(group for group in cells.groups if group.sources.shape[1] == 2)
         return [[float(value) >= hmm.THRESHOLD for value in row] for row in names.of(posterior)[0]]
 

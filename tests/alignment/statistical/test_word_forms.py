@@ -7,12 +7,18 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from nmt.alignment.statistical.word_forms import WordForms
+from nmt.alignment.statistical.word_forms import WordForms, Words, spelling_similarity
 from nmt.alignment.statistical.word_pairs import Cells
 
 SOURCE = ["british", "columbia", "negotiate", "negotiating", "of", "日本"]
 TARGET = ["britannique", "colombie", "négocie", "négocié", "de", "negotiation", "日本"]
 TEXT = [([0, 1, 4], [1, 4, 0]), ([2, 4], [2, 5]), ([3, 3], [3]), ([3, 5], [3, 6, 2]), ([2], [])]
+
+
+def words(side: int) -> Words:
+    """The words of a side of the text, as often as they are in pairs with words on both sides."""
+    count = Counter(word for pair in TEXT if all(pair) for word in pair[side])
+    return Words({form: count[word] for word, form in enumerate((SOURCE, TARGET)[side])})
 
 
 @pytest.fixture
@@ -22,26 +28,26 @@ def cells() -> Cells:
 
 @pytest.fixture
 def forms(cells: Cells) -> WordForms:
-    return WordForms.of(cells, SOURCE, TARGET)
+    return WordForms.of(cells, words(0), words(1))
 
 
 def test_entries_share_a_pair_of_stems_if_both_words_do(cells: Cells, forms: WordForms) -> None:
-    words = [(SOURCE[x][:5], TARGET[y][:5]) for x, y in zip(cells.source, cells.target, strict=True)]
-    for one, first in zip(forms.entry, words, strict=True):
-        for other, second in zip(forms.entry, words, strict=True):
+    pairs = [(SOURCE[x][:5], TARGET[y][:5]) for x, y in zip(cells.source, cells.target, strict=True)]
+    for one, first in zip(forms.entry, pairs, strict=True):
+        for other, second in zip(forms.entry, pairs, strict=True):
             assert (one == other) == (first == second)
     stems = [(forms.source[pair], forms.target[pair]) for pair in forms.entry]
-    for (source, target), (x, y) in zip(stems, words, strict=True):
-        for (other_source, other_target), (other_x, other_y) in zip(stems, words, strict=True):
+    for (source, target), (x, y) in zip(stems, pairs, strict=True):
+        for (other_source, other_target), (other_x, other_y) in zip(stems, pairs, strict=True):
             assert (source == other_source) == (x == other_x)
             assert (target == other_target) == (y == other_y)
 
 
 def test_shares_are_those_among_the_words_of_a_stem(forms: WordForms) -> None:
-    for side, words, shares in ((0, SOURCE, forms.source_share), (1, TARGET, forms.target_share)):
-        count = Counter(word for pair in TEXT if all(pair) for word in pair[side])
+    for side, own, shares in ((0, SOURCE, forms.source_share), (1, TARGET, forms.target_share)):
+        count = words(side).frequency
         for word, share in enumerate(shares):
-            of_stem = sum(count[other] for other, form in enumerate(words) if form[:5] == words[word][:5])
+            of_stem = sum(count[other] for other, form in enumerate(own) if form[:5] == own[word][:5])
             assert share == pytest.approx(count[word] / of_stem)
 
 
@@ -58,12 +64,12 @@ def test_shares_are_those_among_the_words_of_a_stem(forms: WordForms) -> None:
     ],
 )
 def test_similarity_is_the_share_of_the_common_prefix(source: str, target: str, expected: float) -> None:
-    forms = WordForms.of(Cells.of([[0]], [[0]]), [source], [target])
-    assert forms.similarity == pytest.approx([expected])
+    similarity = spelling_similarity(Cells.of([[0]], [[0]]), Words({source: 1}), Words({target: 1}))
+    assert similarity == pytest.approx([expected])
 
 
 def test_flipped_forms_are_those_of_the_flipped_text(cells: Cells, forms: WordForms) -> None:
-    flipped, expected = forms.flipped(), WordForms.of(cells.flipped(), TARGET, SOURCE)
+    flipped, expected = forms.flipped(), WordForms.of(cells.flipped(), words(1), words(0))
     assert np.array_equal(flipped.source[flipped.entry], expected.source[expected.entry])
     assert np.array_equal(flipped.target[flipped.entry], expected.target[expected.entry])
     assert np.array_equal(flipped.similarity, expected.similarity)
@@ -72,5 +78,5 @@ def test_flipped_forms_are_those_of_the_flipped_text(cells: Cells, forms: WordFo
 
 
 def test_no_text_has_no_forms() -> None:
-    forms = WordForms.of(Cells.of([[]], [[]]), [], [])
+    forms = WordForms.of(Cells.of([[]], [[]]), Words({}), Words({}))
     assert forms.similarity.size == forms.entry.size == forms.source_share.size == 0

@@ -1,0 +1,42 @@
+"""A word aligner in a file links as it did before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.alignment.aligner_file import load_aligner, save_aligner
+from nmt.alignment.statistical.aligner import HMMAligner
+from nmt.bundle.folder import save_tensors
+from nmt.errors import DataError
+
+TEXT = [("red dog", "hund rot"), ("red cät", "katze rot"), ("dog", "hund"), ("cät", "katze")] * 20
+NEW = [("red dogs", "hunde rot"), ("dog 1867", "1867 hund"), ("", "x"), ("cät", "katze")]
+
+
+def test_a_saved_aligner_links_as_before(tmp_path: Path) -> None:
+    aligner = HMMAligner.learn(TEXT)
+    save_aligner(aligner, tmp_path / "new" / "links")
+    loaded = load_aligner(tmp_path / "new" / "links")
+    for before, after in zip(aligner.confident_links(NEW), loaded.confident_links(NEW), strict=True):
+        assert after == pytest.approx(before, abs=1e-5)
+    assert (loaded.lines, loaded.splits) == (aligner.lines, aligner.splits)
+
+
+def test_a_text_without_spaces_stays_one(tmp_path: Path) -> None:
+    text = [("red dog", "\u72ac\u8d64"), ("dog", "\u72ac"), ("red", "\u8d64")] * 20
+    save_aligner(HMMAligner.learn(text), tmp_path / "links")
+    assert next(load_aligner(tmp_path / "links").links([("dog red", "\u8d64\u72ac")])) == {(0, 1), (1, 0)}
+
+
+def test_another_file_is_no_aligner(tmp_path: Path) -> None:
+    save_tensors({"keys": torch.zeros(2)}, tmp_path / "other")
+    with pytest.raises(DataError, match="other is not a word aligner: make one with `nmt links --save FILE`"):
+        load_aligner(tmp_path / "other")
+    (tmp_path / "text").write_text("0-0\n")
+    with pytest.raises(DataError, match="text"):
+        load_aligner(tmp_path / "text")
+    with pytest.raises(DataError, match="missing"):
+        load_aligner(tmp_path / "missing")

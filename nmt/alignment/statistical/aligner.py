@@ -21,6 +21,7 @@ from nmt.alignment.statistical.hmm import (
     ROUNDS,
     THRESHOLD,
     LearnedHMM,
+    Weights,
     agreement,
     learn,
 )
@@ -116,18 +117,23 @@ class HMMAligner:
 
     def confident_links(self, text: Iterable[tuple[str, str]]) -> Iterator[ConfidentLinks]:
         """Likewise, with the confidence of each link: the geometric mean of its posteriors in both directions."""
+        for weights in self.weights(text):
+            yield {(i, j): float(weights[j, i]) for j, i in np.argwhere(weights >= THRESHOLD).tolist()}
+
+    def weights(self, text: Iterable[tuple[str, str]]) -> Iterator[Weights]:
+        """The confidence of every possible link of each pair of lines, [T S]; zeros for blank and too long pairs."""
         pairs = iter(text)
         while block := list(islice(pairs, _BLOCK_LINES)):
-            links: list[dict[tuple[int, int], float]] = [{} for _ in block]
             linkable = [pair if _is_linkable(pair, self.splits) else ("", "") for pair in block]
             cells, source, target = _cells(linkable, self.splits)
-            posterior = agreement(*self._models_of(cells, source, target), cells)
-            for group in cells.groups:
-                own = group.of(posterior)
-                places = np.argwhere(own >= THRESHOLD)
-                for (pair, j, i), value in zip(places.tolist(), own[tuple(places.T)].tolist(), strict=True):
-                    links[group.rows[pair]][i, j] = min(value, 1.0)
-            yield from links
+            posterior = np.minimum(agreement(*self._models_of(cells, source, target), cells), 1)
+            matrices = {
+                row: matrix
+                for group in cells.groups
+                for row, matrix in zip(group.rows.tolist(), group.of(posterior), strict=True)
+            }
+            for row, pair in enumerate(block):
+                yield matrices[row] if row in matrices else np.zeros(_lengths(pair, self.splits)[::-1], np.float32)
 
     def _models_of(self, cells: Cells, source: Words, target: Words) -> tuple[HMM, HMM]:
         """The models of both directions, with tables of these words.

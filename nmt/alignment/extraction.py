@@ -6,17 +6,23 @@ import unicodedata
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, assert_never
 
+import numpy as np
+
 from nmt.alignment.links import Links, argmax_links, flip, threshold_links
 from nmt.alignment.symmetrization import Heuristic, Mean, mean_weights, mutual_weights, symmetrize
 from nmt.alignment.weights import Alignment, Matrix
 from nmt.errors import UsageError
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from nmt.recipe import Recipe
 
 Method = Literal["argmax", "threshold", "mutual"]
 Joining = Heuristic | Mean
 
+ALIGNER_SHARE = 0.7
+"""Share of a word aligner in the mean with a model's weights."""
 DEFAULT_THRESHOLD = 0.3
 """Default threshold of the method `threshold`."""
 MUTUAL_THRESHOLD = 0.45
@@ -48,9 +54,21 @@ class Extraction:
         if self.threshold is not None and not 0 < self.threshold <= 1:
             raise UsageError(f"A link threshold must lie above 0 and not above 1, but is {self.threshold}.")
 
-    def pair(self, forward: Alignment, backward: Alignment | None = None) -> AlignedPair:
-        """Extract the links of a sentence pair; `backward` is its alignment by a model of the other direction."""
-        if backward is None:
+    def pair(
+        self, forward: Alignment, backward: Alignment | None = None, confidences: ArrayLike | None = None
+    ) -> AlignedPair:
+        """Extract the links of a sentence pair.
+
+        Args:
+            forward: its alignment by a model.
+            backward: its alignment by a model of the other direction.
+            confidences: of every link by a word aligner, [T S], to be averaged with the weights; heuristics cannot use them.
+        """
+        if confidences is not None:
+            own = self._weights(forward) if backward is None else self._mean(forward, backward)
+            mean = (1 - ALIGNER_SHARE) * own + ALIGNER_SHARE * np.asarray(confidences)
+            alignment, links = replace(forward, weights=mean), self._links(mean)
+        elif backward is None:
             alignment, links = forward, self._links(self._weights(forward))
         else:
             alignment, links = self._join(forward, backward)
@@ -59,11 +77,16 @@ class Extraction:
     def _join(self, forward: Alignment, backward: Alignment) -> tuple[Alignment, Links]:
         match self.joining:
             case "mean" | "geometric":
-                mean = mean_weights(self._weights(forward), self._weights(backward), self.joining)
+                mean = self._mean(forward, backward)
                 return replace(forward, weights=mean), self._links(mean)
             case _:
                 links = self._links(self._weights(forward)), flip(self._links(self._weights(backward)))
                 return forward, symmetrize(*links, self.joining)
+
+    def _mean(self, forward: Alignment, backward: Alignment) -> Matrix:
+        """The mean of the weights of both directions; for a heuristic, the geometric one."""
+        kind: Mean = "mean" if self.joining == "mean" else "geometric"
+        return mean_weights(self._weights(forward), self._weights(backward), kind)
 
     def _weights(self, alignment: Alignment) -> Matrix:
         return mutual_weights(alignment.weights) if self.method == "mutual" else alignment.weights

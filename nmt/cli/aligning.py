@@ -55,7 +55,7 @@ def align(
     target: TargetText,
     to: To = None,
     output: LinksOutput = None,
-    form: Annotated[LinksFormat, option("pharaoh, naacl, json or npz; see Details.", "NAME", "--format")] = "pharaoh",
+    form: Annotated[LinksFormat, option("pharaoh, naacl (counts from 1); with weights json, npz.", "NAME", "--format")] = "pharaoh",
     level: Annotated[Literal["words", "tokens"], option("words, or tokens (subwords).", "NAME")] = "words",
     weights: Annotated[
         Literal["posterior", "attention"] | None,
@@ -77,6 +77,10 @@ def align(
     symmetrize: Annotated[
         Literal["intersection", "union", "grow-diag-final-and", "mean", "geometric"] | None,
         _extraction_option("How to join both directions; see Details.", "NAME", default="by --weights"),
+    ] = None,
+    aligner: Annotated[
+        Path | None,
+        _extraction_option("Aligner of `nmt links --save`, to average with.", "FILE", default="none"),
     ] = None,
     no_punctuation: Annotated[
         bool, _extraction_option("Drop the links of punctuation.", "", "--no-punctuation")
@@ -105,10 +109,9 @@ def align(
     Details:
 
     Each pair gives a line `i-j ...`: source word i, target word j, from 0; empty if a side is blank or too long. Words are
-    split at spaces; in Chinese, Japanese or Thai they are tokens. naacl writes `line i j S`, from 1; json and npz add words and
-    weights. --extract: argmax links each target word to its best source word; threshold links what reaches --threshold; mutual
-    normalizes over target words too. Default: mutual; for attention argmax, or threshold if guided. --symmetrize: intersection,
-    union, grow-diag-final-and (for attention), mean or geometric (for posterior).
+    split at spaces; in Chinese, Japanese or Thai they are tokens. --extract: argmax links each target word to its best source
+    word; threshold links what reaches --threshold; mutual normalizes over target words too. Default: mutual; for attention
+    argmax, or threshold if guided. --symmetrize: intersection, union, grow-diag-final-and; for posteriors mean or geometric.
     """
     set_up(quiet=quiet, threads=threads)
     destination = links_destination(output, gold)
@@ -122,7 +125,12 @@ def align(
         raise UsageError("--gold links words: leave out --level tokens.")
     if symmetrize is not None and reverse is None:
         raise UsageError("--symmetrize joins the links of two directions: give the other model with --reverse.")
-    check_not_input(output, (source, target, gold))
+    if aligner is not None and (level == "tokens" or symmetrize in ("intersection", "union", "grow-diag-final-and")):
+        raise UsageError(
+            "--aligner averages weights between words: leave out --level tokens and heuristics of --symmetrize."
+        )
+    check_not_input(output, (source, target, gold, aligner))
+    from nmt.alignment.aligner_file import load_aligner
     from nmt.alignment.error_rate import error_rate
     from nmt.alignment.extraction import Extraction, fitting_extraction
     from nmt.bundle.folder import choose_attention
@@ -141,7 +149,14 @@ def align(
         ForcedAligner(bundle, build_translator([bundle], to=language, **options), level, shift)
         for bundle, language in zip(bundles, targets, strict=True)
     )
-    aligned = align_pairs(arriving_pairs(source, target), forward, *backward, extraction=extraction, longest=max_length)
+    aligned = align_pairs(
+        arriving_pairs(source, target),
+        forward,
+        *backward,
+        extraction=extraction,
+        longest=max_length,
+        aligner=None if aligner is None else load_aligner(aligner),
+    )
     is_hidden = quiet or (destination == STANDARD and sys.stdout is not None and sys.stdout.isatty())
     progress = with_progress(aligned, "aligning", total=total, quiet=is_hidden)
     pairs: Iterator[tuple[int, AlignedPair]] = enumerate(timed(progress, "aligned", quiet=quiet), start=1)

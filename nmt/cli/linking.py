@@ -64,10 +64,8 @@ def links(
     """Link the words of parallel text without a model.
 
     Examples:
-      nmt links -s train.en -t train.fr > train.align
-      nmt links -s a.en -t a.fr --more-source b.en.gz --more-target b.fr.gz
-      nmt links -s b.en.gz -t b.fr.gz --save en-fr.links -o b.align
-      nmt links -s c.en -t c.fr --aligner en-fr.links
+      nmt links -s train.en -t train.fr --save en-fr.links > train.align
+      nmt links -s more.en -t more.fr --aligner en-fr.links
 
     Details:
 

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from itertools import repeat, tee
 from typing import Literal
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from nmt.alignment.extraction import AlignedPair, Extraction
+from nmt.alignment.statistical.aligner import HMMAligner
 from nmt.alignment.translation import Translation
 from nmt.alignment.weights import Alignment
 from nmt.bundle.folder import Bundle
@@ -62,6 +66,7 @@ def align_pairs(
     *,
     extraction: Extraction,
     longest: int,
+    aligner: HMMAligner | None = None,
 ) -> Iterator[AlignedPair]:
     """The alignment and links of each pair, in order. At most one window of pairs is in memory; PAUSE ends it.
 
@@ -75,17 +80,27 @@ def align_pairs(
             the forward model is used alone, and a warning names the line.
         extraction: how to extract links from weights.
         longest: most tokens per side, since a matrix grows with the product of both.
+        aligner: a word aligner to average the weights with. Where it splits a pair into another number of words, the models are
+            used alone, and a warning names the line.
     """
     readable = _readable(pairs, [forward] if backward is None else [forward, backward], longest)
     readable = _warn_of_token_words(readable, forward)
     # Both translators read ahead by the same window, so tee holds no more than one window of pairs.
-    forward_pairs, backward_pairs = tee(readable) if backward else (readable, iter(()))
+    streams = iter(tee(readable, 1 + (backward is not None) + (aligner is not None)))
+    forward_pairs = next(streams)
     backward_alignments: Iterable[Alignment | None] = repeat(None)
     if backward is not None:
-        backward_alignments = backward.align(PAUSE if pair is PAUSE else pair[::-1] for pair in backward_pairs)
-    alignments = zip(forward.align(forward_pairs), backward_alignments, strict=False)
-    for number, (alignment, reverse) in enumerate(alignments, start=1):
-        yield extraction.pair(alignment, _if_same_words(alignment, reverse, number))
+        backward_alignments = backward.align(PAUSE if pair is PAUSE else pair[::-1] for pair in next(streams))
+    confidences: Iterable[ArrayLike | None] = repeat(None)
+    if aligner is not None:
+        confidences = (next(aligner.weights([pair])) for pair in next(streams) if pair is not PAUSE)
+    alignments = zip(forward.align(forward_pairs), backward_alignments, confidences, strict=False)
+    for number, (alignment, reverse, by_aligner) in enumerate(alignments, start=1):
+        yield extraction.pair(
+            alignment,
+            _if_same_words(alignment, reverse, number),
+            _if_same_shape(alignment, by_aligner, number),
+        )
 
 
 def _readable(pairs: Iterable[Pair | Pause], aligners: Sequence[ForcedAligner], longest: int) -> Iterator[Pair | Pause]:
@@ -123,6 +138,14 @@ def _if_same_words(forward: Alignment, backward: Alignment | None, number: int) 
     if backward is None or backward.weights.shape == forward.weights.T.shape:
         return backward
     logger.warning("Line %d: the two models split it into different words, so only the first model is used.", number)
+    return None
+
+
+def _if_same_shape(alignment: Alignment, confidences: ArrayLike | None, number: int) -> ArrayLike | None:
+    """The confidences of a word aligner if it has the same number of words on both sides."""
+    if confidences is None or np.shape(confidences) == alignment.weights.shape:
+        return confidences
+    logger.warning("Line %d: the aligner splits it into other words than the model, so it is not used.", number)
     return None
 
 

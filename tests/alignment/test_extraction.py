@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nmt.alignment.extraction import Extraction, fitting_extraction
+from nmt.alignment.extraction import ALIGNER_SHARE, Extraction, fitting_extraction
+from nmt.alignment.symmetrization import Mean, mutual_weights
 from nmt.alignment.weights import Alignment
 from nmt.errors import UsageError
 from nmt.recipe import GuidedAlignmentConfig
@@ -40,6 +41,22 @@ def test_the_mean_of_mutual_weights_is_read_off_as_it_is() -> None:
     column = np.sqrt(np.sqrt([0.8 * 0.5, 0.2 * 0.5]) * 0.5)  # of sqrt(.8 .5) and sqrt(.5 .5), the mean
     np.testing.assert_allclose(result.alignment.weights, [column, column], atol=1e-12)
     assert result.links == {(0, 0), (0, 1)}
+
+
+@pytest.mark.parametrize("joining", ["mean", "geometric"])
+def test_a_word_aligner_has_its_share_in_the_mean(joining: Mean) -> None:
+    forward = alignment([[0.8, 0.2], [0.8, 0.2]], "a b", "d e")
+    backward = alignment([[0.5, 0.5], [0.5, 0.5]], "d e", "a b")
+    confidences = [[1.0, 0.0], [0.0, 0.9]]
+    extraction = Extraction("mutual", joining=joining)
+    for reverse in (None, backward):
+        alone = (
+            mutual_weights(forward.weights) if reverse is None else extraction.pair(forward, reverse).alignment.weights
+        )
+        result = extraction.pair(forward, reverse, confidences)
+        expected = (1 - ALIGNER_SHARE) * alone + ALIGNER_SHARE * np.array(confidences)
+        np.testing.assert_allclose(result.alignment.weights, expected, atol=1e-12)
+        assert result.links == {(0, 0), (1, 1)} != extraction.pair(forward, reverse).links
 
 
 @pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5])

@@ -140,6 +140,23 @@ def test_the_mean_of_two_directions_is_what_is_written_and_linked(folder: Path) 
             assert sorted(j for _, j in mean["links"]) == list(range(len(weights)))
 
 
+def test_a_word_aligner_joins_the_links(folder: Path, tmp_path: Path) -> None:
+    good(
+        nmt("links", "-s", "text.en", "-t", "text.de", "--save", tmp_path / "links", "-o", tmp_path / "own", cwd=folder)
+    )
+
+    def matrices(*arguments: object) -> list[list[list[float]]]:
+        lines = align(folder, "--format", "json", *arguments).splitlines()
+        return [json.loads(line)["weights"] for line in lines]
+
+    own = read_pharaoh(tmp_path / "own")
+    joined = matrices("--aligner", tmp_path / "links")
+    assert matrices() != joined
+    for weights, links in zip(joined, own, strict=True):
+        assert all(weights[j][i] >= 0.7 * 0.5 - 1e-3 for i, j in links.sure)
+    assert refused(folder, 1, "--aligner", "gold").startswith("gold ")
+
+
 def test_attention_or_what_the_word_tells_of_it_is_linked(folder: Path) -> None:
     def weights(*arguments: str) -> list[list[list[float]]]:
         return [json.loads(line)["weights"] for line in align(folder, "--format", "json", *arguments).splitlines()]
@@ -233,6 +250,11 @@ def test_models_that_cannot_align_are_a_sentence(folder: Path) -> None:
         (["--gold", "gold", "--level", "tokens"], "leave out --level tokens"),
         (["--gold", "gold", "-o", "-"], "name a file for the links with -o"),
         (["--symmetrize", "union"], "give the other model with --reverse"),
+        (["--aligner", "gold", "--level", "tokens"], "leave out --level tokens and heuristics"),
+        (
+            ["--aligner", "gold", "--reverse", "de-en", "--symmetrize", "union"],
+            "leave out --level tokens and heuristics",
+        ),
         (["--threshold", "0"], "must lie above 0 and not above 1, but is 0.0"),
         (["--extract", "best"], "'--extract'"),
     ],

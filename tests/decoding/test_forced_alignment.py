@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.alignment.extraction import AlignedPair, Extraction
+from nmt.alignment.extraction import ALIGNER_SHARE, AlignedPair, Extraction
 from nmt.alignment.links import argmax_links, flip
+from nmt.alignment.statistical.aligner import HMMAligner
+from nmt.alignment.symmetrization import mutual_weights
 from nmt.alignment.translation import Translation, TranslationHypothesis, WordReader
 from nmt.alignment.weights import Alignment
 from nmt.alignment.writing import Format, pair_writer
@@ -143,6 +145,36 @@ def test_a_line_in_which_the_models_see_other_words_has_the_links_of_the_first(
         assert message in caplog.messages
         assert results[1] == alone[1]
         assert (results != alone) is others_differ
+
+
+def test_a_word_aligner_is_averaged_with_one_model_or_two(subwords: Subwords) -> None:
+    aligner = HMMAligner.learn(PAIRS * 5)
+    models = [forced_aligner(subwords, seed=seed) for seed in (1, 2)]
+    for chosen in (models[:1], models):
+        extraction = Extraction("mutual", joining="geometric")
+        alone = align_pairs(PAIRS, *chosen, extraction=extraction, longest=500)
+        lines: list[tuple[str, str] | Pause] = [PAIRS[0], PAUSE, *PAIRS[1:]]
+        joined = list(align_pairs(lines, *chosen, extraction=extraction, longest=500, aligner=aligner))
+        for one, other, confidences in zip(alone, joined, aligner.weights(PAIRS), strict=True):
+            own = mutual_weights(one.alignment.weights) if len(chosen) == 1 else one.alignment.weights
+            expected = (1 - ALIGNER_SHARE) * own + ALIGNER_SHARE * confidences
+            np.testing.assert_allclose(other.alignment.weights, expected, atol=1e-6)
+
+
+def test_a_line_in_which_the_aligner_sees_other_words_has_the_links_of_the_model(
+    subwords: Subwords, caplog: pytest.LogCaptureFixture
+) -> None:
+    pairs = [PAIRS[0], ("犬猫犬", "a cat"), ("", "x"), PAIRS[1]]  # a word to the aligner, a token each to the model
+    spelling = Subwords.train(TEXT, kind="char", size=280, byte_fallback=True)
+    model = forced_aligner(spelling)
+    extraction = Extraction("mutual")
+    with caplog.at_level(logging.WARNING):
+        results = list(
+            align_pairs(pairs, model, extraction=extraction, longest=500, aligner=HMMAligner.learn(PAIRS * 5))
+        )
+    alone = align(pairs, model, method="mutual")
+    assert "Line 2: the aligner splits it into other words than the model, so it is not used." in caplog.messages
+    assert [one == other for one, other in zip(results, alone, strict=True)] == [False, True, True, False]
 
 
 @pytest.mark.parametrize("directions", [1, 2])

@@ -44,7 +44,10 @@ def save_aligner(aligner: HMMAligner, path: Path) -> None:
 
 def load_aligner(path: Path) -> HMMAligner:
     """Read a file written by `save_aligner`. Raises DataError if it is damaged or no aligner."""
-    tensors = load_tensors(path)
+    try:
+        tensors = load_tensors(path)
+    except DataError as error:
+        raise DataError(f"{error} A word aligner is what `nmt links --save FILE` writes.") from None
     try:
         source, target = (_words(tensors, side) for side in ("source", "target"))
         forward, backward = (_model(tensors, direction) for direction in ("forward", "backward"))

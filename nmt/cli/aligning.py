@@ -55,7 +55,9 @@ def align(
     target: TargetText,
     to: To = None,
     output: LinksOutput = None,
-    form: Annotated[LinksFormat, option("pharaoh, naacl (counts from 1); with weights json, npz.", "NAME", "--format")] = "pharaoh",
+    form: Annotated[
+        LinksFormat, option("pharaoh, naacl (counts from 1); with weights json, npz.", "NAME", "--format")
+    ] = "pharaoh",
     level: Annotated[Literal["words", "tokens"], option("words, or tokens (subwords).", "NAME")] = "words",
     weights: Annotated[
         Literal["posterior", "attention"] | None,

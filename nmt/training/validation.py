@@ -37,6 +37,9 @@ from nmt.training.search_choice import Outcome
 MAX_LOSS = 100.0
 """A loss in nats per token that shows divergence; that of uniform predictions is the logarithm of the vocabulary size."""
 
+MAX_SEARCH_LINES = 1000
+"""Most validation lines that are translated for each way to search. Drawing samples of a line takes a tenth of a second and more."""
+
 LEAST_BLEU = 1.0
 """BLEU from which on it orders validations. Below, a few n-grams more or less decide, not the translations."""
 
@@ -187,11 +190,16 @@ class Validator:
         return bool(self._translation_metrics)
 
     def search_outcome(self, settings: Mapping[str, float]) -> Outcome:
-        """What came of translating with some decoding settings changed: the first metric of translations, and their length."""
-        translations = [self._translations(text.text, self._decoding(settings)) for text in self.texts]
-        figures = map(self._scored, self.texts, translations)
+        """What came of translating with some decoding settings changed: the first metric of translations, and their length.
+
+        Of a long text only every n-th line is translated, `MAX_SEARCH_LINES` in all.
+        """
+        every = math.ceil(sum(len(text.text) for text in self.texts) / MAX_SEARCH_LINES)
+        decoding = self._decoding(settings)
+        translations = [self._translations(text.text, decoding, every) for text in self.texts]
+        figures = [self._scored(text, own, every) for text, own in zip(self.texts, translations, strict=True)]
         score = fmean(each[self._translation_metrics[0]].score for each in figures)
-        length = _characters(translations) / max(_characters(text.text.target for text in self.texts), 1)
+        length = _characters(translations) / max(_characters(text.text.target[::every] for text in self.texts), 1)
         return Outcome(score, length)
 
     def _decoding(self, settings: Mapping[str, float]) -> DecodingConfig:
@@ -208,22 +216,25 @@ class Validator:
         """The metrics that compare translations."""
         return [name for name in compared_metrics(self.settings.validation) if name != "perplexity"]
 
-    def _scored(self, text: _Text, translations: list[str]) -> dict[str, MetricScore]:
-        references = list(text.text.target)
+    def _scored(self, text: _Text, translations: list[str], every: int = 1) -> dict[str, MetricScore]:
+        """The metrics of the translations of every n-th line."""
+        references = list(text.text.target[::every])
         return {
             name: metrics.score(translations, references, name, tokenize=text.tokenizer)
             for name in self._translation_metrics
         }
 
-    def _translations(self, text: ParallelCorpus, decoding: DecodingConfig) -> list[str]:
+    def _translations(self, text: ParallelCorpus, decoding: DecodingConfig, every: int = 1) -> list[str]:
+        """The translations of every n-th line."""
         bundle = self.bundle
         models = replace(
             PackedModels.of(bundle, precision=self.precision), reported_characters=self._reported_characters
         )
         translator = Translator(models, decoding=decoding, alignments=False, to=text.languages[1])
-        lines, sources = self.ranks.share(range(len(text))), text.untagged.source
-        own = [translation.text for translation in translator.stream(sources[line] for line in lines)]
-        translations = [""] * len(text)
+        lines, sources = range(0, len(text), every), text.untagged.source
+        share = self.ranks.share(lines)
+        own = [translation.text for translation in translator.stream(sources[line] for line in share)]
+        translations = [""] * len(lines)
         for rank, texts in enumerate(self.ranks.gather(own)):
             translations[rank :: self.ranks.count] = texts
         return translations

@@ -11,6 +11,7 @@ from torch import nn
 from nmt.bundle.folder import Bundle
 from nmt.errors import DataError
 from nmt.model.interface import ModelOutput
+from nmt.training import validation
 from nmt.training.text import TrainingText
 from nmt.training.validation import MAX_LENGTH, Validator
 from tests.training import toy
@@ -59,3 +60,16 @@ def test_the_log_says_which_lines_the_perplexity_leaves_out(tmp_path: Path) -> N
 def test_a_text_of_long_lines_alone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"No pair of .* has at most 500 tokens per side"):
         validator(tmp_path, long_lines=2, short_lines=0)
+
+
+def test_the_search_is_chosen_on_every_nth_line_of_a_long_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = validator(tmp_path, long_lines=0, short_lines=11)
+    monkeypatch.setattr(validation, "MAX_SEARCH_LINES", 4)
+    part = whole.search_outcome({"beam_size": 2})  # lines 1, 4, 7 and 10
+    for side in ("src", "tgt"):
+        lines = (tmp_path / f"valid.{side}").read_text().splitlines(keepends=True)
+        (tmp_path / f"valid.{side}").write_text("".join(lines[::3]))
+    text = TrainingText.load(whole.bundle.recipe).valid
+    alone = Validator(whole.bundle, text, "none", precision="fp32", device=torch.device("cpu"))
+    assert len(text) == 4
+    assert alone.search_outcome({"beam_size": 2}) == part

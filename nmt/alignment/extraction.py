@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 Method = Literal["argmax", "threshold", "mutual"]
 Joining = Heuristic | Mean
 
-ALIGNER_SHARE = 0.7
+ALIGNER_SHARE = 0.6
 """Share of a word aligner in the mean with a model's weights."""
+ALIGNER_THRESHOLD = 0.4
+"""Default threshold of that mean, with the method `mutual`."""
 DEFAULT_THRESHOLD = 0.3
 """Default threshold of the method `threshold`."""
 MUTUAL_THRESHOLD = 0.45
@@ -36,7 +38,8 @@ class Extraction:
     Attributes:
         method: `argmax` links each target word to its strongest source word; `threshold` links all words whose weight
             reaches the threshold; `mutual` does so with `mutual_weights`.
-        threshold: least weight of a link, in (0, 1]; by default none for `argmax`, 0.3 for `threshold`, 0.45 for `mutual`.
+        threshold: least weight of a link, in (0, 1]; by default none for `argmax`, 0.3 for `threshold`, 0.45 for `mutual`, 0.4
+            with a word aligner.
         joining: how to join two directions: a heuristic joins their links; `mean` and `geometric` join their weights before
             links are extracted.
         punctuation: whether words of only punctuation may have links.
@@ -67,7 +70,7 @@ class Extraction:
         if confidences is not None:
             own = self._weights(forward) if backward is None else self._mean(forward, backward)
             mean = (1 - ALIGNER_SHARE) * own + ALIGNER_SHARE * np.asarray(confidences)
-            alignment, links = replace(forward, weights=mean), self._links(mean)
+            alignment, links = replace(forward, weights=mean), self._links(mean, ALIGNER_THRESHOLD)
         elif backward is None:
             alignment, links = forward, self._links(self._weights(forward))
         else:
@@ -91,14 +94,14 @@ class Extraction:
     def _weights(self, alignment: Alignment) -> Matrix:
         return mutual_weights(alignment.weights) if self.method == "mutual" else alignment.weights
 
-    def _links(self, weights: Matrix) -> Links:
+    def _links(self, weights: Matrix, mutual: float = MUTUAL_THRESHOLD) -> Links:
         match self.method:
             case "argmax":
                 return argmax_links(weights, self.threshold)
             case "threshold":
                 return threshold_links(weights, self.threshold or DEFAULT_THRESHOLD)
             case "mutual":
-                return threshold_links(weights, self.threshold or MUTUAL_THRESHOLD)
+                return threshold_links(weights, self.threshold or mutual)
             case _:
                 assert_never(self.method)
 

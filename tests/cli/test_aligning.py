@@ -12,8 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.alignment.extraction import ALIGNER_SHARE
 from nmt.alignment.link_files import read_pharaoh
 from nmt.alignment.links import GoldLinks
+from nmt.alignment.statistical.hmm import THRESHOLD
 from nmt.bundle.folder import Bundle
 from nmt.decoding.translator import Translator
 from nmt.text.subwords import Subwords
@@ -153,7 +155,7 @@ def test_a_word_aligner_joins_the_links(folder: Path, tmp_path: Path) -> None:
     joined = matrices("--aligner", tmp_path / "links")
     assert matrices() != joined
     for weights, links in zip(joined, own, strict=True):
-        assert all(weights[j][i] >= 0.7 * 0.5 - 1e-3 for i, j in links.sure)
+        assert all(weights[j][i] >= ALIGNER_SHARE * THRESHOLD - 1e-3 for i, j in links.sure)
     assert refused(folder, 1, "--aligner", "gold").endswith("A word aligner is what `nmt links --save FILE` writes.")
 
 

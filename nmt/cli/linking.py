@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 FEW = 1000
 """Fewer lines cause a warning: the AER on the Hansards is 37 % for 37 lines, 14 % for 1,000, 9 % for 10,000."""
-_more_option = partial(option, panel="Learning")
+_learning_option = partial(option, panel="Learning")
 
 
 def links(
@@ -46,12 +46,17 @@ def links(
     output: LinksOutput = None,
     more_source: Annotated[
         Path | None,
-        _more_option("More source text, only to learn from; a short text needs it.", "FILE", default="none"),
+        _learning_option("More source text, only to learn from; a short text needs it.", "FILE", default="none"),
     ] = None,
-    more_target: Annotated[Path | None, _more_option("Its translation, line by line.", "FILE", default="none")] = None,
-    save: Annotated[Path | None, _more_option("Save what was learned, for --aligner.", "FILE", default="none")] = None,
+    more_target: Annotated[
+        Path | None, _learning_option("Its translation, line by line.", "FILE", default="none")
+    ] = None,
+    save: Annotated[
+        Path | None, _learning_option("Save what was learned, for --aligner.", "FILE", default="none")
+    ] = None,
     aligner: Annotated[
-        Path | None, _more_option("Link by what an earlier --save wrote, and learn nothing.", "FILE", default="none")
+        Path | None,
+        _learning_option("Link by what an earlier --save wrote, and learn nothing.", "FILE", default="none"),
     ] = None,
     confidence: Annotated[
         bool, option("Write the probability of each link too: `i-j:0.97`.", "", "--confidence")
@@ -72,8 +77,8 @@ def links(
     Each pair gets a line `i-j ...`: source word i is linked to target word j, counted from 0. Words are what
     plain spaces separate, compared in the form of data.normalization: nfc; in text written without spaces (Chinese,
     Japanese, Thai, ...) they are the characters. A pair with a blank side or more than 200 words on a side gets an empty
-    line. With --gold, precision, recall and alignment error rate (AER) are
-    printed instead. Gold links are in Pharaoh format (`i-j` sure, `ipj` possible) or NAACL format.
+    line. With --gold, precision, recall and alignment error rate (AER) are printed instead. Gold links are in Pharaoh format
+    (`i-j` sure, `ipj` possible) or NAACL format.
 
     Two hidden Markov models (Vogel et al. 1996), one per direction, are trained jointly (Liang et al. 2006). What they learn
     of a word also counts for words with the same first five letters, and words spelled alike are preferred at the start.
@@ -88,9 +93,7 @@ def links(
     if aligner is not None and (more_source or save):
         raise UsageError("--aligner learns nothing: leave out --more-source, --more-target and --save.")
     destination = links_destination(output, gold)
-    texts = source, target, more_source, more_target, gold, aligner
-    for written in (output, save):
-        check_not_input(written, texts)
+    _check_places(output, save, (source, target, more_source, more_target, gold, aligner))
     set_up(quiet=quiet)
     from nmt.alignment.aligner_file import load_aligner, save_aligner
     from nmt.alignment.error_rate import error_rate
@@ -119,6 +122,14 @@ def links(
         typer.echo(str(error_rate([frozenset(own) for own in predicted], gold_links, bootstrap=bootstrap)))
         if confidence:
             typer.echo(str(reliability(predicted, gold_links)))
+
+
+def _check_places(output: Path | None, save: Path | None, texts: Sequence[Path | None]) -> None:
+    """Raise UsageError if a file to write is one that is read, or both are the same."""
+    for written in (output, save):
+        check_not_input(written, texts)
+    if save is not None and save == output:
+        raise UsageError("--save and --output name the same file: give each its own.")
 
 
 def _check_gold(

@@ -85,6 +85,8 @@ def test_what_was_learned_links_other_text(folder: Path, tmp_path: Path) -> None
     assert len(short.stderr.decode().splitlines()) == 1  # it learns nothing, so there is no warning of too little text
     refused = nmt("links", "-s", "text.en", "-t", "text.de", "--aligner", saved, "--save", saved, cwd=folder)
     assert bad(refused, 2).startswith("--aligner learns nothing: leave out --more-source, --more-target and --save.")
+    same = nmt("links", "-s", "text.en", "-t", "text.de", "-o", saved, "--save", saved, cwd=folder)
+    assert bad(same, 2) == "--save and --output name the same file: give each its own."
     other = nmt("links", "-s", "text.en", "-t", "text.de", "--aligner", "text.en", cwd=folder)
     assert "text.en" in bad(other, 1)
 

@@ -15,9 +15,9 @@ The mean m of the prior is what the stems of the words say (their first letters,
 
     m(y | x) = t(stem of y | stem of x) p(y | stem of y)
 
-with the same estimate of t from the counts of stems, without a mean. A rare word so translates as others with its stem do. Words
-spelled alike get larger counts before the first round, by a factor exp(gamma s) with their similarity s: of two names that
-always occur together, this says which translates which.
+with the same estimate of t from the counts of stems, without a mean. So a rare word translates like others with its stem. Words
+spelled alike get larger counts before the first round, by a factor exp(gamma s) with their similarity s. Of two names that
+always occur together, this tells which translates which.
 
 Two models, one in each direction, are trained together: the expected count of a link is the product of its posteriors in
 both. A pair of words is linked where the geometric mean of the two posteriors is at least `THRESHOLD`.

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import chain, islice
 from math import prod
 from string import punctuation
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,7 @@ MAX_CELLS = 40_000_000
 MAX_WORDS = 200
 """Most words per side. Longer pairs are not learned from and get no links."""
 _BLOCK_LINES = 10_000
+_Key = TypeVar("_Key", np.int64, np.str_)
 
 
 _normalize = Normalizer("nfc")
@@ -142,19 +144,19 @@ class HMMAligner:
         """
         own, other = _known(source.forms, self.source.number), _known(target.forms, self.target.number)
         x, y = own[cells.source], other[cells.target]
-        place, seen = _found(self.keys, np.where((x < 0) | (y < 0), -1, x * len(self.target) + y))
-        x_stem = _found_stems(self.source, source)[cells.source]
-        y_stem = _found_stems(self.target, target)[cells.target]
-        stems = np.where((x_stem < 0) | (y_stem < 0), -1, x_stem * len(self.target.stems) + y_stem)
-        pair, has_stems = _found(self.stem_keys, stems)
+        entry = _found(self.keys, np.where((x < 0) | (y < 0), -1, x * len(self.target) + y))
+        x_stem = _found(self.source.stems, source.stems)[source.stem_of][cells.source]
+        y_stem = _found(self.target.stems, target.stems)[target.stem_of][cells.target]
+        pair = _found(
+            self.stem_keys, np.where((x_stem < 0) | (y_stem < 0), -1, x_stem * len(self.target.stems) + y_stem)
+        )
         alike = np.exp(GAMMA * spelling_similarity(cells, source, target))
 
         def model(learned: LearnedHMM, given: Ids, share: Floats, empty: Ids) -> HMM:
             table = learned.table
-            of_stems = np.where(has_stems, np.append(table.stems, 0.0)[pair], 0.0)
-            unseen = np.maximum(table.unseen(of_stems * share, given), FLOOR) * alike
-            translation = np.where(seen, np.append(table.translation, 0.0)[place], unseen)
-            return HMM(TranslationTable(translation, np.append(table.empty, 0.0)[empty]), learned.jumps)
+            unseen = np.maximum(table.unseen(_at(table.stems, pair) * share, given), FLOOR) * alike
+            translation = np.where(entry < 0, unseen, _at(table.translation, entry))
+            return HMM(TranslationTable(translation, _at(table.empty, empty)), learned.jumps)
 
         return (
             model(self.forward, x, _shares(self.target, y, y_stem), other),
@@ -167,22 +169,23 @@ def _known(forms: Sequence[str], number: Mapping[str, int]) -> Ids:
     return np.fromiter((number.get(form, -1) for form in forms), np.int64, len(forms))
 
 
-def _found(keys: Ids, wanted: Ids) -> tuple[Ids, npt.NDArray[np.bool_]]:
-    """The places of numbers among sorted keys, and whether they are there; others have a place up to the end."""
+def _found(keys: npt.NDArray[_Key], wanted: npt.NDArray[_Key]) -> Ids:
+    """The places of values among sorted keys, -1 for those that are not there."""
     places = np.searchsorted(keys, wanted)
-    return places, np.append(keys, -2)[places] == wanted
+    return np.where(np.searchsorted(keys, wanted, "right") > places, places, -1)
 
 
-def _found_stems(known: Words, words: Words) -> Ids:
-    """For each word the number its stem has among the known ones, or -1."""
-    places = np.searchsorted(known.stems, words.stems)
-    return np.where(np.append(known.stems, "")[places] == words.stems, places, -1)[words.stem_of]
+def _at(values: Floats, places: Ids) -> Floats:
+    """The values at some places, 0 at place -1."""
+    taken, known = np.zeros(len(places)), places >= 0
+    taken[known] = values[places[known]]
+    return taken
 
 
 def _shares(known: Words, words: Ids, stems: Ids) -> Floats:
     """p(word | stem) by ids; -1 is an unknown word, which counts as seen once."""
-    frequency = np.append(known.frequency, 1)[words]
-    of_stem = np.append(known.stem_frequency, 1)[stems] + (words < 0)
+    frequency = np.where(words < 0, 1, known.frequency[words])
+    of_stem = np.where(stems < 0, 1, known.stem_frequency[stems]) + (words < 0)
     return np.asarray(frequency / of_stem, dtype=np.float64)
 
 
@@ -192,7 +195,7 @@ def _cells(pairs: Sequence[tuple[str, str]], splits: tuple[Split, Split]) -> tup
         [[*map(_form, split(line))] for line in side]
         for side, split in zip(zip(*pairs, strict=True), splits, strict=True)
     ]
-    source, target = (Words(dict(sorted(Counter(chain.from_iterable(side)).items()))) for side in sides)
+    source, target = (Words(Counter(chain.from_iterable(side))) for side in sides)
     ids = (
         [[words.number[form] for form in line] for line in side]
         for words, side in zip((source, target), sides, strict=True)

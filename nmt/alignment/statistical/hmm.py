@@ -74,7 +74,7 @@ class SmoothTable(TranslationTable):
     def unseen(self, mean: Floats, source: Ids) -> Floats:
         """t(y | x) of words that never occurred together, from their m(y | x) and the source words; -1 is an unknown word."""
         unknown = _weight(ALPHA * len(self.empty) + BETA)
-        return np.asarray(_weight(ALPHA + BETA * mean) / np.append(self.whole, unknown)[source])
+        return np.asarray(_weight(ALPHA + BETA * mean) / np.where(source < 0, unknown, self.whole[source]))
 
 
 @dataclass(frozen=True)

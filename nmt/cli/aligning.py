@@ -71,7 +71,7 @@ def align(
     ] = None,
     threshold: Annotated[
         float | None,
-        _extraction_option("Least weight of a link.", "0..1", default="0.45 for mutual, 0.3 for threshold"),
+        _extraction_option("Least weight.", "0..1", default="mutual 0.45, with --aligner 0.4; threshold 0.3"),
     ] = None,
     reverse: Annotated[
         Path | None, _extraction_option("Model of the other direction, to join links with.", "MODEL", default="none")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 import numpy as np
 
-from nmt.alignment.links import Links, argmax_links, flip, threshold_links
+from nmt.alignment.links import ConfidentLinks, Links, argmax_links, flip, threshold_links
 from nmt.alignment.symmetrization import Heuristic, Mean, mean_weights, mutual_weights, symmetrize
 from nmt.alignment.weights import Alignment, Matrix
 from nmt.errors import UsageError
+from nmt.runtime.equality import EqualByValue
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -70,21 +71,23 @@ class Extraction:
         if confidences is not None:
             own = self._weights(forward) if backward is None else self._mean(forward, backward)
             mean = (1 - ALIGNER_SHARE) * own + ALIGNER_SHARE * np.asarray(confidences)
-            alignment, links = replace(forward, weights=mean), self._links(mean, ALIGNER_THRESHOLD)
+            aligned = AlignedPair(replace(forward, weights=mean), self._links(mean, ALIGNER_THRESHOLD), mean)
         elif backward is None:
-            alignment, links = forward, self._links(self._weights(forward))
+            weights = self._weights(forward)
+            aligned = AlignedPair(forward, self._links(weights), weights)
         else:
-            alignment, links = self._join(forward, backward)
-        return AlignedPair(alignment, links if self.punctuation else _between_words(links, forward))
+            aligned = self._join(forward, backward)
+        return aligned if self.punctuation else replace(aligned, links=_between_words(aligned.links, forward))
 
-    def _join(self, forward: Alignment, backward: Alignment) -> tuple[Alignment, Links]:
+    def _join(self, forward: Alignment, backward: Alignment) -> AlignedPair:
         match self.joining:
             case "mean" | "geometric":
                 mean = self._mean(forward, backward)
-                return replace(forward, weights=mean), self._links(mean)
+                return AlignedPair(replace(forward, weights=mean), self._links(mean), mean)
             case _:
-                links = self._links(self._weights(forward)), flip(self._links(self._weights(backward)))
-                return forward, symmetrize(*links, self.joining)
+                own, other = self._weights(forward), self._weights(backward)
+                links = symmetrize(self._links(own), flip(self._links(other)), self.joining)
+                return AlignedPair(forward, links, mean_weights(own, other))
 
     def _mean(self, forward: Alignment, backward: Alignment) -> Matrix:
         """The mean of the weights of both directions; for a heuristic, the geometric one."""
@@ -106,12 +109,24 @@ class Extraction:
                 assert_never(self.method)
 
 
-@dataclass(frozen=True)
-class AlignedPair:
-    """The alignment of a sentence pair (by the forward model, or the mean of two models) and its links."""
+@dataclass(frozen=True, eq=False)
+class AlignedPair(EqualByValue):
+    """The alignment of a sentence pair and its links.
+
+    Attributes:
+        alignment: by the forward model, or the mean of two models.
+        links: those that were extracted.
+        confidences: of every link, [T S]: what links were extracted from; for a heuristic, the mean of both directions.
+    """
 
     alignment: Alignment
     links: Links
+    confidences: Matrix
+
+    @property
+    def confident_links(self) -> ConfidentLinks:
+        """The links with their confidences."""
+        return {(source, target): float(self.confidences[target, source]) for source, target in self.links}
 
 
 def fitting_extraction(recipe: Recipe | None, *, posterior: bool = False) -> Extraction:

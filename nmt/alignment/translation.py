@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Float
 from torch import Tensor
 
-from nmt.alignment.extraction import Extraction
+from nmt.alignment.extraction import AlignedPair, Extraction
 from nmt.alignment.html import as_html
 from nmt.alignment.links import GoldLinks, Links
 from nmt.alignment.token_weights import between_words, links_between_tokens, shifted
@@ -151,7 +151,11 @@ class Translation:
 
     def word_links(self, rank: int = 0) -> Links:
         """The links of that alignment, extracted as `nmt align` does. Raises DataError as `word_alignment` does."""
-        return self._known_reader.extraction.pair(self.word_alignment(rank)).links
+        return self.aligned_pair(rank).links
+
+    def aligned_pair(self, rank: int = 0) -> AlignedPair:
+        """That alignment with its links and their confidences. Raises DataError as `word_alignment` does."""
+        return self._known_reader.extraction.pair(self.word_alignment(rank))
 
     def gold_between_tokens(self, gold: GoldLinks, rank: int = 0) -> GoldLinks:
         """Gold links between words as links between all tokens of these words, for `token_alignment`."""
@@ -165,8 +169,8 @@ class Translation:
         """The words of both sides with the links of that alignment; None if there is no alignment."""
         if not self.is_aligned(rank):
             return None
-        alignment = self.word_alignment(rank)
-        return LinkedWords(alignment.source, alignment.target, self._known_reader.extraction.pair(alignment).links)
+        pair = self.aligned_pair(rank)
+        return LinkedWords(pair.alignment.source, pair.alignment.target, pair.links)
 
     def with_codes(self, line: InlineText) -> Translation:
         """The translation of a line with inline codes, from this one of what a model reads of it; without letters it stays."""

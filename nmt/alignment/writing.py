@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.alignment.extraction import AlignedPair
-from nmt.alignment.link_files import format_naacl, format_pharaoh
+from nmt.alignment.link_files import format_confident, format_naacl, format_pharaoh
 
-Format = Literal["pharaoh", "json", "npz", "naacl"]
+TextFormat = Literal["pharaoh", "confident", "json", "naacl"]
+Format = TextFormat | Literal["npz"]
 Write = Callable[[int, AlignedPair], object]
 """Writes one aligned pair, given its line number (from 1)."""
 
@@ -30,6 +31,7 @@ def pair_writer(stream: BinaryIO, form: Format) -> Iterator[Write]:
     """Yield a function that writes pairs to the stream, each line at once.
 
     * `pharaoh`: one line per pair of links `i-j`, source first, counted from 0.
+    * `confident`: the same with confidences, `i-j:0.97`.
     * `json`: one object per line: `source` and `target` (words), `weights` (one row per target word) and `links`.
     * `npz`: arrays `weights_N`, `links_N`, `source_N` and `target_N` of line N, for `numpy.load`.
     * `naacl`: one line `sentence source target S` per link, all counted from 1.
@@ -41,15 +43,17 @@ def pair_writer(stream: BinaryIO, form: Format) -> Iterator[Write]:
         yield partial(_write_text, stream, form)
 
 
-def _write_text(stream: BinaryIO, form: Literal["pharaoh", "json", "naacl"], number: int, pair: AlignedPair) -> None:
+def _write_text(stream: BinaryIO, form: TextFormat, number: int, pair: AlignedPair) -> None:
     stream.write(_text(number, pair, form).encode("utf-8", "replace"))
     stream.flush()
 
 
-def _text(number: int, pair: AlignedPair, form: Literal["pharaoh", "json", "naacl"]) -> str:
+def _text(number: int, pair: AlignedPair, form: TextFormat) -> str:
     match form:
         case "pharaoh":
             return format_pharaoh(pair.links) + "\n"
+        case "confident":
+            return format_confident(pair.confident_links) + "\n"
         case "json":
             return _json(pair) + "\n"
         case "naacl":

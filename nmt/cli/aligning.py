@@ -42,10 +42,14 @@ from nmt.runtime.progress import timed, with_progress
 
 if TYPE_CHECKING:
     from nmt.alignment.extraction import AlignedPair
-    from nmt.alignment.links import GoldLinks, Links
+    from nmt.alignment.links import ConfidentLinks, GoldLinks
+    from nmt.alignment.writing import Format
     from nmt.bundle.folder import Bundle
 
 LinksFormat = Literal["pharaoh", "json", "npz", "naacl"]
+Level = Literal["words", "tokens"]
+Weights = Literal["posterior", "attention"]
+Symmetrize = Literal["intersection", "union", "grow-diag-final-and", "mean", "geometric"]
 _extraction_option = partial(option, panel="Extraction of links")
 
 
@@ -58,9 +62,10 @@ def align(
     form: Annotated[
         LinksFormat, option("pharaoh, naacl (counts from 1); with weights json, npz.", "NAME", "--format")
     ] = "pharaoh",
-    level: Annotated[Literal["words", "tokens"], option("words, or tokens (subwords).", "NAME")] = "words",
+    confidence: Annotated[bool, option("Write the weight of each link too: `i-j:0.97`.", "", "--confidence")] = False,
+    level: Annotated[Level, option("words, or tokens (subwords).", "NAME")] = "words",
     weights: Annotated[
-        Literal["posterior", "attention"] | None,
+        Weights | None,
         _extraction_option("posterior (given the target word) or attention.", "NAME", default="posterior"),
     ] = None,
     layer: AttentionLayer = None,
@@ -77,7 +82,7 @@ def align(
         Path | None, _extraction_option("Model of the other direction, to join links with.", "MODEL", default="none")
     ] = None,
     symmetrize: Annotated[
-        Literal["intersection", "union", "grow-diag-final-and", "mean", "geometric"] | None,
+        Symmetrize | None,
         _extraction_option("How to join both directions; see Details.", "NAME", default="by --weights"),
     ] = None,
     aligner: Annotated[
@@ -110,10 +115,10 @@ def align(
 
     Details:
 
-    Each pair gives a line `i-j ...`: source word i, target word j, from 0; empty if a side is blank or too long. Words are
-    split at spaces; in Chinese, Japanese or Thai they are tokens. --extract: argmax links each target word to its best source
-    word; threshold links what reaches --threshold; mutual normalizes over target words too. Default: mutual; for attention
-    argmax, or threshold if guided. --symmetrize: intersection, union, grow-diag-final-and; for posteriors mean or geometric.
+    Each pair gives a line `i-j ...`, from 0; empty if a side is blank or too long. Without spaces, words are tokens.
+    --extract: argmax links each target word to its best source word; threshold links what reaches --threshold; mutual (default
+    for posteriors) normalizes over target words too. --symmetrize: intersection, union, grow-diag-final-and; for posteriors
+    mean, geometric.
     """
     set_up(quiet=quiet, threads=threads)
     destination = links_destination(output, gold)
@@ -123,18 +128,16 @@ def align(
         raise UsageError("--layer and --head choose attention weights: leave them out, or --weights posterior.")
     if form == "npz" and output in (None, STANDARD):
         raise UsageError("--format npz is not text for stdout: name a file with -o.")
-    if gold is not None and level == "tokens":
-        raise UsageError("--gold links words: leave out --level tokens.")
+    if confidence and form != "pharaoh":
+        raise UsageError("--confidence is for --format pharaoh: json and npz have all weights.")
     if symmetrize is not None and reverse is None:
         raise UsageError("--symmetrize joins the links of two directions: give the other model with --reverse.")
-    if aligner is not None and (level == "tokens" or symmetrize in ("intersection", "union", "grow-diag-final-and")):
-        raise UsageError(
-            "--aligner averages weights between words: leave out --level tokens and heuristics of --symmetrize."
-        )
+    _check_level(level, gold, aligner, symmetrize)
     check_not_input(output, (source, target, gold, aligner))
     from nmt.alignment.aligner_file import load_aligner
     from nmt.alignment.error_rate import error_rate
     from nmt.alignment.extraction import Extraction, fitting_extraction
+    from nmt.alignment.reliability import reliability
     from nmt.bundle.folder import choose_attention
     from nmt.decoding.forced_alignment import ForcedAligner, align_pairs
 
@@ -164,9 +167,21 @@ def align(
     pairs: Iterator[tuple[int, AlignedPair]] = enumerate(timed(progress, "aligned", quiet=quiet), start=1)
     if gold_links is not None:
         pairs = _check_gold(gold_links, pairs)
-    links = _write(pairs, destination, form, keep=gold_links is not None)
+    links = _write(pairs, destination, "confident" if confidence else form, keep=gold_links is not None)
     if gold_links is not None:
-        typer.echo(str(error_rate(links, gold_links, bootstrap=bootstrap)))
+        typer.echo(str(error_rate([frozenset(own) for own in links], gold_links, bootstrap=bootstrap)))
+        if confidence:
+            typer.echo(str(reliability(links, gold_links)))
+
+
+def _check_level(level: Level, gold: Path | None, aligner: Path | None, symmetrize: Symmetrize | None) -> None:
+    """Raise UsageError if tokens are to be linked with what is known of words only."""
+    if gold is not None and level == "tokens":
+        raise UsageError("--gold links words: leave out --level tokens.")
+    if aligner is not None and (level == "tokens" or symmetrize in ("intersection", "union", "grow-diag-final-and")):
+        raise UsageError(
+            "--aligner averages weights between words: leave out --level tokens and heuristics of --symmetrize."
+        )
 
 
 def _load(folders: Sequence[Path], device: str, to: str | None, *, level: str) -> tuple[list[Bundle], list[str]]:
@@ -204,8 +219,8 @@ def _check_gold(
 
 
 def _write(
-    pairs: Iterable[tuple[int, AlignedPair]], destination: Path | None, form: LinksFormat, *, keep: bool
-) -> list[Links]:
+    pairs: Iterable[tuple[int, AlignedPair]], destination: Path | None, form: Format, *, keep: bool
+) -> list[ConfidentLinks]:
     """Write the pairs, if there is a destination. Returns their links with `keep`, else nothing, to save memory."""
     from nmt.alignment.writing import pair_writer
 
@@ -219,5 +234,5 @@ def _write(
             if write is not None:
                 write(number, pair)
             if keep:
-                links.append(pair.links)
+                links.append(pair.confident_links)
     return links

@@ -105,10 +105,8 @@ class Engine:
         size = len(translation.source.split()) * len(translation.hypotheses[rank].text.split())
         if not bundle.recipe.model.has_attention or not translation.is_aligned(rank) or size > MOST_WEIGHTS:
             return None
-        alignment = translation.word_alignment(rank)
-        if alignment.weights.size > MOST_WEIGHTS:  # in text without spaces every token is a word
-            return None
-        return AlignedPair(alignment, translation.word_links(rank))
+        pair = translation.aligned_pair(rank)
+        return pair if pair.alignment.weights.size <= MOST_WEIGHTS else None  # without spaces every token is a word
 
 
 def _is_short(task: LineTask, bundle: Bundle) -> bool:

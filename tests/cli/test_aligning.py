@@ -159,6 +159,27 @@ def test_a_word_aligner_joins_the_links(folder: Path, tmp_path: Path) -> None:
     assert refused(folder, 1, "--aligner", "gold").endswith("A word aligner is what `nmt links --save FILE` writes.")
 
 
+def test_a_link_may_have_its_confidence(folder: Path, plain: Finished) -> None:
+    matrices = [
+        json.loads(line)["weights"] for line in align(folder, "--format", "json", "--weights", "attention").splitlines()
+    ]
+    lines = align(folder, "--weights", "attention", "--extract", "threshold", "--confidence").splitlines()
+    for line, weights in zip(lines, matrices, strict=True):
+        for link, confidence in (item.split(":") for item in line.split()):
+            source, target = map(int, link.split("-"))
+            assert float(confidence) == pytest.approx(weights[target][source], abs=0.006)
+    confident = align(folder, "--confidence")
+    assert re.sub(r":[01]\.[0-9]{2}", "", confident) == good(plain) != confident
+
+
+def test_confidences_are_compared_with_gold_links(folder: Path) -> None:
+    rate, head, *classes, error = align(folder, "--gold", "gold", "--confidence").splitlines()
+    assert [rate] == align(folder, "--gold", "gold").splitlines()
+    assert head.split() == ["confidence", "links", "mean", "correct"]
+    assert f"({sum(int(line.split()[1]) for line in classes)} links, " in rate
+    assert error.startswith("expected calibration error ")
+
+
 def test_attention_or_what_the_word_tells_of_it_is_linked(folder: Path) -> None:
     def weights(*arguments: str) -> list[list[list[float]]]:
         return [json.loads(line)["weights"] for line in align(folder, "--format", "json", *arguments).splitlines()]
@@ -251,6 +272,7 @@ def test_models_that_cannot_align_are_a_sentence(folder: Path) -> None:
         (["--format", "npz"], "name a file with -o"),
         (["--gold", "gold", "--level", "tokens"], "leave out --level tokens"),
         (["--gold", "gold", "-o", "-"], "name a file for the links with -o"),
+        (["--format", "naacl", "--confidence"], "--confidence is for --format pharaoh"),
         (["--symmetrize", "union"], "give the other model with --reverse"),
         (["--aligner", "gold", "--level", "tokens"], "leave out --level tokens and heuristics"),
         (

@@ -253,14 +253,15 @@ def aligned() -> list[AlignedPair]:
     first = alignment([[0.123456, 0.8], [0.5, 0.25], [1.0, 0.0]], "ein Hund", "a “dog” 犬")
     none = Alignment(np.zeros((0, 0)), (), ())
     return [
-        AlignedPair(first, frozenset({(1, 0), (0, 1)})),
-        AlignedPair(none, frozenset()),
-        AlignedPair(first, frozenset()),
+        AlignedPair(first, frozenset({(1, 0), (0, 1)}), first.weights),
+        AlignedPair(none, frozenset(), none.weights),
+        AlignedPair(first, frozenset(), first.weights),
     ]
 
 
-def test_links_alone_are_written_in_two_formats(aligned: list[AlignedPair]) -> None:
+def test_links_alone_are_written_in_two_formats_and_with_confidences(aligned: list[AlignedPair]) -> None:
     assert written(aligned, "pharaoh") == b"0-1 1-0\n\n\n"
+    assert written(aligned, "confident") == b"0-1:0.50 1-0:0.80\n\n\n"
     assert written(aligned, "naacl") == b"1 1 2 S\n1 2 1 S\n"
 
 

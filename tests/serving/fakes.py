@@ -74,7 +74,7 @@ def _pair(source: str, target: str, peak: float) -> AlignedPair:
     weights = np.full((len(sides[1]), len(sides[0])), (1 - peak) / max(len(sides[0]) - 1, 1))
     for row in range(min(weights.shape)):
         weights[row, weights.shape[1] - 1 - row] = peak
-    return AlignedPair(Alignment(weights, *sides), argmax_links(weights))
+    return AlignedPair(Alignment(weights, *sides), argmax_links(weights), weights)
 
 
 @dataclass(frozen=True)

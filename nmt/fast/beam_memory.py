@@ -40,7 +40,8 @@ class SharedMemory(AttentionMemory):
         if self.exp_keys is not None:
             return self
         annotations = self.annotations.to(torch.bfloat16)
-        keys = annotations if self.keys is self.annotations else self.keys.to(torch.bfloat16)
+        keys = annotations if self.keys is self.annotations else self.keys
+        keys = keys.to(torch.bfloat16) if keys.is_floating_point() else keys  # positions stay numbers
         return replace(self, annotations=annotations, keys=keys)
 
     def select(self, rows: Int[Tensor, " M"]) -> SharedMemory:

@@ -3,7 +3,7 @@
     alpha_ij = softmax_j(e_ij) [x window factor]        (Bahdanau et al. 2015, eq. 6; Luong et al. 2015, eq. 7, 10)
     c_i = sum_j alpha_ij h_j                            (Bahdanau et al. 2015, eq. 5)
 
-Padding never receives weight.
+Padding never receives weight. With a window, each query reads a memory of its own, the 2D + 1 positions around its center.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor, nn
 
 from nmt import recipe
@@ -26,7 +26,7 @@ class AttentionMemory:
     """What attention reads: the annotations h_j with their keys, one row per sentence. Heads, if any, are the second dimension."""
 
     annotations: Float[Tensor, "B *heads S A"]
-    keys: Float[Tensor, "B *heads S D"]
+    keys: Num[Tensor, "B *heads S D"]
     mask: Bool[Tensor, "B S"]
     summary: Float[Tensor, "B C"]
     """The fixed-length context of a decoder without attention (Cho et al. 2014)."""
@@ -36,6 +36,16 @@ class AttentionMemory:
         annotations = self.annotations[rows]
         keys = annotations if self.keys is self.annotations else self.keys[rows]
         return replace(self, annotations=annotations, keys=keys, mask=self.mask[rows], summary=self.summary[rows])
+
+    def near(self, positions: Int[Tensor, "B T W"]) -> AttentionMemory:
+        """A memory of W positions for each of T queries per sentence, those of the first sentence first; for one head."""
+        sentences, length = self.mask.shape
+        first = length * torch.arange(sentences, device=positions.device)
+        flat = (positions + first.view(-1, 1, 1)).flatten()
+        annotations = _rows_of(self.annotations, flat, positions.shape[2])
+        keys = annotations if self.keys is self.annotations else _rows_of(self.keys, flat, positions.shape[2])
+        mask = self.mask.flatten()[flat].view(-1, positions.shape[2])
+        return AttentionMemory(annotations, keys, mask, self.summary.repeat_interleave(positions.shape[1], 0))
 
 
 @dataclass(frozen=True)
@@ -77,21 +87,48 @@ class Attention(nn.Module):
         """Contexts and weights of T decoder states per sentence; `positions` are the numbers of their steps, from 0."""
         if self.score is None:
             return without_attention(queries, memory)
+        if self.window is None:
+            return AttentionOutput(*self.attend(queries, memory, coverage))
+        length = memory.mask.shape[1]
+        center = self.window.center(queries, positions, memory.mask)
+        near = self.window.positions(center, length)
+        factor = self.window.factor(center, near)
+        if near.shape[2] == length:  # every window reads the whole sentence
+            contexts, weights = self.attend(queries, memory, coverage, factor)
+        else:
+            contexts, weights = self.attend_near(near, queries, memory, coverage, factor)
+        return AttentionOutput(contexts, weights, center.unsqueeze(-1))
+
+    def attend_near(
+        self,
+        near: Int[Tensor, "N T W"],
+        queries: Float[Tensor, "N T H"],
+        memory: AttentionMemory,
+        coverage: Float[Tensor, "N T S"] | None,
+        factor: Float[Tensor, "N T W"],
+    ) -> tuple[Float[Tensor, "N T A"], Float[Tensor, "N T S"]]:
+        """Contexts and weights of queries that each read the W positions near their center."""
+        covered = None if coverage is None else _row_each(coverage.gather(2, near))
+        contexts, weights = self.attend(_row_each(queries), memory.near(near), covered, _row_each(factor))
+        everywhere = weights.new_zeros(*near.shape[:2], memory.mask.shape[1])
+        return contexts.view(*near.shape[:2], -1), everywhere.scatter(2, near, weights.view(near.shape))
+
+    def attend(
+        self,
+        queries: Float[Tensor, "N T H"],
+        memory: AttentionMemory,
+        coverage: Float[Tensor, "N T S"] | None = None,
+        factor: Float[Tensor, "N T S"] | None = None,
+    ) -> tuple[Float[Tensor, "N T A"], Float[Tensor, "N T S"]]:
+        """Contexts and weights of queries that read every position of the memory whose factor is positive."""
+        assert self.score is not None
         scores = at_least_fp32(self.score(queries, memory.keys, coverage))
         allowed = memory.mask.unsqueeze(1)
-        if self.window is None:
-            weights = masked_softmax(scores, allowed)
-            return AttentionOutput(self.weighted_sum(weights, memory.annotations), weights)
-        center = self.window.center(queries, positions, memory.mask)
-        factor = self.window.factor(center, memory.mask.shape[1])
-        weights = masked_softmax(scores, allowed & (factor > 0)) * factor
-        return AttentionOutput(self.weighted_sum(weights, memory.annotations), weights, center.unsqueeze(-1))
-
-    def weighted_sum(
-        self, weights: Float[Tensor, "N T S"], annotations: Float[Tensor, "N S A"]
-    ) -> Float[Tensor, "N T A"]:
-        """c_i = sum_j alpha_ij h_j   (Bahdanau et al. 2015, eq. 5)."""
-        return weights.to(annotations.dtype) @ annotations
+        weights = masked_softmax(scores, allowed if factor is None else allowed & (factor > 0))
+        if factor is not None:
+            weights = weights * factor  # eq. 10
+        contexts = weights.to(memory.annotations.dtype) @ memory.annotations  # c_i = sum_j alpha_ij h_j
+        return contexts, weights
 
     def position_contexts(self, memory: AttentionMemory) -> Float[Tensor, "B S A"]:
         """The context of each source position if it alone were attended to: c = h_j."""
@@ -158,12 +195,22 @@ class MultiHeadAttention(nn.Module):
         """[B T K*d] -> [B*K T d]: the part of each head, as a row of its own."""
         return torch.unflatten(values, -1, (self.heads, -1)).transpose(1, 2).flatten(0, 1)
 
-    def _heads(self, values: Float[Tensor, "N T D"]) -> Float[Tensor, "B K T D"]:
+    def _heads(self, values: Num[Tensor, "N T D"]) -> Num[Tensor, "B K T D"]:
         """[B*K T D] -> [B K T D]: the heads in a dimension of their own."""
         return torch.unflatten(values, 0, (-1, self.heads))
 
     if TYPE_CHECKING:
         __call__ = forward
+
+
+def _row_each(values: Float[Tensor, "N T D"]) -> Float[Tensor, "M 1 D"]:
+    """[N T D] -> [N*T 1 D]: each query in a row of its own."""
+    return values.flatten(0, 1).unsqueeze(1)
+
+
+def _rows_of(values: Num[Tensor, "B S D"], flat: Int[Tensor, " M"], size: int) -> Num[Tensor, "R W D"]:
+    """The vectors at these of the B * S positions, in rows of `size`."""
+    return values.flatten(0, 1).index_select(0, flat).view(-1, size, values.shape[2])
 
 
 def without_attention(queries: Float[Tensor, "N T H"], memory: AttentionMemory) -> AttentionOutput:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
-from torch.nn import functional
 
 from nmt import recipe
 
@@ -22,14 +21,14 @@ class Score(nn.Module):
     has_coverage = False
     """Whether the score reads the attention weights of earlier steps."""
 
-    def keys(self, annotations: Float[Tensor, "N S A"]) -> Float[Tensor, "N S D"]:
+    def keys(self, annotations: Float[Tensor, "N S A"]) -> Num[Tensor, "N S D"]:
         """What the score reads of each source position, computed once per sentence."""
         return annotations
 
     def forward(
         self,
         queries: Float[Tensor, "N T H"],
-        keys: Float[Tensor, "N S D"],
+        keys: Num[Tensor, "N S D"],
         coverage: Float[Tensor, "N T S"] | None = None,
     ) -> Float[Tensor, "N T S"]:
         """e_ij of T queries and all S positions of each sentence."""
@@ -107,7 +106,7 @@ class GeneralScore(DotScore):
 
 
 class LocationScore(Score):
-    """a_t = softmax(W_a h_t)   (Luong et al. 2015, eq. 8): scores positions without reading the annotations.
+    """a_t = softmax(W_a h_t)   (Luong et al. 2015, eq. 8): scores positions without reading the annotations; the keys are the positions.
 
     W_a has `max_source` rows. A position beyond them scores -inf and receives no weight (footnote 6).
     """
@@ -116,14 +115,21 @@ class LocationScore(Score):
         super().__init__()
         self.position = nn.Linear(query, max_source, bias=False)
 
+    def keys(self, annotations: Float[Tensor, "N S A"]) -> Int[Tensor, "N S 1"]:
+        sentences, length = annotations.shape[:2]
+        return torch.arange(length, device=annotations.device).view(1, -1, 1).expand(sentences, -1, -1)
+
     def forward(
         self,
         queries: Float[Tensor, "N T H"],
-        keys: Float[Tensor, "N S D"],
+        keys: Int[Tensor, "N S 1"],
         coverage: Float[Tensor, "N T S"] | None = None,
     ) -> Float[Tensor, "N T S"]:
-        scores = self.position(queries)[..., : keys.shape[1]]  # W_a h_t
-        return functional.pad(scores, (0, keys.shape[1] - scores.shape[-1]), value=float("-inf"))
+        scores: Tensor = self.position(queries)  # W_a h_t   [N T max_source]
+        positions = keys.transpose(1, 2)
+        is_beyond = positions >= scores.shape[-1]
+        index = positions.masked_fill(is_beyond, 0).expand(-1, queries.shape[1], -1)
+        return scores.gather(2, index).masked_fill(is_beyond, float("-inf"))
 
 
 def build_score(config: recipe.ScoreConfig, *, query: int, annotation: int) -> Score | None:

@@ -1,8 +1,9 @@
-"""Windows: which source positions a decoder step may attend to, and by what factor (Luong et al. 2015, 3.1 and 3.2).
+"""Windows: which source positions a decoder step reads, and by what factor (Luong et al. 2015, 3.1 and 3.2).
 
 A window has a center p_t and a factor for each source position, which is 0 outside [p_t - D, p_t + D]. The softmax (eq. 7) runs over
 the positions with a positive factor; its result is multiplied by the factor. As in the paper, weights are not renormalized after the
 Gaussian, so those of local-p sum to less than 1, and the window ends with the sentence (footnote 8). Positions are counted from 0.
+No other position is read, so the cost of a step does not grow with the sentence.
 """
 
 from __future__ import annotations
@@ -30,8 +31,14 @@ class Window(nn.Module):
         """p_t of each query; `positions` are the numbers of the decoder steps, from 0."""
         raise NotImplementedError
 
-    def factor(self, center: Float[Tensor, "N T"], length: int) -> Float[Tensor, "N T S"]:
-        """The factor of each of `length` source positions."""
+    def positions(self, center: Float[Tensor, "N T"], length: int) -> Int[Tensor, "N T W"]:
+        """The source positions that each window reads, W = min(2D + 1, S) in a row; at an end of the source some lie outside of it."""
+        size = min(2 * self.half_width + 1, length)
+        first = torch.ceil(center - self.half_width).long().clamp(0, length - size)
+        return first.unsqueeze(-1) + torch.arange(size, device=center.device)
+
+    def factor(self, center: Float[Tensor, "N T"], positions: Int[Tensor, "N T W"]) -> Float[Tensor, "N T W"]:
+        """The factor of these source positions."""
         raise NotImplementedError
 
 
@@ -51,8 +58,8 @@ class LocalMonotonicWindow(Window):
         last = mask.sum(1, keepdim=True) - 1.0
         return torch.minimum(torch.round(self.ratio * positions.to(torch.float32)), last)
 
-    def factor(self, center: Float[Tensor, "N T"], length: int) -> Float[Tensor, "N T S"]:
-        return (distances(center, length) <= self.half_width).to(center.dtype)
+    def factor(self, center: Float[Tensor, "N T"], positions: Int[Tensor, "N T W"]) -> Float[Tensor, "N T W"]:
+        return (distances(center, positions) <= self.half_width).to(center.dtype)
 
 
 class LocalPredictiveWindow(Window):
@@ -74,14 +81,14 @@ class LocalPredictiveWindow(Window):
         share = torch.sigmoid(at_least_fp32(self.v(torch.tanh(self.hidden(queries))).squeeze(-1)))
         return mask.sum(1, keepdim=True) * share  # eq. 9
 
-    def factor(self, center: Float[Tensor, "N T"], length: int) -> Float[Tensor, "N T S"]:
-        distance, sigma = distances(center, length), self.half_width / 2
+    def factor(self, center: Float[Tensor, "N T"], positions: Int[Tensor, "N T W"]) -> Float[Tensor, "N T W"]:
+        distance, sigma = distances(center, positions), self.half_width / 2
         return torch.exp(-(distance**2) / (2 * sigma**2)) * (distance <= self.half_width)  # eq. 10
 
 
-def distances(center: Float[Tensor, "N T"], length: int) -> Float[Tensor, "N T S"]:
+def distances(center: Float[Tensor, "N T"], positions: Int[Tensor, "N T W"]) -> Float[Tensor, "N T W"]:
     """|s - p_t| of each source position s."""
-    return (torch.arange(length, device=center.device) - center.unsqueeze(-1)).abs()
+    return (positions - center.unsqueeze(-1)).abs()
 
 
 def build_window(config: recipe.WindowConfig, *, query: int) -> Window | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -200,11 +201,33 @@ def test_the_ratio_sets_the_speed_of_the_monotonic_window(ratio: float, centers:
 @pytest.mark.parametrize("window", ["local-m", "local-p"])
 def test_a_factor_is_positive_within_the_half_width_and_zero_beyond(window: str, half_width: int) -> None:
     centers = torch.linspace(0, 12, 25, dtype=torch.float64).unsqueeze(0)
-    factor = window_of(window=window, half_width=half_width).factor(centers, 13)
+    factor = window_of(window=window, half_width=half_width).factor(centers, torch.arange(13).expand(1, 25, -1))
     distance = (torch.arange(13) - centers.unsqueeze(-1)).abs()
     assert torch.equal(factor > 0, distance <= half_width)
     assert (factor <= 1).all()
     assert (factor[distance == 0] == 1).all()
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("window", ["local-m", "local-p"])
+@pytest.mark.parametrize("score", SCORES)
+def test_positions_outside_the_window_are_not_read(score: str, window: str, heads: int) -> None:
+    settings = small(score=score, window=window, half_width=1, heads=heads, coverage=score in COVERING)
+    attention, queries, coverage = attention_of(settings), queries_of(settings, 1), coverage_of((9,), 1)
+    covered, positions = coverage if score in COVERING else None, positions_of(4, rows=1)
+    memory = remembered(attention, (9,))
+    expected = attention(queries, positions, memory, covered)
+    assert expected.centers is not None
+    distance = (torch.arange(9.0) - expected.centers.view(-1, 1)).abs()
+    is_outside = (distance > 3).view(1, *[heads] * (heads > 1), 9, 1)  # of 2D + 1 positions in a row, also at an end
+    parts = {
+        name: values.masked_fill(is_outside, math.nan) if values.is_floating_point() else values
+        for name, values in (("annotations", memory.annotations), ("keys", memory.keys))
+    }
+    attended = attention(queries, positions, replace(memory, **parts), covered)
+    assert torch.equal(attended.weights, expected.weights)
+    assert torch.equal(attended.contexts, expected.contexts)
+    assert is_outside.sum() >= 2 * heads
 
 
 def test_negative_coverage_weights_lower_the_weight_of_covered_positions() -> None:

@@ -1,10 +1,12 @@
 """Attention in training, with deferred gradients: those of keys, annotations and v are formed once, not at every step.
 
-Global additive attention is one kernel per step, which holds no [N S D] numbers and computes v^T tanh(q + k) from e^(2q) e^(2k).
+Additive attention is one kernel per step, which holds no [N S D] numbers and computes v^T tanh(q + k) from e^(2q) e^(2k).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -15,6 +17,8 @@ from torch.nn import functional
 from nmt.fast.deferred import DeferredGradient, current_deferral, deferring
 from nmt.fast.kernels import decoding as decoding_kernels
 from nmt.fast.kernels import training as training_kernels
+from nmt.fast.kernels.decoding import Windows
+from nmt.fast.local_attention import windows_of
 from nmt.model.attention import Attention, AttentionMemory, AttentionOutput
 from nmt.model.decoder import AttendThenUpdate, AttentionalDecoder, Decoded, RecurrentState, UpdateThenAttend, stacked
 from nmt.model.precision import at_least_fp32
@@ -62,7 +66,7 @@ _FUSED = (DeferredAdditiveScore, DeferredConcatScore)
 
 
 class DeferredAttention(Attention):
-    """Fuses a step of global additive attention into one kernel."""
+    """Fuses a step of additive attention into one kernel."""
 
     def forward(
         self,
@@ -72,16 +76,15 @@ class DeferredAttention(Attention):
         coverage: Float[Tensor, "N T S"] | None = None,
     ) -> AttentionOutput:
         score = self.score
-        if (
-            type(score) not in _FUSED
-            or self.has_coverage
-            or self.window is not None
-            or not can_attend_additively(memory.keys)
-        ):
+        if type(score) not in _FUSED or self.has_coverage or not can_attend_additively(memory.keys):
             return super().forward(queries, positions, memory, coverage)
         assert isinstance(score, AdditiveScore)
-        attended = attend_additively(score.query(queries), memory.keys, score.v, memory.annotations, memory.mask)
-        return AttentionOutput(*attended) if attended else super().forward(queries, positions, memory, coverage)
+        centers, windows = windows_of(self.window, queries, positions, memory.mask)
+        projected = score.query(queries)
+        attended = attend_additively(projected, memory.keys, score.v, memory.annotations, memory.mask, windows)
+        if attended is None:
+            return super().forward(queries, positions, memory, coverage)
+        return AttentionOutput(*attended, centers)
 
 
 # --- the additive score -----------------------------------------------------------------------------------------------
@@ -139,7 +142,7 @@ class _AdditiveScores(torch.autograd.Function):
         return before_tanh.sum(1), None, None, None
 
 
-# --- global additive attention as one kernel --------------------------------------------------------------------------
+# --- additive attention as one kernel ---------------------------------------------------------------------------------
 
 
 def can_attend_additively(keys: Float[Tensor, "N S D"]) -> bool:
@@ -153,6 +156,7 @@ def attend_additively(
     v: nn.Linear,
     annotations: Float[Tensor, "N S A"],
     mask: Bool[Tensor, "N S"],
+    windows: Windows | None = None,
 ) -> tuple[Float[Tensor, "N T A"], Float[Tensor, "N T S"]] | None:
     """Contexts and weights of T steps with an additive score, by one kernel each; None if a key is too large for it."""
     current = current_deferral()
@@ -160,9 +164,18 @@ def attend_additively(
     shared, gradient = current.share(AttentionGradient, keys, v.weight, annotations)
     if gradient.exp_keys is None:
         return None
-    steps = [_AdditiveAttention.apply(query, mask, gradient, *shared) for query in queries.unbind(1)]  # type: ignore[no-untyped-call]
+    starts, factors = (None, None) if windows is None else (windows.starts, windows.factors)
+    steps = [
+        _AdditiveAttention.apply(*of_step, mask, gradient, *shared)  # type: ignore[no-untyped-call]
+        for of_step in zip(*map(_steps_of, (queries, starts, factors)), strict=False)
+    ]
     contexts, weights = (stacked(parts) for parts in zip(*steps, strict=True))
     return contexts, weights
+
+
+def _steps_of(values: Tensor | None) -> Iterable[Tensor | None]:
+    """Values [N T ...] of each step; without values, None for any step."""
+    return repeat(None) if values is None else values.unbind(1)
 
 
 class AttentionGradient(DeferredGradient):
@@ -188,24 +201,30 @@ class AttentionGradient(DeferredGradient):
 class _AdditiveAttention(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, projected: Tensor, mask: Tensor, gradient: AttentionGradient, *shared: Tensor
+        ctx: Any,
+        projected: Tensor,
+        starts: Tensor | None,
+        factors: Tensor | None,
+        mask: Tensor,
+        gradient: AttentionGradient,
+        *shared: Tensor,
     ) -> tuple[Tensor, Tensor]:
         _, _, annotations = shared
         rows = torch.arange(len(projected))
         assert gradient.exp_keys is not None
         contexts, weights, exp_queries = decoding_kernels.additive_attention(
-            projected.float(), gradient.exp_keys, gradient.v, mask, annotations, rows
+            projected.float(), gradient.exp_keys, gradient.v, mask, annotations, rows, Windows.of(starts, factors)
         )
-        ctx.save_for_backward(exp_queries, weights, annotations)
+        ctx.save_for_backward(exp_queries, weights, annotations, starts, factors)
         ctx.gradient, ctx.dtype = gradient, projected.dtype
         return contexts.to(projected.dtype), weights
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        exp_queries, weights, annotations = ctx.saved_tensors
+        exp_queries, weights, annotations, *bounds = ctx.saved_tensors
         gradient, (d_contexts, d_weights) = ctx.gradient, (each.float() for each in upstream)
-        d_scores, d_queries = training_kernels.additive_attention_back(
-            d_contexts, d_weights, exp_queries, gradient.exp_keys, gradient.v, annotations, weights
+        d_scores, d_queries, d_factors = training_kernels.additive_attention_back(
+            d_contexts, d_weights, exp_queries, gradient.exp_keys, gradient.v, annotations, weights, Windows.of(*bounds)
         )
         gradient.save(exp_queries, weights, d_scores, d_contexts)
-        return d_queries.to(ctx.dtype), *[None] * 5
+        return d_queries.to(ctx.dtype), None, d_factors, *[None] * 5

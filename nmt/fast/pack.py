@@ -196,7 +196,7 @@ def _pack_linear(linear: nn.Linear, dtype: torch.dtype) -> nn.Module:
 
 
 def _pack_decoder(decoder: AttendThenUpdate | UpdateThenAttend, dtype: torch.dtype) -> nn.Module:
-    """Fuse a global additive attention; the attentions of several heads are shared, but not fused.
+    """Fuse an additive attention; the attentions of several heads are shared, but not fused.
 
     If only an attentional readout reads the contexts, project the annotations with its matrix, if that is no wider than they are.
     """
@@ -204,7 +204,7 @@ def _pack_decoder(decoder: AttendThenUpdate | UpdateThenAttend, dtype: torch.dty
     if type(attention) is not SharedAttention:
         return decoder
     is_additive = type(attention.score) in (AdditiveScore, ConcatScore)
-    if is_additive and attention.window is None and not attention.has_coverage:
+    if is_additive and not attention.has_coverage:
         decoder.attention = attention = as_type(FusedAttention, attention)
     is_projectable = isinstance(decoder, UpdateThenAttend) and attention.score is not None
     if is_projectable and type(readout) is AttentionalReadout and readout.combine.out_features <= readout.context_size:

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from nmt.fast.beam_memory import SharedMemory
 from nmt.fast.kernels import decoding as kernels
+from nmt.fast.kernels.decoding import Windows
+from nmt.fast.local_attention import windows_of
 from nmt.model.attention import Attention, AttentionMemory, AttentionOutput, MultiHeadAttention
 from nmt.model.readout import Readout
 from nmt.model.scores import AdditiveScore
@@ -66,7 +68,7 @@ def _to_hypotheses(attended: AttentionOutput, memory: SharedMemory) -> Attention
 
 
 class FusedAttention(SharedAttention):
-    """Global attention with an additive score in one kernel call per step.
+    """Attention with an additive score in one kernel call per step.
 
     Reads e^(2 k_j) instead of the keys. Falls back to plain arithmetic if a key is too large for that in fp32.
     """
@@ -91,6 +93,9 @@ class FusedAttention(SharedAttention):
         rows = torch.arange(count) if memory.rows is None else memory.rows.segment_ids
         score = self.score
         assert isinstance(score, AdditiveScore)
+        centers, windows = windows_of(
+            self.window, queries, positions, memory.mask if self.window is None else memory.mask[rows]
+        )
         contexts, weights, _ = kernels.additive_attention(
             score.query(queries.flatten(0, 1)).float(),
             memory.exp_keys,
@@ -98,8 +103,9 @@ class FusedAttention(SharedAttention):
             memory.mask,
             memory.annotations,
             rows.repeat_interleave(steps) if steps > 1 else rows,
+            None if windows is None else Windows(windows.starts.flatten(), windows.factors.flatten(0, 1)),
         )
-        return AttentionOutput(contexts.view(count, steps, -1), weights.view(count, steps, -1))
+        return AttentionOutput(contexts.view(count, steps, -1), weights.view(count, steps, -1), centers)
 
 
 class ProjectedAttention(Attention):

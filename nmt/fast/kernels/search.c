@@ -23,9 +23,8 @@ static float sum_of_complements(const float *a, const float *b, const float *v, 
     return sum;
 }
 
-/* Softmax over the unmasked positions whose score is not -inf; 0 elsewhere. */
-static void masked_softmax(float *scores, const bool *mask, int64_t length) {
-    for (int64_t j = 0; j < length; j++) scores[j] = mask[j] ? scores[j] : -INFINITY;
+/* Softmax over the scores that are not -inf; 0 elsewhere. */
+static void masked_softmax(float *scores, int64_t length) {
     float largest = largest_of(scores, length), sum = 0.0f;
     for (int64_t j = 0; j < length; j++) {
         scores[j] = scores[j] == -INFINITY ? 0.0f : exponential(scores[j] - largest);
@@ -35,22 +34,29 @@ static void masked_softmax(float *scores, const bool *mask, int64_t length) {
 }
 
 void KERNEL(additive_attention)(const float *queries, const float *exp_keys, const float *v, const bool *mask,
-                                const float *annotations, const int64_t *segment_ids, float *exp_queries, float *weights,
-                                float *contexts, int64_t threads, int64_t rows, int64_t length, int64_t width, int64_t annotation) {
+                                const float *annotations, const int64_t *segment_ids, const int64_t *starts, const float *factors,
+                                float *exp_queries, float *weights, float *contexts, int64_t threads, int64_t rows, int64_t length,
+                                int64_t width, int64_t annotation, int64_t window) {
     float sum_of_v = 0.0f;
     for (int64_t d = 0; d < width; d++) sum_of_v += v[d];
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
-        const float *query = queries + row * width, *keys = exp_keys + segment_ids[row] * length * width;
-        const float *h = annotations + segment_ids[row] * length * annotation;
-        const bool *real = mask + segment_ids[row] * length;
-        float *exp_query = exp_queries + row * width, *weight = weights + row * length, *context = contexts + row * annotation;
+        const float *factor = factors ? factors + row * window : NULL;
+        int64_t first = segment_ids[row] * length + (starts ? starts[row] : 0), count = factors ? window : length;
+        const float *query = queries + row * width, *keys = exp_keys + first * width, *h = annotations + first * annotation;
+        const bool *real = mask + first;
+        float *exp_query = exp_queries + row * width, *context = contexts + row * annotation;
+        float *weight = weights + row * length + (starts ? starts[row] : 0);
+        if (count < length) memset(weights + row * length, 0, (size_t)length * sizeof(float));
         for (int64_t d = 0; d < width; d++) exp_query[d] = exponential(2.0f * query[d]);
-        for (int64_t j = 0; j < length; j++)
-            weight[j] = real[j] ? sum_of_v - 2.0f * sum_of_complements(exp_query, keys + j * width, v, width) : 0.0f;
-        masked_softmax(weight, real, length);
+        for (int64_t j = 0; j < count; j++) {
+            bool is_read = real[j] && (!factor || factor[j] > 0.0f);
+            weight[j] = is_read ? sum_of_v - 2.0f * sum_of_complements(exp_query, keys + j * width, v, width) : -INFINITY;
+        }
+        masked_softmax(weight, count);
+        for (int64_t j = 0; factor && j < count; j++) weight[j] *= factor[j];
         for (int64_t d = 0; d < annotation; d++) context[d] = 0.0f;
-        for (int64_t j = 0; j < length; j++) {
+        for (int64_t j = 0; j < count; j++) {
             if (!real[j]) continue;
             for (int64_t d = 0; d < annotation; d++) context[d] += weight[j] * h[j * annotation + d];
         }

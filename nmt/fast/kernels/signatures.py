@@ -46,6 +46,7 @@ def _positive(*names: str) -> Rule:
 
 
 _HAS_THREE_GATES = _rule("gates == 3 * width", lambda gates, width: gates == 3 * width)
+_IS_WITHIN = _rule("window <= length", lambda window, length: window <= length)
 _HAS_QUADS = _rule("quads == (inputs + 3) // 4", lambda quads, inputs: quads == (inputs + 3) // 4)
 
 
@@ -64,8 +65,10 @@ class Declaration:
 DECLARATIONS = {
     "additive_attention": Declaration(
         "queries[rows, width] exp_keys[sentences, length, width] v[width] mask[sentences, length] "
-        "annotations[sentences, length, annotation] segment_ids[rows] "
-        "exp_queries[rows, width] weights[rows, length] contexts[rows, annotation]"
+        "annotations[sentences, length, annotation] segment_ids[rows] starts[rows] factors[rows, window] "
+        "exp_queries[rows, width] weights[rows, length] contexts[rows, annotation]",
+        rules=(_IS_WITHIN,),
+        optional=("starts factors",),
     ),
     "most_probable": Declaration(
         "all_logits[rows, width] all_tokens[segments, width] segment_ids[rows] forbidden[forbidden_count] "
@@ -147,8 +150,10 @@ DECLARATIONS = {
     ),
     "additive_attention_back": Declaration(
         "d_contexts[rows, annotation] d_weights[rows, length] exp_queries[rows, width] exp_keys[rows, length, width] "
-        "v[width] annotations[rows, length, annotation] weights[rows, length] d_scores[rows, length] "
-        "d_queries[rows, width]"
+        "v[width] annotations[rows, length, annotation] weights[rows, length] starts[rows] factors[rows, window] "
+        "d_scores[rows, length] d_queries[rows, width] d_factors[rows, window]",
+        rules=(_IS_WITHIN,),
+        optional=("starts factors d_factors",),
     ),
     "additive_keys_back": Declaration(
         "exp_queries[steps, rows, width] d_scores[steps, rows, length] exp_keys[rows, length, width] v[width] "

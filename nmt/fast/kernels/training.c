@@ -144,24 +144,29 @@ static inline void add_slopes(const float *a, const float *b, float by, float *s
 }
 
 void KERNEL(additive_attention_back)(const float *d_contexts, const float *d_weights, const float *exp_queries, const float *exp_keys,
-                                     const float *v, const float *annotations, const float *weights, float *d_scores, float *d_queries,
-                                     int64_t threads, int64_t rows, int64_t length, int64_t width, int64_t annotation) {
+                                     const float *v, const float *annotations, const float *weights, const int64_t *starts,
+                                     const float *factors, float *d_scores, float *d_queries, float *d_factors, int64_t threads,
+                                     int64_t rows, int64_t length, int64_t width, int64_t annotation, int64_t window) {
     PARALLEL(threads)
     for (int64_t row = 0; row < rows; row++) {
-        const float *d_context = d_contexts + row * annotation, *h = annotations + row * length * annotation;
-        const float *weight = weights + row * length;
-        float *d_score = d_scores + row * length, *d_query = d_queries + row * width, mean = 0.0f;
-        for (int64_t j = 0; j < length; j++) {
-            float d_weight = d_weights[row * length + j];
+        int64_t first = row * length + (starts ? starts[row] : 0), count = factors ? window : length;
+        const float *d_context = d_contexts + row * annotation, *h = annotations + first * annotation;
+        const float *weight = weights + first, *factor = factors ? factors + row * window : NULL;
+        float *d_score = d_scores + first, *d_query = d_queries + row * width, mean = 0.0f;
+        if (count < length) memset(d_scores + row * length, 0, (size_t)length * sizeof(float));
+        for (int64_t j = 0; j < count; j++) {
+            float d_weight = d_weights[first + j];
             if (weight[j] != 0.0f)
                 for (int64_t d = 0; d < annotation; d++) d_weight += d_context[d] * h[j * annotation + d];
             d_score[j] = d_weight;
             mean += weight[j] * d_weight;
         }
         for (int64_t d = 0; d < width; d++) d_query[d] = 0.0f;
-        for (int64_t j = 0; j < length; j++) {
-            d_score[j] = weight[j] * (d_score[j] - mean);
-            if (d_score[j] != 0.0f) add_slopes(exp_queries + row * width, exp_keys + (row * length + j) * width, d_score[j], d_query, width);
+        for (int64_t j = 0; j < count; j++) {
+            float before = factor ? (factor[j] > 0.0f ? weight[j] / factor[j] : 0.0f) : weight[j]; /* the softmax, without the factor */
+            if (factor) d_factors[row * window + j] = before * d_score[j];
+            d_score[j] = weight[j] * d_score[j] - before * mean;
+            if (d_score[j] != 0.0f) add_slopes(exp_queries + row * width, exp_keys + (first + j) * width, d_score[j], d_query, width);
         }
         for (int64_t d = 0; d < width; d++) d_query[d] *= 4.0f * v[d];
     }

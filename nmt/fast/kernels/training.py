@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nmt.fast.kernels.build import library
 from nmt.fast.kernels.calls import call, number, threads_for
+from nmt.fast.kernels.decoding import Windows, arrays_of
 
 _GATE_COST = 4
 """Operations of `threads_for` that a gate takes."""
@@ -81,8 +82,9 @@ def additive_attention_back(
     v: Float[Tensor, " D"],
     annotations: Float[Tensor, "N S A"],
     weights: Float[Tensor, "N S"],
-) -> tuple[Float[Tensor, "N S"], Float[Tensor, "N D"]]:
-    """The gradients of the scores and the queries of `additive_attention`, in fp32, for one query per sentence.
+    windows: Windows | None = None,
+) -> tuple[Float[Tensor, "N S"], Float[Tensor, "N D"], Float[Tensor, "N W"] | None]:
+    """The gradients of scores, queries and factors of `additive_attention`, in fp32, for one query per sentence.
 
     With x = e^(2q) e^(2k):  1 - tanh^2 (q + k) = 4 x / (1 + x)^2.
     """
@@ -96,9 +98,11 @@ def additive_attention_back(
         annotations.contiguous(),
         weights,
     )
-    tensors = *inputs, d_scores, d_queries
-    call("additive_attention_back", tensors, threads_for(exp_keys.numel()))
-    return d_scores, d_queries
+    starts, factors = arrays_of(windows)
+    d_factors = None if factors is None else torch.empty_like(factors)
+    work = len(v) * (weights.numel() if factors is None else factors.numel())
+    call("additive_attention_back", (*inputs, starts, factors, d_scores, d_queries, d_factors), threads_for(work))
+    return d_scores, d_queries, d_factors
 
 
 def additive_keys_back(

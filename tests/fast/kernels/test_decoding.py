@@ -69,6 +69,33 @@ def test_attention_equals_its_equation(width: int, length: int, annotation: int,
     assert (actual[1][~mask[segment_ids]] == 0).all()
 
 
+@pytest.mark.parametrize("window", [1, 4, 9])
+def test_attention_reads_only_its_window(window: int) -> None:
+    starts = torch.randint(0, 10 - window, (6,))
+    factors = torch.rand(6, window) * (torch.rand(6, window) > 0.2)
+    segment_ids, queries, v = torch.tensor([0, 0, 0, 1, 3, 3]), torch.randn(6, 5), torch.randn(5)
+    keys, h, mask = torch.randn(4, 9, 5), torch.randn(4, 9, 3), torch.rand(4, 9) > 0.3
+    near = starts.unsqueeze(1) + torch.arange(window)
+    everywhere = torch.zeros(6, 9).scatter(1, near, factors)
+    rows = torch.arange(6)  # each query has a sentence of its own, of which all but the window is not a number
+    far = torch.ones(6, 9, 1, dtype=torch.bool).scatter(1, near.unsqueeze(2), False)
+    own = keys[segment_ids].masked_fill(far, math.nan), h[segment_ids].masked_fill(far, math.nan)
+    actual = kernels.additive_attention(
+        queries, own[0].mul(2).exp(), v, mask[segment_ids], own[1], rows, kernels.Windows(starts, factors)
+    )
+    scores = torch.tanh(queries.unsqueeze(1) + keys[segment_ids]) @ v
+    weights = masked_softmax(scores, mask[segment_ids] & (everywhere > 0)) * everywhere
+    torch.testing.assert_close(actual[1], weights, atol=1e-5, rtol=0)
+    torch.testing.assert_close(actual[0], torch.einsum("ms,msa->ma", weights, h[segment_ids]), atol=1e-5, rtol=0)
+
+
+def test_a_window_longer_than_the_sentence_is_refused() -> None:
+    keys, mask = torch.ones(1, 3, 4), torch.ones(1, 3, dtype=torch.bool)
+    windows = kernels.Windows(torch.zeros(1, dtype=torch.long), torch.ones(1, 4))
+    with pytest.raises(ValueError, match="window <= length"):
+        kernels.additive_attention(keys[:, 0], keys, keys[0, 0], mask, keys, torch.zeros(1, dtype=torch.long), windows)
+
+
 def test_attention_holds_for_all_magnitudes() -> None:
     sizes = torch.tensor([0.0, 1e-30, 1.0, 20.0, 43.0, 44.0, 45.0, 88.0, 1e4, 1e30])
     queries = torch.cat([sizes, -sizes]).unsqueeze(1).expand(-1, 3)

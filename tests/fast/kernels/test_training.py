@@ -49,9 +49,12 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @needs_fast
 @pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("window", ["global", "local-m", "local-p"])
 @pytest.mark.parametrize("score", ["additive", "concat", "general"])
-def test_gradients_equal_those_of_the_plain_model(score: str, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = random_model(small(score=score, order=order))
+def test_gradients_equal_those_of_the_plain_model(
+    score: str, window: str, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = random_model(small(score=score, window=window, half_width=1, order=order))
     exact = learned(model)
     called = compiled(monkeypatch)
     ours = learned(accelerate(model.float()))

@@ -1,0 +1,20 @@
+"""Local windows (Luong et al. 2015, 3.2) as the kernels of additive attention read them."""
+
+from __future__ import annotations
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from nmt.fast.kernels.decoding import Windows
+from nmt.model.windows import Window
+
+
+def windows_of(
+    window: Window | None, queries: Float[Tensor, "N T H"], positions: Int[Tensor, "N T"], mask: Bool[Tensor, "N S"]
+) -> tuple[Float[Tensor, "N T 1"] | None, Windows | None]:
+    """The centers and windows of T queries per row of the mask; without a window, None for both."""
+    if window is None:
+        return None, None
+    center = window.center(queries, positions, mask)
+    near = window.positions(center, mask.shape[1])
+    return center.unsqueeze(-1), Windows(near[..., 0], window.factor(center, near))

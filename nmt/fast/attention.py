@@ -79,7 +79,8 @@ class DeferredAttention(Attention):
         if type(score) not in _FUSED or self.has_coverage or not can_attend_additively(memory.keys):
             return super().forward(queries, positions, memory, coverage)
         assert isinstance(score, AdditiveScore)
-        centers, windows = windows_of(self.window, queries, positions, memory.mask)
+        memory = memory.by_row()
+        centers, windows = windows_of(self.window, queries, positions, memory)
         projected = score.query(queries)
         attended = attend_additively(projected, memory.keys, score.v, memory.annotations, memory.mask, windows)
         if attended is None:

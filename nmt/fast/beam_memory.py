@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from nmt.model.attention import AttentionMemory
@@ -16,10 +16,14 @@ from nmt.search.segments import Segments
 class SharedMemory(AttentionMemory):
     """Annotations and keys, one row per sentence, and the sentence that each hypothesis reads."""
 
-    rows: Segments | None = None
-    """The sentence of each hypothesis; None where hypothesis i reads sentence i."""
+    hypotheses: Segments | None = None
+    """The hypotheses of each sentence; None where hypothesis i reads sentence i."""
     exp_keys: Float[Tensor, "B S D"] | None = None
     """e^(2 k_j), if a kernel computes the additive score from it."""
+
+    @property
+    def row_mask(self) -> Bool[Tensor, "N S"]:
+        return self.mask if self.hypotheses is None else self.mask[self.hypotheses.segment_ids]
 
     @classmethod
     def of(cls, memory: AttentionMemory) -> SharedMemory:
@@ -33,7 +37,7 @@ class SharedMemory(AttentionMemory):
         sentences = len(self.mask)
         if len(rows) == sentences and torch.equal(rows, torch.arange(sentences, device=rows.device)):
             return self
-        return replace(self, rows=Segments(rows, sentences))
+        return replace(self, hypotheses=Segments(rows, sentences))
 
     def in_bf16(self) -> SharedMemory:
         """The memory in bf16 for steps that multiply in bf16; the kernel for `exp_keys` needs fp32."""

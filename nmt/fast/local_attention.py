@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from nmt.fast.kernels.decoding import Windows
+from nmt.model.attention import AttentionMemory
 from nmt.model.windows import Window
 
 
 def windows_of(
-    window: Window | None, queries: Float[Tensor, "N T H"], positions: Int[Tensor, "N T"], mask: Bool[Tensor, "N S"]
+    window: Window | None, queries: Float[Tensor, "N T H"], positions: Int[Tensor, "N T"], memory: AttentionMemory
 ) -> tuple[Float[Tensor, "N T 1"] | None, Windows | None]:
-    """The centers and windows of T queries per row of the mask; without a window, None for both."""
+    """The centers and windows of T queries per row; without a window, None for both."""
     if window is None:
         return None, None
-    center = window.center(queries, positions, mask)
-    near = window.positions(center, mask.shape[1])
+    center = window.center(queries, positions, memory.row_mask)
+    near = window.positions(center, memory.mask.shape[1])
     return center.unsqueeze(-1), Windows(near[..., 0], window.factor(center, near))

@@ -196,16 +196,14 @@ def _pack_linear(linear: nn.Linear, dtype: torch.dtype) -> nn.Module:
 
 
 def _pack_decoder(decoder: AttendThenUpdate | UpdateThenAttend, dtype: torch.dtype) -> nn.Module:
-    """Fuse an additive attention; the attentions of several heads are shared, but not fused.
+    """Fuse an additive attention.
 
     If only an attentional readout reads the contexts, project the annotations with its matrix, if that is no wider than they are.
     """
-    attention, readout = decoder.attention, decoder.readout
-    if type(attention) is not SharedAttention:
+    decoder.attention = attention = fused(decoder.attention)
+    readout = decoder.readout
+    if not isinstance(attention, SharedAttention):
         return decoder
-    is_additive = type(attention.score) in (AdditiveScore, ConcatScore)
-    if is_additive and not attention.has_coverage:
-        decoder.attention = attention = as_type(FusedAttention, attention)
     is_projectable = isinstance(decoder, UpdateThenAttend) and attention.score is not None
     if is_projectable and type(readout) is AttentionalReadout and readout.combine.out_features <= readout.context_size:
         of_context = plain_linear(readout.combine.weight[:, : readout.context_size], None)
@@ -213,6 +211,12 @@ def _pack_decoder(decoder: AttendThenUpdate | UpdateThenAttend, dtype: torch.dty
         decoder.attention = ProjectedAttention(attention, packed_linear(of_context, dtype))
         decoder.readout = ProjectedReadout(packed_linear(of_state, dtype))
     return decoder
+
+
+def fused(attention: Attention | MultiHeadAttention) -> Attention | MultiHeadAttention:
+    """An additive attention of one head in one kernel; any other as it is."""
+    is_additive = type(attention) is SharedAttention and type(attention.score) in (AdditiveScore, ConcatScore)
+    return as_type(FusedAttention, attention) if is_additive and not attention.has_coverage else attention
 
 
 _TOKEN_READERS: set[type[nn.Module]] = {

@@ -30,7 +30,7 @@ class SharingAttention(nn.Module):
         memory: AttentionMemory,
         coverage: Float[Tensor, "N T S"] | None = None,
     ) -> AttentionOutput:
-        if not isinstance(memory, SharedMemory) or memory.rows is None:
+        if not isinstance(memory, SharedMemory) or memory.hypotheses is None:
             attended: AttentionOutput = super().forward(queries, positions, memory, coverage)
             return attended
         return _to_hypotheses(super().forward(*_to_steps(queries, positions, memory, coverage)), memory)
@@ -51,15 +51,16 @@ def _to_steps(
     coverage: Float[Tensor, "N 1 S"] | None,
 ) -> tuple[Tensor, Tensor, SharedMemory, Tensor | None]:
     """The arguments of attention with the hypotheses of a sentence as time steps, padded to the sentence with the most."""
-    rows = memory.rows
+    rows = memory.hypotheses
     assert rows is not None
     padded = None if coverage is None else rows.to_padded(coverage.squeeze(1))
-    return rows.to_padded(queries.squeeze(1)), rows.to_padded(positions.squeeze(1)), replace(memory, rows=None), padded
+    by_sentence = replace(memory, hypotheses=None)
+    return rows.to_padded(queries.squeeze(1)), rows.to_padded(positions.squeeze(1)), by_sentence, padded
 
 
 def _to_hypotheses(attended: AttentionOutput, memory: SharedMemory) -> AttentionOutput:
     """The results without padding, one time step per hypothesis."""
-    rows = memory.rows
+    rows = memory.hypotheses
     assert rows is not None
     centers = None if attended.centers is None else rows.to_flat(attended.centers).unsqueeze(1)
     return AttentionOutput(
@@ -90,12 +91,10 @@ class FusedAttention(SharedAttention):
         if not isinstance(memory, SharedMemory) or memory.exp_keys is None:
             return super().forward(queries, positions, memory, coverage)
         count, steps = queries.shape[:2]
-        rows = torch.arange(count) if memory.rows is None else memory.rows.segment_ids
+        rows = torch.arange(count) if memory.hypotheses is None else memory.hypotheses.segment_ids
         score = self.score
         assert isinstance(score, AdditiveScore)
-        centers, windows = windows_of(
-            self.window, queries, positions, memory.mask if self.window is None else memory.mask[rows]
-        )
+        centers, windows = windows_of(self.window, queries, positions, memory)
         contexts, weights, _ = kernels.additive_attention(
             score.query(queries.flatten(0, 1)).float(),
             memory.exp_keys,

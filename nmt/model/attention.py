@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Bool, Float, Int, Num
+from jaxtyping import Bool, Float, Int, Num, Shaped
 from torch import Tensor, nn
 
 from nmt import recipe
@@ -30,6 +30,21 @@ class AttentionMemory:
     mask: Bool[Tensor, "B S"]
     summary: Float[Tensor, "B C"]
     """The fixed-length context of a decoder without attention (Cho et al. 2014)."""
+    rows: Int[Tensor, " N"] | None = None
+    """The sentence that each row of queries reads; None where row i reads sentence i."""
+
+    @property
+    def row_mask(self) -> Bool[Tensor, "N S"]:
+        """The mask of each row of queries."""
+        return self.mask if self.rows is None else self.mask[self.rows]
+
+    def read_by(self, rows: Int[Tensor, " N"]) -> AttentionMemory:
+        """The same memory, read by N rows of queries."""
+        return replace(self, rows=rows)
+
+    def by_row(self) -> AttentionMemory:
+        """A memory of which row i reads sentence i."""
+        return self if self.rows is None else replace(self, rows=None).select(self.rows)
 
     def select(self, rows: Int[Tensor, " M"]) -> AttentionMemory:
         """The memory of the given sentences, in their order."""
@@ -37,15 +52,15 @@ class AttentionMemory:
         keys = annotations if self.keys is self.annotations else self.keys[rows]
         return replace(self, annotations=annotations, keys=keys, mask=self.mask[rows], summary=self.summary[rows])
 
-    def near(self, positions: Int[Tensor, "B T W"]) -> AttentionMemory:
-        """A memory of W positions for each of T queries per sentence, those of the first sentence first; for one head."""
-        sentences, length = self.mask.shape
-        first = length * torch.arange(sentences, device=positions.device)
-        flat = (positions + first.view(-1, 1, 1)).flatten()
-        annotations = _rows_of(self.annotations, flat, positions.shape[2])
-        keys = annotations if self.keys is self.annotations else _rows_of(self.keys, flat, positions.shape[2])
-        mask = self.mask.flatten()[flat].view(-1, positions.shape[2])
-        return AttentionMemory(annotations, keys, mask, self.summary.repeat_interleave(positions.shape[1], 0))
+    def near(self, positions: Int[Tensor, "N T W"]) -> AttentionMemory:
+        """A memory of W positions for each of T queries per row, those of the first row first; for one head."""
+        count, steps, size = positions.shape
+        rows = torch.arange(count, device=positions.device) if self.rows is None else self.rows
+        flat = (self.mask.shape[1] * rows.view(-1, 1, 1) + positions).flatten()
+        annotations = _at(flat, self.annotations).view(count * steps, size, -1)
+        keys = annotations if self.keys is self.annotations else _at(flat, self.keys).view(count * steps, size, -1)
+        mask = _at(flat, self.mask).view(count * steps, size)
+        return AttentionMemory(annotations, keys, mask, self.summary[rows.repeat_interleave(steps)])
 
 
 @dataclass(frozen=True)
@@ -86,15 +101,15 @@ class Attention(nn.Module):
     ) -> AttentionOutput:
         """Contexts and weights of T decoder states per sentence; `positions` are the numbers of their steps, from 0."""
         if self.score is None:
-            return without_attention(queries, memory)
+            return without_attention(queries, memory.by_row())
         if self.window is None:
-            return AttentionOutput(*self.attend(queries, memory, coverage))
+            return AttentionOutput(*self.attend(queries, memory.by_row(), coverage))
         length = memory.mask.shape[1]
-        center = self.window.center(queries, positions, memory.mask)
+        center = self.window.center(queries, positions, memory.row_mask)
         near = self.window.positions(center, length)
         factor = self.window.factor(center, near)
         if near.shape[2] == length:  # every window reads the whole sentence
-            contexts, weights = self.attend(queries, memory, coverage, factor)
+            contexts, weights = self.attend(queries, memory.by_row(), coverage, factor)
         else:
             contexts, weights = self.attend_near(near, queries, memory, coverage, factor)
         return AttentionOutput(contexts, weights, center.unsqueeze(-1))
@@ -177,6 +192,7 @@ class MultiHeadAttention(nn.Module):
         coverage: Float[Tensor, "B T S"] | None = None,
     ) -> AttentionOutput:
         """The concatenated contexts of all heads, and the mean of their weights."""
+        memory = memory.by_row()
         annotations, keys = memory.annotations.flatten(0, 1), memory.keys.flatten(0, 1)
         shared = (part.repeat_interleave(self.heads, 0) for part in (memory.mask, memory.summary))
         positions = positions.repeat_interleave(self.heads, 0)
@@ -208,9 +224,9 @@ def _row_each(values: Float[Tensor, "N T D"]) -> Float[Tensor, "M 1 D"]:
     return values.flatten(0, 1).unsqueeze(1)
 
 
-def _rows_of(values: Num[Tensor, "B S D"], flat: Int[Tensor, " M"], size: int) -> Num[Tensor, "R W D"]:
-    """The vectors at these of the B * S positions, in rows of `size`."""
-    return values.flatten(0, 1).index_select(0, flat).view(-1, size, values.shape[2])
+def _at(flat: Int[Tensor, " M"], values: Shaped[Tensor, "B S *D"]) -> Shaped[Tensor, "M *D"]:
+    """The values at these of the B * S positions."""
+    return values.flatten(0, 1).index_select(0, flat)
 
 
 def without_attention(queries: Float[Tensor, "N T H"], memory: AttentionMemory) -> AttentionOutput:

@@ -75,7 +75,7 @@ class RecurrentModel(TranslationModel[RecurrentMemory, RecurrentState]):
     def step(
         self, tokens: Int[Tensor, " N"], state: RecurrentState, memory: RecurrentMemory, rows: Int[Tensor, " N"]
     ) -> Step:
-        decoded = self.decoder(self.embed(tokens.unsqueeze(1)), state, memory.attention.select(rows))
+        decoded = self.decoder(self.embed(tokens.unsqueeze(1)), state, memory.attention.read_by(rows))
         centers = None if decoded.centers is None else decoded.centers[:, 0]
         log_probs = self.output.log_probs(decoded.readouts[:, 0])
         return Step(log_probs, decoded.alignment[:, 0], decoded.state, centers)

@@ -366,8 +366,8 @@ def test_steps_do_not_copy_the_memory() -> None:
         memory = packed.encode(sample.source, sample.source_mask)
         packed.step(rows + 4, packed.start(memory).select(rows), memory, rows)
     assert read[0].annotations is memory.attention.annotations
-    assert read[0].rows is not None
-    assert torch.equal(read[0].rows.segment_ids, rows)
+    assert read[0].hypotheses is not None
+    assert torch.equal(read[0].hypotheses.segment_ids, rows)
 
 
 @needs_packing

@@ -209,6 +209,22 @@ def test_a_factor_is_positive_within_the_half_width_and_zero_beyond(window: str,
 
 
 @pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("half_width", [1, 3])
+@pytest.mark.parametrize(("score", "window"), ATTENTIONS)
+def test_rows_read_the_sentences_that_they_name(score: str, window: str, half_width: int, heads: int) -> None:
+    heads = 1 if score == "none" else heads
+    settings = small(score=score, window=window, half_width=half_width, heads=heads, coverage=score in COVERING)
+    attention, rows = attention_of(settings), torch.tensor([2, 0, 0, 2, 1])
+    memory, queries, coverage = remembered(attention), queries_of(settings, 5), coverage_of(LENGTHS, 1)[rows]
+    positions, covered = torch.tensor([[0], [6], [2], [1], [0]]), coverage if score in COVERING else None
+    attended, expected = (
+        attention(queries, positions, own, covered) for own in (memory.read_by(rows), memory.select(rows))
+    )
+    torch.testing.assert_close(attended.contexts, expected.contexts, rtol=0, atol=1e-12)
+    torch.testing.assert_close(attended.weights, expected.weights, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("window", ["local-m", "local-p"])
 @pytest.mark.parametrize("score", SCORES)
 def test_positions_outside_the_window_are_not_read(score: str, window: str, heads: int) -> None:

@@ -1,18 +1,19 @@
-"""Time of an attention step against source length, global and local, in decoding and in training."""
+"""Time of an attention step against source length, global and local, plain and fast, in search and in training."""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from typing import Any
 
 from .measuring import work
 from .session import Section, Session
 
-BATCH, STEPS, WIDTH = 16, 10, 512
+SENTENCES, BEAM, STEPS, WIDTH = 16, 5, 10, 512
 LENGTHS = (25, 50, 100, 250, 500, 1000)
 WINDOWS = ("global", "local-m", "local-p")
 SCORES = ("additive", "dot", "general")
-KINDS = ("decode", "train")
+KINDS = ("search", "search, plain", "training", "training, plain")
 
 
 def attend(session: Session) -> Section:
@@ -28,7 +29,7 @@ def attend(session: Session) -> Section:
     return Section(
         "attention",
         "Attention",
-        f"Milliseconds per step, {BATCH} sentences, annotations of {WIDTH}, D = 10, fp32.",
+        f"Milliseconds per step, {SENTENCES} sentences, in search a beam of {BEAM}, annotations of {WIDTH}, D = 10, fp32.",
         ["", "score", "window", *(f"S = {length:,}" for length in LENGTHS)],
         rows,
         [figure for figures in measured.values() for figure in figures],
@@ -44,39 +45,63 @@ def _lengths(session: Session, score: str, window: str) -> list[dict[str, Any]]:
 
 
 def step(score: str, window: str, windows: int) -> dict[str, Any]:
-    """Median milliseconds of a step at each length, in decoding and in training (the backward pass included)."""
+    """Median milliseconds of a step at each length, in search and in training (the backward pass included)."""
     import torch
 
     from nmt import recipe
+    from nmt.fast.accelerate import TRAINING_TWINS
+    from nmt.fast.beam_memory import SharedMemory
+    from nmt.fast.deferred import deferring
+    from nmt.fast.kernels.build import prepare_kernels
+    from nmt.fast.pack import SEARCH_TWINS, fused
+    from nmt.fast.twins import twin
     from nmt.model.attention import build_attention
 
     from .worker import timed
 
     torch.manual_seed(1)
+    prepare_kernels()
     config = recipe.AttentionConfig.model_validate({"score": score, "window": window})
-    attention = build_attention(config, query=WIDTH, annotation=WIDTH)
-    queries = torch.randn(STEPS, BATCH, 1, WIDTH, requires_grad=True)
-    positions = torch.arange(STEPS).view(-1, 1, 1).expand(-1, BATCH, 1)
+    plain = build_attention(config, query=WIDTH, annotation=WIDTH)
+    in_search, in_training = fused(twin(plain, SEARCH_TWINS)), twin(plain, TRAINING_TWINS)
+    hypotheses = torch.arange(SENTENCES).repeat_interleave(BEAM)
 
     def at_length(length: int) -> dict[str, Any]:
-        annotations = torch.randn(BATCH, length, WIDTH, requires_grad=True)
-        mask = torch.ones(BATCH, length, dtype=torch.bool)
-        fixed_memory = attention.build_memory(annotations, mask, annotations[:, 0])
+        annotations = torch.randn(SENTENCES, length, WIDTH, requires_grad=True)
+        mask = torch.ones(SENTENCES, length, dtype=torch.bool)
+        steps = torch.linspace(0, length - 1, STEPS).long()
 
-        def decode() -> None:
+        def search(attention: Any) -> Callable[[], None]:
+            queries = torch.randn(STEPS, SENTENCES * BEAM, 1, WIDTH)
             with torch.inference_mode():
-                for query, position in zip(queries, positions, strict=True):
-                    attention(query, position, fixed_memory)
+                memory = attention.build_memory(annotations, mask, annotations[:, 0])
+                memory = (memory if attention is plain else SharedMemory.of(memory)).read_by(hypotheses)
 
-        def train() -> None:
-            memory = attention.build_memory(annotations, mask, annotations[:, 0])
-            contexts = [
-                attention(query, position, memory).contexts for query, position in zip(queries, positions, strict=True)
-            ]
-            torch.autograd.backward(torch.stack(contexts).sum())
+            def run() -> None:
+                with torch.inference_mode():
+                    for query, position in zip(queries, steps, strict=True):
+                        attention(query, position.expand(len(hypotheses), 1), memory)
 
-        runs = {"decode": decode, "train": train}
-        times = {kind: 1000 * statistics.median(timed(run, windows)) / STEPS for kind, run in runs.items()}
+            return run
+
+        def train(attention: Any) -> Callable[[], None]:
+            queries = torch.randn(STEPS, SENTENCES, 1, WIDTH, requires_grad=True)
+
+            def run() -> None:
+                with deferring(attention is not plain):
+                    memory = attention.build_memory(annotations, mask, annotations[:, 0])
+                    contexts = [
+                        attention(query, position.expand(SENTENCES, 1), memory).contexts
+                        for query, position in zip(queries, steps, strict=True)
+                    ]
+                torch.autograd.backward(torch.stack(contexts).sum())
+
+            return run
+
+        runs = search(in_search), search(plain), train(in_training), train(plain)
+        times = {
+            kind: 1000 * statistics.median(timed(run, windows)) / STEPS for kind, run in zip(KINDS, runs, strict=True)
+        }
         return {"length": length, **times}
 
     return {"figures": [at_length(length) for length in LENGTHS]}

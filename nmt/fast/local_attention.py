@@ -17,5 +17,6 @@ def windows_of(
     if window is None:
         return None, None
     center = window.center(queries, positions, memory.row_mask)
-    near = window.positions(center, memory.mask.shape[1])
+    length = memory.mask.shape[1]
+    near = window.positions(center, window.size(length), length)
     return center.unsqueeze(-1), Windows(near[..., 0], window.factor(center, near))

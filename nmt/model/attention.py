@@ -106,13 +106,22 @@ class Attention(nn.Module):
             return AttentionOutput(*self.attend(queries, memory.by_row(), coverage))
         length = memory.mask.shape[1]
         center = self.window.center(queries, positions, memory.row_mask)
-        near = self.window.positions(center, length)
+        near = self.window.positions(center, self.positions_read(queries.shape[1], length), length)
         factor = self.window.factor(center, near)
-        if near.shape[2] == length:  # every window reads the whole sentence
+        if near.shape[2] == length:
             contexts, weights = self.attend(queries, memory.by_row(), coverage, factor)
         else:
             contexts, weights = self.attend_near(near, queries, memory, coverage, factor)
         return AttentionOutput(contexts, weights, center.unsqueeze(-1))
+
+    def positions_read(self, steps: int, length: int) -> int:
+        """How many positions a window reads of a source: its size, or all if several queries read most of the source together.
+
+        One product of many queries with all positions is faster than to gather those of each.
+        """
+        assert self.window is not None
+        size = self.window.size(length)
+        return size if 2 * steps * size <= length else length
 
     def attend_near(
         self,

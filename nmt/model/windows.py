@@ -3,7 +3,7 @@
 A window has a center p_t and a factor for each source position, which is 0 outside [p_t - D, p_t + D]. The softmax (eq. 7) runs over
 the positions with a positive factor; its result is multiplied by the factor. As in the paper, weights are not renormalized after the
 Gaussian, so those of local-p sum to less than 1, and the window ends with the sentence (footnote 8). Positions are counted from 0.
-No other position is read, so the cost of a step does not grow with the sentence.
+A step reads no other position, so its cost does not grow with the source.
 """
 
 from __future__ import annotations
@@ -31,9 +31,12 @@ class Window(nn.Module):
         """p_t of each query; `positions` are the numbers of the decoder steps, from 0."""
         raise NotImplementedError
 
-    def positions(self, center: Float[Tensor, "N T"], length: int) -> Int[Tensor, "N T W"]:
-        """The source positions that each window reads, W = min(2D + 1, S) in a row; at an end of the source some lie outside of it."""
-        size = min(2 * self.half_width + 1, length)
+    def size(self, length: int) -> int:
+        """The number of source positions that hold the window: min(2D + 1, S)."""
+        return min(2 * self.half_width + 1, length)
+
+    def positions(self, center: Float[Tensor, "N T"], size: int, length: int) -> Int[Tensor, "N T W"]:
+        """W = `size` source positions in a row that hold the window; at an end of the source some of them lie outside of it."""
         first = torch.ceil(center - self.half_width).long().clamp(0, length - size)
         return first.unsqueeze(-1) + torch.arange(size, device=center.device)
 

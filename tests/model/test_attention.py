@@ -209,6 +209,22 @@ def test_a_factor_is_positive_within_the_half_width_and_zero_beyond(window: str,
 
 
 @pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize(("score", "window"), ATTENTIONS)
+def test_a_step_alone_is_the_same_as_among_others(score: str, window: str, heads: int) -> None:
+    """Alone a window of 3 reads 3 of the 7 positions, among others all of them."""
+    heads = 1 if score == "none" else heads
+    settings = small(score=score, window=window, half_width=1, heads=heads, coverage=score in COVERING)
+    attention, queries = attention_of(settings), queries_of(settings, steps=len(STEPS))
+    memory, coverage = remembered(attention), coverage_of(LENGTHS, len(STEPS)) if score in COVERING else None
+    together = attention(queries, positions_of(*STEPS), memory, coverage)
+    for t, step in enumerate(STEPS):
+        covered = None if coverage is None else coverage[:, t : t + 1]
+        alone = attention(queries[:, t : t + 1], positions_of(step), memory, covered)
+        torch.testing.assert_close(alone.contexts[:, 0], together.contexts[:, t], rtol=0, atol=1e-12)
+        torch.testing.assert_close(alone.weights[:, 0], together.weights[:, t], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("half_width", [1, 3])
 @pytest.mark.parametrize(("score", "window"), ATTENTIONS)
 def test_rows_read_the_sentences_that_they_name(score: str, window: str, half_width: int, heads: int) -> None:

@@ -46,6 +46,9 @@ def main() -> int:
                 sections.append(PHASES[phase](session))
                 _write(options, session, sections)  # keep these figures if a later phase fails
         print(report.markdown(session, sections))
+        for section in sections if options.picture else ():
+            if section.name == "attention":
+                attention.draw(section.figures, options.picture)
         if options.trace:
             options.trace.mkdir(parents=True, exist_ok=True)
             growth.trace(session, options.trace)
@@ -100,6 +103,7 @@ def _options() -> argparse.Namespace:
     add("--model-updates", type=_positive, help="updates of the models used for decoding")
     add("--work", type=Path, metavar="DIR", help="folder for text and models [benchmark in nmt's cache]")
     add("--trace", type=Path, metavar="DIR", help="profile an update and a search into DIR, for ui.perfetto.dev")
+    add("--picture", type=Path, metavar="FILE", help="draw what the phase attention measured")
     add("--json", type=Path, metavar="FILE", help="write all figures")
     add("--markdown", type=Path, metavar="FILE", help="write the report")
     options = parser.parse_args()

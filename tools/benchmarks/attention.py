@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 from .measuring import work
@@ -13,6 +15,9 @@ SENTENCES, BEAM, STEPS, WIDTH = 16, 5, 10, 512
 LENGTHS = (25, 50, 100, 250, 500, 1000)
 WINDOWS = ("global", "local-m", "local-p")
 SCORES = ("additive", "dot", "general")
+_COLORS = {"global": "#000000", "local-m": "#0072b2", "local-p": "#d55e00"}
+_LINES = {"search": "-", "search, plain": ":"}
+_TIMES = (1, 2, 5, 10, 20, 50, 100, 200)
 KINDS = ("search", "search, plain", "training", "training, plain")
 
 
@@ -42,6 +47,33 @@ def _lengths(session: Session, score: str, window: str) -> list[dict[str, Any]]:
         "attention", threads=session.threads, what=f"{score}, {window}", score=score, window=window, windows=windows
     )
     return [{"score": score, "window": window, **figure} for figure in answer["figures"]]
+
+
+def draw(figures: Sequence[dict[str, Any]], path: Path) -> None:
+    """Draw the milliseconds of a step in search against source length, fast and plain."""
+    from matplotlib.figure import Figure
+
+    from nmt.plotting.fonts import BASE
+    from nmt.plotting.style import draw_grid, house_style, save
+
+    with house_style([BASE]):
+        figure = Figure(figsize=(10, 3.6), facecolor="white", layout="constrained")
+        panels = figure.subplots(1, len(SCORES), sharey=True)
+        for panel, score in zip(panels, SCORES, strict=True):
+            for window, (kind, line) in product(WINDOWS, _LINES.items()):
+                own = [figure for figure in figures if (figure["score"], figure["window"]) == (score, window)]
+                lengths, times = [figure["length"] for figure in own], [figure[kind] for figure in own]
+                name = f"{window}, plain" if "plain" in kind else window
+                panel.plot(lengths, times, line, color=_COLORS[window], linewidth=1.4, label=name)
+            panel.set(xscale="log", yscale="log", xlabel="tokens of the source")
+            panel.set_title(score, fontsize=10)
+            panel.set_xticks(LENGTHS, [f"{length:,}" for length in LENGTHS], fontsize=8)
+            panel.set_yticks(_TIMES, list(map(str, _TIMES)), fontsize=8)
+            panel.minorticks_off()
+            draw_grid(panel)
+        panels[0].set_ylabel("milliseconds per step")
+        panels[0].legend(fontsize=7.5, frameon=False)
+        save(figure, path, dpi=110)
 
 
 def step(score: str, window: str, windows: int) -> dict[str, Any]:

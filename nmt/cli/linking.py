@@ -99,18 +99,20 @@ def links(
     from nmt.alignment.error_rate import error_rate
     from nmt.alignment.link_files import format_confident, format_pharaoh
     from nmt.alignment.reliability import reliability
-    from nmt.text.scripts import split_characters, splitter
+    from nmt.alignment.statistical.aligner import splits_of
+    from nmt.text.scripts import split_characters
 
     pairs = list(read_parallel(source, target))
     gold_links = read_gold_links(gold, len(pairs), gold_order)
     loaded = None if aligner is None else load_aligner(aligner)
-    splits = loaded.splits if loaded else tuple(splitter(pair[side] for pair in pairs) for side in (0, 1))
+    more = read_parallel(more_source, more_target) if more_source and more_target else ()
+    text = [*pairs, *more]
+    splits = loaded.splits if loaded else splits_of(text)
     for name, split in zip(("source", "target"), splits, strict=True):
         if split is split_characters:
             _log.warning("The %s is written without spaces: its words are its characters.", name)
     _check_gold(gold_links or (), pairs, splits, f"{gold}")
-    more = read_parallel(more_source, more_target) if more_source and more_target else ()
-    fitting = loaded or _learn([*pairs, *more], quiet=quiet)
+    fitting = loaded or _learn(text, quiet=quiet)
     if save is not None:
         save_aligner(fitting, save)
     progress = with_progress(fitting.confident_links(pairs), "linking", total=len(pairs), quiet=quiet)

@@ -138,3 +138,15 @@ def test_what_cannot_be_is_a_sentence(folder: Path, arguments: list[str], status
 def test_blank_text_teaches_nothing(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "blank").write_text("\n \n")
     assert "no line has words on both sides" in bad(nmt("links", "-s", "blank", "-t", "blank", cwd=tmp_path), 1)
+
+
+def test_gold_links_are_checked_against_the_words_that_are_linked(folder: Path, tmp_path: Path) -> None:
+    """The text to learn from decides what a word is: here a line of two words has no spaces, but others have."""
+    (tmp_path / "line").write_text("いぬ\n", encoding="utf-8")
+    (tmp_path / "zeile").write_text("Hund\n")
+    (tmp_path / "gold").write_text("1-0\n")
+    (tmp_path / "more").write_text("いぬ ねこ\n" * 50, encoding="utf-8")
+    (tmp_path / "mehr").write_text("Hund Katze\n" * 50)
+    more = ["--more-source", tmp_path / "more", "--more-target", tmp_path / "mehr", "--gold", tmp_path / "gold"]
+    refused = nmt("links", "-s", tmp_path / "line", "-t", tmp_path / "zeile", *more, cwd=folder)
+    assert "sentence pair 1: the link 1-0 lies beyond the sentences" in bad(refused, 1)

@@ -51,6 +51,11 @@ def _form(word: str) -> str:
     return normal.strip(punctuation).casefold() or normal
 
 
+def splits_of(text: Iterable[tuple[str, str]]) -> tuple[Split, Split]:
+    """How to split the source and the target lines of a text, which is read twice, into words."""
+    return splitter(one for one, _ in text), splitter(other for _, other in text)
+
+
 @dataclass(frozen=True)
 class HMMAligner:
     """HMM word aligner: a model per direction, and the words of both sides.
@@ -88,7 +93,7 @@ class HMMAligner:
         Raises:
             DataError: there is nothing to learn from.
         """
-        splits = splitter(one for one, _ in text), splitter(other for _, other in text)
+        splits = splits_of(text)
         lines = words = 0
         for pair in _linkable(text, splits):
             lines, words = lines + 1, words + prod(_lengths(pair, splits))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from .growing import TARGET, random_ids
 from .measuring import work
-from .session import Section, Session
+from .session import PRECISIONS, Section, Session
 
 if TYPE_CHECKING:
     from nmt.runtime.device import DecodingPrecision
@@ -88,8 +89,18 @@ def _both(*patches: Any) -> Iterator[None]:
 
 
 _TWINS, _PACKERS = "nmt.fast.accelerate:TRAINING_TWINS", "nmt.fast.pack:PACKERS"
+
+
+def _compiled() -> Any:
+    """PyTorch compiles the steps, as with `training.compile: true`."""
+    import nmt.fast
+
+    return patch.object(nmt.fast, "accelerate", partial(nmt.fast.accelerate, compiles=True))
+
+
 TRAINING_DROPS: dict[str, Patch] = {
     "all of `nmt.fast`": lambda: patch.dict("os.environ", {"NMT_FAST": "0"}),
+    "all, but compiled by PyTorch": _compiled,
     "`gru_step`, `gru_step_back`": _without_kernels("nmt.fast.gru", "kernels"),
     "`softmax_gradient`": _without_kernels("nmt.fast.loss", "kernels"),
     "`additive_attention`, its `_back`, `additive_keys_back`": _never("nmt.fast.attention.can_attend_additively"),
@@ -122,9 +133,10 @@ def drop(session: Session) -> Section:
         measured = {
             column: session.attempt(f"drop-one: {phase}, {column}", _column, session, phase, column)
             for column in columns
+            if any(precision in column for precision in PRECISIONS if precision in session.machine)
         }
         figures += [{"phase": phase, "column": name, "seconds": seconds} for name, seconds in measured.items()]
-        rows.append([phase, "", *columns])
+        rows.append([phase, "", *measured])
         rows += [[phase, name, *(_more(seconds, name) for seconds in measured.values())] for name in drops]
     text = f"Percent more time without each: {ADDITIVE} and {GENERAL}, {BATCH} sentences of {SOURCE} tokens, the best of several windows."
     return Section("drop-one", "What each kernel and twin earns", text, ["", "without", "", "", "", ""], rows, figures)
@@ -185,8 +197,8 @@ def _model(recipe: str) -> Any:
 def _update(recipe: str, precision: DecodingPrecision) -> Callable[[], Callable[[], None]]:
     import torch
 
+    import nmt.fast
     from nmt.data.batching import make_batch
-    from nmt.fast import accelerate
     from nmt.runtime.device import autocast
 
     cpu = torch.device("cpu")
@@ -194,7 +206,7 @@ def _update(recipe: str, precision: DecodingPrecision) -> Callable[[], Callable[
     batch = make_batch(list(pairs))
 
     def prepare() -> Callable[[], None]:
-        model = accelerate(_model(recipe)).train()
+        model = nmt.fast.accelerate(_model(recipe)).train()
 
         def update() -> None:
             with autocast(precision, cpu):

@@ -72,7 +72,7 @@ def align(
     head: AttentionHead = None,
     extract: Annotated[
         Literal["argmax", "threshold", "mutual"] | None,
-        _extraction_option("argmax, threshold or mutual; see Details.", "NAME", default="by --weights"),
+        _extraction_option("argmax, threshold or mutual.", "NAME", default="mutual; for attention argmax"),
     ] = None,
     threshold: Annotated[
         float | None,
@@ -115,10 +115,10 @@ def align(
 
     Details:
 
-    Each pair gives a line `i-j ...`, from 0; empty if a side is blank or too long. Without spaces, words are tokens.
-    --extract: argmax links each target word to its best source word; threshold links what reaches --threshold; mutual (default
-    for posteriors) normalizes over target words too. --symmetrize: intersection, union, grow-diag-final-and; for posteriors
-    mean, geometric.
+    Each pair gives a line `i-j ...`: source word i, target word j, from 0; none if a side is blank. Without spaces, words are
+    tokens. --extract: argmax links each target word to its best source word; threshold (default if guided) links what reaches
+    --threshold; mutual normalizes over target words too. --symmetrize: intersection, union, grow-diag-final-and; for
+    posteriors mean, geometric.
     """
     set_up(quiet=quiet, threads=threads)
     destination = links_destination(output, gold)

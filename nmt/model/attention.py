@@ -115,9 +115,9 @@ class Attention(nn.Module):
         return AttentionOutput(contexts, weights, center.unsqueeze(-1))
 
     def positions_read(self, steps: int, length: int) -> int:
-        """How many positions a window reads of a source: its size, or all if several queries read most of the source together.
+        """How many source positions each query reads: its window, or all of a source hardly longer than the windows together.
 
-        One product of many queries with all positions is faster than to gather those of each.
+        One product with all positions is faster than to gather those of each query.
         """
         assert self.window is not None
         size = self.window.size(length)
@@ -151,7 +151,7 @@ class Attention(nn.Module):
         weights = masked_softmax(scores, allowed if factor is None else allowed & (factor > 0))
         if factor is not None:
             weights = weights * factor  # eq. 10
-        contexts = weights.to(memory.annotations.dtype) @ memory.annotations  # c_i = sum_j alpha_ij h_j
+        contexts = weights.to(memory.annotations.dtype) @ memory.annotations  # c_i, eq. 5
         return contexts, weights
 
     def position_contexts(self, memory: AttentionMemory) -> Float[Tensor, "B S A"]:

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 LinksFormat = Literal["pharaoh", "json", "npz", "naacl"]
 Level = Literal["words", "tokens"]
-Weights = Literal["posterior", "attention"]
 Symmetrize = Literal["intersection", "union", "grow-diag-final-and", "mean", "geometric"]
 _extraction_option = partial(option, panel="Extraction of links")
 
@@ -65,7 +64,7 @@ def align(
     confidence: Annotated[bool, option("Write the weight of each link too: `i-j:0.97`.", "", "--confidence")] = False,
     level: Annotated[Level, option("words, or tokens (subwords).", "NAME")] = "words",
     weights: Annotated[
-        Weights | None,
+        Literal["posterior", "attention"] | None,
         _extraction_option("posterior (given the target word) or attention.", "NAME", default="posterior"),
     ] = None,
     layer: AttentionLayer = None,

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from .growing import TARGET, random_ids
 from .measuring import work
-from .session import PRECISIONS, Section, Session
+from .session import Section, Session
 
 if TYPE_CHECKING:
     from nmt.runtime.device import DecodingPrecision
@@ -132,8 +132,8 @@ def drop(session: Session) -> Section:
     for phase, columns, drops in (("train", TRAINING, TRAINING_DROPS), ("search", SEARCH, SEARCH_DROPS)):
         measured = {
             column: session.attempt(f"drop-one: {phase}, {column}", _column, session, phase, column)
-            for column in columns
-            if any(precision in column for precision in PRECISIONS if precision in session.machine)
+            for column, (_, precision, *_) in columns.items()
+            if precision in session.machine
         }
         figures += [{"phase": phase, "column": name, "seconds": seconds} for name, seconds in measured.items()]
         rows.append([phase, "", *measured])

@@ -105,12 +105,13 @@ def ceiling(device: str, size: int, windows: int) -> dict[str, Any]:
     }
     left, layer = torch.randn(size, size, device=torch_device), nn.Linear(size, size, bias=False, device=torch_device)
     for precision, dtype in DTYPES.items():
-        if torch_device.type == "cpu" and (precision == "fp16" or not can_pack(layer.weight, dtype)):
+        has_packed = can_pack(layer.weight, dtype)
+        if torch_device.type == "cpu" and (precision == "fp16" or (precision == "bf16" and not has_packed)):
             continue  # `nmt` refuses it, or it would be emulated, hundreds of times slower
         products: list[Callable[[], object]] = []
         if dtype.is_floating_point:
             products.append(partial(torch.matmul, left.to(dtype), left.to(dtype)))
-        if torch_device.type == "cpu":
+        if has_packed:
             products.append(partial(packed_linear(layer, dtype), left.to(dtype) if dtype.is_floating_point else left))
         rates = [
             [2 * size**3 / seconds for seconds in timed(product, windows, torch_device.type)] for product in products
